@@ -63,7 +63,7 @@ def yaml_list(names: Iterable[str]) -> bytes:
 
 
 def long_yaml_list(names: Iterable[str]) -> Iterator[bytes]:
-    """The same list in pieces; its length is known, and something to be sent, when all names have been looked at."""
+    """Yield a list in YAML in pieces; nothing is sent before all names are known, as the length comes first."""
     found: list[str] = []
     length = len(BEGIN)
     left = iter(names)

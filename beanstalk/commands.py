@@ -82,7 +82,7 @@ def read_line(line: bytes) -> tuple[ParsedCommand, BodyHeader | None] | None:
 
 
 def numbers(text: bytes, *limits: int, rest: bool = False) -> tuple[tuple[int, ...], bytes]:
-    """As many numbers as there are limits, and what follows them, which must be nothing unless `rest`.
+    """Parse as many numbers as there are limits; return them and the rest, which must be empty unless `rest`.
 
     Raises BadFormat.
     """

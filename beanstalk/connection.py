@@ -19,7 +19,7 @@ READ_COUNTED_BYTES = 4 << 10    # of one read; with fewer at most a small comman
 
 
 class Stay(Protocol):
-    """A connection that was let in."""
+    """The stay of an admitted connection."""
 
     kernel_bytes: int               # what the kernel holds for it, as last measured
 
@@ -75,7 +75,7 @@ class ClientConnection(asyncio.Protocol):
         self._conversation = BeanstalkdConversation(self._server, self._backend, self, self._host.no_room)
 
     def data_received(self, data: bytes) -> None:
-        """Bytes have come; no more are read while too many are unexecuted."""
+        """Receive bytes; no more are read while too many are unexecuted."""
         conversation = self._conversation
         if conversation is not None and not self._ending:
             conversation.receive(data)

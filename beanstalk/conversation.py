@@ -59,7 +59,7 @@ class ClientLink(Protocol):
         """Read on, if input was held back and there may be room again."""
 
     def weigh(self) -> None:
-        """More is held for the client, without anything being sent or received."""
+        """Charge the client for more memory, though nothing was sent or received."""
 
 
 class Asking(Struct):

@@ -21,7 +21,7 @@ class Reservation(Struct, frozen=True, gc=False):
 
 
 class Reservations:
-    """By id of the job.
+    """The reserved jobs of a connection, by their ids.
 
     A job whose time has ended stays for a while: only the executor knows whether it really has, as a change of the
     leader makes it end later.
@@ -72,7 +72,7 @@ class Reservations:
         return tuple(held.handle for held in self._held.values())
 
     def soon(self, now: float) -> float | None:
-        """From when on a job is in the last second of its time, which may be past; None: no job has an end."""
+        """Return when the first job is in the last second of its time, perhaps a past time; None: no job has an end."""
         self.pass_by(now)
         return self._ends[0][0] - MARGIN_S if self._ends else None
 

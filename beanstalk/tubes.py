@@ -43,12 +43,12 @@ class TubeUse:
         return list(self._known)
 
     def take(self, counter: Counter[str], tube: str) -> None:
-        """One more uses or watches the tube."""
+        """Count one more connection that uses or watches the tube."""
         counter[tube] += 1
         self._known.setdefault(tube, TubeCounts()).references += 1
 
     def drop(self, counter: Counter[str], tube: str) -> None:
-        """One fewer uses or watches the tube."""
+        """Count one connection less that uses or watches the tube."""
         counter[tube] -= 1
         if not counter[tube]:
             del counter[tube]
@@ -58,13 +58,13 @@ class TubeUse:
             del self._known[tube]
 
     def wait(self, tubes: tuple[str, ...]) -> None:
-        """One more waits for a job of these tubes."""
+        """Count one more connection that waits for a job of these tubes."""
         waiting = self.waiting
         for tube in tubes:
             waiting[tube] += 1
 
     def wait_no_more(self, tubes: tuple[str, ...]) -> None:
-        """One fewer waits for a job of these tubes."""
+        """Count one connection less that waits for a job of these tubes."""
         waiting = self.waiting
         for tube in tubes:
             waiting[tube] -= 1

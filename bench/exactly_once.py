@@ -78,7 +78,7 @@ def work(servers: list[str], numbers: Iterator[int], record: SharedCount) -> Non
 
 
 async def work_async(servers: list[str], numbers: Iterator[int], record: SharedCount) -> None:
-    """The same with an asyncio client."""
+    """Work off the jobs with an asyncio client."""
     try:
         async with sockpq.aio.Client(servers) as client:
             while not record.over:
@@ -113,7 +113,7 @@ def consume(servers: list[str], numbers: Iterator[int], record: SharedCount, pre
 
 
 async def consume_async(servers: list[str], numbers: Iterator[int], record: SharedCount, prefetch: int) -> None:
-    """The same with an asyncio client."""
+    """Consume the jobs with an asyncio client."""
     try:
         async with sockpq.aio.Client(servers) as client:
             while not record.over:

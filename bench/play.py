@@ -118,7 +118,7 @@ class Play:
 
 
 def _end_with_parent() -> None:
-    """In a new process: it gets no Ctrl-C of the terminal, and ends also when its parent is killed."""
+    """Prepare a new process: it gets no Ctrl-C of the terminal, and ends when its parent is killed."""
     PRCTL(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 

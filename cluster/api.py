@@ -274,7 +274,7 @@ class Cluster(Protocol):
         """Memory of operations that are proposed and not yet applied, see BACKLOG_BYTES_MAX."""
 
     def subscribed(self, types: frozenset[str]) -> None:
-        """Types of events that are subscribed on this node: all nodes record them from now on, this one at once."""
+        """Set the types of events subscribed on this node: all nodes record them from now on, this one at once."""
 
     def listen(self, channels: list[Channels]) -> None:
         """Announce to the other nodes the channels of NOTIFY that this node's subscribers hear (spec/events 5)."""

@@ -98,7 +98,7 @@ class Capacity:
         pages.room_bytes = self.free_bytes - self._journal.segments.segment_bytes - beside_ballast
 
     def _make_room(self, now: float) -> None:
-        """If room is short, give up what this node can do without."""
+        """Give up what this node can do without, if room is short."""
         journal, store = self._journal, self._store
         needed = journal.segments.segment_bytes + self._expected_bytes()
         lacking = journal.segments.short or store.lacks_space

@@ -1,4 +1,4 @@
-"""When a node must take a turn by itself, though nothing arrives and nothing is asked of it.
+"""The time of a node's next turn when nothing arrives and nothing is asked of it.
 
 A turn without a reason costs nearly as much as one with a command, and keeps the processor awake. While everything is
 in order a leader has its heartbeats to send and what falls due in the queues, and a follower has nothing: a heartbeat
@@ -16,7 +16,7 @@ CONTACT_SHARE = 1 / 2           # and so it may after this part of the lease
 
 
 def next_turn_at(driver: Driver, turned_at: float, now: float) -> float:
-    """When the next turn is due unless something wakes the node before. All are monotonic times in seconds.
+    """Return when the next turn is due unless an event comes first. All are monotonic times in seconds.
 
     `turned_at`: when the last turn ended.
     """

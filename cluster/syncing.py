@@ -1,4 +1,4 @@
-"""When a node syncs its journal, and when its loop waits for that.
+"""The times at which a node syncs its journal, and at which its loop waits for that.
 
 Before a follower answers, everything is durable. A leader goes on while its disk works on a large frame: what it sends
 promises nothing new, and its own copy does not count yet. But nothing is committed in that time. With a disk that takes

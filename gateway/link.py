@@ -6,7 +6,7 @@ from typing import Protocol
 
 
 class Origin(Protocol):
-    """Where commands come from."""
+    """The origin of commands."""
 
     peer: str                   # the address of the client
     user: str | None            # the fixed user of a port for clients that cannot authenticate

@@ -37,7 +37,10 @@ WORDS = {
 DENIED = re.compile(rf"\b(?:{'|'.join(WORDS)})\b", re.IGNORECASE)
 
 # A first line names the thing, or begins with a verb.
-CLAUSE = re.compile(r"(?:What|Which|Whose|Who|Whether|How|Nobody|Somebody)\b")
+CLAUSE = re.compile(
+    r"(?:What|Which|Whose|Who|Whether|How|Where|When|Nobody|Somebody)\b"
+    r"|(?:At|By|For|From|In|To|Up to) (?:how|what|when|which)\b"
+)
 # "Return whether .." instead of "Is it ..?"; a `?` in code is no question.
 QUESTION = re.compile(r"\?(?=\s|$)")
 # A function does something: "Handle a message", not "A message has come". The words before the verb are the subject
@@ -133,7 +136,8 @@ def test_each_kind_is_found() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "Is nothing queued?", "Send it; was one taken?", "How many there are.", "Begin.\n\n    Is it late? Then end.",
+        "Is nothing queued?", "Send it; was one taken?", "How many there are.", "Where they go.",
+        "In how many seconds it ends.", "Begin.\n\n    Is it late? Then end.",
         "A message of NOTIFY has come.", "The write buffer has emptied.", "It was worked on.", "Time may have passed.",
     ],
 )

@@ -22,7 +22,7 @@ STOP_S = 20.0
 
 
 class BrokerError(Exception):
-    """It cannot be started; the message has the end of its log."""
+    """The broker cannot be started; the message has the end of its log."""
 
 
 @contextmanager
@@ -117,7 +117,7 @@ def _process(words: tuple[str, ...], log: Path, environment: Mapping[str, str] |
 
 
 def _end(started: subprocess.Popen[bytes]) -> None:
-    """With all that it has started, which is its group."""
+    """End the process with all that it has started, which is its group."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         try:
             os.killpg(started.pid, number)

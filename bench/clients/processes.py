@@ -53,7 +53,7 @@ def put(system: str, address: str, prefetch: int, tasks: int, size: int, ready: 
 
 
 def put_in_tasks(system: str, address: str, prefetch: int, tasks: int, size: int, ready: Any) -> One:
-    """The same by a hundred tasks of one asyncio client of sockpq."""
+    """Put the jobs by a hundred tasks of one asyncio client of sockpq."""
     import sockpq.aio
 
     left = iter(range(tasks))       # which all tasks share
@@ -89,7 +89,7 @@ def work(system: str, address: str, prefetch: int, tasks: int, size: int, ready:
 
 
 def work_in_tasks(system: str, address: str, prefetch: int, tasks: int, size: int, ready: Any) -> One:
-    """The same by a hundred tasks of one asyncio client of sockpq."""
+    """Work off the jobs by a hundred tasks of one asyncio client of sockpq."""
     import sockpq.aio
 
     count, ended, used = 0, 0.0, 0.0

@@ -42,7 +42,7 @@ PUT, DONE = "PUT", "DONE"
 
 
 def measure() -> dict[str, tuple[float, float]]:
-    """Of each command the processor time in microseconds, the least of all blocks, and the instructions."""
+    """Return each command's processor time in microseconds, the least of all blocks, and its instructions."""
     driver = CoreDriver()
     for queue in QUEUES:
         driver.do(*[Put(queue, 0, b"x" * 100)] * JOBS)
@@ -70,7 +70,7 @@ def _entries(driver: CoreDriver, operations: list[Operation]) -> None:
 
 
 def measure_in(tree: Path) -> dict[str, tuple[float, float]]:
-    """The same, in a process of its own, with the state machine of another tree."""
+    """Measure in a process of its own, with the state machine of another tree."""
     if not (tree / "sockpqd" / "core").exists():
         raise click.ClickException(f"{tree} is no tree of sockpqd: it has no sockpqd/core")
     with tempfile.TemporaryDirectory() as folder:

@@ -19,7 +19,7 @@ QUEUE = "load"
 
 @contextmanager
 def beside(leader: str, rate: float) -> Iterator[None]:
-    """PUTs at this rate to the leader ("host:port")."""
+    """Put jobs at this rate to the leader ("host:port") while the block runs."""
     process = get_context("spawn").Process(target=_run, args=(leader, rate), daemon=True)
     process.start()
     try:

@@ -148,7 +148,7 @@ class Simulation:
         self._do(PutWith(put, after=after, group=query.group or f"query_{number}"))
 
     def _begin(self, worker: int) -> bool:
-        """The worker takes a job; returns whether there is one."""
+        """Have the worker take a job; return whether there is one."""
         (reply,) = self._do(GetWith(Get(("q",)), policy=self._contender.policy))
         if not isinstance(reply, Handed):
             return False

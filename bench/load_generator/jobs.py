@@ -56,5 +56,5 @@ class Jobs:
 
 
 def put_ns(body: bytes) -> int:
-    """The time at which a stamped job was put."""
+    """Return the time at which a stamped job was put."""
     return int(STAMP.unpack_from(body)[0])

@@ -51,7 +51,7 @@ class AskingClients:
             connection.send(want.ask)
 
     def run(self, seconds: float) -> list[float]:
-        """When each answer was read."""
+        """Return when each answer was read."""
         seen: list[float] = []
         until = time.monotonic() + seconds
         while time.monotonic() < until:

@@ -135,7 +135,7 @@ def _steps(talk: _Conversation, seconds: float) -> list[float]:
 
 @contextmanager
 def _flood(server: str) -> Iterator[None]:
-    """Many clients wait for jobs of the queue with a rate, and somebody puts more."""
+    """Have many clients wait for jobs of the queue with a rate, while another one puts more."""
     ended = threading.Event()
     def wait() -> None:
         with closing(AskingClients(server, [job("flood")] * FLOOD_WAITERS)) as waiting:

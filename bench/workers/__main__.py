@@ -71,7 +71,7 @@ def main(
 
 
 def rate(run: WorkerRun, task: str, tasks: int) -> dict[str, object]:
-    """Work off a queue; counted from a tenth of it on, when all children are there."""
+    """Work off a queue and measure the rate from a tenth of it on, when all children are there."""
     put_s = run.put(task, tasks)
     run.start()
     warm = int(tasks * WARM_SHARE)

@@ -69,7 +69,7 @@ class WorkerRun:
         return [float(waited) for slept, waited in map(str.split, lines) if float(slept) == seconds]
 
     def wait(self, condition: Callable[[], bool], seconds: float) -> None:
-        """Until it holds. Raises RunError."""
+        """Wait until the condition holds. Raises RunError."""
         until = time.monotonic() + seconds
         while not condition():
             if time.monotonic() > until or not self._worker or self._worker.poll() is not None:

@@ -72,7 +72,7 @@ def _names(disk: Disk, folder: Path) -> list[str]:
 
 
 def _indexes(disk: Disk, folder: Path) -> list[int]:
-    """Of the snapshots, the newest first."""
+    """Return the indexes of the snapshots, the newest first."""
     return sorted((index for name in _names(disk, folder) if (index := index_of(name)) is not None), reverse=True)
 
 

@@ -67,7 +67,7 @@ class Rejoin:
 
     @property
     def folder(self) -> str:
-        """Where the files are that were set aside last; "" if there are none."""
+        """The folder of the files that were set aside last; "" if there are none."""
         return str(self._data_dir / self._record.folders[-1]) if self._record.folders else ""
 
     def open(self, files: Callable[[], Opened]) -> Opened:

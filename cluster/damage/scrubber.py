@@ -62,7 +62,7 @@ class PacedDisk(Disk):
 
 
 def files_to_read(segments: Segments, snapshots: list[Path]) -> list[FileToRead]:
-    """All that there is to read now."""
+    """Return all files that there are to read now."""
     return [
         *(FileToRead(segments.path(number), number, segments.journal_id, end) for number, end in segments.written()),
         *(FileToRead(path, 0, b"", 0) for path in snapshots),

@@ -27,7 +27,7 @@ _NAME = re.compile(r"journal-(\d{8})")
 
 
 class Segments:
-    """Where the next frame goes, and how older frames are read."""
+    """The files of the journal: the place of the next frame, and the reading of older ones."""
 
     def __init__(self, directory: Path, disk: Disk, segment_bytes: int) -> None:
         self.directory = directory

@@ -70,6 +70,6 @@ class Compaction:
         return self._journal.durable_index > self._store.newest_index
 
     def _place(self) -> float:
-        """This node's place among the members, from 0 to 1."""
+        """Return this node's place among the members, from 0 to 1."""
         names = self._members.names
         return names.index(self._name) / len(names) if self._name in names else 0.0

@@ -43,7 +43,7 @@ class FeatureLevel(Pending):
 
     @property
     def raise_to(self) -> int:
-        """Up to which level this node lets the cluster be raised."""
+        """The level up to which this node lets the cluster be raised."""
         known = self._machine.known_level
         return min(known, self._max) if self._max else known
 
@@ -65,7 +65,7 @@ class FeatureLevel(Pending):
                 self._propose(RaiseLevel(allowed, tuple(machine.membership.addresses)), self)
 
     def _allowed(self) -> dict[str, int]:
-        """Up to which level each member lets the cluster be raised; 0: it is not connected."""
+        """Return the level up to which each member lets the cluster be raised; 0: it is not connected."""
         return {name: self._allowed_by(name) for name in self._machine.membership.addresses}
 
     def _allowed_by(self, name: str) -> int:

@@ -255,7 +255,10 @@ class Leadership:
         self.propose_alone(lead, _Announced(self._transport))
 
     def _silence_ms(self) -> int:
-        """For how long no leader has been heard here, this node while it served included; at most since its start."""
+        """Return for how long no leader has been heard here, this node while it served included.
+
+        At most the time since its start.
+        """
         return int((self._clock.monotonic() - max(self._served_at, self._transport.elections.last_heard_at)) * 1000)
 
     # Time

@@ -317,7 +317,7 @@ class FileSpace:
         return True
 
     def _move_rest(self, segment: Segment, rest: list[int]) -> bool:
-        """The same for a segment whose headers cannot be followed; these are its live pages."""
+        """Move the live pages `rest` of a segment whose headers cannot be followed."""
         while rest:
             page = rest.pop()
             place = self._places.get(page, -1)

@@ -242,7 +242,7 @@ class PageFiles:
             log.info("jobs leave memory again")
 
     def remove(self, segment: Segment) -> None:
-        """The state does not need the segment any more."""
+        """Delete a segment that the state does not need any more."""
         del self.segments[segment.number]
         self.bytes_total -= segment.written
         self.disk.close(segment.file)

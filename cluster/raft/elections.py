@@ -85,7 +85,10 @@ class Elections:
 
     @property
     def heard_at(self) -> float:
-        """When the present leader was heard last, in monotonic seconds; -inf since its connection was closed."""
+        """The time at which the present leader was heard last, in monotonic seconds.
+
+        -inf after its connection was closed.
+        """
         return self._heard
 
     def silence_s(self) -> float:
@@ -109,7 +112,10 @@ class Elections:
         self._deadline = early if self._deadline is None else min(self._deadline, early)
 
     def _turn(self) -> float:
-        """When this node should try to succeed the leader, in steps: by its name, or by chance where nobody led."""
+        """Return this node's place among those that try to succeed the leader, in steps.
+
+        By its name, or by chance where nobody led.
+        """
         leader = self._context.replica.leader_node
         if leader is None:
             return FOUNDING_STEPS * self._rng.random()

@@ -238,7 +238,7 @@ class SnapshotStore:
         return SUCCESS, self._task_id
 
     def _keep_pages(self) -> None:
-        """Only the snapshots that are kept need pages."""
+        """Release the pages that no snapshot still kept needs."""
         if self._pages is not None:
             self._pages.keep(self._files.indexes())
 

@@ -155,7 +155,7 @@ class Disk:
         return b"".join(pieces)
 
     def read_cached(self, file: int, length: int, offset: int) -> bytes | None:
-        """As read(), if all of that is in the page cache; None: the disk has to be waited for.
+        """Read like read() if all of that is in the page cache; None: the disk has to be waited for.
 
         Where the system cannot tell, this waits.
         """
@@ -266,7 +266,7 @@ class Disk:
         os.unlink(path)
 
     def unlink_in_background(self, path: Path) -> None:
-        """Do the same in a thread, because freeing a large file takes long. Failures are ignored."""
+        """Unlink in a thread, because freeing a large file takes long. Failures are ignored."""
         if self._remover is None:
             self._remover = ThreadPoolExecutor(1, "unlink")
         self._remover.submit(self.unlink, path)

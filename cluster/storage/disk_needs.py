@@ -20,7 +20,7 @@ class DiskNeeds(NamedTuple):
 
     @property
     def least(self) -> int:
-        """With less than that the node would never accept a job: three segments, and what is to stay free."""
+        """The least size, below which the node would never accept a job: three segments, and what is to stay free."""
         return 3 * limits.SEGMENT_BYTES + self.free
 
 

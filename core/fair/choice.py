@@ -95,7 +95,7 @@ def _choose(scheduler: FairScheduler, firsts: dict[int, _Place]) -> _Place | Non
 
 
 def _pass_paused(scheduler: FairScheduler, level: int, first: _Place | None) -> None:
-    """Groups of the level before `first` whose jobs are all paused leave it, those among the first few.
+    """Take the first groups of the level before `first` out of it if all their jobs are paused.
 
     The others before it are kept back by a LIMIT: not all of any number of these are looked at each time.
     """

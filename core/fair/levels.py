@@ -55,7 +55,7 @@ class GroupAccount(Struct, gc=False, eq=False):
 
     @property
     def key(self) -> tuple[int, int, str]:
-        """Groups of a level are chosen in this order."""
+        """The order in which the groups of a level are chosen."""
         return self.priority_us, self.turn, self.name
 
 

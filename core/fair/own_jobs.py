@@ -20,7 +20,7 @@ NEAR = 32           # this many jobs behind one that is gone are looked at befor
 
 
 class OwnJobs(Struct, gc=False, eq=False):
-    """Jobs, the next one first. `size` is never 0 for long: the groups gives up a list that is empty."""
+    """Jobs, the next one first. `size` is never 0 for long: the groups give up a list that is empty."""
 
     ready: ReadyJobs                # of the queue: it has the jobs already, or does not have them any more
     foreign: JobList[Job]           # all foreign jobs in it

@@ -100,7 +100,7 @@ class QueueGroups(Struct, gc=False, eq=False):
             self.ready = None
 
     def drop_own(self, jobs: int) -> None:
-        """So many of the queue's own jobs, none of them the first of the queue, were dropped from its list unread."""
+        """Count so many own jobs of the queue less: they were dropped from its list unread, none of them the first."""
         if self.ready is None:
             return
         own: OwnJobs = self.ready[self.queue.name]
@@ -109,7 +109,7 @@ class QueueGroups(Struct, gc=False, eq=False):
             del self.ready[self.queue.name]
 
     def restore(self, foreign: list[Job]) -> None:
-        """These jobs that could be handed out, in their order, are of foreign groups, and no other ones."""
+        """Restore the groups from the jobs of foreign groups that could be handed out, in their order."""
         by_group: dict[str, list[Job]] = {}
         for job in foreign:
             by_group.setdefault(group_of(job), []).append(job)

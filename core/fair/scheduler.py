@@ -112,7 +112,7 @@ class FairScheduler:
             del self.queue_groups[name]
 
     def dropped(self, queue: Queue, jobs: int) -> None:
-        """So many READY jobs without a GROUP, none of them the first of the queue, were dropped unread."""
+        """Count so many READY jobs without a GROUP less, which were dropped unread, none of them the first."""
         name = queue.name
         groups = self._groups_of(queue)
         groups.drop_own(jobs)
@@ -294,7 +294,10 @@ class FairScheduler:
         return account.idle_ms is not None and account.idle_ms + self.levels.settings.keep_ms <= clock_ms
 
     def next_due_ms(self, clock_ms: int) -> int | None:
-        """When a group is to be forgotten, or groups are to be offered; rounded up, as forgetting only frees memory."""
+        """Return when a group is to be forgotten, or groups are to be offered.
+
+        Rounded up, as forgetting only frees memory.
+        """
         if self.offers.tasks:
             return clock_ms
         if not self._idle:
@@ -306,7 +309,7 @@ class FairScheduler:
     # ---- offers
 
     def offer(self, account: GroupAccount) -> None:
-        """The group takes its place in its level."""
+        """Give the group its place in its level."""
         if self._saved is not None:
             self._save(account.name)
         level, levels = account.level, self.levels
@@ -335,7 +338,7 @@ class FairScheduler:
         self._firsts.moved(account)
 
     def withdraw(self, account: GroupAccount) -> None:
-        """The group leaves its level."""
+        """Take the group out of its level."""
         if self._saved is not None:
             self._save(account.name)
         account.offered = False
@@ -428,7 +431,7 @@ class FairScheduler:
             self._idle.add((account.idle_ms, account.name))
 
     def restore_ready(self, queue: Queue, jobs: list[Job], blocked: set[int]) -> None:
-        """These READY jobs of the queue are of groups of other names; `blocked`: the seqs of those withheld."""
+        """Restore READY jobs of groups of other names than the queue's; `blocked`: the seqs of those withheld."""
         groups = self._groups_of(queue)
         eligible: list[Job] = []
         for job in jobs:

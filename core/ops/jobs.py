@@ -89,7 +89,7 @@ class Policy(IntEnum):
 
 
 class Due(Logged, frozen=True):
-    """When a job becomes active: `delay_ms` from now, or at `at_ms` Unix time if given (which may be in the past)."""
+    """The time at which a job becomes active: `delay_ms` from now, or at `at_ms` Unix time, which may be past."""
 
     delay_ms: int = 0
     at_ms: int | None = None
@@ -140,7 +140,7 @@ class PutWith(Logged, tag=22, frozen=True):
 
 
 class InTurn(Logged, frozen=True):
-    """By the turns of a connection (spec/state-machine 4.3); the names in the Get are in their order.
+    """Choice by the turns of a connection (spec/state-machine 4.3); the names in the Get are in their order.
 
     `after`: without names, the queue that gave the connection its last job by turns; the next one by name follows.
     """

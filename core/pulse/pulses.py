@@ -132,7 +132,7 @@ class Pulses:
     # ---- changes of leader
 
     def lead(self, before_ms: int, clock_ms: int) -> None:
-        """At a new leader, count every grant that earlier leaders may have written recently as written now.
+        """Count every grant that earlier leaders may have written recently as written now, at a new leader.
 
         The age of a grant is measured against `before_ms`, the timestamp of the previous entry, which like the grants
         was stamped by the earlier leader. The new leader's `clock_ms` may be ahead of it by any

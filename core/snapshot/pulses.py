@@ -39,7 +39,7 @@ def restored_pulse(row: frames.PulseRow, next_ticket: int) -> Pulse:
 
 
 def order_tickets(pulses: Pulses) -> None:
-    """After all pulses: the list of their tickets. Raises SnapshotError when two have the same."""
+    """Restore the list of tickets after all pulses. Raises SnapshotError when two have the same."""
     tickets = sorted((number, name) for name, pulse in pulses.by_name.items() for number in pulse.tickets)
     pulses.tickets = dict(tickets)
     check(len(pulses.tickets) == len(tickets), "two pulses have one ticket")

@@ -45,7 +45,7 @@ class Item(Struct, gc=False, eq=False):
     nonempty: list[str] = field(default_factory=list)       # sorted names of the queues in which it has a READY job
 
     def open(self, queue: str) -> ItemQueue:
-        """Its jobs in `queue`, created if necessary; the caller adds a job."""
+        """Return the item's jobs in `queue`, created if necessary; the caller adds a job."""
         item_queue = self.by_queue.get(queue)
         if item_queue is None:
             item_queue = self.by_queue[queue] = ItemQueue()

@@ -17,7 +17,7 @@ from sockpqd.gateway.rights import Rights
 
 
 class Someone(Struct):
-    """Where a request comes from that has proved whose it is. `user`: None where no users are required."""
+    """The origin of an authenticated request. `user`: None where no users are required."""
 
     peer: str
     user: str | None

@@ -155,7 +155,7 @@ class BeanstalkdListener:
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> tuple[str, int]:
-        """Begin; returns the address listened on. Raises OSError."""
+        """Start listening; returns the address listened on. Raises OSError."""
         address = await self._open()
         loop = asyncio.get_running_loop()
         self._tasks = [loop.create_task(self._watch()), loop.create_task(self._keep())]

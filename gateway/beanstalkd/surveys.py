@@ -21,7 +21,7 @@ Pieces = Iterator[None]         # goes on with each piece; returns the result
 
 
 class SurveyReader:
-    """One call; `done` is called once, perhaps before `begin` returns."""
+    """Reads one survey; `done` is called once, perhaps before `begin` returns."""
 
     def __init__(
         self, services: NodeServices, principal: Principal, call: calls.Survey,

@@ -47,7 +47,7 @@ def chosen(client: Client, command: Get | GetWith) -> Taking:
 
 
 def _in_turn(client: Client, command: Get | GetWith, get: Get, policy: Policy) -> Taking:
-    """The same with the turns of the connection."""
+    """Choose by the turns of the connection."""
     state = client.state
     if state.round_robin is None:
         state.round_robin = RoundRobin()

@@ -19,7 +19,7 @@ MOST = 2**32 - 1
 
 
 class Samples:
-    """Of one queue; the newest last, and equally many of each."""
+    """The samples of one queue, the newest last, equally many of each figure."""
 
     __slots__ = ("_done", "_put", "done", "oldest_s", "put", "waiting")
 

@@ -20,7 +20,7 @@ async def serving(nodes: Sequence[DevNode]) -> str | None:
 
 
 async def _serves(node: DevNode) -> bool:
-    """Only a node that serves answers its own number, and says that it leads and is online."""
+    """Return whether the node serves: only then it answers its own number, and that it leads and is online."""
     try:
         async with asyncio.timeout(ASK_S):
             reader, writer = await asyncio.open_connection(*split_address(node.config.listen.client))

@@ -28,7 +28,7 @@ class EventHistory:
         self._forgotten = 0                 # the number of the newest one forgotten
 
     def record(self, types: Iterable[str], newest: int) -> None:
-        """From now on these types are recorded; `newest`: the number of the newest event."""
+        """Keep events of these types from now on; `newest`: the number of the newest event."""
         self.newest = newest
         self._since = {event_type: self._since.get(event_type, newest) for event_type in types}
 

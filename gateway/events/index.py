@@ -1,8 +1,8 @@
-"""Finds who hears an event, by its type and its name.
+"""Finds the subscribers of an event, by its type and its name.
 
-An event costs a look for each length that a prefix has, no more than its name is long, and its hearers; who else
-subscribes to what costs nothing. Those who want the same types share their places, as hardly ever many different sets
-of types are wanted. Beyond SETS_MAX of them the others are together, and each is asked.
+An event costs a look-up for each length that a prefix has, up to the length of its name, and its subscribers; other
+subscriptions cost nothing. Subscriptions to the same types share their places, as hardly ever many different sets
+of types are wanted. Beyond SETS_MAX sets the others are together, and each of them is asked.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Who = TypeVar("Who", bound=IndexedSubscription)
 
 
 class Index(Generic[Who]):
-    """Those who subscribe, by what they want."""
+    """The subscriptions, by what they want."""
 
     def __init__(self) -> None:
         self._sets: dict[Types | None, _Names[Who]] = {}        # by types; None: of those that are too many
@@ -48,7 +48,7 @@ class Index(Generic[Who]):
                     del self._sets[key]
 
     def hearers(self, event_type: str, name: str) -> list[Who]:
-        """Those who want an event of this type and name, each once."""
+        """Return the subscriptions to an event of this type and name, each once."""
         found: list[Who] = []
         for types, names in self._sets.items():
             if types is None:
@@ -63,7 +63,7 @@ class Index(Generic[Who]):
 
 
 class _Names(Generic[Who]):
-    """Those who want the same types, by the names that they want."""
+    """The subscriptions to the same types, by the names that they want."""
 
     def __init__(self) -> None:
         self.all: dict[Who, None] = {}

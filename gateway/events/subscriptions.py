@@ -204,9 +204,9 @@ class Subscriptions:
     # ---- for receivers behind a relay
 
     def begin_relay(self, relay: Relay, wish: Filter, after: int | None) -> tuple[int, list[Recorded]]:
-        """From now on the relay, one for all, is given what happens, for one more who wants this.
+        """Add a receiver behind the relay, which is one for all and is given all events from now on.
 
-        Returns the number up to which nothing more is due, and what has happened since `after`.
+        Returns the number up to which nothing more is due, and the events since `after`.
         """
         newest = self._cluster.machine.event_seq
         self._relay = relay
@@ -388,7 +388,7 @@ class Subscriptions:
         return self._index.looks()
 
     def _hear(self, some: Iterable[Subscription], due: Due) -> None:
-        """These, who want this, hear it, if they still are there and may."""
+        """Add the event's line for each of these subscriptions that has begun and may hear it."""
         place, event, line = due
         event_type, name, seq, told = event.type, event.name, event.seq, self._told
         if event_type in (LOST, GAP):

@@ -1,4 +1,4 @@
-"""By which names a client of HTTP may ask.
+"""The names by which a client of HTTP may ask.
 
 The page of a stranger can let its own name point to this machine, and is then of one origin with us for a browser. So
 a request that names another host than us gets no answer, whatever it asks for.

@@ -94,7 +94,7 @@ class HttpServer:
         return await self._pages.answer(request)
 
     def _pause_s(self) -> float:
-        """For how long no more connections are accepted now."""
+        """Return for how long no more connections are accepted now."""
         return FULL_S if len(self._connections) >= CONNECTIONS_MAX else 0.0
 
     def waits_for(self, task: asyncio.Task[None]) -> bool:
@@ -181,7 +181,7 @@ class _OneRequest(web.RequestHandler):
             self.weigh()
 
     def pause_writing(self) -> None:
-        """The client does not read."""
+        """Charge the client for output that it does not read."""
         super().pause_writing()
         if self._accepted is not None:
             self._accepted.measure()
@@ -255,7 +255,7 @@ class _OneRequest(web.RequestHandler):
 
 
 def _make_room(tasks: dict[asyncio.Task[None], str | None]) -> None:
-    """If there are too many, end the oldest of the address that has the most."""
+    """End the oldest request of the address that has the most, if there are too many."""
     if len(tasks) < CONNECTIONS_MAX:
         return
     most = max(Counter(tasks.values()).items(), key=lambda item: item[1])[0]

@@ -37,7 +37,7 @@ HISTORIES = (
 
 
 class Sources(Struct, frozen=True):
-    """Where the figures come from.
+    """The sources of the metrics.
 
     `lines_lost()`: dropped log lines; `certificates()`: each certificate's key in the configuration and its expiry in
     Unix time.
@@ -51,7 +51,7 @@ class Sources(Struct, frozen=True):
 
 
 def text(sources: Sources, depths: Depths, named: tuple[str, ...]) -> Iterator[bytes]:
-    """Yield the pieces of the page; each takes a millisecond or two. `named`: what pulses that are named begin with."""
+    """Yield the pieces of the page; each takes a millisecond or two. `named`: prefixes of the pulses shown by name."""
     yield _page(_Gathered(sources, depths, named))
     for metric in _histories(depths):
         yield _page(_Made(metric))

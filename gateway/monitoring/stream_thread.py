@@ -53,14 +53,14 @@ class StreamGuard(Protocol):
 
     @property
     def rights(self) -> Rights | None:
-        """Its rights; None: no users are required."""
+        """The rights of the stream's user; None: no users are required."""
 
     def may_hear(self, event_type: str, name: str) -> bool:
         """Return whether its user may receive such an event."""
 
 
 class StreamConnection(Protocol):
-    """Where the bytes of a stream go."""
+    """The connection of a stream."""
 
     def send(self, data: bytes) -> int:
         """Send what can be sent at once; returns how much that was. Raises OSError when the client is gone."""
@@ -89,7 +89,7 @@ class Direct:
 
 
 class Stream:
-    """One of them. The thread alone uses what is private."""
+    """The events of one client. Only the thread uses the private fields."""
 
     def __init__(
         self, wish: Filter, guard: StreamGuard, seq: int, past: list[Recorded], cut: Callable[[], None],

@@ -134,7 +134,7 @@ class GrantWaiters(WaitingLine[GrantWaiter]):
         return free >= min(len(self._needing_room(pulse, numbers)), pulse.at_once)
 
     def beyond(self, name: str, numbers: tuple[GrantId, ...]) -> list[GrantId]:
-        """Those of these grants that can never be written together with the others: the pulse gives fewer by now."""
+        """Return those of these grants that never fit together with the others, as the pulse gives fewer by now."""
         pulse = self.cluster.machine.pulses.get(name)
         return [] if pulse is None else self._needing_room(pulse, numbers)[pulse.at_once:]
 
@@ -406,7 +406,7 @@ class GrantWaiters(WaitingLine[GrantWaiter]):
             self.cluster.propose(Grant(pulse.name, anonymous), _GrantProposal(self, pulse.name, window, anonymous))
 
     def _end_late(self, line: PulseLine) -> None:
-        """Those who would not wait have had their chance."""
+        """End the waiters whose time was over, after their last chance in this turn."""
         if not line.timed_out:
             return
         line.timed_out = False

@@ -69,7 +69,7 @@ class GrantReservations:
         return GrantReservation(self, taken, numbered) if taken or numbered else None
 
     def starve(self, pulse: str, queue: str) -> None:
-        """Clients wait for jobs that are there, but no grant is free: tell when one may be."""
+        """Have clients looked at again when a grant may be free: they wait for jobs that are there."""
         self.waiters.starve(pulse, queue)
 
     @property

@@ -121,11 +121,11 @@ class Window:
         return not (self._count or self.in_flight or self.unstamped)
 
     def first_leaves_s(self, now: float) -> float | None:
-        """In how many seconds the first grant leaves the window, as of the last look; None: there is none."""
+        """Return in how many seconds the first grant leaves the window, as of the last look; None: there is none."""
         return self._written[0][0] + self._length_s - now if self._written else None
 
     def last_leaves_s(self, now: float) -> float | None:
-        """In how many seconds the last grant leaves the window, as of the last look; None: there is none."""
+        """Return in how many seconds the last grant leaves the window, as of the last look; None: there is none."""
         return self._written[-1][0] + self._length_s - now if self._written else None
 
     def _pass(self, pulse: Pulse, now: float) -> None:

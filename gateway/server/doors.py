@@ -87,7 +87,10 @@ class Doors:
     async def open_for(
         self, kind: DoorKind, host: str, number: int, serve: Serve, pause_s: Callable[[], float] = lambda: 0.0,
     ) -> Door:
-        """The same for a server that makes protocols itself. `pause_s`: for how long no more are accepted now."""
+        """Open a door for a server that makes protocols itself.
+
+        `pause_s`: for how long no more connections are accepted now.
+        """
         if kind not in KINDS:
             raise ValueError(f"{kind.name!r} is no kind of door that is known")
         door = Door(kind, await open_sockets(host, number, kind.backlog), serve, pause_s)

@@ -25,7 +25,7 @@ NAMES = ("queue", "queues", "topic", "pulse", "channel", "ids", "id")     # what
 
 
 class SlowCommand(Struct, gc=False, frozen=True):
-    """One of them. `answered_at`: Unix time; `about`: the queue, or what else it is about, never data or secrets."""
+    """A slow command. `answered_at`: Unix time; `about`: its queue or other subject, never data or secrets."""
 
     answered_at: float
     took_s: float

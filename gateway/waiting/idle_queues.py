@@ -30,14 +30,14 @@ class IdleQueues:
         self._timer: asyncio.TimerHandle | None = None
 
     def begin(self) -> None:
-        """This node serves from now on."""
+        """Begin to look for idle queues, as this node serves."""
         self._since_ms = self._looked_ms = self._cluster.time_ms
         self._left_ms.clear()
         self._to_see.clear()
         self._schedule()
 
     def stop(self) -> None:
-        """This node no longer serves."""
+        """Stop looking for idle queues."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -158,7 +158,7 @@ class JobWaiters(WaitingLine[JobWaiter]):
         return wants.until_finished and self._watchers.unfinished(wants.get, cluster.machine) is None
 
     def _free_jobs_for(self, wants: WaitRequest) -> tuple[str | None, int]:
-        """A queue that could hand out jobs to which nobody was sent, and how many; None and 0: there is none."""
+        """Return a queue with jobs to hand out to which nobody was sent, and their number; None and 0 without one."""
         item = wants.get.item
         for queue in self.cluster.machine.offering(wants.get.queues, item):
             free = self._free(queue, item)

@@ -42,4 +42,4 @@ class GrantSource(Protocol):
         """
 
     def starve(self, pulse: str, queue: str) -> None:
-        """Clients wait for jobs that are there, but no grant is free: tell when one may be."""
+        """Have clients looked at again when a grant may be free: they wait for jobs that are there."""

@@ -101,7 +101,7 @@ class MappedSlot(OperationSlot, kw_only=True):
 
 
 class MappedRequestSlot(MappedSlot):
-    """The same for a numbered command."""
+    """A MappedSlot of a numbered command."""
 
     numbered: ClassVar[bool] = True
 

@@ -14,7 +14,7 @@ Line = int | list[int]
 
 
 class WaitLists:
-    """All lines. The queue None stands for any queue."""
+    """All lines of waiters. The queue None stands for any queue."""
 
     def __init__(self) -> None:
         self._any: list[int] = []                                       # for a job of any queue

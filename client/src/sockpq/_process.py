@@ -18,7 +18,7 @@ class Connected(Protocol):
     """An object with an open connection."""
 
     def fileno(self) -> int:
-        """Its file descriptor; negative when it is closed."""
+        """Return the file descriptor; negative when it is closed."""
         ...
 
 

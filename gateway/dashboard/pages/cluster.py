@@ -74,7 +74,7 @@ def _figures(figures: Figures) -> list[tuple[str, Child]]:
 
 
 def _paging(figures: Figures) -> list[tuple[str, Child]]:
-    """Where the waiting jobs are, if some may be on the disk."""
+    """Return where the waiting jobs are, if some may be on the disk."""
     paging = figures.paging
     return [] if paging is None else [
         ("waiting jobs in memory", f"{size(figures.hot_bytes)} of {size(figures.hot_bytes_max)}"),

@@ -62,7 +62,7 @@ class LoopNetwork:
         self._closed.set()
 
     def enter(self) -> None:
-        """Belong to the running loop; raises RuntimeError when the first call ran in another one, or Inherited."""
+        """Bind to the running loop; raises RuntimeError when the first call ran in another one, or Inherited."""
         if self._inherited:
             check_own(self._process, "this asyncio client")
         loop = asyncio.get_running_loop()

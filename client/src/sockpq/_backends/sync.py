@@ -57,7 +57,7 @@ class ThreadNetwork:
         self._closed.set()
 
     def enter(self) -> None:
-        """Every thread may use it."""
+        """Do nothing: every thread may use it."""
 
     def now(self) -> float:
         """Seconds on a clock that is never set."""
@@ -92,13 +92,13 @@ class ThreadNetwork:
         return await secured(stream, context, self.access, address, until, self.now)
 
     def when_abandoned(self, loop: object, leave: object) -> None:
-        """Nothing: a generator ends when nobody has it any more."""
+        """Do nothing: a generator ends when nobody has it any more."""
 
     async def settle(self, timeout: float) -> None:
         ...
 
     async def drain(self, timeout: float) -> None:
-        """Nothing to wait for: closed sockets send their last bytes by themselves."""
+        """Do nothing: closed sockets send their last bytes by themselves."""
 
     def lock(self) -> ThreadLock:
         return ThreadLock()
@@ -215,7 +215,7 @@ class ThreadLock:
         return self._lock.acquire(timeout=min(max(timeout, 0), threading.TIMEOUT_MAX))
 
     def release(self) -> None:
-        """Let the next one have it."""
+        """Release the lock; one waiting thread gets it."""
         self._lock.release()
 
 

@@ -54,7 +54,7 @@ class Call(Generic[T]):
         self._request = Request()
 
     def number_on(self, connection: Connection) -> int:
-        """Its number in the session that the connection speaks for, 0 without one."""
+        """Return its number in the session that the connection speaks for, 0 without one."""
         if self.command.logged and connection.session:
             self.number = self._request.number(connection.session)
         return self.number

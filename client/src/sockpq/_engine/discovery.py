@@ -65,7 +65,7 @@ class Discovery:
         self.new_locks()
 
     def new_locks(self) -> None:
-        """For a child process as well: nobody there would release what a thread of the parent held."""
+        """Make new locks, in a child process too: nobody there would release what a thread of the parent held."""
         self._searching = self._network.lock()
         self._doubting = self._network.lock()
         self._checking = self._network.lock()
@@ -107,7 +107,7 @@ class Discovery:
             LOG.info("the leader is %s", leader)
 
     def failed(self, address: Address, refused: bool = False) -> None:
-        """This server cannot be reached, or it `refused` to serve: look for another before the next command."""
+        """Look for another server before the next command: this one is unreachable or `refused` to serve."""
         self._has_refused |= refused
         if self._leader == address:
             self._leader = None

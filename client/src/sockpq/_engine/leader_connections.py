@@ -73,7 +73,7 @@ class LeaderConnections:
         self._pool.give_back(slot, self.network.now())
 
     def own(self) -> None:
-        """In a child process: share nothing with the parent, not even a lock that one of its threads held."""
+        """Share nothing with the parent in a child process, not even a lock that one of its threads held."""
         if self._process != os.getpid():
             self._pool.forget_all()
             self.discovery.new_locks()

@@ -157,7 +157,7 @@ async def ask(
 
 
 def members(responses: Mapping[Address, Response]) -> tuple[Address, ...]:
-    """Where clients reach the members of the cluster, as the server with the newest term tells; () when none does."""
+    """Return the members' addresses for clients, as reported by the server with the newest term; () without one."""
     newest: tuple[int, list[NodeStatus]] = (-1, [])
     for response in responses.values():
         if response.failure is None and len(response.answers) == len(QUESTIONS) and not response.answers[2].error:
@@ -167,7 +167,7 @@ def members(responses: Mapping[Address, Response]) -> tuple[Address, ...]:
 
 
 def members_of(nodes: Sequence[NodeStatus]) -> tuple[Address, ...]:
-    """Where clients reach these nodes."""
+    """Return the addresses of these nodes for clients."""
     return tuple(parse_server(node.client) for node in nodes if node.client)[:MEMBERS_MAX]
 
 

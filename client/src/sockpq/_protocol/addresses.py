@@ -11,7 +11,7 @@ DEFAULT_PORT = 11361
 
 
 class Address(NamedTuple):
-    """Where a server listens for clients."""
+    """The address at which a server listens for clients."""
 
     host: str
     port: int

@@ -21,7 +21,7 @@ class Repeat(Enum):
 
 
 class Blocks(Enum):
-    """When the server may delay the rest of the answer for any length of time."""
+    """The commands whose answers the server may delay for any length of time, and the point of the delay."""
 
     NEVER = "it answers at once"
     AT_ONCE = "GETB, GETBE: until a job comes"

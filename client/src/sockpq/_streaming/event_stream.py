@@ -168,7 +168,7 @@ class EventStream:
             pause = min(2 * pause, PAUSE_S[1])
 
     async def _give_up(self, refused: list[Address], until: float) -> None:
-        """No server has the events since the last one: say which are lost, and go on behind them."""
+        """Report the events since the last one as lost, as no server has them, and go on behind them."""
         for address in refused:
             with suppress(Lost, ProtocolError, Busy):
                 before, self.position = self.position or 0, None

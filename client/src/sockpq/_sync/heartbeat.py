@@ -12,7 +12,7 @@ from sockpq._sync.job import Job
 
 
 class Heartbeat:
-    """For the jobs of one loop."""
+    """Renews the leases of the jobs of one loop."""
 
     def __init__(self, executor: Executor, expire: float, *, uncharged: bool = False) -> None:
         """`expire`: the lease, in seconds; `uncharged`: see LeaseRenewals."""

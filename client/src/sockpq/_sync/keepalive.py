@@ -9,7 +9,7 @@ from sockpq._streaming.bound_session import BoundSession
 
 
 class KeepAlive:
-    """For one session."""
+    """Keeps one session alive."""
 
     def __init__(self, session: BoundSession) -> None:
         self._session = session

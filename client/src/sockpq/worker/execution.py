@@ -111,7 +111,10 @@ async def arun(
     app: App, job: G, hold: Callable[[G, Work], Awaitable[Any]],
     call: Callable[[Callable[[], Any], bool], Awaitable[Any]],
 ) -> Outcome:
-    """The same in a task of an event loop. `call` calls a function, which is async or not, and awaits its value."""
+    """Run a job in a task of an event loop.
+
+    `call` calls a function, which is async or not, and awaits its value.
+    """
     begun = monotonic()
     work: Work | None = None
     held: Any = None

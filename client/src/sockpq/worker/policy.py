@@ -18,7 +18,7 @@ JITTER = 0.5        # a pause is shorter by up to this share, so that jobs that 
 
 
 class Policy(NamedTuple):
-    """For one task or handler; times in seconds.
+    """The policy of one task or handler; times in seconds.
 
     `expire`: the lease; a worker renews it as long as it lives. `tries`: hand-outs before the job is given up.
     `backoff`: the pause after the first failure, which doubles with each, and the longest. `retry_on`: only these

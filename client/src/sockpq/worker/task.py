@@ -42,7 +42,7 @@ class Home(Protocol):
 
 
 class Schedule(NamedTuple):
-    """When a periodic task runs; see cron_times.py."""
+    """The times at which a periodic task runs; see cron_times.py."""
 
     line: str
     tz: str
@@ -203,7 +203,7 @@ async def _attempts(task: Task[Any, Any], body: bytes) -> Any:
 
 
 def _run_now(task: Task[Any, Any], body: bytes) -> Any:
-    """The same without an event loop, for a function that is not async within any."""
+    """Run the task without an event loop, for a function that is not async within any."""
     attempts = _attempts(task, body)
     if inspect.iscoroutinefunction(task.function):
         return asyncio.run(attempts)

@@ -74,7 +74,7 @@ class Transport(virtual.Transport):
         return True
 
     def close_connection(self, connection: Any) -> None:
-        """Messages that were not acknowledged go back. In a forked child only descriptors are closed."""
+        """Close the connection; unacknowledged messages go back. In a forked child only descriptors are closed."""
         ours = self._process == os.getpid()
         if ours:
             self._unregister()
@@ -121,7 +121,7 @@ class Transport(virtual.Transport):
     # deliveries in an event loop
 
     def register_with_event_loop(self, connection: Any, loop: Any) -> None:
-        """From now on the loop calls."""
+        """Let the loop call the transport from now on."""
         enter_event_loop()
         if self._waker is None:
             reader, writer = self._waker = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)

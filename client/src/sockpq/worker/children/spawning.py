@@ -23,7 +23,7 @@ class Spawner(NamedTuple):
 
 
 def spawner(app: App, settings: PoolSettings) -> Spawner:
-    """To be made before the pool opens anything: child processes keep the files that are open now."""
+    """Return a spawner, made before the pool opens anything: child processes keep the files that are open now."""
     if settings.kind == "asyncio":
         tasks = TaskLoop(app)
         return Spawner(lambda number, parent, now: TaskChild(number, tasks, now.soft_time_limit, parent), tasks.close)

@@ -11,7 +11,10 @@ POLICIES = ("random", "priority", "fair", "weight", "rr", "order", "sorted", "ol
 
 
 def request(queues: tuple[str, ...], count: int, expire: float, by: str | None) -> Command[list[Handed]]:
-    """Up to `count` jobs with leases of `expire` seconds; `by`: how the server chooses among the queues."""
+    """Return a request for up to `count` jobs with leases of `expire` seconds.
+
+    `by`: how the server chooses among the queues.
+    """
     command = TakeSource(queues, True, expire, None, WAIT_S, None, True, None).many(count, True)
     if by is None:
         return command

@@ -11,7 +11,7 @@ RENEWALS_PER_LEASE = 3          # two may come too late, as through a failover
 
 @dataclass
 class Lease:
-    """Of one job: `length` as the server has it, `wanted` as it should be, in seconds.
+    """The lease of a job: `length` as the server has it, `wanted` as it should be, in seconds.
 
     `uncharged`: its renewals charge its group nothing, as the end of the job tells all of its time.
     """

@@ -105,7 +105,7 @@ class Pool:
 
     @property
     def held(self) -> int:
-        """Jobs that were taken and not yet worked on to the end."""
+        """The number of jobs that were taken and not yet worked on to the end."""
         return len(self._waiting) + self._members.held
 
     @property
@@ -149,7 +149,7 @@ class Pool:
             self._interrupt()
 
     def set_bounds(self, most: int | None, least: int | None) -> None:
-        """Other bounds of the number of children, at once."""
+        """Change the bounds of the number of children at once."""
         if (most in (None, self._scaler.most)) and (least in (None, self._scaler.least)):
             return
         self._scaler.set_bounds(most, least)

@@ -1,4 +1,4 @@
-"""Where the app comes from: a module by its name, or a program that is run for each job."""
+"""Loads the app: a module by its name, or a program that is run for each job."""
 
 from __future__ import annotations
 

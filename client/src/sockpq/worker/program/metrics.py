@@ -23,7 +23,7 @@ MISSING = "--metrics needs prometheus-client, of the extra sockpq[worker]: pip i
 
 
 def check(place: str) -> tuple[str, int]:
-    """Host and port; raises BadArguments, also when the library is not there."""
+    """Return host and port; raises BadArguments, also when the library is not installed."""
     try:
         import prometheus_client
     except ImportError as error:
@@ -79,7 +79,7 @@ class MetricsServer:
         return text
 
     async def _oldest(self) -> dict[str, int]:
-        """For how many seconds the oldest job of each queue waits; without what nobody can tell just now."""
+        """Return the age in seconds of each queue's oldest job, without queues that no server answers for now."""
         oldest = {}
         for queue in self._pool.queues:
             try:

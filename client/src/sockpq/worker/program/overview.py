@@ -23,7 +23,7 @@ def banner(app: App, settings: PoolSettings) -> str:
 
 
 def check(app: App, settings: PoolSettings) -> str:
-    """The same with the settings of its queues, which are asked for; raises SockpqError when no server answers."""
+    """Return the overview with the settings of the queues; raises SockpqError when no server answers."""
     told = banner(app, settings)
     cluster = app.client.cluster_id()
     lines = [f"  {'':<9} cluster {cluster.id or '-'} answers"]

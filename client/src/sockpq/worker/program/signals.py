@@ -32,7 +32,7 @@ class Signals:
         self._stopping = False
 
     def install(self) -> None:
-        """In the running event loop."""
+        """Install the handlers in the running event loop."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop)

@@ -8,7 +8,7 @@ import threading
 
 
 class _Loop:
-    """One for a process; a forked child has none."""
+    """The event loop of the process; a forked child has none."""
 
     thread: tuple[int, int] | None = None
 
@@ -19,7 +19,7 @@ def enter_event_loop() -> None:
 
 
 def leave_event_loop() -> None:
-    """No thread has one any more."""
+    """Note that no thread runs the event loop any more."""
     _Loop.thread = None
 
 

@@ -386,7 +386,10 @@ class Channel(virtual.Channel):
         return self._deliveries.deliver_one()
 
     def close(self) -> None:
-        """Messages that were not acknowledged go back to their places. In a forked child nothing is sent."""
+        """Close the channel; unacknowledged messages go back to their places.
+
+        In a forked child nothing is sent.
+        """
         if self.closed:
             return
         self.closed = True

@@ -65,7 +65,7 @@ class QoS(virtual.QoS):
         return []
 
     def restore_unacked_once(self, stderr: Any = None) -> None:
-        """At the end of the channel: the end of its session puts them back, in order."""
+        """Forget the messages at the end of the channel: the end of its session puts them back, in order."""
         self.forget()
         self._delivered.clear()
         self._delivered.restored = True

@@ -31,7 +31,7 @@ class SockpqQueues:
     """The queues of a cluster, as Flower asks for them."""
 
     def __init__(self, broker_url: str, options: dict[str, Any] | None, ssl: Any) -> None:
-        """As Celery has them: `options` for the transport, `ssl` its broker_use_ssl."""
+        """Take options as Celery has them: `options` for the transport, `ssl` its broker_use_ssl."""
         self._url = broker_url
         self._options = dict(options or {})
         self._ssl = ssl or None

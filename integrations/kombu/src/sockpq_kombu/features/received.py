@@ -35,7 +35,7 @@ def received(module: ModuleType) -> None:
 
 
 def guarded(handle: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """The same for what can be read; what cannot is buried, if it is a message of ours."""
+    """Call `handle` for messages that can be read; bury one that cannot, if it is a message of ours."""
     from sockpq_kombu.channels.channel import Channel
 
     def on_task_received(message: Any) -> Any:

@@ -73,7 +73,7 @@ class ResultBackend(BaseKeyValueStoreBackend, AsyncBackendMixin):
 
     def _store_result(self, task_id: str, result: Any, state: str, traceback: Any = None, request: Any = None,
                       **kwargs: Any) -> Any:
-        """As in Celery, no other state follows success. Waiting clients are notified.
+        """Store a result; as in Celery, no other state follows success. Waiting clients are notified.
 
         In an event loop, as for tasks that are revoked or run out of time, it is done soon.
         """

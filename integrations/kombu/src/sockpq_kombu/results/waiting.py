@@ -25,9 +25,9 @@ class ResultConsumer(BaseResultConsumer):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._begin_anew()
+        self._restart()
 
-    def _begin_anew(self) -> None:
+    def _restart(self) -> None:
         self._came: deque[bytes] = deque()
         self._news = threading.Condition()
         self._listening: dict[str, Any] = {}
@@ -36,7 +36,7 @@ class ResultConsumer(BaseResultConsumer):
 
     def on_after_fork(self) -> None:
         """Forget the parent's subscriptions in a child process."""
-        self._begin_anew()
+        self._restart()
 
     def start(self, initial_task_id: str, **kwargs: Any) -> None:
         """Start to wait for this task."""

@@ -20,7 +20,7 @@ HEARTBEAT = "worker.heartbeat"
 
 
 class Notices:
-    """In the order in which they were added."""
+    """The notices, in the order in which they were added."""
 
     def __init__(self, client: Client) -> None:
         self._client = client

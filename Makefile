@@ -160,7 +160,7 @@ manual: $(VENV)/.installed           ## man pages, completions and docs/referenc
 	$(BIN)/python client/tools/manual.py
 
 bench-depth: dev                     ## ten million jobs waiting, most of them on disk; DEPTHS=100000,100000000 for more
-	$(BIN)/python -m bench.depth --depths $(DEPTHS) --hot-bytes 100000000 --priorities 1
+	$(BIN)/python -m bench.load depth --depths $(DEPTHS) --hot-bytes 100000000 --priorities 1
 
 bench-plots: dev                     ## tables and pictures of docs/BENCHMARKS.md anew, from bench/results, and of docs/FAIRNESS.md
 	$(BIN)/python -m bench.reports.tables bench/results/*.jsonl --into docs/BENCHMARKS.md

@@ -1,6 +1,6 @@
 """Runs benchmarks of this tree and of another commit in turn, and compares every figure.
 
-    python -m bench.revisions COMMIT [--rounds 5] [--at-most FIGURE=RATIO] -- bench.latency --seconds 20
+    python -m bench.revisions COMMIT [--rounds 5] [--at-most FIGURE=RATIO] -- bench.load latency --seconds 20
     python -m bench.revisions COMMIT --only cpu_us_per_command --into docs/BENCHMARKS.md \\
         -- bench.load put --connections 1 -- bench.load put --connections 100
 
@@ -27,6 +27,10 @@ from bench.reports.recording import machine
 from bench.reports.tables import replaced
 
 HERE = Path(__file__).resolve().parent.parent
+# What these loads were in earlier commits: programs of their own.
+PROGRAMS = {"handover": "mixed"} | {
+    name: name for name in ("author", "fan", "depth", "latency", "quiet", "tails", "failover")
+}
 Pair = tuple[dict[str, float], dict[str, float]]        # the figures of both, by name
 
 
@@ -96,14 +100,21 @@ def unpack(commit: str, folder: Path) -> None:
     subprocess.run(["tar", "-x", "-C", str(folder)], input=packed, check=True)
 
 
+def as_in(tree: Path, benchmark: tuple[str, ...]) -> tuple[str, ...]:
+    """The words that run a benchmark in this tree, where a load may be a program of its own still."""
+    program, *words = benchmark
+    before = PROGRAMS.get(words[0]) if program == "bench.load" and words else None
+    return (f"bench.{before}", *words[1:]) if before and (tree / "bench" / f"{before}.py").exists() else benchmark
+
+
 def figures(tree: Path, benchmark: tuple[str, ...], folder: Path) -> dict[str, float]:
     """Run the benchmark of a tree; returns all numbers that it records, by name."""
     recorded = folder / "recorded.jsonl"
     recorded.unlink(missing_ok=True)
     # In front of what is installed, for the nodes as well, whose environment this becomes.
     environment = {**os.environ, "PYTHONPATH": f"{tree}:{tree / 'client' / 'src'}"}
-    subprocess.run([sys.executable, "-m", *benchmark, "--record", str(recorded)], cwd=tree, env=environment,
-                   check=True, stdout=subprocess.DEVNULL)
+    words = [sys.executable, "-m", *as_in(tree, benchmark), "--record", str(recorded)]
+    subprocess.run(words, cwd=tree, env=environment, check=True, stdout=subprocess.DEVNULL)
     return dict(_numbers(recorded))
 
 

@@ -18,20 +18,18 @@ import asyncio
 import os
 import socket
 import time
-from pathlib import Path
 
 import click
 import uvloop
 
 from bench.events.beside import CONNECTIONS, QUEUE, beside
 from bench.events.hearers import Hearers, hearers
-from bench.load_generator.console import make_console
+from bench.load.running import LoadRun, load
 from bench.load_generator.figures import LoadFigures, Row
 from bench.load_generator.jobs import Jobs
 from bench.load_generator.open_loop import Pacer
-from bench.load_generator.target import Target, cpu_us, target, target_options
-from bench.load_generator.wire import LINE, Answer, Wire, open_wires
-from bench.reports.recording import Result, finish
+from bench.load_generator.target import NODES, SERVERS, Target, cpu_us
+from bench.load_generator.wire import LINE, Answer, Wire, wires_to
 
 HEARD_EACH = 50             # events a second
 SETTLE_S = 1.0
@@ -40,43 +38,31 @@ NOTIFY_HEARERS = 100
 LINE_S = 10.0               # how long a line may take
 
 
-@click.group()
-def main() -> None:
-    """Measure the delivery of events."""
-
-
-@main.command()
-@target_options
+@load("events cost", SERVERS, NODES)
 @click.option("--subscribers", default=1000, show_default=True, type=click.IntRange(1, 10_000))
 @click.option("--rate", default=1000.0, show_default=True, type=click.FloatRange(50), help="PUTs per second.")
 @click.option("--seconds", default=20.0, show_default=True, type=click.FloatRange(1, 3600), help="Of each turn.")
 @click.option("--rounds", default=3, show_default=True, type=click.IntRange(1, 100))
 @click.option("--apart", is_flag=True, help="The subscribers and their node yield the processors to the others.")
-def cost(
-    servers: str | None, nodes: int, record_to: Path | None, subscribers: int, rate: float, seconds: float, rounds: int,
-    apart: bool,
-) -> None:
+def cost(running: LoadRun, subscribers: int, rate: float, seconds: float, rounds: int, apart: bool) -> None:
     """Measure what subscribers on a follower cost the leader."""
-    console = make_console()
-    with target(servers, nodes, console) as measured:
-        queues = [f"events{number}" for number in range(max(1, round(rate / HEARD_EACH)))]
-        jobs = Jobs(queues, 100)
-        follower = _other_than_leader(measured)
-        wanted = [(follower, f"SUBSCRIBE PUT {queues[number % len(queues)]}") for number in range(subscribers)]
-        result = Result("events cost")
-        if apart:
-            _yield_processors(measured, follower)
-        _put(measured, jobs, rate, SETTLE_S)            # warm
-        for number in range(rounds):
-            for count in (0, subscribers):
-                with hearers(wanted[:count], yielding=apart) as heard:
-                    time.sleep(SETTLE_S)
-                    row, figures = _put(measured, jobs, rate, seconds, heard)
-                result.rows.append({"round": number + 1, "subscribers": count, **row})
-                result.note_problems(figures.problems)
-                console.print(result.rows[-1])
-                measured.purge(queues)
-        finish(console, result, measured, record_to)
+    measured = running.target
+    queues = [f"events{number}" for number in range(max(1, round(rate / HEARD_EACH)))]
+    jobs = Jobs(queues, 100)
+    follower = _other_than_leader(measured)
+    wanted = [(follower, f"SUBSCRIBE PUT {queues[number % len(queues)]}") for number in range(subscribers)]
+    if apart:
+        _yield_processors(measured, follower)
+    _put(measured, jobs, rate, SETTLE_S)            # warm
+    for number in range(rounds):
+        for count in (0, subscribers):
+            with hearers(wanted[:count], yielding=apart) as heard:
+                time.sleep(SETTLE_S)
+                row, figures = _put(measured, jobs, rate, seconds, heard)
+            running.result.rows.append({"round": number + 1, "subscribers": count, **row})
+            running.result.note_problems(figures.problems)
+            running.console.print(running.result.rows[-1])
+            measured.purge(queues)
 
 
 def _other_than_leader(measured: Target) -> str:
@@ -109,12 +95,8 @@ def _put(
     leader = measured.leader()
 
     async def put() -> float:
-        wires = await open_wires(leader, CONNECTIONS)
-        try:
+        async with wires_to(leader, CONNECTIONS) as wires:
             return await Pacer(wires, jobs, rate, figures).run(seconds)
-        finally:
-            for wire in wires:
-                wire.close()
     heard_before = heard.heard() if heard else 0
     before_us = _leader_cpu_us(measured)
     took_s = uvloop.run(put())
@@ -129,35 +111,29 @@ def _put(
     }, figures
 
 
-@main.command()
-@target_options
+@load("events notify", SERVERS, NODES)
 @click.option("--seconds", default=10.0, show_default=True, type=click.FloatRange(1, 3600))
-def notify(servers: str | None, nodes: int, record_to: Path | None, seconds: float) -> None:
+def notify(running: LoadRun, seconds: float) -> None:
     """Measure how many messages of NOTIFY the leader takes."""
-    console = make_console()
-    with target(servers, nodes, console) as measured:
-        result = Result("events notify")
-        everywhere = measured.servers.split(",")
-        for count in (0, NOTIFY_HEARERS):
-            wanted = [(everywhere[number % len(everywhere)], "SUBSCRIBE MSG bench") for number in range(count)]
-            with hearers(wanted) as heard:
-                time.sleep(SETTLE_S)
-                sent, took_s = uvloop.run(_notify(measured.leader(), seconds))
-                time.sleep(SETTLE_S)
-                result.rows.append({
-                    "subscribers": count, "notify_per_second": sent / took_s, "sent": sent,
-                    "heard_of_each": heard.heard() / count if count else 0.0,
-                })
-        finish(console, result, measured, record_to)
+    measured = running.target
+    everywhere = measured.servers.split(",")
+    for count in (0, NOTIFY_HEARERS):
+        wanted = [(everywhere[number % len(everywhere)], "SUBSCRIBE MSG bench") for number in range(count)]
+        with hearers(wanted) as heard:
+            time.sleep(SETTLE_S)
+            sent, took_s = uvloop.run(_notify(measured.leader(), seconds))
+            time.sleep(SETTLE_S)
+            running.result.rows.append({
+                "subscribers": count, "notify_per_second": sent / took_s, "sent": sent,
+                "heard_of_each": heard.heard() / count if count else 0.0,
+            })
 
 
 async def _notify(leader: str, seconds: float) -> tuple[int, float]:
     """Send messages; returns how many were answered, and the seconds that took."""
-    wires = await open_wires(leader, NOTIFY_SENDERS)
     command = b"NOTIFY bench 20\r\n" + b"x" * 20
     done = asyncio.Event()
     answered = flying = 0
-    begun = time.perf_counter()
 
     def go_on(wire: Wire) -> None:
         nonlocal flying
@@ -172,39 +148,34 @@ async def _notify(leader: str, seconds: float) -> tuple[int, float]:
             go_on(wire)
         elif not flying:
             done.set()
-    for wire in wires:
-        for _ in range(NOTIFY_IN_FLIGHT):
-            go_on(wire)
-        wire.flush()
-    await done.wait()
-    took_s = time.perf_counter() - begun
-    for wire in wires:
-        wire.close()
-    return answered, took_s
+    async with wires_to(leader, NOTIFY_SENDERS) as wires:
+        begun = time.perf_counter()
+        for wire in wires:
+            for _ in range(NOTIFY_IN_FLIGHT):
+                go_on(wire)
+            wire.flush()
+        await done.wait()
+        return answered, time.perf_counter() - begun
 
 
-@main.command()
-@target_options
+@load("events delay", SERVERS, NODES)
 @click.option("--rate", default=5000.0, show_default=True, type=click.FloatRange(1), help="Other operations a second.")
 @click.option("--seconds", default=20.0, show_default=True, type=click.FloatRange(1, 3600), help="For each node.")
-def delay(servers: str | None, nodes: int, record_to: Path | None, rate: float, seconds: float) -> None:
+def delay(running: LoadRun, rate: float, seconds: float) -> None:
     """Measure the time from a DONE to the line that tells of it."""
-    console = make_console()
-    with target(servers, nodes, console) as measured:
-        result = Result("events delay")
-        leader = measured.leader()
-        for server in measured.servers.split(","):
-            figures = LoadFigures()
-            with beside(leader, rate):
-                time.sleep(SETTLE_S)
-                _hear_dones(leader, server, seconds, figures)
-            result.rows.append({
-                "node": "leader" if server == leader else "follower", "dones": len(figures.latencies_us["DONE"]),
-                **{f"line_{name}": value for name, value in figures.latency("line", (50.0, 99.0)).items()},
-                **{f"DONE_{name}": value for name, value in figures.latency("DONE", (50.0, 99.0)).items()},
-            })
-            measured.purge([QUEUE])
-        finish(console, result, measured, record_to)
+    measured = running.target
+    leader = measured.leader()
+    for server in measured.servers.split(","):
+        figures = LoadFigures()
+        with beside(leader, rate):
+            time.sleep(SETTLE_S)
+            _hear_dones(leader, server, seconds, figures)
+        running.result.rows.append({
+            "node": "leader" if server == leader else "follower", "dones": len(figures.latencies_us["DONE"]),
+            **{f"line_{name}": value for name, value in figures.latency("line", (50.0, 99.0)).items()},
+            **{f"DONE_{name}": value for name, value in figures.latency("DONE", (50.0, 99.0)).items()},
+        })
+        measured.purge([QUEUE])
 
 
 def _hear_dones(leader: str, server: str, seconds: float, figures: LoadFigures) -> None:
@@ -235,6 +206,9 @@ def _connect(server: str) -> socket.socket:
     connection = socket.create_connection((host.strip("[]"), int(port)), LINE_S)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return connection
+
+
+main = click.Group("events", [cost, notify, delay], help="Measure the delivery of events.")
 
 
 if __name__ == "__main__":

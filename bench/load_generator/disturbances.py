@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from time import perf_counter
 
-from bench.load_generator.wire import LINE, LIST, ask, open_wires
+from bench.load_generator.wire import LINE, LIST, ask, wires_to
 from devcluster.cluster import LocalCluster
 from devcluster.node import NodeError
 
@@ -81,15 +81,12 @@ DISTURBANCES: dict[str, Disturbance] = {
 async def wait_until_level(scene: Scene) -> None:
     """Wait until the follower has caught up. Raises NodeError."""
     until = perf_counter() + LEVEL_S
-    (wire,) = await open_wires(scene.leader, 1)
-    try:
+    async with wires_to(scene.leader) as (wire,):
         while perf_counter() < until:
             answer = await ask(wire, b"CLUSTER STATUS\r\n", LIST)
             if any(_level(line.decode().split(" "), scene.follower) for line in answer.data.split(b"\r\n")):
                 return
             await asyncio.sleep(LOOK_S)
-    finally:
-        wire.close()
     raise NodeError(f"{scene.follower} has not caught up within {LEVEL_S:g} s")
 
 
@@ -101,10 +98,7 @@ def _level(words: list[str], name: str) -> bool:
 
 async def _ask(scene: Scene, command: bytes) -> None:
     """Send a command on a new connection. Raises NodeError unless the answer is 200."""
-    (wire,) = await open_wires(scene.leader, 1)
-    try:
+    async with wires_to(scene.leader) as (wire,):
         answer = await ask(wire, command, LINE)
-    finally:
-        wire.close()
     if not answer.good:
         raise NodeError(f"{command[:40]!r} is answered {answer.line!r}")

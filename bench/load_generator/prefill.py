@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterator
 
 from bench.load_generator.jobs import Jobs
-from bench.load_generator.wire import LIST, Wire, ask, open_wires
+from bench.load_generator.wire import LIST, Wire, ask, wires_to
 from devcluster.node import NodeError
 
 CHUNK_JOBS = 1000
@@ -19,12 +19,8 @@ async def fill(leader: str, jobs: Jobs, count: int) -> None:
     chunk = max(min(CHUNK_JOBS, CHUNK_BYTES // max(max(map(len, jobs.bodies)), 1)), 1)
     chunks = [chunk] * (count // chunk) + ([count % chunk] if count % chunk else [])
     todo = iter(chunks)
-    wires = await open_wires(leader, min(WIRES, max(len(chunks), 1)))
-    try:
+    async with wires_to(leader, min(WIRES, max(len(chunks), 1))) as wires:
         await asyncio.gather(*(_fill(wire, jobs, todo) for wire in wires))
-    finally:
-        for wire in wires:
-            wire.close()
 
 
 async def _fill(wire: Wire, jobs: Jobs, chunks: Iterator[int]) -> None:

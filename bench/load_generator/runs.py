@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Coroutine, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from time import perf_counter, process_time
 from typing import Any, TypeVar
@@ -13,12 +14,9 @@ from bench.load_generator.closed_loop import Cycle, Shift, work
 from bench.load_generator.figures import LoadFigures, Row
 from bench.load_generator.jobs import Jobs
 from bench.load_generator.target import Target
-from bench.load_generator.wire import open_wires
+from bench.load_generator.wire import wires_to
 
 T = TypeVar("T")
-
-WARM_UP_CONNECTIONS = 50
-WARM_UP_JOBS = 10_000
 
 Crew = tuple[int, Sequence[str]]        # the number of connections, and the steps that each repeats
 
@@ -62,11 +60,6 @@ def run(
     return measure_load(target, figures, _run(leader, jobs, crews, figures, times, seconds, pipeline))[0]
 
 
-def warm_up(target: Target, jobs: Jobs, count: int) -> None:
-    """Put, take and finish some jobs, at most `count`, because new processes are slower at first."""
-    run(target, jobs, [(WARM_UP_CONNECTIONS, ("PUT", "GET", "DONE"))], times=min(count, WARM_UP_JOBS))
-
-
 def measure_load(target: Target, figures: LoadFigures, load: Coroutine[Any, Any, tuple[float, T]]) -> tuple[Run, T]:
     """Run a load that returns its seconds and another result; returns the measurements and that result."""
     nodes_before, own_before, begun = target.cpu_us(), process_time(), perf_counter()
@@ -79,15 +72,10 @@ async def _run(
     leader: str, jobs: Jobs, crews: Sequence[Crew], figures: LoadFigures,
     times: int | None, seconds: float | None, pipeline: int,
 ) -> tuple[float, None]:
-    wires, cycles, shifts = [], [], []
-    try:
+    cycles, shifts = [], []
+    async with AsyncExitStack() as stack:
         for connections, steps in crews:
-            opened = await open_wires(leader, connections)
-            wires += opened
-            shift = Shift(times)
+            wires, shift = await stack.enter_async_context(wires_to(leader, connections)), Shift(times)
             shifts.append(shift)
-            cycles += [Cycle(wire, steps, jobs, figures, shift) for wire in opened for _ in range(pipeline)]
+            cycles += [Cycle(wire, steps, jobs, figures, shift) for wire in wires for _ in range(pipeline)]
         return await work(cycles, shifts, figures, seconds), None
-    finally:
-        for wire in wires:
-            wire.close()

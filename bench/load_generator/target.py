@@ -6,10 +6,9 @@ import os
 import resource
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, TypeVar
 
 import click
 from rich.console import Console
@@ -27,8 +26,6 @@ QUIET_SHARE = 0.5       # of one CPU, for all nodes together: idle ones use less
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 TICK_US = 1_000_000 // os.sysconf("SC_CLK_TCK")
 
-Function = TypeVar("Function", bound=Callable[..., Any])
-
 SERVERS = click.option("--servers", envvar="SOCKPQ_SERVERS",
                        help="HOST:PORT,... of a running cluster, whose data are not spared; without, one is started.")
 NODES = click.option("--nodes", default=3, show_default=True, type=click.IntRange(1, 9), help="Of the one started.")
@@ -37,15 +34,10 @@ RECORD = click.option("--record", "record_to", type=click.Path(dir_okay=False, p
 
 SIZE = click.option("--size", default=100, show_default=True, type=click.IntRange(0, 8 << 20), help="Bytes of a job.")
 
+CONNECTIONS = click.option("--connections", default=100, show_default=True, type=click.IntRange(1, 10_000))
+
 HOT_BYTES = click.option("--hot-bytes", default=0, show_default=True, type=click.IntRange(0),
                          help="Jobs beyond it are on the disk (limits.hot_bytes of the nodes started); 0: none.")
-
-
-def target_options(function: Function) -> Function:
-    """Add the options that all benchmarks have."""
-    for option in (RECORD, NODES, SERVERS):
-        function = option(function)
-    return function
 
 
 class Target:
@@ -146,19 +138,12 @@ def target(
     """
     _, files_max = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (files_max, files_max))      # each connection is a file
-    with errors_told(console), ExitStack() as stack:
+    try:
         if servers:
             yield Target(servers, None)
         else:
-            cluster = stack.enter_context(LocalCluster(nodes, config, directory))
-            yield Target(",".join(cluster.servers), cluster)
-
-
-@contextmanager
-def errors_told(console: Console) -> Iterator[None]:
-    """Print an error of nodes or the client as one sentence, and end the program."""
-    try:
-        yield
+            with LocalCluster(nodes, config, directory) as cluster:
+                yield Target(",".join(cluster.servers), cluster)
     except BadArguments as error:
         raise click.UsageError(str(error)) from None
     except (NodeError, SockpqError, OSError) as error:

@@ -17,7 +17,7 @@ from bench.load_generator.figures import Row
 from bench.load_generator.jobs import Jobs
 from bench.load_generator.prefill import fill
 from bench.load_generator.target import Target, memory_bytes
-from bench.load_generator.wire import LINE, Wire, ask, open_wires
+from bench.load_generator.wire import LINE, Wire, ask, wires_to
 from devcluster.cluster import LocalCluster
 from devcluster.node import NodeError
 
@@ -28,15 +28,14 @@ BLOCK_BYTES = 512       # the unit of st_blocks
 
 async def beside(leader: str, queue: str, work: Callable[[], Awaitable[None]]) -> list[float]:
     """Do the work, and put jobs into the queue meanwhile; returns the seconds that each of these took."""
-    (wire,) = await open_wires(leader, 1)
     took: list[float] = []
-    putting = asyncio.create_task(_put_on(wire, queue, took))
-    try:
-        await work()
-    finally:
-        putting.cancel()
-        await asyncio.gather(putting, return_exceptions=True)
-        wire.close()
+    async with wires_to(leader) as (wire,):
+        putting = asyncio.create_task(_put_on(wire, queue, took))
+        try:
+            await work()
+        finally:
+            putting.cancel()
+            await asyncio.gather(putting, return_exceptions=True)
     if not putting.cancelled() and (error := putting.exception()) is not None:
         raise error
     return took
@@ -88,13 +87,10 @@ def snapshot(measured: Target, small: str) -> Row:
 
     async def write() -> None:
         nonlocal took_s
-        (wire,) = await open_wires(leader, 1)
-        begun = perf_counter()
-        try:
+        async with wires_to(leader) as (wire,):
+            begun = perf_counter()
             answer = await ask(wire, b"CLUSTER SNAPSHOT\r\n", LINE)
-        finally:
-            wire.close()
-        took_s = perf_counter() - begun
+            took_s = perf_counter() - begun
         if not answer.good:
             raise NodeError(f"no snapshot is written: {answer.line!r}")
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from time import perf_counter_ns
 from typing import NamedTuple, cast
 
@@ -107,6 +108,17 @@ async def open_wires(server: str, count: int) -> list[Wire]:
     loop = asyncio.get_running_loop()
     host, _, port = server.rpartition(":")
     return [(await loop.create_connection(Wire, host.strip("[]"), int(port)))[1] for _ in range(count)]
+
+
+@asynccontextmanager
+async def wires_to(server: str, count: int = 1) -> AsyncIterator[list[Wire]]:
+    """`count` connections to a server, closed at the end. Raises OSError."""
+    wires = await open_wires(server, count)
+    try:
+        yield wires
+    finally:
+        for wire in wires:
+            wire.close()
 
 
 async def ask(wire: Wire, command: bytes, kind: int = LINE) -> Answer:

@@ -8,26 +8,19 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from pathlib import Path
 
 from sockpq import survey
 
+from bench.load_generator.target import cpu_us
 from bench.turns.asking import AskingClients, job, turn
 from devcluster.cluster import LocalCluster
 
-TICKS_IN_S = 100.0          # of /proc/<pid>/stat
 WARM_S = 2.0
 GROUP = 100
 APART_S = 0.3               # between two groups
 FLOOD_JOBS, FLOOD_WAITERS, FLOOD_RATE, FLOOD_PUTS_S = 20_000, 200, 10, 500
 ROUNDS = 3
 PULSES, PER_S = 1000, 10
-
-
-def processor_s(pid: int) -> float:
-    """The processor time that a process has used."""
-    words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(words[11]) + int(words[12])) / TICKS_IN_S
 
 
 def say(cluster: LocalCluster, line: str) -> str:
@@ -42,14 +35,14 @@ def rate(cluster: LocalCluster, clients: int, seconds: float) -> Iterator[str]:
     pids = {name: pid for name in cluster.names if (pid := cluster.pid(name)) is not None}
     with closing(AskingClients(cluster.direct(leader), [turn("fast")] * clients)) as waiting:
         waiting.run(WARM_S)
-        before, own = {name: processor_s(pid) for name, pid in pids.items()}, time.process_time()
+        before, own = {name: cpu_us(pid) for name, pid in pids.items()}, time.process_time()
         turns = len(waiting.run(seconds))
         own = time.process_time() - own
     say(cluster, "PULSE DELETE fast")
     yield f"{turns / seconds:.0f} turns a second, {clients} clients"
     for name, pid in pids.items():
         role = "leader" if name == leader else "follower"
-        yield f"{role}: {1e6 * (processor_s(pid) - before[name]) / turns:.0f} us of processor time for each"
+        yield f"{role}: {(cpu_us(pid) - before[name]) / turns:.0f} us of processor time for each"
     yield f"all clients: {1e6 * own / turns:.0f} us of processor time for each"
 
 

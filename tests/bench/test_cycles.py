@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench.load import CYCLES
+from bench.load.rates import CYCLES
 from bench.load_generator.closed_loop import Cycle, Shift
 from bench.load_generator.figures import LoadFigures
 from bench.load_generator.jobs import Jobs

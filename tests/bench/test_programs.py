@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from sockpq import Client
 
+from bench.load.rates import CYCLES
 from bench.load_generator.disturbances import DISTURBANCES
 from bench.load_generator.jobs import Jobs
 from bench.load_generator.prefill import fill
@@ -34,12 +35,12 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("recorded") / "recorded.jsonl"
 
 
-def measure(recorded: Path, program: str, *options: str) -> Record:
-    """Run a benchmark that must end well; its record."""
-    ended = run(f"bench.{program}", *options, "--record", recorded)
+def measure(recorded: Path, load: str, *options: str) -> Record:
+    """Run a named load that must end well; its record."""
+    ended = run("bench.load", load, *options, "--record", recorded)
     assert ended.exit_code == 0, ended.stdout + ended.stderr
     record = read([recorded])[-1]
-    assert record.program == program
+    assert record.program == load
     assert not record.problems
     return record
 
@@ -51,10 +52,18 @@ def left(servers: str) -> int:
 
 
 def test_each_program_can_be_run_by_its_name() -> None:
-    programs = [path.read_text() for path in (ROOT / "bench").rglob("*.py") if "@click." in path.read_text()]
+    texts = [path.read_text() for path in (ROOT / "bench").rglob("*.py")]
+    programs = [text for text in texts if "@click.command" in text or "= click.Group(" in text]
     assert len(programs) > 15
     missing = [text[:80] for text in programs if 'if __name__ == "__main__":\n    main()\n' not in text]
     assert not missing
+
+
+def test_each_load_can_be_run_by_its_name() -> None:
+    files = {path.stem for path in (ROOT / "bench" / "load").glob("*.py") if "@load(" in path.read_text()}
+    for name in {*files, *CYCLES, "fan"} - {"rates"}:
+        assert run("bench.load", name, "--help").exit_code == 0, name
+    assert run("bench.load", "none").exit_code == 2
 
 
 def test_events(servers: str, recorded: Path) -> None:
@@ -106,8 +115,8 @@ def test_more_connections_than_files_are_usual(servers: str) -> None:
     Target(servers, None).purge(["load"])
 
 
-def test_mixed(servers: str, recorded: Path) -> None:
-    record = measure(recorded, "mixed", "--servers", servers, "--producers", "3", "--workers", "5", "--jobs", "200")
+def test_handover(servers: str, recorded: Path) -> None:
+    record = measure(recorded, "handover", "--servers", servers, "--producers", "3", "--workers", "5", "--jobs", "200")
     assert {row["step"]: row["answered"] for row in record.rows} == {
         "PUT": 200, "GETB": 200, "DONE": 200, "delivery": 200,
     }
@@ -145,7 +154,7 @@ def test_depth(recorded: Path) -> None:
             figure = row[name]
             assert isinstance(figure, float), name
             assert least < figure < most, name
-    assert run("bench.depth", "--depths", "10,5").exit_code == 2
+    assert run("bench.load", "depth", "--depths", "10,5").exit_code == 2
 
 
 @pytest.mark.parametrize("rate", ["300", "0"])
@@ -185,15 +194,16 @@ def test_many_jobs_are_filled_in_whatever_their_size(servers: str, count: int, s
 
 def test_jobs_that_are_refused_are_told() -> None:
     with LocalCluster(nodes=1, config={"limits": {"data_bytes_max": 50}}) as cluster:
-        ended = run("bench.depth", "--servers", cluster.servers[0], "--depths", "10", "--size", "51", "--jobs", "1")
+        ended = run("bench.load", "depth", "--servers", cluster.servers[0], "--depths", "10", "--jobs", "1", "--size",
+                    "51")
     assert ended.exit_code == 1
     assert "413 Data Too Large" in ended.stdout
 
 
 def test_what_cannot_be_reached_is_told_clearly() -> None:
-    ended = run("bench.mixed", "--servers", "127.0.0.1:1")
+    ended = run("bench.load", "handover", "--servers", "127.0.0.1:1")
     assert ended.exit_code == 1
     assert "serves" in ended.stdout
-    ended = run("bench.mixed", "--servers", "x:y")
+    ended = run("bench.load", "handover", "--servers", "x:y")
     assert ended.exit_code == 2
     assert "Traceback" not in ended.stderr

@@ -102,8 +102,8 @@ def test_tables_are_written_into_a_document(tmp_path: Path) -> None:
 
 
 def test_the_document_has_a_place_for_each_program() -> None:
-    programs = ("author", "fan", "depth", "latency", "failover", "mixed", "tails")
+    programs = ("author", "fan", "depth", "latency", "failover", "handover", "tails")
     text = (ROOT / "docs" / "BENCHMARKS.md").read_text()
     assert replaced(text, dict.fromkeys(programs, "x\n")).count("\nx\n") == len(programs)
     for program in programs:
-        assert f"python -m bench.{program}" in text
+        assert f"python -m bench.load {program}" in text

@@ -1,6 +1,6 @@
 """Rates, latencies, memory, disk, snapshots and the start of a node, by the number of waiting jobs.
 
-    python -m bench.depth [--depths 10000,1000000,5000000] [--jobs 50000] [--hot-bytes 100000000] [--priorities 1]
+    python -m bench.load depth [--depths 10000,1000000,5000000] [--jobs 50000] [--hot-bytes 100000000] [--priorities 1]
 
 At each depth, with that many jobs waiting in ten queues with random priorities, jobs are put, and then as many are
 taken and finished. The rates at all depths should agree within 20%. Then, in a cluster started for it, the leader
@@ -15,15 +15,13 @@ from pathlib import Path
 from time import monotonic
 
 import click
-from rich.console import Console
 
+from bench.load.running import LoadRun, load
 from bench.load_generator import upkeep
-from bench.load_generator.console import make_console
 from bench.load_generator.figures import Row
 from bench.load_generator.jobs import Jobs
-from bench.load_generator.runs import run, warm_up
-from bench.load_generator.target import HOT_BYTES, SIZE, Target, target, target_options
-from bench.reports.recording import Result, finish, heading, written
+from bench.load_generator.target import CONNECTIONS, HOT_BYTES, NODES, SERVERS, SIZE, Target
+from bench.reports.recording import heading, written
 from devcluster.node import NodeError
 
 QUEUES = [f"depth-{number}" for number in range(10)]
@@ -43,50 +41,46 @@ def parse_depths(context: click.Context, option: click.Parameter, value: str) ->
     return depths
 
 
-@click.command()
-@target_options
+@load("depth", SERVERS, NODES)
 @click.option("--depths", default="10000,1000000,5000000", show_default=True, callback=parse_depths,
               help="How many jobs wait.")
 @click.option("--jobs", default=50_000, show_default=True, type=click.IntRange(1), help="Put, and taken, at each.")
-@click.option("--connections", default=100, show_default=True, type=click.IntRange(1, 10_000))
+@CONNECTIONS
 @HOT_BYTES
 @click.option("--priorities", default=1000, show_default=True, type=click.IntRange(1), help="Of the jobs of a queue.")
 @SIZE
 @click.option("--directory", type=click.Path(file_okay=False, exists=True, path_type=Path),
               help="Where the nodes that are started have their data; without, where the system keeps temporary files.")
-def main(
-    servers: str | None, nodes: int, record_to: Path | None,
-    depths: list[int], jobs: int, connections: int, hot_bytes: int, priorities: int, size: int, directory: Path | None,
+def depth(
+    running: LoadRun, depths: list[int], jobs: int, connections: int, priorities: int, size: int
 ) -> None:
     """Measure a cluster with many jobs waiting."""
-    console = make_console()
-    with target(servers, nodes, console, {"limits": {"hot_bytes": hot_bytes}}, directory) as measured:
-        made = Jobs(QUEUES, size, priorities=priorities)
-        measured.purge([*QUEUES, SMALL])
-        result = Result("depth")
-        warm_up(measured, made, jobs)
-        for depth in depths:
-            filled = deepen(measured, made, depth, console, result)
-            result.rows.append({**measure(measured, made, jobs, connections, result), **filled, **stand(measured)})
-            show_row(console, result.rows[-1])
-        for name in ("PUT_per_second", "GET_DONE_per_second"):
-            rates = [float(rate) for row in result.rows if isinstance(rate := row[name], float)]
-            result.summary[f"{name}_least_to_first"] = min(rates) / rates[0]
-        measured.leave([*QUEUES, SMALL])
-        finish(console, result, measured, record_to)
+    made, result = Jobs(QUEUES, size, priorities=priorities), running.result
+    running.empty([SMALL])
+    running.warm_up(made, jobs)
+    for waiting in depths:
+        filled = deepen(running, made, waiting)
+        result.rows.append({**measure(running, made, jobs, connections), **filled, **stand(running.target)})
+        # at once: the next depth may take long
+        running.console.print(", ".join(f"{heading(name)} {written(value)}" for name, value in result.rows[-1].items()),
+                              markup=False)
+    for name in ("PUT_per_second", "GET_DONE_per_second"):
+        rates = [float(rate) for row in result.rows if isinstance(rate := row[name], float)]
+        result.summary[f"{name}_least_to_first"] = min(rates) / rates[0]
 
 
-def deepen(measured: Target, jobs: Jobs, depth: int, console: Console, result: Result) -> Row:
-    """Put jobs until `depth` of them wait, also when another node has to lead meanwhile; returns how that went."""
+def deepen(running: LoadRun, jobs: Jobs, waiting_jobs: int) -> Row:
+    """Put jobs until so many of them wait, also when another node has to lead meanwhile; returns how that went."""
+    measured, console = running.target, running.console
     total, took_s, longest_ms, told, cpu_us = 0, 0.0, 0.0, monotonic(), measured.cpu_us()
-    while (waiting := measured.waiting(QUEUES)) < depth:
-        count = min(FILL_JOBS, depth - waiting)
+    while (waiting := measured.waiting(QUEUES)) < waiting_jobs:
+        count = min(FILL_JOBS, waiting_jobs - waiting)
         try:
             filled_s, small_ms = upkeep.put_many(measured, jobs, count, SMALL)
         except (NodeError, ConnectionError) as error:
             if measured.cluster is None:
                 raise
-            result.note_problems({f"filling was interrupted: {error}": 1})
+            running.result.note_problems({f"filling was interrupted: {error}": 1})
             console.print(f"interrupted: {error}", markup=False)
             measured.cluster.wait_for_leader()
             continue
@@ -102,13 +96,14 @@ def deepen(measured: Target, jobs: Jobs, depth: int, console: Console, result: R
             "fill_small_PUT_max_ms": longest_ms}
 
 
-def measure(measured: Target, jobs: Jobs, count: int, connections: int, result: Result) -> Row:
+def measure(running: LoadRun, jobs: Jobs, count: int, connections: int) -> Row:
     """Measure rates and latencies at the present depth, which is the same afterwards."""
+    measured = running.target
     measured.settle()
     waiting = measured.waiting(QUEUES)
-    put = run(measured, jobs, [(connections, ("PUT",))], times=count)
+    put = running.run(jobs, [(connections, ("PUT",))], count)
     measured.settle()
-    taken = run(measured, jobs, [(connections, ("GET", "DONE"))], times=count)
+    taken = running.run(jobs, [(connections, ("GET", "DONE"))], count)
     row: Row = {
         "waiting": waiting, "PUT_per_second": put.per_second("PUT"), "PUT_cpu_us": put.cpu_us_per(count),
         "GET_DONE_per_second": taken.per_second("DONE"), "GET_DONE_cpu_us": taken.cpu_us_per(count),
@@ -116,8 +111,6 @@ def measure(measured: Target, jobs: Jobs, count: int, connections: int, result: 
     for step, figures in (("PUT", put.figures), ("GET", taken.figures), ("DONE", taken.figures)):
         row[f"{step}_p99_ms"] = figures.latency(step)["p99_ms"]
     row["generator_load"] = max(put.generator_load, taken.generator_load)
-    result.note_problems(put.figures.problems)
-    result.note_problems(taken.figures.problems)
     return row
 
 
@@ -129,12 +122,3 @@ def stand(measured: Target) -> Row:
     measured.settle()
     needs = upkeep.look(cluster)
     return {**needs, **upkeep.snapshot(measured, SMALL), **upkeep.start(cluster)}
-
-
-def show_row(console: Console, row: Row) -> None:
-    """Print a row as soon as it is measured: the next depth may take long."""
-    console.print(", ".join(f"{heading(name)} {written(value)}" for name, value in row.items()), markup=False)
-
-
-if __name__ == "__main__":
-    main()

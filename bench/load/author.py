@@ -1,6 +1,6 @@
 """The benchmark of sockPQd's author: the throughput, depending on the number of jobs.
 
-    python -m bench.author [--rounds 20] [--jobs 20000] [--queues 10] [--connections 100] [--nodes 3]
+    python -m bench.load author [--rounds 20] [--jobs 20000] [--queues 10] [--connections 100] [--nodes 3]
 
 Some rounds put small jobs (20 to 40 bytes) with random priorities into random queues, then as many rounds take jobs
 from random queues and finish them. The rate of each round is printed; it should stay the same. The author measured
@@ -10,51 +10,39 @@ clients is not known.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
-from bench.load_generator.console import make_console
+from bench.load.running import LoadRun, load
 from bench.load_generator.figures import Curve, LoadFigures, Row
 from bench.load_generator.jobs import Jobs
-from bench.load_generator.runs import Run, run, warm_up
-from bench.load_generator.target import target, target_options
-from bench.reports.recording import Result, finish, written
+from bench.load_generator.runs import Run
+from bench.load_generator.target import CONNECTIONS, NODES, SERVERS
+from bench.reports.recording import written
 
 SIZE, SIZE_MAX = 20, 40     # bytes, as in the author's test
 PRIORITIES = 1000
-AUTHORS_RATES = {"PUT": 6115, "GET + DONE": 3225}      # per second
 PHASES = {"PUT": ("PUT",), "GET + DONE": ("GET", "DONE")}
 
 
-@click.command()
-@target_options
+@load("author", SERVERS, NODES)
 @click.option("--rounds", default=20, show_default=True, type=click.IntRange(1, 1000))
 @click.option("--jobs", default=20_000, show_default=True, type=click.IntRange(1), help="In each round.")
 @click.option("--queues", default=10, show_default=True, type=click.IntRange(1, 1000))
-@click.option("--connections", default=100, show_default=True, type=click.IntRange(1, 10_000))
-def main(
-    servers: str | None, nodes: int, record_to: Path | None, rounds: int, jobs: int, queues: int, connections: int
-) -> None:
+@CONNECTIONS
+def author(running: LoadRun, rounds: int, jobs: int, queues: int, connections: int) -> None:
     """Put jobs in rounds, then take and finish them in rounds, and print the rate of each round."""
-    console = make_console()
-    with target(servers, nodes, console) as measured:
-        made = Jobs([f"author-{number}" for number in range(queues)], SIZE, SIZE_MAX, PRIORITIES)
-        measured.purge(made.queues)
-        warm_up(measured, made, jobs)
-        result = Result("author")
-        for phase, steps in PHASES.items():
-            done = []
-            for number in range(rounds):
-                waiting = jobs * (number if phase == "PUT" else rounds - number)
-                done.append(run(measured, made, [(connections, steps)], times=jobs))
-                result.note_problems(done[-1].figures.problems)
-                rate, cpu = cycles_per_second(done[-1]), done[-1].cpu_us_per(jobs)
-                console.print(f"{phase:10} with {waiting:9,} waiting: {rate:8,.0f} per second, CPU µs {written(cpu)}")
-                result.curves.setdefault(phase, []).append([waiting, rate, cpu or 0.0])
-            result.rows.append(phase_row(phase, steps, done, result.curves[phase]))
-        measured.leave(made.queues)
-        finish(console, result, measured, record_to)
+    made, result = Jobs([f"author-{number}" for number in range(queues)], SIZE, SIZE_MAX, PRIORITIES), running.result
+    running.warm_up(made, jobs)
+    for phase, steps in PHASES.items():
+        done = []
+        for number in range(rounds):
+            waiting = jobs * (number if phase == "PUT" else rounds - number)
+            done.append(running.run(made, [(connections, steps)], jobs))
+            rate, cpu = cycles_per_second(done[-1]), done[-1].cpu_us_per(jobs)
+            running.console.print(
+                f"{phase:10} with {waiting:9,} waiting: {rate:8,.0f} per second, CPU µs {written(cpu)}")
+            result.curves.setdefault(phase, []).append([waiting, rate, cpu or 0.0])
+        result.rows.append(phase_row(phase, steps, done, result.curves[phase]))
 
 
 def cycles_per_second(done: Run) -> float:
@@ -80,7 +68,3 @@ def phase_row(phase: str, steps: tuple[str, ...], done: list[Run], curve: Curve)
         "cpu_us_per_job": sum(cpu) / jobs if len(cpu) == len(done) and jobs else None,
         "generator_load": max(each.generator_load for each in done), **figures.latency(steps[0], (50.0, 99.0)),
     }
-
-
-if __name__ == "__main__":
-    main()

@@ -1,6 +1,6 @@
 """Tail latency: the longest waits of clients while something else happens in the cluster.
 
-    python -m bench.tails [--rate 2000] [--connections 100] [--waiting 500000] [--seconds 10]
+    python -m bench.load tails [--rate 2000] [--connections 100] [--waiting 500000] [--seconds 10]
 
 Many connections send PUTs at a steady rate (`--rate 0`: as fast as they are answered) through these phases: nothing
 else happens; the leader writes a snapshot; a follower is away and catches up; a follower returns with an empty disk;
@@ -12,66 +12,57 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable
-from pathlib import Path
 from time import perf_counter, perf_counter_ns
 
 import click
 import uvloop
 
+from bench.load.running import LoadRun, load
 from bench.load_generator.closed_loop import Cycle, Shift, work
-from bench.load_generator.console import make_console
 from bench.load_generator.disturbances import BEFORE_S, DISTURBANCES, Disturbance, Scene
 from bench.load_generator.figures import Curve, LoadFigures, Row
 from bench.load_generator.jobs import Jobs
 from bench.load_generator.open_loop import LATE, Pacer
 from bench.load_generator.prefill import fill
 from bench.load_generator.runs import measure_load
-from bench.load_generator.target import HOT_BYTES, RECORD, SIZE, Target, target
-from bench.load_generator.wire import open_wires
-from bench.reports.recording import Result, finish
+from bench.load_generator.target import CONNECTIONS, HOT_BYTES, SIZE
+from bench.load_generator.wire import wires_to
 
-NODES = 3
 WAITING, PUT = "tails-waiting", "tails"
 PRIORITIES = 1000
 WINDOW_S = 0.5
 
 
-@click.command()
-@RECORD
+@load("tails")
 @click.option("--rate", default=2000.0, show_default=True, type=click.FloatRange(0, 100_000), help="PUTs per second.")
-@click.option("--connections", default=100, show_default=True, type=click.IntRange(1, 10_000))
+@CONNECTIONS
 @click.option("--waiting", default=500_000, show_default=True, type=click.IntRange(0), help="Jobs that wait.")
 @click.option("--seconds", default=10.0, show_default=True, type=click.FloatRange(0.1, 3600), help="A phase at least.")
 @click.option("--away", default=5.0, show_default=True, type=click.FloatRange(0, 3600), help="Seconds of the follower.")
 @SIZE
 @HOT_BYTES
 @click.option("--only", type=click.Choice(list(DISTURBANCES)), multiple=True, help="Only these phases.")
-def main(
-    record_to: Path | None, rate: float, connections: int, waiting: int, seconds: float, away: float, size: int,
-    hot_bytes: int, only: tuple[str, ...],
+def tails(
+    running: LoadRun, rate: float, connections: int, waiting: int, seconds: float, away: float, size: int,
+    only: tuple[str, ...],
 ) -> None:
     """Measure the latency of PUTs while other things happen."""
-    console = make_console()
-    with target(None, NODES, console, {"limits": {"hot_bytes": hot_bytes}}) as measured:
-        if waiting:
-            console.print(f"putting {waiting:,} jobs first")
-            uvloop.run(fill(measured.leader(), Jobs([WAITING], size, priorities=PRIORITIES), waiting))
-        result = Result("tails")
-        for phase, disturbance in DISTURBANCES.items():
-            if only and phase not in only:
-                continue
-            assert measured.cluster
-            measured.cluster.wait_until_level()
-            console.print(phase)
-            load = Load(Jobs([PUT], size), rate, connections)
-            row, curve = one_phase(measured, load, disturbance, seconds, away)
-            result.rows.append({"phase": phase, **row})
-            result.curves[phase] = curve
-            result.note_problems({f"{phase}: {told}": count for told, count in load.figures.problems.items()})
-        finish(console, result, measured, record_to)
+    if waiting:
+        running.console.print(f"putting {waiting:,} jobs first")
+        uvloop.run(fill(running.target.leader(), Jobs([WAITING], size, priorities=PRIORITIES), waiting))
+    for phase, disturbance in DISTURBANCES.items():
+        if only and phase not in only:
+            continue
+        running.cluster.wait_until_level()
+        running.console.print(phase)
+        puts = Puts(Jobs([PUT], size), rate, connections)
+        row, curve = one_phase(running, puts, disturbance, seconds, away)
+        running.result.rows.append({"phase": phase, **row})
+        running.result.curves[phase] = curve
+        running.result.note_problems({f"{phase}: {told}": count for told, count in puts.figures.problems.items()})
 
 
-class Load:
+class Puts:
     """PUTs over many connections until it is stopped."""
 
     def __init__(self, jobs: Jobs, rate: float, connections: int) -> None:
@@ -83,8 +74,7 @@ class Load:
 
     async def run_while(self, leader: str, other: Awaitable[float]) -> tuple[float, float]:
         """Run until `other` has completed; returns the seconds of the load, and the result of `other`."""
-        wires = await open_wires(leader, self._connections)
-        try:
+        async with wires_to(leader, self._connections) as wires:
             if self._rate:
                 pacer = Pacer(wires, self._jobs, self._rate, self.figures)
                 running, stop = asyncio.ensure_future(pacer.run()), pacer.stop
@@ -98,28 +88,25 @@ class Load:
                 stop()
                 elapsed_s = await running
             return elapsed_s, took_s
-        finally:
-            for wire in wires:
-                wire.close()
 
 
 def one_phase(
-    measured: Target, load: Load, disturbance: Disturbance, seconds: float, away: float
+    running: LoadRun, puts: Puts, disturbance: Disturbance, seconds: float, away: float
 ) -> tuple[Row, Curve]:
     """Measure the PUTs during a disturbance; returns their figures, and their latencies over time."""
-    assert measured.cluster
-    leader = measured.leader()
-    follower = next(name for name in measured.cluster.names if measured.cluster.direct(name) != leader)
-    scene = Scene(measured.cluster, leader, follower, away, max(seconds - BEFORE_S, 0.1))
+    cluster, leader = running.cluster, running.target.leader()
+    follower = next(name for name in cluster.names if cluster.direct(name) != leader)
+    scene = Scene(cluster, leader, follower, away, max(seconds - BEFORE_S, 0.1))
     begun = perf_counter_ns()
-    done, took_s = measure_load(measured, load.figures, load.run_while(leader, disturbed(scene, disturbance, seconds)))
+    putting = puts.run_while(leader, disturbed(scene, disturbance, seconds))
+    done, took_s = measure_load(running.target, puts.figures, putting)
     row: Row = {
-        "PUTs": len(load.figures.latencies_us["PUT"]), "per_second": done.per_second("PUT"),
-        **load.figures.latency("PUT"), "late_p99_ms": load.figures.latency(LATE)["p99_ms"],
+        "PUTs": len(puts.figures.latencies_us["PUT"]), "per_second": done.per_second("PUT"),
+        **puts.figures.latency("PUT"), "late_p99_ms": puts.figures.latency(LATE)["p99_ms"],
         "took_s": took_s, "generator_load": done.generator_load,
-        "cpu_us_per_PUT": done.cpu_us_per(len(load.figures.latencies_us["PUT"])),
+        "cpu_us_per_PUT": done.cpu_us_per(len(puts.figures.latencies_us["PUT"])),
     }
-    return row, load.figures.windows("PUT", begun, WINDOW_S)
+    return row, puts.figures.windows("PUT", begun, WINDOW_S)
 
 
 async def disturbed(scene: Scene, disturbance: Disturbance, seconds: float) -> float:
@@ -131,7 +118,3 @@ async def disturbed(scene: Scene, disturbance: Disturbance, seconds: float) -> f
     ended = perf_counter()
     await asyncio.sleep(max(begun + seconds - ended, 0))
     return ended - started
-
-
-if __name__ == "__main__":
-    main()

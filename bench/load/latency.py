@@ -1,6 +1,6 @@
 """Latency under light load: the time from a job's PUT until a waiting worker has it.
 
-    python -m bench.latency [--rate 100] [--seconds 30] [--workers 10]
+    python -m bench.load latency [--rate 100] [--seconds 30] [--workers 10]
 
 PUTs are sent at the given rate, whether or not earlier ones have been answered. The time of a step starts when its
 command is sent; the delay of the generator itself is reported as a separate step.
@@ -9,19 +9,17 @@ command is sent; the delay of the generator itself is reported as a separate ste
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 
 import click
 
+from bench.load.running import LoadRun, load
 from bench.load_generator.closed_loop import Cycle, Shift
-from bench.load_generator.console import make_console
 from bench.load_generator.figures import LoadFigures
 from bench.load_generator.jobs import Jobs
 from bench.load_generator.open_loop import LATE, Pacer
 from bench.load_generator.runs import measure_load
-from bench.load_generator.target import SIZE, target, target_options
-from bench.load_generator.wire import open_wires
-from bench.reports.recording import Result, finish
+from bench.load_generator.target import NODES, SERVERS, SIZE
+from bench.load_generator.wire import wires_to
 
 QUEUE = "latency"
 SETTLE_S = 0.2      # until the workers wait
@@ -29,40 +27,30 @@ FINISH_S = 30.0     # for the last jobs, on a busy machine
 POLL_S = 0.02
 
 
-@click.command()
-@target_options
+@load("latency", SERVERS, NODES)
 @click.option("--rate", default=100.0, show_default=True, type=click.FloatRange(0.1, 100_000), help="PUTs per second.")
 @click.option("--seconds", default=30.0, show_default=True, type=click.FloatRange(0.1, 36_000))
 @click.option("--workers", default=10, show_default=True, type=click.IntRange(1, 5000), help="GETB and DONE.")
 @SIZE
-def main(
-    servers: str | None, nodes: int, record_to: Path | None, rate: float, seconds: float, workers: int, size: int
-) -> None:
+def latency(running: LoadRun, rate: float, seconds: float, workers: int, size: int) -> None:
     """Measure the time from PUT to delivery, and the time of a PUT."""
-    console = make_console()
-    with target(servers, nodes, console) as measured:
-        made = Jobs([QUEUE], size, stamped=True)
-        measured.purge(made.queues)
-        figures = LoadFigures()
-        load = deliver(measured.leader(), made, figures, rate, seconds, workers)
-        done = measure_load(measured, figures, load)[0]
-        steps = ("PUT", "delivery", "DONE", LATE)
-        result = Result("latency", [done.row(step) for step in steps])
-        result.summary = {"seconds": done.seconds, "cpu_us_per_job": done.cpu_us_per(len(figures.latencies_us["PUT"])),
-                          "generator_load": done.generator_load}
-        result.curves = {step: figures.distribution(step) for step in steps}
-        result.note_problems(figures.problems)
-        measured.leave(made.queues)
-        finish(console, result, measured, record_to)
+    made, figures, result = Jobs([QUEUE], size, stamped=True), LoadFigures(), running.result
+    running.empty(made.queues)
+    delivering = deliver(running.target.leader(), made, figures, rate, seconds, workers)
+    done = measure_load(running.target, figures, delivering)[0]
+    steps = ("PUT", "delivery", "DONE", LATE)
+    result.rows = [done.row(step) for step in steps]
+    result.summary = {"seconds": done.seconds, "cpu_us_per_job": done.cpu_us_per(len(figures.latencies_us["PUT"])),
+                      "generator_load": done.generator_load}
+    result.curves = {step: figures.distribution(step) for step in steps}
+    result.note_problems(figures.problems)
 
 
 async def deliver(
     leader: str, jobs: Jobs, figures: LoadFigures, rate: float, seconds: float, workers: int
 ) -> tuple[float, None]:
     """Put jobs at this rate while workers wait for them; returns the elapsed seconds."""
-    producer = await open_wires(leader, 1)
-    waiting = await open_wires(leader, workers)
-    try:
+    async with wires_to(leader) as producer, wires_to(leader, workers) as waiting:
         shift = Shift()
         for wire in waiting:
             Cycle(wire, ("GETB", "DONE"), jobs, figures, shift).start()
@@ -70,9 +58,6 @@ async def deliver(
         elapsed_s = await Pacer(producer, jobs, rate, figures).run(seconds)
         await _finished(figures)
         return elapsed_s, None
-    finally:
-        for wire in [*producer, *waiting]:
-            wire.close()
 
 
 async def _finished(figures: LoadFigures) -> None:
@@ -81,7 +66,3 @@ async def _finished(figures: LoadFigures) -> None:
     until = loop.time() + FINISH_S
     while len(figures.latencies_us["DONE"]) < len(figures.latencies_us["PUT"]) and loop.time() < until:
         await asyncio.sleep(POLL_S)
-
-
-if __name__ == "__main__":
-    main()

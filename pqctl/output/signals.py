@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import signal
-from collections.abc import Iterator
+import sys
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import NoReturn
 
 NUMBERS = (signal.SIGTERM, signal.SIGHUP)
+AGAIN_S = 0.01
 
 
 class EndedBySignal(BaseException):
@@ -24,14 +28,19 @@ INTERRUPTIONS = KeyboardInterrupt, EndedBySignal
 
 @contextmanager
 def orderly() -> Iterator[None]:
-    """Let signals raise EndedBySignal in the block, so that cleanup code runs. Ignored ones (nohup) stay ignored."""
+    """Let signals raise EndedBySignal in the block, so that cleanup code runs. Ignored ones (nohup) stay ignored.
+
+    Python drops what is raised while a destructor or a callback of a weak reference runs: then the signal is repeated.
+    """
     before = {number: signal.getsignal(number) for number in NUMBERS}
     for number, handler in before.items():
         if handler is signal.SIG_DFL:
             signal.signal(number, _end)
+    dropped, sys.unraisablehook = sys.unraisablehook, _repeat_or(sys.unraisablehook)
     try:
         yield
     finally:
+        sys.unraisablehook = dropped
         for number, handler in before.items():
             signal.signal(number, handler)
 
@@ -50,3 +59,17 @@ def abrupt() -> Iterator[None]:
 
 def _end(number: int, _: FrameType | None) -> NoReturn:
     raise EndedBySignal(number)
+
+
+def _repeat_or(otherwise: Callable[[sys.UnraisableHookArgs], object]) -> Callable[[sys.UnraisableHookArgs], object]:
+    """Return a hook that sends a signal again whose exception was dropped, and passes on all others."""
+    def hook(dropped: sys.UnraisableHookArgs) -> None:
+        if not isinstance(dropped.exc_value, INTERRUPTIONS):
+            otherwise(dropped)
+            return
+        number = dropped.exc_value.args[0] if isinstance(dropped.exc_value, EndedBySignal) else signal.SIGINT
+        # From another thread: here it would be raised in the hook, and dropped again.
+        again = threading.Timer(AGAIN_S, os.kill, (os.getpid(), number))
+        again.daemon = True
+        again.start()
+    return hook

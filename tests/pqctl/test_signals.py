@@ -26,12 +26,39 @@ def wait_for(file: str, folder: Path) -> None:
         time.sleep(0.001)
 
 
+def stuck(sync: str) -> str:
+    """The program with a sync that takes a minute: in short sleeps, as a signal just before one does not end it."""
+    return (f"import os, time; os.{sync} = lambda _: [time.sleep(0.01) for _ in range(6000)]; "
+            "from sockpqd.pqctl.main import main; main()")
+
+
+@pytest.mark.parametrize("number", [number for number, _ in NUMBERS])
+def test_a_signal_in_a_destructor_is_not_lost(number: int) -> None:
+    program = f"""
+import os, time
+from sockpqd.pqctl.output.signals import INTERRUPTIONS, orderly
+class Ended:
+    def __del__(self):
+        os.kill(os.getpid(), {int(number)})
+        time.sleep(0)
+try:
+    with orderly():
+        Ended()
+        time.sleep(60)
+except INTERRUPTIONS as error:
+    print(type(error).__name__)
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE_S,
+                           preexec_fn=interruptible)
+    assert (ended.stdout, ended.stderr, ended.returncode) == (
+        "KeyboardInterrupt\n" if number == signal.SIGINT else "EndedBySignal\n", "", 0)
+
+
 @pytest.mark.parametrize(("number", "code"), NUMBERS)
 def test_a_file_that_is_not_complete_is_removed(number: int, code: int, cluster: FakeCluster, tmp_path: Path) -> None:
-    program = "import os, time; os.fsync = lambda _: time.sleep(60); from sockpqd.pqctl.main import main; main()"
     cluster.snapshot = snapshot()
-    saving = subprocess.Popen([sys.executable, "-c", program, "--servers", cluster.addresses[0], "backup",
-                               str(tmp_path)], stderr=subprocess.PIPE, preexec_fn=interruptible)
+    saving = subprocess.Popen([sys.executable, "-c", stuck("fsync"), "--servers", cluster.addresses[0],
+                               "backup", str(tmp_path)], stderr=subprocess.PIPE, preexec_fn=interruptible)
     wait_for(".tmp", tmp_path)
     saving.send_signal(number)
     _, errors = saving.communicate(timeout=PATIENCE_S)
@@ -42,10 +69,9 @@ def test_a_file_that_is_not_complete_is_removed(number: int, code: int, cluster:
 def test_doctor_leaves_nothing_in_the_data_directory(
     number: int, code: int, cluster: FakeCluster, tmp_path: Path
 ) -> None:
-    program = "import os, time; os.fdatasync = lambda _: time.sleep(60); from sockpqd.pqctl.main import main; main()"
-    measuring = subprocess.Popen([sys.executable, "-c", program, "--servers", cluster.addresses[0], "doctor",
-                                  "--data-dir", str(tmp_path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                 preexec_fn=interruptible)
+    measuring = subprocess.Popen([sys.executable, "-c", stuck("fdatasync"), "--servers", cluster.addresses[0],
+                                  "doctor", "--data-dir", str(tmp_path)], stdout=subprocess.PIPE,
+                                 stderr=subprocess.PIPE, preexec_fn=interruptible)
     wait_for(".pqctl-doctor-", tmp_path)
     measuring.send_signal(number)
     _, errors = measuring.communicate(timeout=PATIENCE_S)

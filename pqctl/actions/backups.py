@@ -45,7 +45,7 @@ def backup(call: Call, directory: str, keep: int | None, node: str | None, *, wi
             raise Failure(FILE_ERROR, f"what {name} has sent is damaged: {error}") from error
     assert contents is not None
     removed = [] if keep is None else _thin(folder, contents, keep)
-    told = f"what {name} has is saved in {path}: {_described(contents)}"
+    told = f"state of {name} saved in {path}: {_described(contents)}"
     call.answer(told + (f"; {counted(len(removed), 'older backup')} removed" if removed else ""),
                 {"file": str(path), "name": name, "removed": removed, **_as_json(contents)})
     return DONE

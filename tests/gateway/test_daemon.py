@@ -147,7 +147,7 @@ def test_dev_says_which_ports_are_taken_and_how_it_is_reached(
         alone.announce(config)
     told = capsys.readouterr().out
     assert f"In use by another program, perhaps another sockpqd --dev: {taken}, {taken}. So other ports were" in told
-    assert f"go to {HOST}:{taken} unless" in told
+    assert f"go to {HOST}:{taken} by default" in told
     assert f"export SOCKPQ_SERVERS={config.listen.client}\n" in told
     assert f"http://{config.listen.http}/\n" in told
 

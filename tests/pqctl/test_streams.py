@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from sockpqd.pqctl.output.text import sized
 from tests.client.fake_server import FakeCluster
 from tests.pqctl.backup_file import snapshot
 from tests.pqctl.running import PATIENCE_S, PROGRAM
@@ -84,5 +85,5 @@ def test_characters_the_output_does_not_have(name: str, cluster: FakeCluster, tm
     folder.mkdir()
     cluster.snapshot = snapshot()
     code, out, err = shell(cluster, "", "backup", str(folder), PYTHONIOENCODING="ascii")
-    assert (code, err, f"{len(cluster.snapshot)} bytes, cluster 0123" in out) == (0, "", True)
+    assert (code, err, f"{sized(len(cluster.snapshot))}, cluster 0123" in out) == (0, "", True)
     assert len(os.listdir(folder)) == 1

@@ -31,7 +31,7 @@ def spread(state: State, operation: PutWith, targets: ToQueues | ToTopic) -> Rep
         words = targets.route.count(".") + 1
         if len(bindings) * words > limits.ROUTE_STEPS_MAX and _patterns(bindings) * words > limits.ROUTE_STEPS_MAX:
             return replies.DATA_TOO_LARGE
-        state.spent += limits.STEP // 8 * len(bindings) * words
+        state.spent += limits.STEP // 7 * len(bindings) * words
     return _spread(state, state.topics.reached(targets.topic, targets.route), operation)
 
 

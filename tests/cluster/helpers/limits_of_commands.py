@@ -206,18 +206,19 @@ def _jobs_that_wait(world: World) -> list[Operation]:
     """PUTS of jobs that wait for a hundred items each, all of which there are."""
     queue = world.queue_of(100)
     after = tuple(f"{queue}_{number}" for number in range(100))
-    return [*split(Batch(tuple(PutWith(Put("waits", 0, b"x"), after=after) for _ in range(1000)), False))]
+    return [*split(Batch(tuple(PutWith(Put("waits", 0, b"x"), after=after) for _ in range(1000)), False),
+                    world.machine.known_work)]
 
 
 def _puts_of_many(world: World) -> list[Operation]:
     puts = [Put(f"q{number * 7 % QUEUES}", 0, b"x", f"y{number}") for number in range(MANY)]
-    return [*split(Batch(tuple(puts), False))]
+    return [*split(Batch(tuple(puts), False), world.machine.known_work)]
 
 
 def _puts_in_fragments(world: World) -> list[Operation]:
     """As many jobs as an operation has, and larger than one that goes into the log as a whole."""
-    puts = [Put(f"q{number * 7 % QUEUES}", 0, b"x" * 400, f"w{number}") for number in range(MANY)]
-    data = encode_operation(next(iter(split(Batch(tuple(puts), False)))))
+    puts = [Put(f"q{number * 7 % QUEUES}", 0, b"x" * 800, f"w{number}") for number in range(MANY)]
+    data = encode_operation(next(iter(split(Batch(tuple(puts), False), world.machine.known_work))))
     assert len(data) > WHOLE_BYTES_MAX
     half = len(data) // 2
     return [Fragment(1, 0, data[:half]), LastFragment(1, half, data[half:])]
@@ -228,7 +229,7 @@ def _puts_of_many_with_everything(world: World) -> list[Operation]:
     return [*split(Batch(tuple(
         PutWith(Put(queue, number % 100, b"x", f"z{number}"), ttl_ms=10**9, key=f"k{number}", tries=4)
         for number in range(MANY)
-    ), False))]
+    ), False), world.machine.known_work)]
 
 
 def _transaction(world: World) -> list[Operation]:
@@ -297,7 +298,7 @@ def _each(operation: Callable[[int], Operation]) -> Case:
 
 
 def _many(operation: Callable[[tuple[int, ...]], End | Touch]) -> Case:
-    return lambda world: [*split(operation(tuple(world.taken(MANY))))]
+    return lambda world: [*split(operation(tuple(world.taken(MANY))), world.machine.known_work)]
 
 
 def _kick(world: World) -> list[Operation]:
@@ -499,7 +500,7 @@ def _puts_of_groups(world: World) -> list[Operation]:
             Put(queue, number % 100, b"x", f"f{number}"), ttl_ms=10**9, key=f"k{number}", tries=4, group=f"g{number}",
         )
         for number in range(MANY)
-    ), False))]
+    ), False), world.machine.known_work)]
 
 
 def _first_use_of_groups(world: World) -> list[Operation]:
@@ -739,7 +740,7 @@ def entries(world: World, operations: list[Operation], measure: Callable[[Callab
     """What the first entries of these commands cost, as `measure` says of the call that applies one."""
     launched: list[tuple[bytes, Callback]] = []
     proposer = Proposer(lambda data, callback: launched.append((data, callback)), lambda: world.now_ms,
-                        lambda effects: None, time.monotonic)
+                        lambda effects: None, time.monotonic, world.machine.known_work)
     proposer.accepting = True
     for operation in operations:
         proposer.propose(operation, _Ignored())

@@ -112,11 +112,11 @@ class ClusterListener(Protocol):
         """
 
     def execute_call(
-        self, user: str | None, address: str, data: bytes, told: Callable[[bytes | None], None],
+        self, user: str | None, address: str, data: bytes, on_outcome: Callable[[bytes | None], None],
     ) -> RunningCall:
         """Execute a call for a client of another node, as the leader.
 
-        `told` is called once with the outcome, possibly before this returns.
+        `on_outcome` is called once with the outcome, possibly before this returns.
         """
 
     def turn_ended(self) -> None:
@@ -352,13 +352,14 @@ class Cluster(Protocol):
         """
 
     def forward_call(
-        self, user: str | None, address: str, data: bytes, told: Callable[[bytes | None], None],
+        self, user: str | None, address: str, data: bytes, on_outcome: Callable[[bytes | None], None],
     ) -> int | None:
         """Let the leader execute a call for a client of this node; `data` is for the leader's gateway.
 
-        `told` is called once with the outcome, or with None if there is none: the call may or may not have been
-        executed. Returns a number for `cancel_call`, or None, without ever calling `told`, when no other node leads or
-        too much is queued for it. Raises ValueError if `data` has more than CALL_BYTES_MAX, the limit of outcomes, too.
+        `on_outcome` is called once with the outcome, or with None if there is none: the call may or may not have been
+        executed. Returns a number for `cancel_call`, or None, without ever calling `on_outcome`, when no other node
+        leads or too much is queued for it. Raises ValueError if `data` has more than CALL_BYTES_MAX, which is the limit
+        of outcomes, too.
         """
 
     def cancel_call(self, number: int) -> None:

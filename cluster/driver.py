@@ -123,7 +123,7 @@ class Driver:
         self._info_at, self._info_sent = float("-inf"), ("", False)
         self.full, self._term_seen = False, 0
         self.leader_changes = 0                 # leaderships that began since the start
-        self._told_commit = 0                   # the commit index that was sent for the sake of subscribers
+        self._sent_commit = 0                   # the commit index that was sent for the sake of subscribers
         self.inbox: list[tuple[str, Hello | Message | None]] = []
         self.transport = transport = RaftTransport(settings, journal, store, network, rng)
         self.peers = transport.peers
@@ -237,8 +237,8 @@ class Driver:
     def _tell_commit_index(self) -> None:
         """Leader: let subscribers of other nodes hear at once what no further entry will tell these of."""
         commit = self.replica.commit_index
-        if self.replica.is_leader and commit > self._told_commit and self.proposer.idle:
-            self._told_commit = commit
+        if self.replica.is_leader and commit > self._sent_commit and self.proposer.idle:
+            self._sent_commit = commit
             self.transport.send_commit_index()
 
     def _handle_inbox(self) -> bool:

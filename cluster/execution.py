@@ -33,9 +33,9 @@ def decoded(index: int, data: bytes) -> Entry:
 class Execution:
     """Executes committed entries for the Raft library, and extends the chain of hashes by each."""
 
-    def __init__(self, machine: Machine, chain: Chain, told: Callable[[list[Event]], None]) -> None:
-        """`told` is called with the events of each entry that has any of a recorded type."""
-        self._told = told
+    def __init__(self, machine: Machine, chain: Chain, on_events: Callable[[list[Event]], None]) -> None:
+        """`on_events` is called with the events of each entry that has any of a recorded type."""
+        self._on_events = on_events
         self._machine = machine
         self._chain = chain
 
@@ -75,7 +75,7 @@ class Execution:
                               f"knows levels up to {known}: start a newer one on this node")
         self._chain.extend(index, data, digests_of(applied.replies))
         if applied.events:
-            self._told(applied.events)
+            self._on_events(applied.events)
         while self._machine.crowded and self._machine.page_out():
             pass                # at a start, or when entries come faster than jobs leave memory between turns
         return applied

@@ -297,8 +297,8 @@ class ClusterNode(DrivenNode):
     async def switch_service(self, online: bool) -> None:
         await self._administration.switch_service(online)
 
-    def forward_call(self, user: str | None, address: str, data: bytes, told: OnOutcome) -> int | None:
-        return self._calls.send(user, address, data, told)
+    def forward_call(self, user: str | None, address: str, data: bytes, on_outcome: OnOutcome) -> int | None:
+        return self._calls.send(user, address, data, on_outcome)
 
     def cancel_call(self, number: int) -> None:
         self._calls.cancel(number)

@@ -117,7 +117,7 @@ class Machine:
         except BaseException:
             self.failed = operation
             raise
-        return Applied(replies, effects, events.told)
+        return Applied(replies, effects, events.of_entry)
 
     def known_work(self, operation: Operation) -> int:
         """The work of the operation beyond its `cost` in the present state."""
@@ -190,7 +190,7 @@ class Machine:
         """
         recorded = frozenset(types)
         self._state.events.recorded = recorded | {GAP} if recorded else recorded
-        self._state.events.told = []
+        self._state.events.of_entry = []
 
     @property
     def event_seq(self) -> int:
@@ -528,4 +528,4 @@ def _begin_entry(state: State, index: int, now_ms: int) -> None:
         state.fair.now_ms = state.clock_ms
     state.effects = Effects()
     if state.events.recorded:
-        state.events.told = []
+        state.events.of_entry = []

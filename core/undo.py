@@ -40,7 +40,7 @@ class Undo:
         self._counters: dict[str, tuple[list[int], int]] = {}       # of the queues touched, and their last use
         self._next_seq = state.next_seq
         self._next_item = state.items.next_item
-        self._events = (state.events.seq, len(state.events.told))
+        self._events = (state.events.seq, len(state.events.of_entry))
         self._effects = state.effects
         self._fair = state.fair
         if state.fair is not None:
@@ -82,8 +82,8 @@ class Undo:
         state.items.next_item = self._next_item
         state.effects = self._effects
         events = state.events
-        events.seq, told = self._events
-        del events.told[told:]
+        events.seq, count = self._events
+        del events.of_entry[count:]
         events.endings.clear()
 
     # ---- the steps, as the state reports them

@@ -125,7 +125,7 @@ async def _run(
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, _stop_by_signal, stopping, signal.Signals(number))
     manager.started()
-    restarts.begin_anew_when(lambda: node.leader() is not None)
+    restarts.reset_when(lambda: node.leader() is not None)
     if announce is not None:
         hub.on_serving = lambda: announce(config)
     stopped = loop.create_task(_until(stopping))

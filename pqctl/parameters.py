@@ -54,7 +54,7 @@ def moment(value: str) -> float:
         raise click.BadParameter(f"{value!r} is neither Unix time in seconds nor like 2026-12-24T18:00.") from None
 
 
-def told(job: int | Key | Place | Number) -> str:
+def described(job: int | Key | Place | Number) -> str:
     """Name the job for use in a sentence."""
     from sockpq import Number, Place
 

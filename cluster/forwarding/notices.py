@@ -43,7 +43,7 @@ class Notices:
         self._listener = listener
         self._own = Listened()
         self._number = 0                                    # of this state of what is listened to here
-        self._told: dict[str, int] = {}                     # the number that was sent to each peer
+        self._sent: dict[str, int] = {}                     # the number that was sent to each peer
         self._heard: dict[str, int] = {}                    # and that it has confirmed
         self._of_peers: dict[str, Listened] = {}
         self._lost: dict[str, None] = {}                    # peers for which messages were dropped
@@ -98,8 +98,8 @@ class Notices:
         for name, peer in self._peers.items():
             if not peer.up or peer.info is None or peer.info.subscribed is None:
                 continue                    # it is away, or of a version that does not know of this
-            if self._told.get(name, 0) != self._number:
-                self._told[name] = self._number
+            if self._sent.get(name, 0) != self._number:
+                self._sent[name] = self._number
                 self._network.send(name, Listening(self._number, self._own.channels))
             if name in self._lost and self._network.buffered_bytes(name) <= limits.NOTICES_BYTES_MAX // 2:
                 del self._lost[name]
@@ -129,7 +129,7 @@ class Notices:
 
     def link_changed(self, name: str) -> None:
         """Note that the connection to this peer began or ended: messages in flight are lost."""
-        self._told.pop(name, None)
+        self._sent.pop(name, None)
         self._heard.pop(name, None)
         self._lost.pop(name, None)
         if self._of_peers.pop(name, None) is not None:

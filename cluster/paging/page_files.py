@@ -60,7 +60,7 @@ class PageFiles:
         self._left: dict[int, int] = {}         # files that the present state does not need, and their sizes
         self._made = False
         self._next = 1
-        self._told = False                      # that there is no room
+        self._reported = False                  # that there is no room
         self._spaces: list[FileSpace] = []
 
     def begin(self, named: dict[int, frozenset[int]]) -> None:
@@ -226,8 +226,8 @@ class PageFiles:
         """Note that a page could not be written; raises the error if it is more than a lack of room."""
         if not passes(error):
             raise error
-        if not self._told:
-            self._told = True
+        if not self._reported:
+            self._reported = True
             log.warning("jobs that should leave memory stay there, because their pages cannot be written: %s. Free "
                         "disk space.", error)
 
@@ -237,8 +237,8 @@ class PageFiles:
         self.written_bytes += count
         self.room_bytes -= count
         self.free_bytes -= count
-        if self._told:
-            self._told = False
+        if self._reported:
+            self._reported = False
             log.info("jobs leave memory again")
 
     def remove(self, segment: Segment) -> None:

@@ -24,7 +24,7 @@ class Addresses:
 
     def __init__(self, name: str, configured: str) -> None:
         """`configured`: "host:port", "" if unknown."""
-        self.told = ""
+        self.reported = ""
         self._name = name
         self._configured = configured
         self._moved = False             # it was not found at the configured address last
@@ -32,27 +32,27 @@ class Addresses:
     @property
     def present(self) -> str:
         """The address to dial now, "" if none is known."""
-        return self.told if self._moved or not self._configured else self._configured
+        return self.reported if self._moved or not self._configured else self._configured
 
     def hear(self, hello: Hello, mine: Hello) -> None:
         """Note what the node, whose greeting was accepted, tells of itself; `mine`: our greeting."""
         ours = bool(hello.cluster_id) and hello.cluster_id == mine.cluster_id
         if ours and hello.address != mine.address and _HOST_AND_PORT.fullmatch(hello.address):
-            self.told = hello.address
+            self.reported = hello.address
 
     def believed(self, hello: Hello) -> Hello:
         """The greeting without an address for clients, unless the node has moved: they may need another route, too."""
-        return hello if self._moved and self.told == hello.address else msgspec.structs.replace(hello, client="")
+        return hello if self._moved and self.reported == hello.address else msgspec.structs.replace(hello, client="")
 
     def missed(self) -> None:
         """Switch to the other address, if there is one: no node with its name answered at the present one."""
-        other = self._configured if self._moved else self.told
+        other = self._configured if self._moved else self.reported
         if other and other != self.present:
             self._moved = not self._moved
 
     def found(self) -> None:
         """The node answered at the present address."""
-        if self._moved and self.told != self._configured:
+        if self._moved and self.reported != self._configured:
             log.warning(
                 "%s is at %s, not at %s as this node was configured: correct [[cluster.members]] when convenient",
-                self._name, self.told, self._configured)
+                self._name, self.reported, self._configured)

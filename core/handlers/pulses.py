@@ -36,11 +36,11 @@ def configure(state: State, operation: ops.ConfigurePulse, seed: int) -> Reply:
     pulse, change = state.pulses.by_name.get(operation.pulse), operation.change
     if pulse is None:
         return replies.PULSE_NOT_FOUND
-    anew = change.rate is not None or change.per_ms is not None
+    changes_rate = change.rate is not None or change.per_ms is not None
     fits = change.max_wait_ms is None if not pulse.together else not change.spread
-    if (anew and pulse.name.startswith(OWN_PREFIX)) or not fits:
+    if (changes_rate and pulse.name.startswith(OWN_PREFIX)) or not fits:
         return replies.BAD_SETTING
-    if anew:
+    if changes_rate:
         state.pulses.end_period(pulse)
     before = pulse.now, pulse.pause_ms
     pulse.change(bounded(change))

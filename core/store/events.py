@@ -17,21 +17,21 @@ ENDED_QUEUE, ENDED_ITEM, WATCHED_QUEUE = range(3)       # in the order in which 
 class EventLog:
     """The counter and the events of the present entry."""
 
-    __slots__ = ("endings", "recorded", "seq", "told")
+    __slots__ = ("endings", "of_entry", "recorded", "seq")
 
     def __init__(self) -> None:
         self.seq = 0                                    # of the newest event
         self.recorded: frozenset[str] = frozenset()     # types somebody listens to; not part of the state
-        self.told: list[Event] = []                     # events of these types in the present entry
+        self.of_entry: list[Event] = []                 # events of these types in the present entry
         self.endings: list[tuple[int, str]] = []        # of the present operation
 
     def tell(self, event_type: str, name: str, *words: int | str) -> None:
         """Count an event, and record it."""
         self.seq += 1
         if event_type in self.recorded:
-            self.told.append(Event(self.seq, event_type, name, words))
+            self.of_entry.append(Event(self.seq, event_type, name, words))
 
     def record(self, event_type: str, name: str, *words: int | str) -> None:
         """Record an event that has been counted already, if its type is recorded."""
         if event_type in self.recorded:
-            self.told.append(Event(self.seq, event_type, name, words))
+            self.of_entry.append(Event(self.seq, event_type, name, words))

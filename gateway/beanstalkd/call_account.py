@@ -24,9 +24,9 @@ class CountedCall:
     has its outcome in a moment.
     """
 
-    def __init__(self, account: MemoryAccount, held_bytes: int, told: Callable[[bytes | None], None]) -> None:
+    def __init__(self, account: MemoryAccount, held_bytes: int, on_outcome: Callable[[bytes | None], None]) -> None:
         self._account = account
-        self._told: Callable[[bytes | None], None] | None = told
+        self._on_outcome: Callable[[bytes | None], None] | None = on_outcome
         self._doing: RunningCall | None = None
         self._evicted = False
         account.hold(self, held_bytes)
@@ -43,10 +43,10 @@ class CountedCall:
 
         `data`: the outcome encoded, None if it is unknown.
         """
-        told, self._told = self._told, None
-        if told is not None:
+        on_outcome, self._on_outcome = self._on_outcome, None
+        if on_outcome is not None:
             self._account.hold(self, 0)
-            told(_GONE if self._evicted and data == _NONE else data)
+            on_outcome(_GONE if self._evicted and data == _NONE else data)
 
     def cancel(self) -> None:
         if self._doing is not None:

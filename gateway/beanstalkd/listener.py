@@ -36,7 +36,7 @@ END_S = 2.0                     # for which the end of the node waits for jobs t
 
 
 def execute_call(
-    hub: Hub, user: str | None, address: str, data: bytes, told: Callable[[bytes | None], None],
+    hub: Hub, user: str | None, address: str, data: bytes, on_outcome: Callable[[bytes | None], None],
 ) -> RunningCall:
     """Execute what another node has received.
 
@@ -47,13 +47,13 @@ def execute_call(
         remote = decode_remote(data)
     except msgspec.MsgspecError:
         log.warning("%s: cannot decode a forwarded call from another version", address)
-        told(encode(CallFailure.GONE))
+        on_outcome(encode(CallFailure.GONE))
         return Ended()
     held_bytes, cost = weight_of(remote, data)
     principal = Principal(user, address)
     if not held_bytes:
-        return _in_turn(hub, cost, lambda: _execute(hub, principal, remote, told))
-    counted = CountedCall(hub.account, held_bytes, told)
+        return _in_turn(hub, cost, lambda: _execute(hub, principal, remote, on_outcome))
+    counted = CountedCall(hub.account, held_bytes, on_outcome)
     return counted.done_by(_in_turn(hub, cost, lambda: _execute(hub, principal, remote, counted.tell)))
 
 
@@ -67,11 +67,11 @@ def _in_turn(hub: Hub, cost: int, execute: Callable[[], RunningCall]) -> Running
 
 
 def _execute(
-    services: NodeServices, principal: Principal, remote: Remote, told: Callable[[bytes | None], None],
+    services: NodeServices, principal: Principal, remote: Remote, on_outcome: Callable[[bytes | None], None],
 ) -> RunningCall:
     def report(outcome: Outcome) -> None:
         data = encode(outcome)
-        told(data if len(data) <= CALL_BYTES_MAX else encode(CallFailure.OUT_OF_MEMORY))
+        on_outcome(data if len(data) <= CALL_BYTES_MAX else encode(CallFailure.OUT_OF_MEMORY))
 
     if isinstance(remote, RemoteRead):
         report(look_up(services, principal, remote.call))

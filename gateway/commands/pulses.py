@@ -48,7 +48,7 @@ def result(client: Client, command: Command) -> None:
                      command.arguments[0])
         return reply
     if command.arguments:
-        client.propose_told(command.operation, tell, command.numbering)
+        client.propose_mapped(command.operation, tell, command.numbering)
     else:
         client.propose(command.operation, command.numbering)
 

@@ -119,7 +119,7 @@ def _commit(client: Client, transaction: Transaction, numbering: Numbering | Non
         operations = transaction.operations
         if numbering is not None:
             numbering = numbering.covering(operations)
-        client.propose_told(Batch(operations, atomic=True), tell, numbering)
+        client.propose_mapped(Batch(operations, atomic=True), tell, numbering)
 
 
 def _queue(client: Client, command: Command) -> None:

@@ -144,7 +144,7 @@ def _propose_many(
 ) -> None:
     operations = split(operation, client.hub.cluster.machine.known_work)
     if len(operations) == 1:
-        client.propose_told(operation, tell, numbering)
+        client.propose_mapped(operation, tell, numbering)
     else:
         propose_split(client, operations, tell, numbering)
 
@@ -189,7 +189,7 @@ def _pick(client: Client, operation: Get | GetWith, numbering: Numbering | None)
         client.await_slot(slot)
         slot.propose()
     elif note is not None:
-        client.propose_told(taking, note, numbering)
+        client.propose_mapped(taking, note, numbering)
     else:
         client.propose(taking, numbering)
 
@@ -228,6 +228,6 @@ def ended(client: Client, command: Command) -> None:
             log_end(client, command)
         return reply
     if command.arguments:
-        client.propose_told(command.operation, tell, command.numbering)
+        client.propose_mapped(command.operation, tell, command.numbering)
     else:
         client.propose(command.operation, command.numbering)

@@ -115,7 +115,7 @@ class Subscriptions:
         self._current: Due | None = None                # is being delivered
         self._hearers: list[Subscription] = []          # to these, who have not heard it
         self._slice = EVENT_SLICE_STEPS
-        self._told: deque[Subscription] = deque()       # had lines to be written when they came here
+        self._unwritten: deque[Subscription] = deque()  # had lines to be written when they came here
         self._behind: dict[Subscription, None] = {}
         self._relieved: list[asyncio.Future[None]] = []     # wait until less is due
         self._relay: Relay | None = None
@@ -328,7 +328,8 @@ class Subscriptions:
     @property
     def pending(self) -> bool:
         """Return whether there is something to do at the end of a turn."""
-        return bool(self._due or self._hearers or self._told or self._behind or self._gone or self._listening_changed)
+        return bool(
+            self._due or self._hearers or self._unwritten or self._behind or self._gone or self._listening_changed)
 
     def turn_ended(self) -> None:
         """Do a slice of what is to be done: half of it finds hearers, the rest writes and reads the history."""
@@ -338,7 +339,7 @@ class Subscriptions:
         self._tell_listening()
         steps = self._slice
         steps -= self._dispatch(steps // 2)
-        steps -= self._write_told(steps)
+        steps -= self._write_lines(steps)
         steps -= self._catch_up_some(steps)
         steps -= self._forget(steps)
         steps -= self._dispatch(steps)
@@ -347,7 +348,7 @@ class Subscriptions:
             for future in relieved:
                 if not future.done():
                     future.set_result(None)
-        if steps > 0 and not self._due and not self._hearers and not self._told and not self._gone:
+        if steps > 0 and not self._due and not self._hearers and not self._unwritten and not self._gone:
             self._slice = EVENT_SLICE_STEPS
         else:
             self._slice = min(self._slice * 5 // 4, EVENT_SLICE_STEPS_MAX)
@@ -390,7 +391,7 @@ class Subscriptions:
     def _hear(self, some: Iterable[Subscription], due: Due) -> None:
         """Add the event's line for each of these subscriptions that has begun and may hear it."""
         place, event, line = due
-        event_type, name, seq, told = event.type, event.name, event.seq, self._told
+        event_type, name, seq, unwritten = event.type, event.name, event.seq, self._unwritten
         if event_type in (LOST, GAP):
             for subscription in some:
                 if subscription.first <= place:
@@ -404,7 +405,7 @@ class Subscriptions:
             if (past and not message) or not subscription.may_hear(event_type, name):
                 continue
             if not subscription.lines:
-                told.append(subscription)
+                unwritten.append(subscription)
             # A message has no number of its own, and must not run ahead of the past that is still read. Otherwise all
             # hear the same line, which is held once for them.
             subscription.lines.append(numbered(subscription.seq, line) if past and seq != subscription.seq else line)
@@ -421,14 +422,14 @@ class Subscriptions:
 
     def _write(self, subscription: Subscription, line: bytes) -> None:
         if not subscription.lines:
-            self._told.append(subscription)
+            self._unwritten.append(subscription)
         subscription.lines.append(line)
 
-    def _write_told(self, steps: int) -> int:
+    def _write_lines(self, steps: int) -> int:
         """Write what was heard, to each in its turn; returns how many steps that took."""
-        left, told = steps, self._told
-        while told and left > 0:
-            subscription = told.popleft()
+        left, unwritten = steps, self._unwritten
+        while unwritten and left > 0:
+            subscription = unwritten.popleft()
             lines = subscription.lines
             if lines:               # and not flushed meanwhile
                 subscription.lines = []

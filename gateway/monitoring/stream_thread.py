@@ -41,7 +41,7 @@ WAITING_MAX = 100_000   # events not looked at; with more all streams are cut
 EVENT_BYTES = 100       # a message counts as one event for each of these
 
 
-Told = dict[tuple[Filter, Rights | None], bytes]
+Rendered = dict[tuple[Filter, Rights | None], bytes]
 
 
 class StreamGuard(Protocol):
@@ -129,8 +129,8 @@ class Stream:
         if self.connection is not None:
             self.connection.close()
 
-    def hear(self, chunk: Sequence[Recorded], told: Told) -> None:
-        """Take the next events; `told`: what of them is sent, found out once for all that want the same."""
+    def hear(self, chunk: Sequence[Recorded], rendered: Rendered) -> None:
+        """Take the next events; `rendered`: what of them is sent, found out once for all that want the same."""
         if self._past:
             self._past += chunk
             self._late += len(chunk)
@@ -143,9 +143,9 @@ class Stream:
             pieces = [self._piece(one) for one in chunk if self._is_new(one) and self.wants(one)]
         else:
             key = self.wish, self._guard.rights
-            known = told.get(key)
+            known = rendered.get(key)
             if known is None:
-                known = told[key] = b"".join([as_sent(line) for event, line in chunk if self.wants((event, line))])
+                known = rendered[key] = b"".join([as_sent(line) for event, line in chunk if self.wants((event, line))])
             pieces = [known]
         for piece in pieces:
             self._add(piece)
@@ -308,10 +308,10 @@ class StreamThread:
             if isinstance(new, Stream):
                 self._streams[new] = None
                 continue
-            told: Told = {}
+            rendered: Rendered = {}
             for stream in self._streams:
-                stream.hear(new, told)
-            portion += len(self._streams) + len(told) * len(new)
+                stream.hear(new, rendered)
+            portion += len(self._streams) + len(rendered) * len(new)
             if portion >= PORTION:
                 portion = 0
                 time.sleep(REST_S)

@@ -128,7 +128,7 @@ def _refuse_encrypted(key_key: str, key: str) -> str:
 
 
 def _check_mode(key_key: str, key: str) -> None:
-    with _told(f"tls.{key_key}", key):
+    with _as_config_error(f"tls.{key_key}", key):
         mode = Path(key).stat().st_mode
     if mode & OTHERS_MAY:
         raise ConfigError(f"tls.{key_key}: {key} may be read or changed by others (mode {mode & 0o777:04o}); "
@@ -138,13 +138,13 @@ def _check_mode(key_key: str, key: str) -> None:
 def _certificates_in(key: str, path: str) -> ssl.SSLContext:
     """Return a context that trusts the certificates in a file; raises ConfigError if there are none."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    with _told(f"tls.{key}", path):
+    with _as_config_error(f"tls.{key}", path):
         context.load_verify_locations(path)
     return context
 
 
 @contextlib.contextmanager
-def _told(key: str, path: str) -> Any:
+def _as_config_error(key: str, path: str) -> Any:
     """Convert an OSError while a file is read into a ConfigError."""
     try:
         yield

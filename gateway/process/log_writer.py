@@ -39,7 +39,7 @@ class LogWriter(logging.Handler):
         self._waits = waits
         self._dropped = 0               # by those who log
         self._unwritten = 0             # by the thread, which must not take the lock that those hold while they wait
-        self._told = 0                  # of both, what has been reported
+        self._reported = 0              # of both, what has been reported
         # A forked child can log without harm: its lines are never written, and its queue has no lock that another
         # thread could have held at the fork.
         self._lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
@@ -60,7 +60,7 @@ class LogWriter(logging.Handler):
         if waiting >= LINES_MAX:
             self._dropped += 1
             return
-        if self.lost > self._told and waiting < LINES_MAX // 2:
+        if self.lost > self._reported and waiting < LINES_MAX // 2:
             self._tell()
         try:
             self._lines.put(self.format(record).encode("utf-8", "backslashreplace") + b"\n")
@@ -68,7 +68,7 @@ class LogWriter(logging.Handler):
             self._dropped += 1
 
     def _tell(self) -> None:
-        count, self._told = self.lost - self._told, self.lost
+        count, self._reported = self.lost - self._reported, self.lost
         text = "%d lines of the log were lost: %s"
         fields = {"fields": {"lost": count}}
         record = log.makeRecord(log.name, logging.WARNING, "", 0, text, (count, self._why), None, extra=fields)
@@ -77,7 +77,7 @@ class LogWriter(logging.Handler):
     def close(self) -> None:
         """Write the lines still queued; gives up after FLUSH_S."""
         if self._writer.is_alive():
-            if self.lost > self._told:
+            if self.lost > self._reported:
                 self._tell()
             self._lines.put(None)
             self._writer.join(FLUSH_S)

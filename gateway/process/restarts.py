@@ -44,7 +44,7 @@ class Restarts:
         self._failed_at = self._now()
         self._write()
 
-    def begin_anew_when(self, healthy: Callable[[], bool]) -> None:
+    def reset_when(self, healthy: Callable[[], bool]) -> None:
         """Note a successful start: write the file, and reset the count once the node is `healthy` after HEALTHY_S."""
         self._write()
         self._watch(healthy)

@@ -29,7 +29,7 @@ class ServiceManager:
         self._watchdog_s = int(environment.get("WATCHDOG_USEC") or 0) / 1e6             # 0: no watchdog
         self._status = status
         self._started = False
-        self._told = ""
+        self._reported = ""
 
     def waiting(self, pause_s: float) -> None:
         """Announce a pause before the start, and extend the start timeout by it."""
@@ -57,8 +57,8 @@ class ServiceManager:
 
     def _beat(self) -> None:
         words = ["WATCHDOG=1"] if self._watchdog_s else []
-        if (status := self._status()) != self._told:
-            self._told = status
+        if (status := self._status()) != self._reported:
+            self._reported = status
             words.append(f"STATUS={status}")
         if words:
             self._tell("\n".join(words))

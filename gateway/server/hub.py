@@ -142,11 +142,11 @@ class Hub:
         return await self.execute(user, address, command)
 
     def execute_call(
-        self, user: str | None, address: str, data: bytes, told: Callable[[bytes | None], None],
+        self, user: str | None, address: str, data: bytes, on_outcome: Callable[[bytes | None], None],
     ) -> RunningCall:
         """Execute a call forwarded by another node."""
         assert self.call_executor is not None
-        return self.call_executor(user, address, data, told)
+        return self.call_executor(user, address, data, on_outcome)
 
     # ---- ClusterListener
 

@@ -80,7 +80,7 @@ class Pipeline:
         self._sated = self._cluster.propose_for(
             self, operation if numbering is None else numbering.request(operation), slot)
 
-    def propose_told(
+    def propose_mapped(
         self, operation: Requested, tell: Callable[[Reply], Outcome], numbering: Numbering | None = None,
     ) -> None:
         """Propose an operation whose answer is what `tell` makes of the reply."""

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from sockpq import BadArguments, Client, JobNotFound, Key, NotExecuted, Number, Place, QueueNotFound, SockpqError
 
 from sockpqd.pqctl.output.exit_codes import REFUSED, Failure
-from sockpqd.pqctl.parameters import told
+from sockpqd.pqctl.parameters import described
 
 SIMILAR_MAX = 3
 
@@ -86,9 +86,10 @@ def no_job(client: Client, job: int | Key | Place | Number, server: str | None =
     if isinstance(job, int):
         return Failure(REFUSED, f"job {job} {NOT_RUNNING}")
     if isinstance(job, Number):
-        return Failure(REFUSED, f"there is no {told(job)}")
+        return Failure(REFUSED, f"there is no {described(job)}")
     try:
         must_exist(client, job.queue, server)
     except Failure as failure:
         return failure
-    return Failure(REFUSED, f"there is no {told(job)}: `pqctl queue peek {job.queue}` shows the first that are ready")
+    return Failure(
+        REFUSED, f"there is no {described(job)}: `pqctl queue peek {job.queue}` shows the first that are ready")

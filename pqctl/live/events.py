@@ -25,7 +25,7 @@ def follow(call: Call, types: tuple[str, ...], names: tuple[str, ...], after: in
             while True:
                 try:
                     for event in events:
-                        call.print(json.dumps(told(event)) if call.as_json else sentence(event))
+                        call.print(json.dumps(as_fields(event)) if call.as_json else sentence(event))
                     return DONE
                 except EventsLost as lost:
                     say(f"{lost}: read the state again")
@@ -43,7 +43,7 @@ def sentence(event: Event) -> str:
     return f"{event.seq} MSG {' '.join(event.words)} {escaped}"
 
 
-def told(event: Event) -> dict[str, Any]:
+def as_fields(event: Event) -> dict[str, Any]:
     """The JSON object of an event."""
     fields: dict[str, Any] = {"seq": event.seq, "type": event.type, "name": event.name, "words": list(event.words)}
     if event.type == "MSG":

@@ -46,7 +46,7 @@ def _print(call: Call, prefix: str, interval: float, count: int | None) -> int:
             except SockpqError:
                 rows = sampler.rows(None, AGES_MAX)         # of any server, as that one is gone
             if call.as_json:
-                call.print(json.dumps({"queues": [told(row) for row in rows]}))
+                call.print(json.dumps({"queues": [as_fields(row) for row in rows]}))
             else:
                 call.print_rich(picture(rows))
                 call.print("")
@@ -54,7 +54,7 @@ def _print(call: Call, prefix: str, interval: float, count: int | None) -> int:
     return DONE
 
 
-def told(row: QueueLine) -> dict[str, object]:
+def as_fields(row: QueueLine) -> dict[str, object]:
     """The JSON object of a queue."""
     return {
         "name": row.name, "ready": row.ready, "delayed": row.delayed, "running": row.running, "dead": row.dead,

@@ -75,7 +75,7 @@ class Client(Protocol):
     def propose(self, operation: Requested, numbering: Numbering | None = None) -> None:
         """Propose an operation, as a request if it is numbered; its reply becomes the next answer."""
 
-    def propose_told(
+    def propose_mapped(
         self, operation: Requested, tell: Callable[[Reply], Outcome], numbering: Numbering | None = None,
     ) -> None:
         """Propose an operation whose answer is what `tell` makes of the reply."""

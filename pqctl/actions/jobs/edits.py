@@ -14,7 +14,7 @@ from sockpqd.pqctl.connect import cluster_of
 from sockpqd.pqctl.invocation import Call
 from sockpqd.pqctl.output.exit_codes import DONE
 from sockpqd.pqctl.output.text import counted
-from sockpqd.pqctl.parameters import local_time, told
+from sockpqd.pqctl.parameters import described, local_time
 
 
 def change(call: Call, job: int | Key | Place | Number, changes: Mapping[str, Any]) -> int:
@@ -23,7 +23,7 @@ def change(call: Call, job: int | Key | Place | Number, changes: Mapping[str, An
         raise click.UsageError("nothing to change: give at least one option")
     with cluster_of(call, serving=True) as (client, _), existing_job(client, job):
         client.change(job, **changes)
-    call.answer(f"{told(job)} is changed", {"job": _as_json(job)})
+    call.answer(f"{described(job)} is changed", {"job": _as_json(job)})
     return DONE
 
 
@@ -32,7 +32,7 @@ def delete(call: Call, job: int | Key | Place | Number) -> int:
     with cluster_of(call, serving=True) as (client, _), existing_job(client, job):
         ended = client.delete(job)
     last = [what for what, over in (("its queue", ended.queue_done), ("its item", ended.item_done)) if over]
-    sentence = f"{told(job)} is deleted" + (f", the last one of {' and of '.join(last)}" if last else "")
+    sentence = f"{described(job)} is deleted" + (f", the last one of {' and of '.join(last)}" if last else "")
     call.answer(sentence, {"job": _as_json(job), "queue_done": ended.queue_done, "item_done": ended.item_done})
     return DONE
 

@@ -87,7 +87,7 @@ def test_failures_are_counted_anew_after_a_healthy_while(tmp_path: Path, monkeyp
         def healthy() -> bool:
             looks.append(len(looks) == 3)       # not before a leader is known
             return looks[-1]
-        node.begin_anew_when(healthy)
+        node.reset_when(healthy)
         async with asyncio.timeout(PATIENCE_S):
             while node.failures:
                 await asyncio.sleep(0.005)

@@ -27,7 +27,7 @@ class Charging:
         self._fair: frozenset[str] = frozenset()
         self._always = False
 
-    def is_told(self, job: Handed, by: str | None) -> bool:
+    def is_reported(self, job: Handed, by: str | None) -> bool:
         """Return whether its run time is reported. `by`: how the pool asks the server to choose."""
         if by == FAIR or (by is None and self._always):
             return True

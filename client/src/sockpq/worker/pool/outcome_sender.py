@@ -60,25 +60,25 @@ class OutcomeSender:
             self._timed.append((job.id, run_s))
         else:
             self._finished.append(job.id)
-        self._tell_soon(TELL_S)
+        self._report_soon(TELL_S)
 
     def take_finished(self) -> list[int]:
         """The jobs whose DONE is to go with a GETB now, as many as one command may have."""
         now, self._finished = self._finished[:BATCH_JOBS_MAX], self._finished[BATCH_JOBS_MAX:]
         return now
 
-    def told(self, finished: Sequence[int]) -> None:
+    def reported(self, finished: Sequence[int]) -> None:
         """The server knows that these are done."""
         for job in finished:
             self._leases.end(job)
 
-    def not_told(self, finished: list[int]) -> None:
+    def not_reported(self, finished: list[int]) -> None:
         """Put finished jobs back whose report may not have arrived; sending it again is harmless."""
         if finished:
             self._finished = finished + self._finished
-            self._tell_soon(PAUSE_S)
+            self._report_soon(PAUSE_S)
 
-    def _tell_soon(self, seconds: float) -> None:
+    def _report_soon(self, seconds: float) -> None:
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(seconds, self._tell)
 
@@ -95,19 +95,19 @@ class OutcomeSender:
             await asyncio.shield(self.begin(self._tell_times()))
 
     async def _tell_times(self) -> None:
-        told, self._timed = self._timed, []
+        reported, self._timed = self._timed, []
         try:
             answers = await self._executor.run_batch(
-                [job_commands.done(job, ran=run_s) for job, run_s in told], timeout=CALL_S
+                [job_commands.done(job, ran=run_s) for job, run_s in reported], timeout=CALL_S
             )
         except SockpqError as error:
             LOG.warning("could not send DONE: %s", error)
             if not self._leaving:
-                self._timed = told + self._timed
-                self._tell_soon(PAUSE_S)
+                self._timed = reported + self._timed
+                self._report_soon(PAUSE_S)
             return
         self._count_lost([answer.error if answer else None for answer in answers])
-        self.told([job for job, _ in told])
+        self.reported([job for job, _ in reported])
 
     async def _tell_these(self, finished: list[int]) -> None:
         try:
@@ -115,11 +115,11 @@ class OutcomeSender:
         except SockpqError as error:
             LOG.warning("could not send DONE: %s", error)
             if not self._leaving:
-                self.not_told(finished)
+                self.not_reported(finished)
             return
-        self.told(finished)
+        self.reported(finished)
         if self._finished:
-            self._tell_soon(TELL_S)
+            self._report_soon(TELL_S)
 
     def done(self, finished: list[int]) -> Command[list[Any]]:
         """The DONE of these jobs; those that were not ours any more are counted when the answer comes."""

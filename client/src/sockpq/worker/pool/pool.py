@@ -246,9 +246,9 @@ class Pool:
             raise
         finally:
             if told:
-                self._sender.told(finished)
+                self._sender.reported(finished)
             else:
-                self._sender.not_told(finished)
+                self._sender.not_reported(finished)
 
     def _taken_for(self) -> float:
         return min(self._length(queue) for queue in self.queues)
@@ -436,7 +436,7 @@ class Pool:
             self._sender.end(job, outcome)
 
     def _is_timed(self, job: Handed) -> bool:
-        return self._charging.is_told(job, self.settings.by)
+        return self._charging.is_reported(job, self.settings.by)
 
     async def _give_back_waiting(self) -> None:
         """Put the jobs that no child has begun back to their places."""

@@ -35,8 +35,8 @@ class _LineError(Exception):
 class Parser:
     """Parses one client's stream of commands. It never raises, whatever the input.
 
-    `guard` checks each command before its data are read and returns a refusal or None. `no_room` does the same for data
-    that have yet to arrive; refused data are dropped.
+    `guard` checks each command before its data are read, and once more when data that came later are complete; it
+    returns a refusal or None. `no_room` does the same for data that have yet to arrive; refused data are dropped.
     """
 
     def __init__(
@@ -278,7 +278,8 @@ class Parser:
         self._block = self._head = None
         self._pieces.clear()
         self._few.clear()
-        return command
+        refusal = None if self._guard is None else self._guard(command)     # its user may have been deleted meanwhile
+        return command if refusal is None else self._refused(refusal)
 
     def _puts_block(self, command: Command) -> Command | None:
         self._puts = PutsSoFar(command, self._guard, self._limits.data_bytes_max)
@@ -318,12 +319,14 @@ class Parser:
             if puts.end_job():
                 self._block = self._puts = None
                 self.extra_work += work
-                return puts.command if puts.answer is None else self._refused(puts.answer)
+                answer = puts.answer or puts.refusal_meanwhile()
+                return puts.command if answer is None else self._refused(answer)
             if work >= COMMANDS_PER_SLICE:
                 self.extra_work += work
                 return None
 
     def _wait_for_puts(self, puts: PutsSoFar) -> None:
+        puts.late = True
         if puts.answer is None and (refusal := self._no_room()) is not None:
             puts.refuse(refusal)
 

@@ -33,6 +33,7 @@ class PutsSoFar:
         self.command = command
         self.answer = command.answer
         self.amid_job = False                   # the line has been read, but not the block
+        self.late = False                       # it did not arrive at once, so rights may have changed meanwhile
         self._guard = guard
         self._data_bytes_max = data_bytes_max
         self._left = command.length or 0        # jobs still to come
@@ -96,6 +97,17 @@ class PutsSoFar:
         self.answer = answer
         self._puts.clear()
         self._data = bytearray()
+
+    def refusal_meanwhile(self) -> bytes | None:
+        """Return the answer if the client may not put all of the jobs any more, else None."""
+        if self._guard is None or not self.late:
+            return None
+        distinct: dict[object, Put | PutWith] = {
+            (put.queue, put.item) if isinstance(put, Put) else number: put
+            for number, put in enumerate(self._puts) if not isinstance(put, bytes)
+        }
+        refusals = (self._guard(Command(operation=put, row=self.command.row)) for put in distinct.values())
+        return next((refusal for refusal in refusals if refusal is not None), None)
 
     def take_data(self, piece: bytes) -> None:
         """Add bytes to the current job's block."""

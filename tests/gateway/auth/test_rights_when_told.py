@@ -67,3 +67,27 @@ def test_a_subscription_ends_with_its_user_and_narrows_with_the_rights() -> None
         assert ann.closed
         assert bob.take() == b"250 3 GAP 3 3\r\n"
     with_gateway(test, users=users(boss="admin", ann="get", bob="get"))
+
+
+@pytest.mark.parametrize(("now", "answer"), [
+    ({}, b"401 Auth Required\r\n"), ({"ann": "put:mail*"}, b"403 Forbidden\r\n"),
+    ({"ann": "put:news*,queue"}, b"200 "),
+])
+@pytest.mark.parametrize("command", [
+    "PUT news 0 4\r\nbo|dy", "PUT news 0 4 DELAY 9\r\n|body", "PUTS 2\r\nnews 0 0\r\n\r\nnews 1 2\r\na|b\r\n",
+    "PUTS 2\r\nnews 0 0 DELAY 9\r\n\r\n|news 1 0\r\n\r\n",
+])
+def test_a_command_whose_data_come_later_is_executed_with_the_rights_of_that_moment(
+    command: str, now: dict[str, str], answer: bytes,
+) -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        ann = gateway.connect("ann", "ann")
+        first, rest = command.encode().split(b"|")
+        ann.send(first)
+        await gateway.settle()
+        gateway.hub.access.file_users = users(boss="admin", **now)
+        ann.send(rest)
+        await gateway.settle()
+        assert ann.take().startswith(answer)
+        assert bool(list(gateway.cluster.machine.all_queue_names())) is (answer == b"200 ")
+    with_gateway(test, users=users(boss="admin", ann="put"))

@@ -16,7 +16,7 @@ LOOK_S = 0.25
 
 
 class Shift:
-    """Shared by several cycles: how many times they may still begin, and how many are still at work."""
+    """The state shared by several cycles: how many times they may still begin, and how many are at work."""
 
     def __init__(self, times: int | None = None) -> None:
         """Allow `times` cycles in all, or any number until stopped (None)."""

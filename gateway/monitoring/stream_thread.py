@@ -84,7 +84,7 @@ class Direct:
             return 0
 
     def close(self) -> None:
-        """Close it here; the loop does so for itself."""
+        """Close the duplicate of the socket; the loop closes its own."""
         self._socket.close()
 
 

@@ -136,7 +136,7 @@ class GrantReservation:
             self._go(_RatedJobs(outcome, jobs, used, self._reservations.now_ms), tell, again)
 
     def _go(self, granted: _RatedJobs, tell: Callable[[Outcome], None], again: Callable[[], None]) -> None:
-        """Tell jobs with grants, if there is room for them."""
+        """Answer with the jobs if there is room for their grants, otherwise ask for them again once there is."""
         waiters = self._reservations.waiters
         own = {pulse: count for pulse, (window, count) in self._taken.items() if window is waiters.window(pulse)}
         if self._numbered and not all(

@@ -87,7 +87,7 @@ class JobWaiters(WaitingLine[JobWaiter]):
             self._propose(waiter)
 
     def _add_to_queue(self, waiter: JobWaiter) -> None:
-        """Stand in line; but behind a PUT whose entry is not closed yet, the Get goes into that one."""
+        """Add the waiter to the line, or propose its Get at once behind a PUT whose entry is not closed yet."""
         get = waiter.wants.get
         queue = None if self.cluster.machine.rate_limited_queues else self.pending_puts.queue_for(get)
         if queue is None or self._others_come_first(queue, get.item):

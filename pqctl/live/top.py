@@ -1,4 +1,4 @@
-"""`pqctl top`: the cluster and its queues, again and again; on a terminal as a screen that takes keys."""
+"""`pqctl top`: the cluster and its queues, refreshed; on a terminal as a screen that takes keys."""
 
 from __future__ import annotations
 

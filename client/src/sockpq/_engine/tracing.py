@@ -53,7 +53,7 @@ class Tracing:
             yield
 
     def mark(self, body: bytes) -> bytes:
-        """The body of a job that is put now, with the line for the current span, if there is one."""
+        """Return the body of a job to be put, with the line for the current span if there is one."""
         carrier: dict[str, str] = {}
         self._propagator.inject(carrier)
         if "traceparent" not in carrier:

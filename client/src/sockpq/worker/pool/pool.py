@@ -227,7 +227,7 @@ class Pool:
             self._scale()
 
     async def _take(self, count: int) -> list[Handed]:
-        """The next jobs; the DONEs of those that are finished ride with the request."""
+        """Request the next jobs, with the DONEs of finished ones in the same request; return the jobs."""
         await self._sender.tell_times()
         finished, told = self._sender.take_finished(), False
 

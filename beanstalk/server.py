@@ -54,7 +54,7 @@ class BeanstalkdServer:
         self, instance: str, *, body_bytes_max: int = BODY_BYTES_MAX, now: Callable[[], float] = time.monotonic,
         draining: Callable[[], bool] = lambda: False, turns: Turns | None = None,
     ) -> None:
-        """`draining`: whether jobs are refused, as `stats` says. `now`: a clock in seconds. `turns`: their scheduler."""
+        """`draining`: whether jobs are refused, as `stats` says. `now`: a clock in seconds. `turns`: a scheduler."""
         self.turns = turns or UnboundedTurns()
         self.instance = instance
         self.body_bytes_max = body_bytes_max

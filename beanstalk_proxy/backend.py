@@ -124,7 +124,7 @@ async def _reserve_job(cluster: SharedClient, call: calls.ReserveJob) -> Result:
 
 
 async def _reserved(cluster: SharedClient, job: Job) -> calls.Reserved:
-    """The job as a client of beanstalkd gets it. One that was put natively has no number but that of this hand-out."""
+    """The job as a client of beanstalkd gets it. One that was put natively has no number but its hand-out's."""
     assert job.meta is not None
     if job.meta.number is None:
         return calls.Reserved(job.id, job.id, job.queue, LASTING_S, job.data)

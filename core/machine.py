@@ -426,7 +426,7 @@ class Machine:
         return 0 if item_queue is None else available_of_item(self._state.queues.by_name[queue], item_queue)
 
     def offering(self, queues: tuple[str, ...] | None, item: str | None) -> Iterator[str]:
-        """Names of those of these queues (None: any) that could hand out a job now, of `item` if there is one.
+        """The names of these queues (None: of all) that could hand out a job now, of `item` if there is one.
 
         A view, valid until the next entry.
         """

@@ -130,7 +130,7 @@ EVENT_DUE_BYTES_HIGH, EVENT_DUE_BYTES_MAX = 4 * MIB, 32 * MIB
 # Size of the pieces in which snapshots are streamed from disk to a client.
 STREAM_PIECE_BYTES = 256 * KIB
 
-# Lines of a listing formatted before other clients get their turn, and those of all listings in one turn: a third of a
+# Lines of a listing formatted before other clients get their turn, and lines of all listings in one turn: a third of a
 # millisecond of work, however many ask. A piece that looks at more than it can say counts as a full one.
 LINES_PER_PIECE = 125
 LINES_PER_TURN = 128
@@ -203,7 +203,7 @@ class Limits(Struct, frozen=True, forbid_unknown_fields=True):
     memory_mark: int = 0                    # memory in use above which PUT is refused; 0: 45% of what is available
     hot_bytes: int = 0                      # of waiting jobs in memory, those beyond are on the disk; 0: all in memory
     disk_free_bytes_min: int = 128 * MIB    # PUT is refused when the disk of data_dir has less free space
-    pulses_max: int = 1000                  # those of queues included
+    pulses_max: int = 1000                  # including the pulses of queues
     connections_per_address_max: int = 0    # per remote address (not for this machine); 0: half of connections_max
     hello_timeout_s: int = 30               # until the first line (0 disables any of these timeouts)
     idle_timeout_s: int = 0                 # between two commands; never applies while one is blocked

@@ -49,7 +49,7 @@ class Notices:
         self._lost: dict[str, None] = {}                    # peers for which messages were dropped
         self._hearers: dict[str, tuple[int, list[str]]] = {}        # by channel: how many subscribers, on which peers
         self._followed: str | None = None                   # the leader whose messages come
-        self._dropping = False                              # those of another node came last
+        self._dropping = False                              # the last messages came from another node
 
     # ---- this node
 

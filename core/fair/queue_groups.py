@@ -36,7 +36,7 @@ class QueueGroups(Struct, gc=False, eq=False):
 
     queue: Queue
     ready: SortedDict | None = None         # group -> its jobs that could be handed out; None: all are the queue's own
-    foreign: JobList[Job] = field(default_factory=JobList)      # those of all foreign groups
+    foreign: JobList[Job] = field(default_factory=JobList)      # the jobs of all foreign groups
     blocked: SortedDict | None = None       # foreign group -> how many of its jobs ITEMLIMIT withholds
     foreign_ready: int = 0
     foreign_waiting: int = 0                # READY or DELAYED

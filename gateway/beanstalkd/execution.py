@@ -220,7 +220,7 @@ class OperationExecution:
             self._end(failure_of(reply))
 
     def _reserved(self, reply: Handed) -> calls.Reserved:
-        """Convert a job that was handed out. One put natively has no number but that of this hand-out."""
+        """Convert a job that was handed out. One put natively has no number but its hand-out's."""
         job = self._cluster.machine.running_job(reply.id)
         number, ttr_s = reply.id, LASTING_S
         if job is not None:

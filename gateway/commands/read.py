@@ -96,7 +96,7 @@ def peek(client: Client, command: Command) -> None:
 
 
 def job_stat(client: Client, command: Command) -> None:
-    """JOB STAT: what a numbered job is and has gone through."""
+    """JOB STAT: show the settings of a numbered job and the counts of what happened to it."""
     cluster = client.hub.cluster
     job = cluster.machine.peek(*command.arguments)
     client.say(responses.JOB_NOT_FOUND if job is None else listings.pairs(listings.of_job(job, cluster.time_ms)))

@@ -58,7 +58,7 @@ class GrantWaiter(Waiter, gc=False, eq=False, kw_only=True):
 
     @property
     def held_bytes(self) -> int:
-        """Memory that the waiter uses, beyond that of any command."""
+        """The memory that the waiter uses, beyond what any command does."""
         return 0
 
     @property

@@ -114,7 +114,7 @@ class Pipeline:
             self.weigh()
 
     def say(self, outcome: Outcome) -> None:
-        """Make `outcome` the answer to this command, behind those of earlier ones."""
+        """Make `outcome` the answer to this command, behind earlier answers."""
         self._slots.append((ImmediateSlot(outcome), self._began, self._taking))
 
     def say_last(self, answer: bytes) -> None:

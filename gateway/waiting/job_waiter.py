@@ -26,7 +26,7 @@ class JobWaiter(Waiter, gc=False, eq=False, kw_only=True):
 
     @property
     def held_bytes(self) -> int:
-        """Memory that the waiter uses, beyond that of any command."""
+        """The memory that the waiter uses, beyond what any command does."""
         return self.wants.held_bytes
 
     @property

@@ -87,7 +87,7 @@ class Client(Protocol):
         """Return whether a command before this one may use the request number, or let its answer be forgotten."""
 
     def say(self, outcome: Outcome) -> None:
-        """Make `outcome` the answer to this command, behind those of earlier ones."""
+        """Make `outcome` the answer to this command, behind earlier answers."""
 
     def say_last(self, answer: bytes) -> None:
         """Send the answer and close."""

@@ -17,7 +17,7 @@ from sockpq.worker.program.exec_program import ExecLine
 from sockpq.worker.program.options import FOR_EXEC, Options
 
 PLACE = re.compile(r"[^\W\d][\w-]*(\.[^\W\d][\w-]*)*(:[^\W\d]\w*(\.[^\W\d]\w*)*)?")
-# Frames of an import that tell nothing of the app: those of importing, and of this library.
+# Frames of an import that show nothing of the app: the import machinery, and this library.
 NOT_OF_THE_APP = "<frozen ", os.path.dirname(importlib.__file__), os.path.dirname(sockpq.__file__)
 
 

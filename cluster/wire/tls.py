@@ -47,8 +47,10 @@ class TlsTransport(asyncio.Protocol, asyncio.Transport):
         self._below = cast(asyncio.Transport, transport)        # uvloop's are not registered as such
         if not self._server_side:
             self._handshakes.due(self)
-        elif not self._handshakes.begin(self):
-            self.abort()
+        else:
+            peer = transport.get_extra_info("peername")     # None: it is gone already
+            if peer is None or not self._handshakes.begin(self, peer[0]):
+                self.abort()
 
     def data_received(self, data: bytes) -> None:
         """Decrypt received bytes, or queue for the next step of the handshake."""

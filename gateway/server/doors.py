@@ -17,7 +17,7 @@ from typing import Any
 from msgspec import Struct
 
 from sockpqd.cluster import Handshakes, RefusalLog, TlsTransport
-from sockpqd.connections import ConnectionManager, Listener, open_sockets
+from sockpqd.connections import ConnectionManager, Listener, address_of, open_sockets
 from sockpqd.gateway.limits import ACCEPT_BACKLOG, HANDSHAKE_BYTES, HANDSHAKE_S, HANDSHAKES_MAX
 
 log = logging.getLogger("sockpqd.gateway")
@@ -62,7 +62,7 @@ class Doors:
         self._connections = connections
         room = connections.account.limit_bytes // 2 // HANDSHAKE_BYTES
         self.handshakes_max = min(HANDSHAKES_MAX if handshakes_max is None else handshakes_max, room)
-        self._handshakes = Handshakes(self.handshakes_max, HANDSHAKE_S, self.complaints.refused)
+        self._handshakes = Handshakes(self.handshakes_max, HANDSHAKE_S, self.complaints.refused, address_of)
 
     async def open(
         self, kind: DoorKind, host: str, number: int, protocol: Callable[[], asyncio.Protocol],

@@ -1,4 +1,4 @@
-"""Handshakes of TLS on one port: one that fails holds up no other."""
+"""Handshakes of TLS on one port: one that fails holds up no other, and addresses share the places."""
 
 from __future__ import annotations
 
@@ -45,4 +45,37 @@ def test_an_error_in_one_handshake_leaves_the_others_their_turns() -> None:
         await asyncio.sleep(0)
         assert steps == ["a", "b", "c"]
         assert [str(context["exception"]) for context in errors] == ["broken"]
+    asyncio.run(test())
+
+
+def test_when_all_places_are_taken_addresses_share_them() -> None:
+    async def test() -> None:
+        handshakes, steps = Handshakes(LIMIT, PATIENCE_S, lambda address, why: None), list[str]()
+
+        def come(host: str, number: int) -> list[bool]:
+            return [handshakes.begin(Recorded(steps, f"{host}{number}"), host) for _ in range(number)]
+
+        assert come("flood", LIMIT) == [True] * LIMIT
+        assert come("flood", 1) == [False]                      # it takes no place of its own
+        assert come("honest", LIMIT) == [True] * (LIMIT // 2) + [False] * (LIMIT // 2)
+        assert steps == [f"flood{LIMIT} aborted"] * (LIMIT // 2)
+        assert come("third", 1) == [True]
+        assert come("flood", 1) == [False]                      # nor one of others
+        handshakes.close()
+    asyncio.run(test())
+
+
+def test_of_a_flood_those_that_do_not_wait_for_us_give_way_first() -> None:
+    async def test() -> None:
+        handshakes, steps = Handshakes(2, PATIENCE_S, lambda address, why: None), list[str]()
+        busy, silent = Recorded(steps, "busy"), Recorded(steps, "silent")
+        busy.waits_for_us = True
+        assert handshakes.begin(busy, "flood")
+        assert handshakes.begin(silent, "flood")
+        assert handshakes.begin(Recorded(steps, "honest"), "honest")
+        assert steps == ["silent aborted"]
+        handshakes.end(silent)                                  # its connection is lost
+        handshakes.end(busy)
+        assert handshakes.begin(Recorded(steps, "later"), "flood")
+        handshakes.close()
     asyncio.run(test())

@@ -93,8 +93,9 @@ class Access:
                 right = await asyncio.get_running_loop().run_in_executor(
                     self.threads, self._compare, user, account, secret,
                 )
-        if right and account is not None:
-            return account.rights
+        now = self.account(user)                # hashing takes its time, and users may have changed meanwhile
+        if right and account is not None and now is not None and (now.key, now.scrypt) == (account.key, account.scrypt):
+            return now.rights
         await self.refuse("wrong user or secret", user, peer, began)
         return None
 

@@ -65,6 +65,25 @@ def test_secrets_are_checked() -> None:
     run(test)
 
 
+@pytest.mark.parametrize(("then", "found"), [
+    ({}, None), ({"op": Account(PUT, None, scrypt.hashed("other"))}, None), ({"op": Account(PUT, KEY)}, None),
+    ({"op": Account(GET, None, USERS["op"].scrypt)}, GET),
+])
+def test_a_user_who_changes_while_the_secret_is_hashed_is_the_changed_one(
+    then: dict[str, Account], found: rights.Rights | None, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def test(access: Access) -> None:
+        matches = Scrypt.matches
+
+        def changed_meanwhile(self: Scrypt, secret: str) -> bool:
+            access.file_users = then
+            return matches(self, secret)
+
+        monkeypatch.setattr(Scrypt, "matches", changed_meanwhile)
+        assert await access.check("op", "right") == found
+    run(test)
+
+
 def test_whoever_is_wrong_in_whatever_way_costs_the_same(hashed: list[tuple[int, int, int]]) -> None:
     async def test(access: Access) -> None:
         for user in ("op", "mail", "nobody"):

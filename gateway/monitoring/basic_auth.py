@@ -18,25 +18,8 @@ class HttpAccess(Protocol):
         """Return the user's rights, None for an unknown user or a wrong secret. `peer`: the client, HOST:PORT."""
 
 
-async def admitted(access: HttpAccess | None, header: str | None, peer: str) -> tuple[str, ...] | None:
-    """Return the prefixes of the queue names that the user of an Authorization header may see; all if `access` is None.
-
-    None: the header names no user, or the secret is wrong.
-    """
-    if access is None:
-        return ALL_QUEUES
-    rights = await rights_of(access, header, peer)
-    return None if rights is None else rights.seen
-
-
-async def rights_of(access: HttpAccess, header: str | None, peer: str) -> Rights | None:
-    """Return the rights of the user of an Authorization header; None as for `admitted`."""
-    known = await authenticated(access, header, peer)
-    return None if known is None else known[1]
-
-
 async def authenticated(access: HttpAccess, header: str | None, peer: str) -> tuple[str, Rights] | None:
-    """Return the user of an Authorization header and their rights; None as for `admitted`."""
+    """Return the user of an Authorization header and their rights; None: unknown user or wrong secret."""
     scheme, _, encoded = (header or "").partition(" ")
     if scheme.lower() != "basic":
         return None

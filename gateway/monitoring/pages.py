@@ -12,7 +12,7 @@ from aiohttp import web
 from sockpqd.gateway.auth.authorizer import Guard, Someone
 from sockpqd.gateway.auth.permissions import may_subscribe
 from sockpqd.gateway.monitoring import metrics
-from sockpqd.gateway.monitoring.basic_auth import HttpAccess, admitted, authenticated
+from sockpqd.gateway.monitoring.basic_auth import ALL_QUEUES, HttpAccess, authenticated
 from sockpqd.gateway.monitoring.event_stream import asked, tell
 from sockpqd.gateway.monitoring.hosts import STRANGER, OwnHosts
 from sockpqd.gateway.monitoring.metrics import Sources
@@ -87,14 +87,19 @@ class HttpPages:
         return _line(200, "ready") if reason is None else _line(503, reason)
 
     async def _metrics(self, request: web.BaseRequest) -> web.Response:
-        named = await admitted(self._access, request.headers.get("Authorization"), f"{request.remote}:HTTP")
-        if named is None:
-            return _line(401, "user and secret required", CHALLENGE)
+        peer, known = f"{request.remote}:HTTP", None
+        if self._access is not None:
+            known = await authenticated(self._access, request.headers.get("Authorization"), peer)
+            if known is None:
+                return _line(401, "user and secret required", CHALLENGE)
+        hub, named = self._sources.hub, ALL_QUEUES if known is None else known[1].seen
         async with self._one_at_a_time:
             pieces = []
             for piece in metrics.text(self._sources, await depths(self._sources.hub.cluster, named), named):
                 pieces.append(piece)
                 await asyncio.sleep(0)
+        if known is not None and Guard(hub.access, hub.cluster, Someone(peer, known[0])).rights != known[1]:
+            return _line(401, "the rights of the user have changed meanwhile", CHALLENGE)
         return closing(web.Response(body=b"".join(pieces), headers={"Content-Type": METRICS_TYPE}))
 
     async def _events(self, request: web.BaseRequest) -> web.StreamResponse:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from urllib.parse import urlencode
 
@@ -103,5 +104,17 @@ def test_no_event_names_a_worker_of_others() -> None:
 
     def guard(found: Site, user: str) -> Guard:
         return Guard(found.hub.access, found.cluster, Someone(f"{HOST}:1", user))
+
+    run(test, Tenants())
+
+
+def test_metrics_that_wait_are_not_shown_to_a_user_who_has_gone_meanwhile() -> None:
+    async def test(found: Site) -> None:
+        async with found.pages._one_at_a_time:
+            asked = asyncio.create_task(found.ask("GET", "/metrics"))
+            while not found.pages._one_at_a_time._waiters:      # type: ignore[attr-defined]
+                await asyncio.sleep(0.001)
+            found.hub.access.file_users = {}
+        assert (await asked)[0] == 401
 
     run(test, Tenants())

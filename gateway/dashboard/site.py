@@ -104,18 +104,25 @@ class Dashboard:
             content, kind = ASSETS[request.path]
             return web.Response(body=content, headers={**HEADERS, "Content-Type": f"{kind}; charset=utf-8"})
         if request.path == "/live":
-            guard = Guard(self._hub.access, self._hub.cluster, Someone(visitor.address, visitor.user))
-            return await live.stream(self._hub.cluster, request, HEADERS, guard)
+            return await live.stream(self._hub.cluster, request, HEADERS, self._guard(visitor))
         return await self._page(request, visitor)
 
     async def _page(self, request: web.BaseRequest, visitor: Visitor) -> web.Response:
         view = self._view(visitor, dict(request.rel_url.query))
         try:
-            return _html(200, await PAGES[request.path](view))
+            content = await PAGES[request.path](view)
+            # Long pages are made in portions between the turns of others.
+            if visitor.user is not None and self._guard(visitor).rights != visitor.rights:
+                return _text(401, "the rights of the user have changed meanwhile", CHALLENGE)
+            return _html(200, content)
         except NotAllowed:
             return _html(403, page(view, "Not allowed", tag("p", "You have no right to see this.")))
         except NotThere as error:
             return _html(404, page(view, "Not there", tag("p", f"{error}."), tag("p", link("/queues", "All queues"))))
+
+    def _guard(self, visitor: Visitor) -> Guard:
+        """Return what knows the visitor's rights at any later moment."""
+        return Guard(self._hub.access, self._hub.cluster, Someone(visitor.address, visitor.user))
 
     def _view(self, visitor: Visitor, words: dict[str, str]) -> View:
         note = self._notes.pop(words.get("note", ""), "")

@@ -12,6 +12,7 @@ from sockpqd.gateway import rights
 from sockpqd.gateway.auth.authorizer import Guard, Someone
 from sockpqd.gateway.commands.catalog import ROWS
 from sockpqd.gateway.dashboard import execute
+from sockpqd.gateway.dashboard.pages.parts.view import View
 from sockpqd.gateway.dashboard.site import PAGES
 from sockpqd.gateway.protocol.command import Kind
 from tests.gateway.helpers.dashboard import HOST, Site, Users, run
@@ -116,5 +117,20 @@ def test_metrics_that_wait_are_not_shown_to_a_user_who_has_gone_meanwhile() -> N
                 await asyncio.sleep(0.001)
             found.hub.access.file_users = {}
         assert (await asked)[0] == 401
+
+    run(test, Tenants())
+
+
+def test_a_page_is_not_shown_to_a_user_who_goes_while_it_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = PAGES["/queues"]
+
+    async def test(found: Site) -> None:
+        async def meanwhile(view: View) -> str:
+            content = await made(view)
+            found.hub.access.file_users = {}
+            return content
+
+        monkeypatch.setitem(PAGES, "/queues", meanwhile)
+        assert (await found.ask("GET", "/queues"))[0] == 401
 
     run(test, Tenants())

@@ -59,7 +59,7 @@ PROCESSES = (
     "worker/program/test_identity.py", "worker/program/test_pqworker.py",
 )
 # Those of them that are run in the lane of chaos: so both lanes of processes take about as long.
-CHAOS_LANE = ("beanstalk", "bench", "chaos", "system", "upgrade")
+CHAOS_LANE = ("beanstalk", "bench", "chaos", "kombu", "upgrade")
 # What takes long without any process: a test is listed here if it needs more than 0.5 s of processor time with --fast.
 LONG = (
     "chaos/test_beanstalkd_judge.py::test_a_load_at_a_true_server_accuses_nobody",

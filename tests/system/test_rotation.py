@@ -51,6 +51,7 @@ class Place:
         self.cluster.wait_for_leader()
         with Client(self.cluster.servers, tls=str(self.ca)) as operator:
             operator.set_user("programs", "admin,put,get,queue", OLD)
+        self.cluster.wait_until_level()             # a follower knows users when it has applied their entries
 
     @property
     def access(self) -> dict[str, Any]:

@@ -84,7 +84,7 @@ class Proposer:
 
     `submit(entry, callback)` hands an entry to Raft; `stamp()` gives its replicated time in milliseconds; `effects`
     receives the effects of each applied entry after its replies were delivered; `monotonic()` gives seconds.
-    `known_work(operation)` is what an operation is more work than its cost says (Machine.known_work).
+    `known_work(operation)` gives the work beyond its declared cost (Machine.known_work).
     `latencies`: the times from the proposal of an entry's first operation until it was applied.
     """
 

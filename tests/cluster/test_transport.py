@@ -1,4 +1,4 @@
-"""Each condition of the transport by itself: whose messages count, who is told what, and when a lease is over."""
+"""Each condition of the transport by itself: accepted messages, notifications of peers, and the end of a lease."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ class Workshop:
             self._learn(program)
         times = path.stat()
         path.write_bytes(changed)
-        os.utime(path, (0, 0))      # bytecode goes by the second and the size: never that of the module itself
+        os.utime(path, (0, 0))      # bytecode is matched by time and size: never use the original module's
         try:
             for by, program in programs.items():
                 ended = self._run(program, self._limits_s[tuple(program)])

@@ -261,7 +261,7 @@ def test_a_follower_with_a_small_disk_does_not_stay_behind_an_empty_cluster(one_
     assert "is short of room" in cluster.logs("n3")
 
     def given_up() -> bool:
-        """The last snapshot but one keeps its pages, so there must be another: after some more jobs."""
+        """Return whether it is so. The last snapshot but one keeps its pages, so more jobs must cause another one."""
         if page_bytes(cluster) < 100 << 20:
             return True
         jobs.put()

@@ -74,8 +74,6 @@ def _portions(batch: Batch) -> Iterable[tuple[JobPut, ...]]:
 
 
 SPARE = 1000        # bytes and work left for the operation around the parts
-
-
 AHEAD = 2           # parts of one command that are proposed at a time: more would fill the memory of the log's queue
 
 

@@ -87,8 +87,8 @@ def get(
 ) -> int:
     """Take a job from one of the QUEUEs, or from any.
 
-    Its body goes to standard output unchanged, and a line about it to standard error. The job is then running: finish
-    it with `pqctl job done ID`, or give it back with `pqctl job later ID`.
+    Its body goes to standard output unchanged, and a line about it, with its id and how long it is yours, to standard
+    error. The job is then running: finish it with `pqctl job done ID`, or give it back with `pqctl job later ID`.
     """
     from sockpqd.pqctl.actions.jobs import by_hand
 

@@ -44,7 +44,7 @@ def test_every_byte_goes_in_by_file_and_stdin_and_comes_out_raw_and_as_json(
     assert execute(servers, "job", "put", "bytes", data=b"").returncode == DONE
     taken = execute(servers, "job", "get", "bytes")
     assert (taken.returncode, taken.stdout) == (DONE, EVERY_BYTE)
-    assert taken.stderr.endswith(b" of bytes, priority 0: 259 bytes\n")
+    assert taken.stderr.endswith(b": 259 bytes\n")
     for expected in (EVERY_BYTE, EVERY_BYTE, b""):
         code, told = ask(capsys, servers, "job", "get", "bytes")
         assert (code, b64decode(told["job"]["data_base64"])) == (DONE, expected)
@@ -65,7 +65,7 @@ def test_priority_item_and_what_programs_read(servers: list[str], capsys: pytest
         DONE, {"queue": "work", "priority": 7, "item": "album:1", "bytes": 4})
     code, told = ask(capsys, servers, "job", "get", "nothing", "work")
     assert (code, list(told), list(told["job"])) == (
-        DONE, ["job"], ["id", "queue", "priority", "item", "data_base64"])
+        DONE, ["job"], ["id", "queue", "priority", "item", "expires_at", "data_base64"])
     assert [told["job"][key] for key in ("queue", "priority", "item")] == ["work", 7, "album:1"]
     number = str(told["job"]["id"])
     assert ask(capsys, servers, "job", "done", number) == (
@@ -148,6 +148,17 @@ def test_the_lease_is_a_minute_unless_it_is_said_otherwise(
     run(capsys, "--servers", servers[0], "job", "get", "short", "--expire", "0.01", "--then", "done")
     with Client(nodes.servers) as client:
         assert client.get("short", block="until_done", expire=30, wait=20) is None      # the lease has removed it
+
+
+def test_it_says_how_long_a_job_is_yours(servers: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    for _ in range(3):
+        run(capsys, "--servers", servers[0], "job", "put", "yours", "x")
+    told = run(capsys, "--servers", servers[0], "job", "get", "yours")[2]
+    assert re.fullmatch(r"job \d+ of yours, priority 0, yours for 60 s, until 2\d+-\d+-\d+ [\d:]+: 1 byte\n", told)
+    assert ", no lease: 1 byte" in run(capsys, "--servers", servers[0], "job", "get", "yours", "--expire", "0")[2]
+    _, answer = ask(capsys, servers, "job", "get", "yours")
+    _, running = ask(capsys, servers, "job", "running", "--queue", "yours")
+    assert answer["job"]["expires_at"] == running["jobs"][-1]["expires_at"] is not None
 
 
 def test_running_jobs(servers: list[str], capsys: pytest.CaptureFixture[str]) -> None:

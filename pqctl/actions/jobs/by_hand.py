@@ -19,7 +19,7 @@ from sockpqd.pqctl.output.exit_codes import DONE, REFUSED, Failure
 from sockpqd.pqctl.output.files import read_stream
 from sockpqd.pqctl.output.signals import INTERRUPTIONS
 from sockpqd.pqctl.output.stdio import say
-from sockpqd.pqctl.output.text import counted, sized
+from sockpqd.pqctl.output.text import counted, lasting, sized
 from sockpqd.pqctl.parameters import local_time
 
 BODY_BYTES_MAX = 256 * 1024 * 1024      # above it a server closes the connection without reading the body
@@ -73,10 +73,10 @@ def get(
         try:
             job = client.get(
                 queues or None, expire=expire, then=cast(Literal["later", "done", "dead"] | None, then),
-                block=wait is not None, wait=wait, item=item, policy=cast(Any, by),
+                block=wait is not None, wait=wait, item=item, policy=cast(Any, by), meta=True,
             )
             if job is not None:
-                _print(call, job)
+                _print(call, job, expire)
         except BaseException as error:
             if job is not None:
                 _put_back(job, error)
@@ -109,15 +109,17 @@ def _put_back(job: Job, error: BaseException) -> None:
         raise Failure(REFUSED, f"job {job.id} was not printed and is still running: {failure}") from error
 
 
-def _print(call: Call, job: Job) -> None:
+def _print(call: Call, job: Job, expire: float) -> None:
+    expires_at = job.meta.expires_at if job.meta else None
     if call.as_json:
         call.answer("", {"job": {
-            "id": job.id, "queue": job.queue, "priority": job.priority, "item": job.item,
+            "id": job.id, "queue": job.queue, "priority": job.priority, "item": job.item, "expires_at": expires_at,
             "data_base64": b64encode(job.data).decode(),
         }})
         return
     item = f", item {job.item}" if job.item else ""
-    say(f"job {job.id} of {job.queue}, priority {job.priority}{item}: {counted(len(job.data), 'byte')}")
+    lease = "no lease" if expires_at is None else f"yours for {lasting(expire)}, until {local_time(expires_at)}"
+    say(f"job {job.id} of {job.queue}, priority {job.priority}{item}, {lease}: {counted(len(job.data), 'byte')}")
     call.write_body(job.data)
 
 

@@ -43,21 +43,23 @@ class InTransaction(Enum):
 class BodyRule(Struct, frozen=True, eq=False):
     """The data that follow a line.
 
-    `length` tells how many bytes follow a malformed line: 0 if there are none, None if unknown.
+    `length` tells how many bytes follow a malformed line: 0 if there are none, None if unknown. `optional`: lines of
+    the row may have none.
     """
 
     length: Callable[[Words], int | None]
+    optional: bool = False
 
 
-NO_BODY = BodyRule(lambda words: 0)
+NO_BODY = BodyRule(lambda words: 0, optional=True)
 
 
 class UsualLine(Struct, frozen=True, eq=False):
     """The commonest line of a row, read at once by one expression.
 
     It must match only what the row's `parse` reads, with the same result; whatever it does not match is left to that.
-    `match(buffer, start)` includes the end of the line. In a row with a body the last group is the length of the data,
-    and `command(match, data)` is called when they are there.
+    `match(buffer, start)` includes the end of the line. In a row whose lines always have data the last group is
+    their length, and `command(match, data)` is called when they are there.
     """
 
     match: Callable[[bytes, int], re.Match[bytes] | None]
@@ -102,6 +104,7 @@ class Command(Struct, gc=False):
 
     operation: Any = None               # the core operation to propose
     length: int | None = None           # of the data still to come: bytes, or jobs for PUTS
+    field: str = "data"                 # of the operation, which these data fill
     arguments: tuple[Any, ...] = ()     # of the line, where not part of the operation
     wait: Get | None = None             # PUT .. WAIT: proposed behind the PUT
     until_finished: bool = False        # GETBE: stop waiting when no unfinished jobs are left
@@ -120,7 +123,7 @@ class Command(Struct, gc=False):
         # The frozen operation is not shared yet, so it can be filled in instead of copied.
         if type(operation) is PutWith:
             operation = operation.put
-        force_setattr(operation, "data", data)
+        force_setattr(operation, self.field, data)
         if self.number:
             assert isinstance(self.digest, blake2b)
             self.digest.update(data)

@@ -49,7 +49,7 @@ class Verbs:
 
         # By the beginning of their line, which no two such verbs have in common.
         self.usual: dict[bytes, Usual] = {
-            (row.word + b" ")[:USUAL_BYTES]: (row.usual.match, row.usual.command, row.body is not NO_BODY, row)
+            (row.word + b" ")[:USUAL_BYTES]: (row.usual.match, row.usual.command, not row.body.optional, row)
             for row in self.rows if row.usual is not None
         }
 

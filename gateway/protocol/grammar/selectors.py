@@ -28,6 +28,7 @@ from sockpqd.gateway.protocol.arguments import (
 )
 from sockpqd.gateway.protocol.command import Command, Words
 from sockpqd.gateway.protocol.grammar.jobs import PRI
+from sockpqd.gateway.protocol.grammar.parts.bodies import with_option
 from sockpqd.gateway.protocol.grammar.parts.options import WHEN, Option, one_of, read_options
 from sockpqd.gateway.protocol.reasons import shown
 
@@ -36,7 +37,7 @@ STATES = {
     b"BURIED": JobState.BURIED,
 }
 
-_DATA = {b"DATA": Option("length", unsigned)}
+_DATA = {b"DATA": Option("length", unsigned, data=True)}
 _MOVE = {**PRI, **WHEN, **_DATA}
 CHANGE_OPTIONS = {**_MOVE, b"IS": Option("item", name), b"NOITEM": Option("item")}
 
@@ -59,11 +60,20 @@ def _selector(words: Words) -> tuple[AnySelector, int]:
     return Selector(unsigned(words[1], JOB_ID)), 2
 
 
+def _behind_selector(words: Words) -> int:
+    """Return the position after the selector, whether it is well-formed or not."""
+    return {b"KEY": 4, b"SEQ": 4, b"NUMBER": 3}.get(words[1], 2) if len(words) > 1 else 1
+
+
+CHANGE_DATA = with_option(CHANGE_OPTIONS, _behind_selector)
+MOVE_DATA = with_option(_MOVE, lambda words: 3)
+
+
 def change(words: Words) -> Command:
     """CHANGE of the selected job, with the changes."""
     selector, at = _selector(words)
     found = read_options(words, at, CHANGE_OPTIONS)
-    length = _length(words, found)
+    length = found.pop("length", None)
     if found.get("item") is True:
         found["item"], found["no_item"] = None, True
     return Command(Change(selector, **found), length)
@@ -74,16 +84,8 @@ def move(words: Words) -> Command:
     if len(words) < 3:
         raise ArgumentError("MOVE takes the id of a job, and a queue")
     found = read_options(words, 3, _MOVE)
-    length = _length(words, found)
-    return Command(Move(unsigned(words[1], JOB_ID), name(words[2]), **found), length)
-
-
-def _length(words: Words, found: dict[str, int]) -> int | None:
-    """Return the length of the data that follow, None if there are none."""
     length = found.pop("length", None)
-    if length is not None and words[-2] != b"DATA":
-        raise ArgumentError("DATA stands at the end of the line")
-    return length
+    return Command(Move(unsigned(words[1], JOB_ID), name(words[2]), **found), length)
 
 
 def delete(words: Words) -> Command:

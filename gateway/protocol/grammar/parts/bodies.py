@@ -1,9 +1,16 @@
-"""The kinds of data that follow lines, and where their length is found in a malformed line."""
+"""The kinds of data that follow lines, and where their length is found in a malformed line.
+
+Where an option says that data follow, a malformed line is read like a good one: from the left, a known option takes its
+value, and any other word stands alone. Data follow if the last word but one is such an option in its place.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from sockpqd.gateway.protocol.arguments import ArgumentError, unsigned
 from sockpqd.gateway.protocol.command import BodyRule, Words
+from sockpqd.gateway.protocol.grammar.parts.options import Table
 
 
 def length_at(words: Words, at: int) -> int | None:
@@ -14,10 +21,21 @@ def length_at(words: Words, at: int) -> int | None:
         return None
 
 
-def _behind_data(words: Words) -> int | None:
-    if b"DATA" not in words[1:]:
-        return 0
-    return length_at(words, len(words) - 1 if words[-2] == b"DATA" else len(words))
+def with_option(table: Table, begin: Callable[[Words], int]) -> BodyRule:
+    """The data of lines that end with an option of this table that has any. `begin`: where the options begin."""
+    def length(words: Words) -> int | None:
+        at, last = begin(words), len(words) - 2
+        while at < last:
+            option = table.get(words[at])
+            at += 1 if option is None or option.read is None else 2
+        option = table.get(words[at]) if at == last else None
+        if option is not None and option.data:
+            return length_at(words, last + 1)
+        if b"DATA" not in table or b"DATA" not in words[1:]:
+            return 0
+        return length_at(words, last + 1 if words[last] == b"DATA" else len(words))     # DATA counts in any place
+
+    return BodyRule(length, optional=True)
 
 
 def _of_sync(words: Words) -> int | None:
@@ -27,7 +45,6 @@ def _of_sync(words: Words) -> int | None:
 MESSAGE = BodyRule(lambda words: length_at(words, 2))       # of NOTIFY
 JOB = BodyRule(lambda words: length_at(words, 3))           # the data of a new job
 OF_PULSE = BodyRule(lambda words: length_at(words, 2))      # of PULSE SET
-OTHER_DATA = BodyRule(_behind_data)                         # optional: the line ends with DATA <length>
 JOBS = BodyRule(lambda words: None)                         # argument lines with their data
 SNAPSHOT = BodyRule(lambda words: length_at(words, 1))      # in pieces
 OF_SYNC = BodyRule(_of_sync)                                # only SYNC PUT has data

@@ -17,12 +17,14 @@ class Option(Struct, frozen=True):
     """A keyword that sets `field`: to the next word parsed by `read`, or to `value` if it takes none.
 
     Keywords that set the same field are mutually exclusive. `behind`: a keyword allowed only directly behind this one.
+    `data`: the value is the length of data that follow the line, so that the option ends it, but for one `behind`.
     """
 
     field: str
     read: Callable[[bytes], Any] | None = None
     value: Any = True
     behind: tuple[bytes, Option] | None = None
+    data: bool = False
 
 
 Table = Mapping[bytes, Option]
@@ -40,6 +42,7 @@ def read_options(
     found: dict[str, Any] = {}
     count = len(words)
     behind: tuple[bytes, Option] | None = None
+    early: bytes | None = None          # an option with data that does not end the line
     while at < count:
         word = words[at]
         at += 1
@@ -61,7 +64,11 @@ def read_options(
             except WrongWord as error:
                 raise WrongWord(error.wanted, error.word, f"{word.decode()} wants") from None
             at += 1
+            if option.data and at < count and (option.behind is None or words[at] != option.behind[0]):
+                early = early or word
         behind = option.behind
+    if early is not None:
+        raise ArgumentError(f"{early.decode()} stands at the end of the line")
     return found
 
 

@@ -89,3 +89,10 @@ def test_nothing_survives_the_death_of_the_program_that_started_it() -> None:
 def test_free_ports_are_different_and_free() -> None:
     ports = free_ports(50)
     assert len(set(ports)) == 50
+
+
+def test_a_port_is_not_given_to_a_second_node_before_the_first_one_listens(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("devcluster.ports.LOWEST", 21_000)
+    monkeypatch.setattr("devcluster.ports._highest", lambda: 21_200)
+    ports = [port for _ in range(50) for port in free_ports(1)]
+    assert len(set(ports)) == 50

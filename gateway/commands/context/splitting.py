@@ -100,9 +100,9 @@ async def _propose_rest(slot: Several, parts: Sequence[_Part]) -> None:
     """Propose these, which the client holds until then."""
     client = slot.client
     sizes = [cost(part.operation)[0] for part in parts]
+    client.state.parts_bytes = sum(sizes)
     try:
-        for settled, part in enumerate(parts, 1):
-            client.state.parts_bytes = sum(sizes[settled - 1:])
+        for settled, (part, size) in enumerate(zip(parts, sizes, strict=True), 1):
             client.weigh()
             await slot.progress(settled)
             last = slot.outcomes[-1]
@@ -110,6 +110,7 @@ async def _propose_rest(slot: Several, parts: Sequence[_Part]) -> None:
                 part.propose()
             else:                           # the others would not be executed either, or should not
                 slot.settle(last)
+            client.state.parts_bytes -= size
     finally:
         client.state.parts_bytes = 0
         client.weigh()

@@ -13,6 +13,7 @@ from sockpqd.core import (
     End,
     How,
     Machine,
+    Operation,
     Put,
     PutWith,
     Request,
@@ -115,6 +116,34 @@ def test_few_parts_are_in_flight_and_nothing_that_comes_behind_goes_before_the_o
         assert client.take() == STORED + b"200 OK\r\n"
         assert held[0] > 100 * JOBS / 2             # what is not proposed yet is in the account
         assert held[0] > held[1] > gateway.hub.account.held_bytes == 0
+    with_gateway(test, automatic=False)
+
+
+def test_what_is_held_for_the_parts_is_summed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    additions = 0
+
+    class Counted(int):
+        """The bytes of a part."""
+
+        def __radd__(self, other: int) -> int:
+            nonlocal additions
+            additions += 1
+            return int(self) + other
+
+    def counted_cost(operation: Operation) -> tuple[int, int]:
+        size, work = cost(operation)
+        return Counted(size), work
+
+    ids = b" ".join(b"%d" % number for number in range(9000))
+    monkeypatch.setattr("sockpqd.gateway.commands.context.splitting.OPERATION_WORK_MAX", 500)
+    monkeypatch.setattr("sockpqd.gateway.commands.context.splitting.cost", counted_cost)
+
+    async def test(gateway: MemoryGateway) -> None:
+        client = gateway.connect()
+        client.send(b"DONE " + ids + b"\r\n")
+        await settle(gateway, 200)
+        assert client.take().count(b"404 Job Not Found") == 9000
+        assert len(gateway.cluster.operations(End)) - AHEAD <= additions <= len(gateway.cluster.operations(End))
     with_gateway(test, automatic=False)
 
 

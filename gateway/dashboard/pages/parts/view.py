@@ -148,10 +148,10 @@ def counted(count: int, one: str) -> str:
 
 
 def size(count: int) -> str:
-    """Return a number of bytes with a unit."""
+    """Return a number of bytes with a unit, as pqctl says it, which shares no code with the server."""
     number, unit = float(count), "B"
     for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
-        if number < 1024 or unit == "TiB":
+        if number < 1000 or unit == "TiB":
             break
         number /= 1024
     return f"{number:.0f} {unit}" if unit == "B" else f"{number:.1f} {unit}"

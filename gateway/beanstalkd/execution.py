@@ -54,9 +54,8 @@ from sockpqd.gateway.beanstalkd.remote import RETRY, Outcome, SessionLost
 from sockpqd.gateway.beanstalkd.services import NodeServices, Principal
 from sockpqd.gateway.protocol.responses import BUSY
 from sockpqd.gateway.rights import Rights
-from sockpqd.gateway.waiting.job_waiter import JobWaiter
+from sockpqd.gateway.waiting.job_waiter import JobWaiter, WaitRequest
 from sockpqd.gateway.waiting.slots import NoReply
-from sockpqd.gateway.waiting.wait_request import WaitRequest
 
 LASTING_S = float(U32_MAX)      # the time of a job that has none
 OVERLOADED_S = 0.1              # before an operation that had no turn is proposed again
@@ -196,8 +195,7 @@ class OperationExecution:
         plain, pick = (get, None) if type(get) is Get else (get.get, get)
         waiter = self._waiter = JobWaiter(
             self, waiters, wants=WaitRequest(plain, pick=pick, request=self._proposed))
-        if self._wait_ms is not None:
-            waiters.limit(waiter, self._wait_ms)
+        waiters.limit(waiter, self._wait_ms)
         waiters.add(waiter, propose_now=not self._first)
 
     def _refuse(self) -> None:

@@ -30,10 +30,9 @@ from sockpqd.gateway.protocol import responses
 from sockpqd.gateway.protocol.command import Command
 from sockpqd.gateway.protocol.request_id import Numbering
 from sockpqd.gateway.pulses.job_grants import RatedGetSlot
-from sockpqd.gateway.waiting.job_waiter import JobWaiter
+from sockpqd.gateway.waiting.job_waiter import JobWaiter, WaitRequest
 from sockpqd.gateway.waiting.put_wait import PutWaitSlot
 from sockpqd.gateway.waiting.slots import NoReply, Outcome
-from sockpqd.gateway.waiting.wait_request import WaitRequest
 
 
 def proposed(client: Client, command: Command) -> None:
@@ -84,8 +83,7 @@ def put_wait(client: Client, command: Command) -> None:
     slot = PutWaitSlot(client, waiter=waiter, waiters=hub.waiters)
     client.await_slot(slot)
     client.block(waiter)
-    if command.within_ms is not None:
-        hub.waiters.limit(waiter, command.within_ms)
+    hub.waiters.limit(waiter, command.within_ms)
     hub.cluster.propose_for(client, put if numbering is None else numbering.request(put), slot)
     if waiter.timed_out or _may_find_output(client, put, wants):
         hub.waiters.add_with_put(waiter)
@@ -209,8 +207,7 @@ def blocking_get(client: Client, command: Command) -> None:
         wants.request = numbering.request(taking, keep_waiting=True, until_finished=until_finished)
     waiter = JobWaiter(client, hub.waiters, wants=wants, round_robin=client.state.round_robin)
     client.block(waiter)
-    if command.within_ms is not None:
-        hub.waiters.limit(waiter, command.within_ms)
+    hub.waiters.limit(waiter, command.within_ms)
     hub.waiters.add(waiter, propose_now=numbering is not None and client.number_in_flight(numbering.number))
 
 

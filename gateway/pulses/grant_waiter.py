@@ -9,7 +9,7 @@ from msgspec import Struct
 from sockpqd.core import Grant, Operation, TakeTurn
 from sockpqd.gateway.protocol.request_id import Numbering
 from sockpqd.gateway.pulses.window import Window
-from sockpqd.gateway.waiting.waiting_line import RequestKey, Waiter
+from sockpqd.gateway.waiting.waiting_line import Waiter
 
 
 class PendingGrant(Struct, gc=False, eq=False):
@@ -54,17 +54,10 @@ class GrantWaiter(Waiter, gc=False, eq=False, kw_only=True):
     pulse: str
     numbering: Numbering | None = None      # of a numbered command
     claimed: Window | None = None           # where the operation in flight has a grant
-    pending: PendingGrant | None = None     # its grant, until that is written
 
-    @property
-    def held_bytes(self) -> int:
-        """The memory that the waiter uses, beyond what any command does."""
-        return 0
-
-    @property
-    def request_key(self) -> RequestKey | None:
-        """The session and number of a numbered command, None for other commands."""
-        return None if self.numbering is None else (self.numbering.session, self.numbering.number)
+    def __post_init__(self) -> None:
+        if self.numbering is not None:
+            self.request_key = self.numbering.session, self.numbering.number
 
     @property
     def operation(self) -> Operation:

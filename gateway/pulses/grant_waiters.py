@@ -218,16 +218,15 @@ class GrantWaiters(WaitingLine[GrantWaiter]):
 
     def add(self, waiter: GrantWaiter, within_ms: int | None) -> None:
         """Let a client wait, for this long at most."""
-        if within_ms is not None:
-            self.limit(waiter, within_ms)
+        self.limit(waiter, within_ms)
         pulse = self.cluster.machine.pulses.get(waiter.pulse)
         if waiter.numbered:
             line = self._lines.get(waiter.pulse)
             if pulse is not None and line is None and not pulse.together and self.free(pulse):
                 self._claim(waiter)
-            self.repropose(waiter)
+            self.propose(waiter)
         elif pulse is None:                     # it may be created by a command before this one
-            self.repropose(waiter)
+            self.propose(waiter)
         elif self.cluster.serving:
             self.enqueue(waiter)
         else:
@@ -236,10 +235,6 @@ class GrantWaiters(WaitingLine[GrantWaiter]):
     def _claim(self, waiter: GrantWaiter) -> None:
         waiter.claimed = self.window(waiter.pulse)
         waiter.claimed.claim(1, self._loop.time())
-
-    def repropose(self, waiter: GrantWaiter) -> None:
-        """Propose the waiter's operation again; the waiter gets the outcome."""
-        self.cluster.propose_for(waiter.client, waiter.operation, waiter)
 
     def enqueue(self, waiter: GrantWaiter, *, ahead: bool = False) -> None:
         """Put the waiter in the line of its pulse, at its old place if it has one; `ahead` if it has a ticket."""
@@ -276,21 +271,13 @@ class GrantWaiters(WaitingLine[GrantWaiter]):
     def last_chance(self, waiter: GrantWaiter) -> None:
         """End a waiter whose time is up, unless a grant is in flight for it."""
         if waiter.number in self._lines[waiter.pulse].standing:
-            self.remove(waiter)
-            self.finish(waiter, responses.WAIT_TIMEOUT)
-
-    def end_of_input(self, waiter: GrantWaiter) -> None:
-        """Wait no longer: the client has sent its last byte."""
-        self.cancel(waiter)
+            super().last_chance(waiter)
 
     def cancel(self, waiter: GrantWaiter) -> None:
         """Remove the waiter of a client that is gone. A grant that was not written goes to the next."""
-        pending, waiter.pending = waiter.pending, None
-        if self.is_queued(waiter):
-            self.remove(waiter)
-        elif pending is not None:
-            pending.drop()
-        self.finish(waiter, NoReply.CANCELLED)
+        if isinstance(waiter.outcome, AtWriting):
+            waiter.outcome.drop()
+        super().cancel(waiter)
 
     def stop(self) -> None:
         """Refuse all waiters: this node no longer serves."""
@@ -398,9 +385,9 @@ class GrantWaiters(WaitingLine[GrantWaiter]):
                 anonymous += 1
             else:
                 super().remove(waiter)
-                if not self._refused(waiter):
+                if not self.finish_if_refused(waiter):
                     self._claim(waiter)
-                    self.repropose(waiter)
+                    self.propose(waiter)
         if anonymous:
             window.claim(anonymous, self._loop.time())
             self.cluster.propose(Grant(pulse.name, anonymous), _GrantProposal(self, pulse.name, window, anonymous))
@@ -459,7 +446,7 @@ class GrantWaiters(WaitingLine[GrantWaiter]):
         """Take the first client out of the line that still may have a grant."""
         while (waiter := self._first(line)) is not None:
             super().remove(waiter)
-            if not self._refused(waiter):
+            if not self.finish_if_refused(waiter):
                 return waiter
         return None
 
@@ -473,16 +460,8 @@ class GrantWaiters(WaitingLine[GrantWaiter]):
                 return found
         return None
 
-    def _refused(self, waiter: GrantWaiter) -> bool:
-        """End the waiter if its client may not have a grant any more; returns whether that is so."""
-        refusal = waiter.refusal
-        if refusal is not None:
-            self.finish(waiter, refusal)
-        return refusal is not None
-
     def _go(self, waiter: GrantWaiter, pending: PendingGrant) -> None:
         pending.numbered, pending.over = waiter.numbered, False
-        waiter.pending = pending
         self.finish(waiter, AtWriting(pending.write, pending.drop))
 
     def write_grant(self, pending: PendingGrant) -> bytes:
@@ -524,7 +503,7 @@ class GrantWaiters(WaitingLine[GrantWaiter]):
             claimed.claim(1, self._loop.time())
         if (
             isinstance(reply, Turn) and claimed is not None and waiter.outcome is None
-            and not self._refused(waiter)
+            and not self.finish_if_refused(waiter)
         ):
             self._go(waiter, PendingGrant(self, waiter.pulse, claimed, reply.ticket, self.cluster.machine.clock_ms))
             return

@@ -23,8 +23,7 @@ from sockpqd.gateway.protocol.request_id import Numbering
 from sockpqd.gateway.protocol.responses import AtWriting, answer
 from sockpqd.gateway.pulses.grant_waiters import GrantWaiters
 from sockpqd.gateway.pulses.window import GrantId, Window
-from sockpqd.gateway.waiting.interfaces import WaitingClient
-from sockpqd.gateway.waiting.slots import IGNORED, NoReply, Outcome
+from sockpqd.gateway.waiting.slots import IGNORED, NoReply, Outcome, WaitingClient
 
 
 class GrantReservations:

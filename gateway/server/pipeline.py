@@ -28,7 +28,6 @@ from sockpqd.gateway.rights import Rights
 from sockpqd.gateway.server.flow import Flow
 from sockpqd.gateway.server.hub import Hub
 from sockpqd.gateway.server.slow_commands import SLOW_S
-from sockpqd.gateway.waiting.interfaces import BlockedCommand
 from sockpqd.gateway.waiting.slots import (
     NEVER,
     Awaited,
@@ -42,6 +41,7 @@ from sockpqd.gateway.waiting.slots import (
     Slot,
     give_back,
 )
+from sockpqd.gateway.waiting.waiting_line import Waiter
 
 log = logging.getLogger("sockpqd.gateway")
 
@@ -60,7 +60,7 @@ class Pipeline:
         self.closed = False                         # no more answers are sent
         self.awake = False                          # the hub will call advance()
         self.dry = True                             # all complete commands in the parser have been executed
-        self.waiter: BlockedCommand | None = None    # the blocked command; always the last slot
+        self.waiter: Waiter | None = None    # the blocked command; always the last slot
         self._slots: deque[Awaited] = deque()
         self._began = 0.0                           # when the commands that are being executed were taken up
         self._taking: Command | None = None         # the one of them that is
@@ -105,7 +105,7 @@ class Pipeline:
         """Make the outcome of `slot` the next answer."""
         self._slots.append((slot, self._began, self._taking))
 
-    def block(self, waiter: BlockedCommand) -> None:
+    def block(self, waiter: Waiter) -> None:
         """Make `waiter`'s outcome the next answer; nothing behind it is executed until then."""
         self.waiter = waiter
         self._slots.append((waiter, NEVER, None))       # it may wait

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from sockpqd.core import Effects, Get, Machine
 from sockpqd.gateway.waiting.job_waiter import JobWaiter
+from sockpqd.gateway.waiting.lines import Lines
 
 Watched = tuple[str | None, str | None]         # a queue or any, an item or any
 
@@ -17,16 +18,14 @@ class Watchers:
     """
 
     def __init__(self) -> None:
-        self._by_watched: dict[Watched, dict[int, JobWaiter]] = {}
+        self._by_watched: Lines[Watched] = Lines()
 
     def watch(self, waiter: JobWaiter, machine: Machine) -> bool:
         """Watch something unfinished among what the waiter waits for; False if there is nothing."""
-        watched = self.unfinished(waiter.wants.get, machine)
-        if watched is None:
-            return False
-        waiter.watched = watched
-        self._by_watched.setdefault(watched, {})[waiter.number] = waiter
-        return True
+        waiter.watched = self.unfinished(waiter.wants.get, machine)
+        if waiter.watched is not None:
+            self._by_watched.add(waiter.watched, waiter.number)
+        return waiter.watched is not None
 
     def unfinished(self, get: Get, machine: Machine) -> Watched | None:
         """Find something unfinished among what the Get asks for; None: there is nothing."""
@@ -37,32 +36,24 @@ class Watchers:
 
     def unwatch(self, waiter: JobWaiter) -> None:
         """Stop watching for this waiter."""
-        watched, waiter.watched = waiter.watched, None
-        if watched is not None:
-            watchers = self._by_watched[watched]
-            del watchers[waiter.number]
-            if not watchers:
-                del self._by_watched[watched]
+        if waiter.watched is not None:
+            self._by_watched.remove(waiter.watched, waiter.number)
 
-    def after(self, effects: Effects, machine: Machine) -> Iterator[JobWaiter]:
-        """Yield the waiters whose watched queue or item an entry has finished; they are no longer watching."""
-        if not self._by_watched:
-            return
-        for queue in effects.ended:
-            yield from self._ended((queue, None), machine)
-        for queue, item in effects.ended_items:
-            yield from self._ended((queue, item), machine)
-            yield from self._ended((None, item), machine)
-        if effects.ended:
-            yield from self._ended((None, None), machine)
+    def after(self, effects: Effects, machine: Machine) -> Iterator[int]:
+        """Yield the numbers of waiters that must watch something else: what they watched has finished."""
+        if effects.restored:
+            for watched in list(self._by_watched):      # anything can have finished
+                yield from self._ended(watched, machine)
+        elif self._by_watched:
+            for queue in effects.ended:
+                yield from self._ended((queue, None), machine)
+            for queue, item in effects.ended_items:
+                yield from self._ended((queue, item), machine)
+                yield from self._ended((None, item), machine)
+            if effects.ended:
+                yield from self._ended((None, None), machine)
 
-    def restored(self, machine: Machine) -> Iterator[JobWaiter]:
-        """Yield them after a restore, when anything can have finished."""
-        for watched in list(self._by_watched):
-            yield from self._ended(watched, machine)
-
-    def _ended(self, watched: Watched, machine: Machine) -> Iterator[JobWaiter]:
-        if watched in self._by_watched and not machine.unfinished(*watched):
-            for waiter in self._by_watched.pop(watched).values():
-                waiter.watched = None
-                yield waiter
+    def _ended(self, watched: Watched, machine: Machine) -> list[int]:
+        if watched not in self._by_watched or machine.unfinished(*watched):
+            return []
+        return self._by_watched.take(watched)

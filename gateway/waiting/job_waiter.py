@@ -1,14 +1,51 @@
-"""A command that is blocked until there is a job; job_waiters.py explains how it waits."""
+"""A command that is blocked until there is a job, and its request; job_waiters.py explains how it waits."""
 
 from __future__ import annotations
 
-from sockpqd.core import Reply
+from msgspec import Struct
+from msgspec.structs import replace
+
+from sockpqd.core import Get, GetWith, Operation, Reply, Request
+from sockpqd.gateway.limits import FEW_QUEUES, WAITER_QUEUE_BYTES
 from sockpqd.gateway.protocol import responses
 from sockpqd.gateway.waiting.rates import ReservedGrants
 from sockpqd.gateway.waiting.round_robin import RoundRobin
 from sockpqd.gateway.waiting.slots import NoReply, Outcome
-from sockpqd.gateway.waiting.wait_request import WaitRequest
-from sockpqd.gateway.waiting.waiting_line import RequestKey, Waiter
+from sockpqd.gateway.waiting.waiting_line import Waiter
+
+
+class WaitRequest(Struct, gc=False, eq=False):
+    """The operation of a blocked command: `get`, possibly with options or in a Request."""
+
+    get: Get
+    until_finished: bool = False        # GETBE
+    pick: GetWith | None = None         # if it is more than a Get
+    request: Request | None = None      # of a numbered command
+
+    @property
+    def operation(self) -> Operation:
+        return self.request or self.pick or self.get
+
+    def within(self, grants: ReservedGrants) -> Operation:
+        """The operation with these grants for queues with a rate."""
+        allowed = grants.around(self.pick or self.get)
+        return allowed if self.request is None else replace(self.request, operation=allowed)
+
+    @property
+    def count(self) -> int:
+        """The maximum number of jobs."""
+        return 1 if self.pick is None or self.pick.count is None else self.pick.count
+
+    @property
+    def in_session(self) -> bool:
+        """Return whether the request belongs to a session."""
+        return self.request is not None or self.get.session is not None
+
+    def narrow(self, get: Get) -> None:
+        """Replace the Get once it is known more precisely; only for PUT .. WAIT, which is never a GetWith."""
+        self.get = get
+        if self.request is not None:
+            self.request = replace(self.request, operation=get)
 
 
 class JobWaiter(Waiter, gc=False, eq=False, kw_only=True):
@@ -24,21 +61,20 @@ class JobWaiter(Waiter, gc=False, eq=False, kw_only=True):
     round_robin: RoundRobin | None = None   # of the connection
     timeout_answer: bytes = responses.QUEUE_EMPTY
 
+    def __post_init__(self) -> None:
+        request = self.wants.request
+        if request is not None:
+            self.request_key = request.session, request.number
+
     @property
     def held_bytes(self) -> int:
-        """The memory that the waiter uses, beyond what any command does."""
-        return self.wants.held_bytes
+        """Memory used by waiting for many queues; counted as 0 for a few."""
+        queues = self.wants.get.queues
+        return 0 if queues is None or len(queues) <= FEW_QUEUES else len(queues) * WAITER_QUEUE_BYTES
 
     @property
-    def request_key(self) -> RequestKey | None:
-        """The session and number of a numbered command, None for other commands."""
-        request = self.wants.request
-        return None if request is None else (request.session, request.number)
-
-    @property
-    def numbered(self) -> bool:
-        """Return whether it is a command with REQ."""
-        return self.wants.request is not None
+    def operation(self) -> Operation:
+        return self.wants.operation
 
     @property
     def refusal(self) -> bytes | None:
@@ -75,12 +111,11 @@ class JobWaiter(Waiter, gc=False, eq=False, kw_only=True):
         if not self.in_flight:
             self.end(b"")
 
-    # ---- the outcome of its Get
-
     def applied(self, reply: Reply) -> None:
         if self.round_robin is not None:
             self.round_robin.note(reply, named=self.wants.get.queues is not None)
         self.line.settle(self, reply)
+
 
     def refused(self) -> None:
         """End it: this node no longer serves."""

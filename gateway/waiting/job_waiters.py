@@ -32,16 +32,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from sockpqd.cluster.api import Cluster
-from sockpqd.core import Effects, Empty, Handed, HandedMany, Operation, Put, Reply, Return
+from sockpqd.core import Effects, Empty, Handed, HandedMany, Operation, Put, Reply
 from sockpqd.gateway.waiting.claims import Claims
 from sockpqd.gateway.waiting.finish_watch import Watchers
 from sockpqd.gateway.waiting.idle_queues import IdleQueues
-from sockpqd.gateway.waiting.job_waiter import JobWaiter
+from sockpqd.gateway.waiting.job_waiter import JobWaiter, WaitRequest
 from sockpqd.gateway.waiting.pending_puts import PendingPuts
 from sockpqd.gateway.waiting.rates import GrantSource
-from sockpqd.gateway.waiting.slots import IGNORED, NoReply, Outcome
+from sockpqd.gateway.waiting.slots import NoReply, Outcome, jobs_of, return_jobs
 from sockpqd.gateway.waiting.wait_lists import WaitLists
-from sockpqd.gateway.waiting.wait_request import WaitRequest
 from sockpqd.gateway.waiting.waiting_line import WaitingLine
 
 
@@ -75,7 +74,7 @@ class JobWaiters(WaitingLine[JobWaiter]):
         self.arrive(waiter)
         wants = waiter.wants
         if propose_now or self._must_propose(waiter):
-            self._propose(waiter)
+            self.propose(waiter)
             return
         queue, free = self._free_jobs_for(wants)
         if queue is None:
@@ -84,7 +83,7 @@ class JobWaiters(WaitingLine[JobWaiter]):
             self.enqueue(waiter)                 # within an entry: its effects have not been reported yet
         else:
             self._claim(waiter, queue, free)
-            self._propose(waiter)
+            self.propose(waiter)
 
     def _add_to_queue(self, waiter: JobWaiter) -> None:
         """Add the waiter to the line, or propose its Get at once behind a PUT whose entry is not closed yet."""
@@ -95,7 +94,7 @@ class JobWaiters(WaitingLine[JobWaiter]):
         else:
             self.pending_puts.take(queue, get.item)
             self._claim(waiter, queue, 1)
-            self._propose(waiter)
+            self.propose(waiter)
 
     def claim_for_get(self, queues: tuple[str, ...]) -> str | None:
         """Claim a ready job for a Get that is proposed without a waiter; returns its queue.
@@ -207,10 +206,8 @@ class JobWaiters(WaitingLine[JobWaiter]):
     def settle(self, waiter: JobWaiter, reply: Reply) -> None:
         """Handle the reply to a waiter's Get: the waiter gets its answer, or joins the lines."""
         queue, claimed = self._unclaim(waiter)
-        refusal = waiter.refusal if isinstance(reply, Handed | HandedMany) else None
-        if refusal is not None:
-            self._give_back(reply)
-            self.finish(waiter, refusal)
+        if isinstance(reply, Handed | HandedMany) and self.finish_if_refused(waiter):
+            return_jobs(self.cluster, jobs_of(reply))
         elif waiter.suppressed:
             self.finish(waiter, b"")
         elif type(reply) is not Empty or (waiter.wants.until_finished and not reply.unfinished):
@@ -226,10 +223,6 @@ class JobWaiters(WaitingLine[JobWaiter]):
             taken = _taken(reply, queue)
         if queue is not None and taken < claimed:
             self._claim_ended(waiter, queue)
-
-    def _give_back(self, reply: Reply) -> None:
-        for job in reply.jobs if isinstance(reply, HandedMany) else (reply,) if isinstance(reply, Handed) else ():
-            self.cluster.propose(Return(job.id), IGNORED)
 
     def _claim_ended(self, waiter: JobWaiter, queue: str) -> None:
         """Send others for jobs of the queue that the waiter had claimed and did not take."""
@@ -250,10 +243,6 @@ class JobWaiters(WaitingLine[JobWaiter]):
         if queue is not None:
             self._claim_ended(waiter, queue)
 
-    def repropose(self, waiter: JobWaiter) -> None:
-        """Propose a waiter's Get again: it had no turn."""
-        self._propose(waiter)
-
     def release(self, waiter: JobWaiter) -> None:
         """Drop the claim of a Get that is no longer in flight."""
         self._unclaim(waiter)
@@ -268,11 +257,8 @@ class JobWaiters(WaitingLine[JobWaiter]):
 
     def cancel(self, waiter: JobWaiter) -> None:
         """Remove the waiter of a client that is gone. If its Get is in flight, its pipeline gives the jobs back."""
-        if self.is_queued(waiter):
-            self.remove(waiter)
-            waiter.end(NoReply.CANCELLED)
-        elif not waiter.in_flight and waiter.outcome is None:       # the PUT before it is in flight
-            waiter.end(NoReply.CANCELLED)
+        if not waiter.in_flight and waiter.outcome is None:     # it is in line, or the PUT before it is in flight
+            super().cancel(waiter)
 
     # ---- reasons to send a waiter's Get
 
@@ -316,10 +302,11 @@ class JobWaiters(WaitingLine[JobWaiter]):
             self.job_ready(queue)
         for queue in effects.reopened:
             self.reopened(queue)
-        for waiter in self._watchers.after(effects, self.cluster.machine):
-            self._watch(waiter)
         if effects.restored:
-            self._restored()
+            for queue in (*self.cluster.machine.nonempty(), *self._with_rate(None)):
+                self.reopened(queue)
+        for number in self._watchers.after(effects, self.cluster.machine):
+            self._watch(self._queued[number])
 
     def job_ready(self, queue: str) -> None:
         """Send a waiter for each ready job not claimed yet."""
@@ -343,13 +330,6 @@ class JobWaiters(WaitingLine[JobWaiter]):
             self.item_ready(queue, item)
         self.job_ready(queue)
 
-    def _restored(self) -> None:
-        """Check all queues again after the state was replaced (CLONE)."""
-        for queue in (*self.cluster.machine.nonempty(), *self._with_rate(None)):
-            self.reopened(queue)
-        for waiter in self._watchers.restored(self.cluster.machine):
-            self._watch(waiter)
-
     # ---- lines
 
     def _send(self, waiter: JobWaiter, queue: str | None, free: int = 1, behind: object | None = None) -> int:
@@ -359,11 +339,10 @@ class JobWaiters(WaitingLine[JobWaiter]):
         not have them any more.
         """
         self.remove(waiter)
-        if (refusal := waiter.refusal) is not None:
-            self.finish(waiter, refusal)
+        if self.finish_if_refused(waiter):
             return 0
         claimed = 0 if queue is None else self._claim(waiter, queue, free)
-        self._propose(waiter, behind)
+        self.propose(waiter, behind)
         return claimed
 
     def _claim(self, waiter: JobWaiter, queue: str, free: int) -> int:
@@ -373,7 +352,7 @@ class JobWaiters(WaitingLine[JobWaiter]):
         self._claims.add(queue, waiter.wants.get.item, claimed)
         return claimed
 
-    def _propose(self, waiter: JobWaiter, behind: object | None = None) -> None:
+    def propose(self, waiter: JobWaiter, behind: object | None = None) -> None:
         """Propose the waiter's Get, `behind` the operation just proposed for that client if one is named."""
         waiter.in_flight = True
         if waiter.numbered:             # a job handed out to a number stays with it, so its client must hear of it
@@ -434,4 +413,4 @@ def _taken(reply: Reply, queue: str | None) -> int:
     """Return how many jobs of this queue were handed out."""
     if type(reply) is Handed:
         return int(reply.queue == queue)
-    return sum(job.queue == queue for job in reply.jobs) if type(reply) is HandedMany else 0
+    return sum(job.queue == queue for job in jobs_of(reply))

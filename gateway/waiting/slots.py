@@ -1,9 +1,9 @@
-"""Slots: where answers wait for their turn. One per command, in the order of the commands."""
+"""Slots: the places of answers, one per command, in the order of the commands; and the client that waits for them."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import Enum
 from typing import ClassVar, Protocol
 
@@ -11,9 +11,22 @@ from msgspec import Struct
 
 from sockpqd.cluster.api import Cluster
 from sockpqd.core import Handed, HandedMany, Reply, Return
+from sockpqd.gateway.auth.authorizer import Guard
 from sockpqd.gateway.protocol import responses
 from sockpqd.gateway.protocol.command import Command
-from sockpqd.gateway.waiting.interfaces import WaitingClient
+
+
+class WaitingClient(Protocol):
+    """A client with pending answers."""
+
+    ended: bool             # it has sent its last byte: it no longer waits for jobs
+
+    @property
+    def guard(self) -> Guard:
+        """Return the client's rights as they are now."""
+
+    def wake(self) -> None:
+        """Note that an answer has become available."""
 
 
 class NoReply(Enum):
@@ -119,6 +132,17 @@ class IgnoredOutcome:
 IGNORED = IgnoredOutcome()
 
 
+def jobs_of(reply: Outcome) -> tuple[Handed, ...]:
+    """Return the jobs that a reply hands out."""
+    return (reply,) if isinstance(reply, Handed) else reply.jobs if isinstance(reply, HandedMany) else ()
+
+
+def return_jobs(cluster: Cluster, jobs: Iterable[Handed]) -> None:
+    """Return jobs that cannot be delivered to their queues."""
+    for job in jobs:
+        cluster.propose(Return(job.id), IGNORED)
+
+
 def give_back(cluster: Cluster, slots: deque[Awaited]) -> deque[Awaited]:
     """Return jobs that cannot be delivered to their queues; returns the slots still without an outcome."""
     left: deque[Awaited] = deque()
@@ -128,8 +152,7 @@ def give_back(cluster: Cluster, slots: deque[Awaited]) -> deque[Awaited]:
         if outcome is None:
             left.append(awaited)
         elif isinstance(outcome, Handed | HandedMany) and not slot.numbered:
-            for job in (outcome,) if isinstance(outcome, Handed) else outcome.jobs:
-                cluster.propose(Return(job.id), IGNORED)
+            return_jobs(cluster, jobs_of(outcome))
         elif isinstance(outcome, responses.AtWriting):
             outcome.drop()
     return left

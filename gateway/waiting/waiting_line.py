@@ -1,8 +1,11 @@
-"""A line of blocked commands, in order of arrival: what waiting for jobs and waiting for grants have in common.
+"""A line of blocked commands, in order of arrival: what all kinds of waiting have in common.
 
-GETB, GETBE and PUT .. WAIT wait for jobs (job_waiters.py), PULSE WAIT waits for grants (pulses/grant_waiters.py). A
-waiter that arrives is queued, or something is proposed for it at once. While its operation is in flight it is not in
-line, and if that brings nothing it returns to its old place.
+GETB, GETBE and PUT .. WAIT wait for jobs (job_waiters.py), PULSE WAIT waits for grants (grant_waiters.py). A waiter
+that arrives is queued, or something is proposed for it at once. While its operation is in flight it is not in line, and
+if that brings nothing it returns to its old place.
+
+A kind of waiting adds an index of its waiters to the line, by what they wait for, and takes them out of it when an
+applied entry brings that. Where its waiters do not behave like most, it overrides the methods at the end.
 """
 
 from __future__ import annotations
@@ -14,10 +17,9 @@ from typing import Any, Generic, TypeVar
 from msgspec import Struct
 
 from sockpqd.cluster.api import Cluster
-from sockpqd.core import Reply, TouchSession
+from sockpqd.core import Operation, Reply, TouchSession
 from sockpqd.gateway.protocol import responses
-from sockpqd.gateway.waiting.interfaces import WaitingClient
-from sockpqd.gateway.waiting.slots import IGNORED, NoReply, Outcome
+from sockpqd.gateway.waiting.slots import IGNORED, NoReply, Outcome, WaitingClient
 
 RequestKey = tuple[int, int]        # a session, and the number of a command in it
 
@@ -28,20 +30,31 @@ class Waiter(Struct, gc=False, eq=False):
     client: WaitingClient
     line: WaitingLine[Any]
     outcome: Outcome | None = None
+    request_key: RequestKey | None = None       # of a numbered command
     number: int = 0                             # order of arrival; 0: not known yet
     was_queued: bool = False                    # it has been in line
     timer: asyncio.TimerHandle | None = None    # of WITHIN
     timed_out: bool = False                     # the operation in flight is its last chance
 
     @property
-    def request_key(self) -> RequestKey | None:
-        """The session and number of a numbered command, None for other commands."""
-        raise NotImplementedError
-
-    @property
     def numbered(self) -> bool:
         """Return whether it is a command with REQ."""
         return self.request_key is not None
+
+    @property
+    def held_bytes(self) -> int:
+        """The memory that the waiter uses, beyond what any command does."""
+        return 0
+
+    @property
+    def operation(self) -> Operation:
+        """The operation to propose for it."""
+        raise NotImplementedError
+
+    @property
+    def refusal(self) -> bytes | None:
+        """Return the answer if its client may not have what it waits for any more, else None."""
+        raise NotImplementedError
 
     @property
     def unknown_outcome(self) -> NoReply:
@@ -64,7 +77,7 @@ class Waiter(Struct, gc=False, eq=False):
         self.line.cancel(self)
 
     def keep_session(self) -> None:
-        """Use its session, which must not end while it waits."""
+        """Use the session it is in, if any: a blocked client sends nothing, and its session must not end."""
         self.line.keep_session(self)
 
     # ---- the outcome of its operation
@@ -85,7 +98,7 @@ class Waiter(Struct, gc=False, eq=False):
         if self.timed_out:
             self.line.drop(self, responses.BUSY)
         else:
-            self.line.repropose(self)
+            self.line.propose(self)
 
 
 T = TypeVar("T", bound=Waiter)
@@ -147,11 +160,11 @@ class WaitingLine(ABC, Generic[T]):
         else:
             self.enqueue(waiter)
 
-    def limit(self, waiter: T, within_ms: int) -> None:
-        """Limit how long the waiter waits, starting now."""
+    def limit(self, waiter: T, within_ms: int | None) -> None:
+        """Limit how long the waiter waits, starting now; None: there is no limit."""
         if within_ms:
             waiter.timer = asyncio.get_running_loop().call_later(within_ms / 1000, self._time_out, waiter)
-        else:
+        elif within_ms is not None:
             waiter.timed_out = True
 
     def _time_out(self, waiter: T) -> None:
@@ -166,15 +179,18 @@ class WaitingLine(ABC, Generic[T]):
         if waiter.outcome is not None:          # else it may not be written yet
             waiter.client.wake()
 
+    def finish_if_refused(self, waiter: T) -> bool:
+        """Refuse a waiter whose client may not have what it waits for any more; returns whether that is so."""
+        refusal = waiter.refusal
+        if refusal is not None:
+            self.finish(waiter, refusal)
+        return refusal is not None
+
     def give_up(self, waiter: T, outcome: Outcome) -> None:
         """End a waiter whose operation was not executed, or has an unknown outcome."""
         self.release(waiter)
         if waiter.outcome is None:
             self.finish(waiter, outcome)
-
-    def drop(self, waiter: T, outcome: Outcome) -> None:
-        """End a waiter whose operation had no turn, while this node still serves the others."""
-        self.give_up(waiter, outcome)
 
     def stop(self) -> None:
         """Refuse all queued waiters: this node no longer serves."""
@@ -182,34 +198,40 @@ class WaitingLine(ABC, Generic[T]):
             self.remove(waiter)
             self.finish(waiter, NoReply.REFUSED)
 
-    def keep_session(self, waiter: T) -> None:
-        """Use the session of a numbered command."""
-        key = waiter.request_key
-        if key is not None:
-            self.cluster.propose(TouchSession(key[0]), IGNORED)
-
-    # ---- what differs
+    # ---- what may differ
 
     @abstractmethod
     def settle(self, waiter: T, reply: Reply) -> None:
         """Handle the reply to the waiter's operation."""
 
-    @abstractmethod
-    def repropose(self, waiter: T) -> None:
-        """Propose the waiter's operation again."""
+    def propose(self, waiter: T) -> None:
+        """Propose the waiter's operation; the waiter gets the outcome."""
+        self.cluster.propose_for(waiter.client, waiter.operation, waiter)
 
-    @abstractmethod
     def release(self, waiter: T) -> None:
         """Free what the operation of this waiter claims, which is no longer in flight."""
 
-    @abstractmethod
+    def drop(self, waiter: T, outcome: Outcome) -> None:
+        """End a waiter whose operation had no turn, while this node still serves the others."""
+        self.give_up(waiter, outcome)
+
     def last_chance(self, waiter: T) -> None:
         """End a queued waiter whose time is up, or propose its operation a last time."""
+        self.remove(waiter)
+        self.finish(waiter, responses.WAIT_TIMEOUT)
 
-    @abstractmethod
     def end_of_input(self, waiter: T) -> None:
-        """Handle that the waiter's client has sent its last byte."""
+        """Handle that the waiter's client has sent its last byte: it waits no longer."""
+        self.cancel(waiter)
+        waiter.client.wake()
 
-    @abstractmethod
     def cancel(self, waiter: T) -> None:
         """Remove the waiter of a client that is gone."""
+        if self.is_queued(waiter):
+            self.remove(waiter)
+        waiter.end(NoReply.CANCELLED)
+
+    def keep_session(self, waiter: T) -> None:
+        """Use the session of a numbered command."""
+        if waiter.request_key is not None:
+            self.cluster.propose(TouchSession(waiter.request_key[0]), IGNORED)

@@ -19,9 +19,9 @@ from sockpqd.gateway.link import Link
 from sockpqd.gateway.protocol.request_id import Numbering
 from sockpqd.gateway.pulses.grant_waiters import GrantWaiters
 from sockpqd.gateway.pulses.job_grants import GrantReservations
-from sockpqd.gateway.waiting.interfaces import BlockedCommand
 from sockpqd.gateway.waiting.job_waiters import JobWaiters
 from sockpqd.gateway.waiting.slots import Outcome, Slot
+from sockpqd.gateway.waiting.waiting_line import Waiter
 
 
 class Memory(Protocol):
@@ -66,7 +66,7 @@ class Client(Protocol):
     ended: bool                             # the client has sent its last byte
     closed: bool                            # no more answers are sent
     state: ClientState                      # the state of its connection
-    waiter: BlockedCommand | None           # the blocked command
+    waiter: Waiter | None           # the blocked command
 
     @property
     def hub(self) -> Services:
@@ -98,7 +98,7 @@ class Client(Protocol):
     def await_slot(self, slot: Slot) -> None:
         """Make the outcome of `slot` the next answer."""
 
-    def block(self, waiter: BlockedCommand) -> None:
+    def block(self, waiter: Waiter) -> None:
         """Make the waiter's outcome the next answer; nothing behind it is executed until then."""
 
     def run(self, work: Coroutine[None, None, None]) -> None:

@@ -1,0 +1,54 @@
+"""Lines: for each thing that is waited for, the numbers of its waiters in order of arrival.
+
+Most lines have a single waiter, and one waiter can be in ten thousand lines, so a line of one is stored as just the
+number.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from typing import TypeVar
+
+K = TypeVar("K")
+
+
+class Lines(dict[K, int | list[int]]):
+    """The lines of some kind of thing; empty ones are not kept."""
+
+    __slots__ = ()
+
+    def add(self, key: K, number: int) -> None:
+        """Add a waiter to this line, in the order of its number."""
+        line = self.get(key)
+        if line is None:
+            self[key] = number
+        elif isinstance(line, int):
+            self[key] = [line, number] if line < number else [number, line]
+        else:
+            insort(line, number)
+
+    def remove(self, key: K, number: int) -> None:
+        """Remove a waiter from this line."""
+        line = self[key]
+        if isinstance(line, int):
+            assert line == number
+            del self[key]
+            return
+        del line[bisect_left(line, number)]
+        if len(line) == 1:
+            self[key] = line[0]
+
+    def first(self, key: K) -> int | None:
+        """Return the number of the longest waiter in this line, None if nobody waits in it."""
+        line = self.get(key)
+        return line if line is None or isinstance(line, int) else line[0]
+
+    def take(self, key: K) -> list[int]:
+        """Remove a line; returns the numbers that were in it."""
+        line = self.pop(key, None)
+        return [] if line is None else [line] if isinstance(line, int) else line
+
+    def length(self, key: K) -> int:
+        """Return how many waiters are in this line."""
+        line = self.get(key)
+        return 0 if line is None else 1 if isinstance(line, int) else len(line)

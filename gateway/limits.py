@@ -101,6 +101,10 @@ IDLE_LOOKS_MAX = 2000
 # Answers of one turn are joined up to this size before they are written.
 OUTPUT_PIECE_BYTES = 256 * KIB
 
+# A job with more data is not copied into its answer: the data are written as they are. Not less than
+# OUTPUT_PIECE_BYTES, so that the answers are written right behind it.
+LARGE_BODY_BYTES = OUTPUT_PIECE_BYTES
+
 # While a node serves without its lease, an answer that needs the lease is looked at again after this time.
 UNSURE_S = 0.005
 

@@ -71,6 +71,7 @@ from sockpqd.core import (
     WorkerNotFound,
     WorkerState,
 )
+from sockpqd.gateway.limits import LARGE_BODY_BYTES
 from sockpqd.gateway.protocol.tokens import meta, seconds, unix
 
 UNKNOWN = "-"                   # a value that this node does not know
@@ -162,12 +163,23 @@ def _stored(reply: Stored) -> bytes:
     return OK if reply.item is None else f"200 OK IS {reply.item}\r\n".encode()
 
 
+class LineOfLarge(bytes):
+    """The line of an answer whose body is too large to be copied."""
+
+    body: bytes
+
+
 def _handed(reply: Handed) -> bytes:
     data = reply.data
     item = "" if reply.item is None else f" IS {reply.item}"
     if reply.meta is not UNSET:
         item = _meta_of(reply)
-    return f"200 OK {reply.queue} {reply.id} {reply.priority} {len(data)}{item}\r\n".encode() + data
+    line = f"200 OK {reply.queue} {reply.id} {reply.priority} {len(data)}{item}\r\n".encode()
+    if len(data) <= LARGE_BODY_BYTES:
+        return line + data
+    large = LineOfLarge(line)
+    large.body = data
+    return large
 
 
 def _meta_of(reply: Handed) -> str:
@@ -303,7 +315,8 @@ ENCODERS: dict[type, Callable[[Any], bytes]] = {
 
 def answer(reply: Reply | AtWriting) -> bytes:
     """Encode the reply to an operation as the answer to its command."""
-    return ENCODERS[type(reply)](reply)
+    line = ENCODERS[type(reply)](reply)
+    return line + line.body if type(line) is LineOfLarge else line
 
 
 def lines_of(answers: Sequence[bytes]) -> bytes:

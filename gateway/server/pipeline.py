@@ -12,6 +12,7 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine
+from typing import cast
 
 from sockpqd.core import REQUEST_WINDOW, PageLost, Reply, Requested
 from sockpqd.gateway.auth.authorizer import Guard
@@ -273,21 +274,25 @@ class Pipeline:
         while slots and (outcome := slots[0][0].outcome) is not None:
             if type(outcome) is responses.AtWriting and self._unsure():
                 return
+            # Before the slot is taken: if there is no memory for the answer, its jobs can be given back.
+            answer = None if isinstance(outcome, NoReply) else encoders[type(outcome)](outcome)
             slot, began, command = slots.popleft()
             if slot is self.waiter:
                 self.waiter = None
             if began < slow_before and command is not None:
                 self.hub.slow.note(self.guard.user, self.link.peer, began, command, outcome)
-            if isinstance(outcome, NoReply):
-                if self._answer_no_reply(outcome):
+            if answer is None:
+                if self._answer_no_reply(cast(NoReply, outcome)):
                     self.finish()
                     return
             else:
-                answer = encoders[type(outcome)](outcome)
                 out.append(answer)
                 if answer >= responses.REFUSAL:
                     self.hub.tally.refused(answer)
                 size += len(answer)
+                if type(answer) is responses.LineOfLarge:
+                    out.append(answer.body)
+                    size += len(answer.body)
                 if size > OUTPUT_PIECE_BYTES:       # so that jobs that no longer fit can be given back
                     size = 0
                     self._flush()

@@ -12,17 +12,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sockpqd.cluster.api import BACKLOG_BYTES_MAX
-from sockpqd.core import CloneBegin, CloneChunk, Done, Get, PageLost, Put
+from sockpqd.core import CloneBegin, CloneChunk, Done, Get, Handed, PageLost, Put
 from sockpqd.gateway.commands import streams
 from sockpqd.gateway.limits import (
     COMMANDS_IN_FLIGHT_MAX,
     COMMANDS_PER_SLICE,
     COMMANDS_PER_TURN_MAX,
     EXPORTS_MAX,
+    LARGE_BODY_BYTES,
     LINES_PER_PIECE,
     MIB,
     Limits,
 )
+from sockpqd.gateway.protocol import responses
+from sockpqd.gateway.waiting.slots import IGNORED
 from tests.gateway.helpers.fake_cluster import returned
 from tests.gateway.helpers.memory import MemoryGateway, with_gateway
 from tests.gateway.helpers.streams import STREAMS
@@ -638,3 +641,31 @@ def test_without_room_jobs_are_refused_and_what_removes_jobs_goes_on() -> None:
         assert client.take() == b"500 Offline Mode\r\n"
 
     with_gateway(talk)
+
+
+def test_a_large_job_is_written_as_it_is_behind_the_answers_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        data = bytes(LARGE_BODY_BYTES + 1)
+        gateway.cluster.propose(Put("q", 0, data), IGNORED)
+        client = gateway.connect()
+        written: list[bytes] = []
+        monkeypatch.setattr(client.transport, "write", written.append)
+        client.send(b"PING\r\nGET q\r\nPING\r\n")
+        await gateway.settle()
+        assert b"".join(written) == b"200 OK\r\n200 OK q 1 0 %d\r\n%b200 OK\r\n" % (len(data), data)
+        assert any(piece is data for piece in written)      # not copied
+    with_gateway(test)
+
+
+def test_a_job_without_memory_for_its_answer_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_memory(reply: object) -> bytes:
+        raise MemoryError
+    monkeypatch.setitem(responses.ENCODERS, Handed, no_memory)
+
+    async def test(gateway: MemoryGateway) -> None:
+        client = gateway.connect()
+        client.send(b"PUT q 0 1\r\naGET q\r\n")
+        await gateway.settle()
+        assert client.closed
+        assert returned(gateway.cluster) == [1]
+    with_gateway(test)

@@ -39,6 +39,11 @@ class Health:
         return self.leader is not None
 
     @property
+    def reached(self) -> bool:
+        """True if any server answered; without an answer nothing is known of the cluster."""
+        return any(node.role != "DOWN" for node in self.nodes)
+
+    @property
     def switched_off(self) -> bool:
         """True if all nodes that answer report being switched offline."""
         known = [node.online for node in self.nodes if node.online is not None]

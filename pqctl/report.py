@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sockpqd.pqctl.health import FULL, HEALTHY, Health
+from sockpqd.pqctl.output.text import counted
 
 
 def as_json(health: Health) -> dict[str, object]:
@@ -34,6 +35,8 @@ def as_json(health: Health) -> dict[str, object]:
 def headline(health: Health) -> str:
     """Summarize in one sentence whether the cluster serves, and how many nodes it can lose."""
     members = health.voters
+    if not health.reached:
+        return f"NOT REACHED: no answer from {counted(members, 'server')}; name others of the cluster by --servers"
     if health.leader is None:
         why = "no leader yet"
         if health.up < health.majority:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import logging
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import aclosing, asynccontextmanager, suppress
 from typing import Any
@@ -120,6 +121,24 @@ def test_a_cancelled_call_leaves_no_answer_for_the_next(cluster: FakeCluster, ru
             assert cluster.bodies("empty") == [b"for somebody else"]
 
     run(main())
+
+
+def test_a_cancelled_wait_is_no_time_without_a_server(
+    cluster: FakeCluster, run: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sockpq._engine.call_runner.SILENT_S", 0.2)
+
+    async def main() -> None:
+        async with client_of(cluster, server_timeout=5) as client:
+            cluster.servers[0].fail("GETB", Fault.CLOSE)        # once; then it waits as it should
+            waiting = asyncio.create_task(client.get("q", block=True, expire=30))
+            await asyncio.sleep(0.5)
+            waiting.cancel()
+            with suppress(asyncio.CancelledError):
+                await waiting
+
+    run(main())
+    assert not [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
 
 
 def test_a_cancelled_search_for_the_leader_does_not_hinder_the_others(cluster: FakeCluster, run: Any) -> None:

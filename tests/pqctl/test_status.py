@@ -163,6 +163,9 @@ def test_the_table_is_for_people(cluster: FakeCluster, capsys: pytest.CaptureFix
     cluster.servers[0].stop()
     _, out, _ = run(capsys, "--servers", ",".join(cluster.addresses), "cluster", "status")
     assert out.startswith("NOT SERVING: 1 of 3 nodes up, 2 needed")
+    code, out, _ = run(capsys, "--servers", cluster.addresses[0], "cluster", "status")     # the others may well serve
+    assert (code, out.splitlines()[0]) == (
+        NOT_SERVING, "NOT REACHED: no answer from 1 server; name others of the cluster by --servers")
 
 
 def test_the_servers_can_come_from_the_environment(

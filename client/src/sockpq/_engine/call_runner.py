@@ -228,7 +228,7 @@ class CallRunner:
         if call.answer:
             return
         call.cancelling = slot.leaving = True
-        call.retry.deadline = self.network.now() + INTERRUPTED_S
+        call.retry.progress(self.network.now() + INTERRUPTED_S)     # until now nothing was amiss
         call.wait_until = self.network.now()
         failure = None
         if call.sent:

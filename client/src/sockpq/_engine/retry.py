@@ -145,6 +145,8 @@ class Retry:
     def blocked(self, seconds: float) -> None:
         """Leave out the time for which the server was silent legitimately."""
         self.deadline += seconds
+        if self.failing_since:
+            self.failing_since += seconds
 
     def settled(self) -> None:
         """Note that the session has reported the outcome of every attempt so far."""

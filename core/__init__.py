@@ -8,6 +8,7 @@ from sockpqd.core.limits import (
     DURATION_MS_MAX,
     GRANT_WRITTEN_MS_MAX,
     GRANTS_MAX,
+    HEADERS_BYTES_MAX,
     LEVEL_S_MAX,
     LEVELS_MAX,
     OPERATION_BYTES_MAX,
@@ -194,7 +195,8 @@ from sockpqd.core.sessions.workers import WorkerPool
 from sockpqd.core.snapshot.frames import SnapshotError
 from sockpqd.core.snapshot.references import expanded, references
 from sockpqd.core.store.body import Body, Data, bytes_of
-from sockpqd.core.store.job import AnyJob, JobCounts, RunningJob
+from sockpqd.core.store.headers import wrong_headers
+from sockpqd.core.store.job import AnyJob, JobCounts, RunningJob, body_of, head_of
 
 __all__ = [
     "COSTS",
@@ -205,6 +207,7 @@ __all__ = [
     "GAP",
     "GRANTS_MAX",
     "GRANT_WRITTEN_MS_MAX",
+    "HEADERS_BYTES_MAX",
     "LEVELS_MAX",
     "LEVEL_S_MAX",
     "OPERATION_BYTES_MAX",
@@ -391,6 +394,7 @@ __all__ = [
     "WorkerPool",
     "WorkerState",
     "as_of",
+    "body_of",
     "bytes_of",
     "continues",
     "cost",
@@ -400,7 +404,9 @@ __all__ = [
     "encode_entry",
     "encode_operation",
     "expanded",
+    "head_of",
     "level_of",
     "name_of",
     "references",
+    "wrong_headers",
 ]

@@ -16,7 +16,7 @@ from sockpqd.core.pages.paging_counts import PagingCounts, paging_counts
 from sockpqd.core.rules.expire import is_released
 from sockpqd.core.rules.hand_out import unfinished as any_unfinished
 from sockpqd.core.state import State
-from sockpqd.core.store.body import Data
+from sockpqd.core.store.body import Data, bytes_of
 from sockpqd.core.store.job import AnyJob, BuriedJob, DelayedJob, Job, JobCounts, RunningJob
 
 
@@ -40,6 +40,20 @@ class JobView(Struct, gc=False, frozen=True):
     counts: JobCounts | None = None     # and what it has gone through
     created_ms: int = 0         # of a numbered job: when it was put, as its number tells
     own_lease_ms: int | None = None     # of hand-outs that name none
+    head: int = 0               # bytes of its headers, with which the data begin
+
+    @property
+    def body_bytes(self) -> int:
+        """The length of the data without the headers."""
+        return len(self.data) - self.head
+
+    def headers(self) -> bytes:
+        """The headers, from memory or disk. Raises PageLost."""
+        return bytes_of(self.data)[:self.head] if self.head else b""
+
+    def body(self) -> bytes:
+        """The data without the headers, from memory or disk. Raises PageLost."""
+        return bytes_of(self.data)[self.head:]
 
 
 class FairLevel(Struct, gc=False, frozen=True):
@@ -301,14 +315,14 @@ def _seen(state: State, job: AnyJob, ready: JobState = JobState.READY) -> JobVie
     """The view of a job. `ready`: the state to show for a READY one, which may also be DEAD."""
     extras = job.extras
     key, reason, group = (None, None, None) if extras is None else (extras.key, extras.reason, extras.group)
-    counts, lease_ms = (None, None) if extras is None else (extras.counts, extras.lease_ms)
+    counts, lease_ms, head = (None, None, 0) if extras is None else (extras.counts, extras.lease_ms, extras.head)
     number, created_ms = None, 0
     if counts is not None:
         number, created_ms = job.seq, max(job.seq >> limits.SEQ_BITS, state.seqs_since_ms)
     if isinstance(job, RunningJob):
         return JobView(
             job.queue, job.id, job.priority, job.data, JobState.RUNNING, job.item, key, job.attempts, job.at_ms,
-            job.deadline_ms, reason, job.seq, group, number, counts, created_ms, lease_ms,
+            job.deadline_ms, reason, job.seq, group, number, counts, created_ms, lease_ms, head,
         )
     if isinstance(job, DelayedJob):
         ready = JobState.DELAYED
@@ -316,5 +330,5 @@ def _seen(state: State, job: AnyJob, ready: JobState = JobState.READY) -> JobVie
         ready = JobState.BURIED
     return JobView(
         job.queue, None, -job.rank, job.data, ready, job.item, key, job.attempts, job.at_ms, None, reason, job.seq,
-        group, number, counts, created_ms, lease_ms,
+        group, number, counts, created_ms, lease_ms, head,
     )

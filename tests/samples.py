@@ -23,6 +23,7 @@ KEYS = ("k", "l")
 GROUPS = ("g", "h", "a", "a_dead")      # the last two are also those of queues
 PRIORITIES = (0, 1, -1)
 DATA = (b"1", b"", b"22", b"333")
+HEADERS = (b"", b"h: 1\n")
 IDS = tuple(range(1, 9))
 NUMBERS = tuple(range(9))
 TOPICS = ("t", "t", "u")
@@ -82,6 +83,7 @@ SAMPLES: dict[Any, dict[str, Values]] = {
         "number": (False, False, False, False, True),
         "lease_ms": (None, None, None, 0, 20, 10**30),
         "targets": Made(core.ToQueues, core.ToTopic, maybe=True),
+        "head": (0, 0, 0, 1, 3),
     },
     core.Get: {
         "queues": (None, None, ("a",), ("b", "a"), ("a", "a_dead", "a"), ()),
@@ -101,6 +103,7 @@ SAMPLES: dict[Any, dict[str, Values]] = {
         "turn": Made(core.InTurn, maybe=True),
         "free": (None, (), (core.Allowance("p", 3),)),
         "number": (None, *NUMBERS),
+        "head": (False, True),
     },
     core.Done: {"id": IDS},
     core.Later: {"id": IDS},
@@ -128,10 +131,13 @@ SAMPLES: dict[Any, dict[str, Values]] = {
     core.Number: {"number": NUMBERS},
     core.Change: {
         "selector": SELECTED, "priority": (None, *PRIORITIES), "when": WHEN, "item": ITEMS,
-        "no_item": (False, False, True), "data": (None, *DATA),
+        "no_item": (False, False, True), "data": (None, *DATA), "headers": (None, None, *HEADERS),
     },
     core.Delete: {"selector": SELECTED, "unless_running": (False, False, True)},
-    core.Move: {"id": IDS, "queue": QUEUES, "priority": (None, *PRIORITIES), "when": WHEN, "data": (None, *DATA)},
+    core.Move: {
+        "id": IDS, "queue": QUEUES, "priority": (None, *PRIORITIES), "when": WHEN, "data": (None, *DATA),
+        "headers": (None, None, *HEADERS),
+    },
     core.Kick: {
         "queue": QUEUES, "count": (0, 1, 2, 10), "here": (False, True), "buried": (None, None, None, True, False),
         "selector": Made(core.Number, maybe=True),

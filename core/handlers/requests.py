@@ -82,7 +82,6 @@ def _again(state: State, operation: Request, answered: AnsweredRequest) -> Reply
     if not isinstance(answer, HandedOut | HandedOutMany):
         return answer
     requested = operation.operation
-    meta = isinstance(requested, GetWith) and requested.meta
     numbers = (answer.id,) if isinstance(answer, HandedOut) else answer.ids
     running = [state.running[number] for number in numbers if number in state.running]
     if not running:
@@ -91,7 +90,7 @@ def _again(state: State, operation: Request, answered: AnsweredRequest) -> Reply
         pulse = None if job.pulse is None else state.pulses.by_name.get(job.pulse)
         if pulse is not None:
             state.pulses.remember(pulse, 1, state.clock_ms)
-    jobs = [handed(job, meta) for job in running]
+    jobs = [handed(job, requested) for job in running]
     state.spent += sum(len(job.data) for job in jobs)
     return jobs[0] if isinstance(answer, HandedOut) else HandedMany(tuple(jobs))
 

@@ -123,6 +123,8 @@ class PutWith(Logged, tag=22, frozen=True):
 
     Replies: as for Put, but StoredNumber instead of Stored if there is a number; with `targets` Spread, or the refusal
     of the first queue that refuses.
+
+    `head`: the length of the headers, with which the data begin.
     """
 
     put: Put
@@ -137,6 +139,7 @@ class PutWith(Logged, tag=22, frozen=True):
     number: bool = False
     lease_ms: int | None = None
     targets: ToQueues | ToTopic | None = None
+    head: int = 0
 
 
 class InTurn(Logged, frozen=True):
@@ -164,7 +167,8 @@ class GetWith(Logged, tag=23, frozen=True):
     free (spec/pulse 5.1); any other Get sees such queues empty.
 
     `number`: the job with this number, whether READY, DELAYED or BURIED, regardless of pauses and limits; of the other
-    options only `meta`, and the lease and the session of `get`, are read. A future time of the job counts as come.
+    options only `meta`, `head`, and the lease and the session of `get`, are read. A future time of the job counts as
+    come.
 
     Replies: Empty, or HandedMany with `count`, Handed without; SessionNotFound; with `number` NotFound and JobRunning.
     """
@@ -176,6 +180,7 @@ class GetWith(Logged, tag=23, frozen=True):
     turn: InTurn | None = None
     free: tuple[Allowance, ...] | None = None
     number: int | None = None
+    head: bool = False                  # Handed.head is filled in, and its data begin with the headers
 
 
 class How(IntEnum):
@@ -273,7 +278,7 @@ AnySelector = Selector | Place | Number
 
 
 class Change(Logged, tag=29, frozen=True):
-    """CHANGE (spec/state-machine 7.3); None: unchanged. `no_item`: remove its item.
+    """CHANGE (spec/state-machine 7.3); None: unchanged. `no_item`: remove its item. `data`: without headers.
 
     A running job can be changed by id or number only, otherwise the reply is JobRunning; its new `when` takes effect
     when it goes back.
@@ -285,6 +290,7 @@ class Change(Logged, tag=29, frozen=True):
     item: str | None = None
     no_item: bool = False
     data: bytes | None = None
+    headers: bytes | None = None
 
 
 class Delete(Logged, tag=30, frozen=True):
@@ -300,6 +306,8 @@ class Delete(Logged, tag=30, frozen=True):
 class Move(Logged, tag=31, frozen=True):
     """MOVE (spec/state-machine 9.1): finish the running job here and put it into `queue`, with its item, key and tries.
 
+    `data`: without headers; None, as `headers`: unchanged.
+
     Replies: Finished (of the old queue; never of the item), NotFound, and the refusals of a Put.
     """
 
@@ -308,6 +316,7 @@ class Move(Logged, tag=31, frozen=True):
     priority: int | None = None
     when: Due | None = None
     data: bytes | None = None
+    headers: bytes | None = None
 
 
 class Kick(Logged, tag=33, frozen=True):

@@ -36,7 +36,7 @@ class Handed(Struct, gc=False, frozen=True):
     """Get: this job is now running under `id`.
 
     `meta`: unset unless a GetWith asks for it, and then not encoded. `turned`: unset unless its queue was chosen by
-    turns.
+    turns. `head`: unset unless a GetWith asks for the headers; then the data begin with so many bytes of them.
     """
 
     id: int
@@ -46,6 +46,7 @@ class Handed(Struct, gc=False, frozen=True):
     item: str | None = None
     meta: Meta | UnsetType = UNSET
     turned: bool | UnsetType = UNSET
+    head: int | UnsetType = UNSET
 
 
 class HandedMany(Struct, gc=False, frozen=True):

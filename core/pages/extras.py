@@ -1,4 +1,7 @@
-"""The extras that allow a job to be paged, and shared extras of jobs that were read from a page."""
+"""The extras that allow a job to be paged, and shared extras of jobs that were read from a page.
+
+Headers are a part of a job's data: a job that has nothing else but them is paged as a plain one.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,12 @@ from typing import TypeVar
 
 from msgspec.structs import force_setattr
 
-from sockpqd.core.store.job import DelayedJob, Extras, Job, of_many
+from sockpqd.core.store.job import DelayedJob, Extras, Job, is_plain, of_many
 
 _Job = TypeVar("_Job", Job, DelayedJob)
 
 # By these a job is neither found nor listed; of numbered ones in pages there is an index.
-_UNLISTED = ("tries", "every_ms", "ready_ms", "reason", "lease_ms", "counts")
+_UNLISTED = ("tries", "every_ms", "ready_ms", "reason", "lease_ms", "counts", "head")
 _LISTED = tuple(field for field in Extras.__struct_fields__ if field not in _UNLISTED)
 _NOTHING = tuple(getattr(Extras(), field) for field in _LISTED)
 
@@ -31,7 +34,8 @@ def fit_pages(jobs: list[_Job]) -> list[bool]:
             continue
         if extras is not last:
             last = extras
-            last_fit = extras.counts is not None and tuple([getattr(extras, field) for field in _LISTED]) == _NOTHING
+            unlisted = tuple([getattr(extras, field) for field in _LISTED]) == _NOTHING
+            last_fit = unlisted and (extras.counts is not None or is_plain(extras))
         fit.append(last_fit)
     return fit
 

@@ -87,6 +87,7 @@ class ExtrasRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
     body: Counter | None = None
     lease_ms: Counter | None = None
     counts: CountsRow | None = None
+    head: Counter = 0
 
 
 # priority, when, seq, item, data, attempts, at_ms, extras

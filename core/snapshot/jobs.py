@@ -332,11 +332,14 @@ class JobBuilder:
     def _body(self, seq: int, extras: Extras | None, row_data: bytes) -> Data:
         """The data of a job, shared with the first job of the same body if there is one."""
         data = self._state.held(row_data) if self._named.get(seq) is None else self._outside(seq, row_data)
-        if extras is None or extras.body is None:
+        if extras is None:
             return data
-        check(extras.body < self._state.next_seq, "number of a body out of range")
-        check(bool(data) == (extras.body not in self._bodies), "a shared body comes twice, or not at all")
-        return self._bodies.setdefault(extras.body, data)
+        if extras.body is not None:
+            check(extras.body < self._state.next_seq, "number of a body out of range")
+            check(bool(data) == (extras.body not in self._bodies), "a shared body comes twice, or not at all")
+            data = self._bodies.setdefault(extras.body, data)
+        check(extras.head <= len(data), "the headers of a job are longer than its data")
+        return data
 
     def _outside(self, seq: int, row_data: bytes) -> Data:
         """The data of a job by reference, if its row has none."""

@@ -65,7 +65,7 @@ from msgspec.structs import replace
 
 from sockpqd.core.limits import SEQ_BITS, SHARED_EXTRAS_MAX
 from sockpqd.core.ops.jobs import Then
-from sockpqd.core.store.body import Data
+from sockpqd.core.store.body import Data, bytes_of
 
 NEVER_MS = (1 << 63) - 1        # the due time of a job that waits for items
 
@@ -97,6 +97,7 @@ class Extras(Struct, gc=False, frozen=True, omit_defaults=True):
     body: int | None = None             # the number of a body that it shares with jobs of other queues
     lease_ms: int | None = None         # of hand-outs that name none; 0: no limit
     counts: JobCounts | None = None     # of a numbered job: its seq is its number, and stays the same
+    head: int = 0                       # bytes of its headers, with which its data begin (headers.py)
 
 
 NO_EXTRAS = Extras()
@@ -110,20 +111,20 @@ _handed_out: dict[Extras, Extras] = {}      # of these that are numbered, those 
 
 def extras_of_many(
     tries: int | None, ttl_ms: int | None, every_ms: int | None, group: str | None, lease_ms: int | None,
-    counts: JobCounts | None = None,
+    counts: JobCounts | None = None, head: int = 0,
 ) -> Extras:
     """The extras of a job that has no others than these, which many jobs have in common.
 
     They share one object: the jobs of a group take a third less memory. `counts`: None or NEW_COUNTS.
     """
-    kind = tries, ttl_ms, every_ms, group, lease_ms, None if counts is None else 0
+    kind = tries, ttl_ms, every_ms, group, lease_ms, None if counts is None else 0, head
     extras = _shared.get(kind)
     if extras is None:
         if len(_shared) >= SHARED_EXTRAS_MAX:
             _shared.clear()
             _handed_out.clear()
         extras = _shared[kind] = Extras(
-            tries=tries, ttl_ms=ttl_ms, every_ms=every_ms, group=group, lease_ms=lease_ms, counts=counts,
+            tries=tries, ttl_ms=ttl_ms, every_ms=every_ms, group=group, lease_ms=lease_ms, counts=counts, head=head,
         )
     return extras
 
@@ -131,7 +132,9 @@ def extras_of_many(
 def of_many(extras: Extras) -> Extras:
     """The shared object equal to these extras, if they are of a kind that many jobs have; otherwise the extras."""
     counts = NEW_COUNTS if extras.counts == NEW_COUNTS else None
-    made = extras_of_many(extras.tries, extras.ttl_ms, extras.every_ms, extras.group, extras.lease_ms, counts)
+    made = extras_of_many(
+        extras.tries, extras.ttl_ms, extras.every_ms, extras.group, extras.lease_ms, counts, extras.head,
+    )
     return made if extras == made else extras
 
 
@@ -141,6 +144,21 @@ def without_body(extras: Extras | None) -> Extras | None:
         return extras
     extras = replace(extras, body=None)
     return None if extras == Extras() else extras
+
+
+def with_head(extras: Extras | None, head: int) -> Extras | None:
+    """The extras of a job whose headers have this length from now on."""
+    if extras is None:
+        return extras_of_many(None, None, None, None, None, head=head) if head else None
+    if extras.head == head:
+        return extras
+    extras = replace(extras, head=head)
+    return None if extras == NO_EXTRAS else of_many(extras)
+
+
+def is_plain(extras: Extras | None) -> bool:
+    """Return whether a job with these extras is like one without any, but for headers."""
+    return extras is None or (extras.head > 0 and extras == with_head(None, extras.head))
 
 
 def is_numbered(extras: Extras | None) -> bool:
@@ -286,3 +304,14 @@ class BuriedJob(Struct, order=True, frozen=True, gc=False):
 
 
 AnyJob = Job | DelayedJob | RunningJob | BuriedJob
+
+
+def head_of(job: AnyJob) -> int:
+    """The bytes of the job's headers, with which its data begin."""
+    return 0 if job.extras is None else job.extras.head
+
+
+def body_of(job: AnyJob) -> bytes:
+    """The data of a job without its headers, from memory or disk. Raises PageLost."""
+    head = head_of(job)
+    return bytes_of(job.data)[head:] if head else bytes_of(job.data)

@@ -7,7 +7,7 @@ from typing import Any
 
 from sockpqd.beanstalk import U32_MAX, CallFailure, Result, calls
 from sockpqd.cluster.api import Cluster
-from sockpqd.core import JobCounts, JobState, JobView, Machine, Number, Selector, bytes_of
+from sockpqd.core import JobCounts, JobState, JobView, Machine, Number, Selector
 from sockpqd.gateway.beanstalkd.call_operations import MS
 from sockpqd.gateway.beanstalkd.remote import RETRY, Outcome
 from sockpqd.gateway.beanstalkd.services import NodeServices, Principal
@@ -96,7 +96,7 @@ def _visible(cluster: Cluster, rights: Rights | None, number: int) -> JobView | 
 
 
 def _found(job: JobView) -> calls.Found:
-    return calls.Found(job.number or job.id or 0, bytes_of(job.data))
+    return calls.Found(job.number or job.id or 0, job.body())
 
 
 _NAMES = {

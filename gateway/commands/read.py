@@ -86,13 +86,14 @@ def sched_settings(client: Client, command: Command) -> None:
 
 def peek(client: Client, command: Command) -> None:
     """PEEK: show one job, in whatever state."""
-    job = client.hub.cluster.machine.peek(*command.arguments)
+    selector, *head = command.arguments
+    job = client.hub.cluster.machine.peek(selector)
     if job is None:
         client.say(responses.JOB_NOT_FOUND)
         return
-    data = bytes_of(job.data)
+    data = bytes_of(job.data) if head else job.body()
     client.hub.budget -= len(data) // PEEKED_BYTES_PER_COMMAND
-    client.say(b"200 OK " + listings.seen_lines([job]) + data)
+    client.say(b"200 OK " + listings.seen_lines([job], head=bool(head)) + data)
 
 
 def job_stat(client: Client, command: Command) -> None:
@@ -104,8 +105,7 @@ def job_stat(client: Client, command: Command) -> None:
 
 def peek_queue(client: Client, command: Command) -> None:
     """PEEK at the first jobs of a queue in one state."""
-    queue, state, count, *places = command.arguments
-    client.run(streams.peek_list(client, queue, state, count, bool(places)))
+    client.run(streams.peek_list(client, *command.arguments))
 
 
 def cluster_status(client: Client, command: Command) -> None:

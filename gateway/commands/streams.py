@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from itertools import chain, islice
 from typing import BinaryIO, TypeVar
 
-from sockpqd.core import AnyJob, JobState, RunningJob, bytes_of
+from sockpqd.core import AnyJob, JobState, RunningJob, body_of, bytes_of
 from sockpqd.gateway.commands.context.client import Client, Services
 from sockpqd.gateway.limits import LINES_PER_PIECE, STREAM_PIECE_BYTES
 from sockpqd.gateway.protocol import listings, responses
@@ -48,7 +48,9 @@ async def taken_list(client: Client, session: int) -> None:
     await run_list(client, jobs, with_data=False)
 
 
-async def peek_list(client: Client, queue: str, state: JobState, count: int, places: bool) -> None:
+async def peek_list(
+    client: Client, queue: str, state: JobState, count: int, places: bool = False, head: bool = False,
+) -> None:
     """Stream the answer to PEEK at a queue: a list, then all data concatenated."""
     await client.hub.turn()
     machine = client.hub.cluster.machine
@@ -59,8 +61,8 @@ async def peek_list(client: Client, queue: str, state: JobState, count: int, pla
             await client.hub.turn()
     await client.stream(responses.number(len(jobs)))
     async for piece in pieces(client, jobs):
-        await client.stream(listings.seen_lines(machine.views(piece, state), places))
-    await _stream_data(client, jobs)
+        await client.stream(listings.seen_lines(machine.views(piece, state), places, head))
+    await _stream_data(client, jobs, head)
 
 
 async def queue_list(client: Client, prefix: str) -> None:
@@ -154,12 +156,12 @@ async def pieces(client: Client, items: Sequence[_Item]) -> AsyncIterator[Sequen
         yield piece
 
 
-async def _stream_data(client: Client, jobs: Iterable[AnyJob]) -> None:
-    """Stream the data of the jobs concatenated, joining small ones."""
+async def _stream_data(client: Client, jobs: Iterable[AnyJob], head: bool = False) -> None:
+    """Stream the data of the jobs concatenated, joining small ones; `head`: with their headers."""
     piece: list[bytes] = []
     size = 0
     for job in jobs:
-        piece.append(bytes_of(job.data))
+        piece.append(bytes_of(job.data) if head else body_of(job))
         size += len(piece[-1])
         if size >= STREAM_PIECE_BYTES or len(piece) == LINES_PER_PIECE:
             await client.stream(b"".join(piece))

@@ -25,6 +25,7 @@ from sockpqd.core import (
 from sockpqd.gateway.commands.choice import chosen, known_empty
 from sockpqd.gateway.commands.context.client import Client
 from sockpqd.gateway.commands.context.splitting import Many, propose_split, split
+from sockpqd.gateway.commands.context.transaction import data_bytes
 from sockpqd.gateway.commands.transactions import log_end
 from sockpqd.gateway.protocol import responses
 from sockpqd.gateway.protocol.command import Command
@@ -150,7 +151,7 @@ def _propose_many(
 def with_data(client: Client, command: Command) -> None:
     """CHANGE and MOVE: refused if they bring data and there is no room, like a new job."""
     operation: Change | Move = command.operation
-    if operation.data is not None and no_room(client):
+    if data_bytes(operation) is not None and no_room(client):
         client.say(responses.BUSY)
     else:
         client.propose(operation, command.numbering)

@@ -11,8 +11,9 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
-from sockpqd.core import Get, PutWith
+from sockpqd.core import Change, Get, Move, PutWith, wrong_headers
 from sockpqd.gateway.protocol.request_id import Numbering
+from sockpqd.gateway.protocol.responses import bad_arguments
 
 Words = list[bytes]
 
@@ -105,6 +106,7 @@ class Command(Struct, gc=False):
     operation: Any = None               # the core operation to propose
     length: int | None = None           # of the data still to come: bytes, or jobs for PUTS
     field: str = "data"                 # of the operation, which these data fill
+    head: int = 0                       # bytes of headers with which the data begin
     arguments: tuple[Any, ...] = ()     # of the line, where not part of the operation
     wait: Get | None = None             # PUT .. WAIT: proposed behind the PUT
     until_finished: bool = False        # GETBE: stop waiting when no unfinished jobs are left
@@ -117,13 +119,20 @@ class Command(Struct, gc=False):
     row: Row = None  # type: ignore[assignment]     # the parser sets it, as the grammar does not know the catalog
 
     def fill(self, data: bytes) -> None:
-        """Complete the command with its data."""
+        """Complete the command with its data. With headers that are wrong it has an answer."""
         self.length = None
         operation = self.operation
+        if self.head and (wrong := wrong_headers(data[:self.head])) is not None:
+            self.answer = bad_arguments(wrong)
         # The frozen operation is not shared yet, so it can be filled in instead of copied.
         if type(operation) is PutWith:
             operation = operation.put
-        force_setattr(operation, self.field, data)
+        if isinstance(operation, Change | Move) and operation.headers is not None:
+            force_setattr(operation, "headers", data[:self.head])
+            if operation.data is not None:
+                force_setattr(operation, "data", data[self.head:])
+        else:
+            force_setattr(operation, self.field, data)
         if self.number:
             assert isinstance(self.digest, blake2b)
             self.digest.update(data)

@@ -21,6 +21,7 @@ from sockpqd.core import (
     Session,
     Then,
     WorkerPool,
+    head_of,
 )
 from sockpqd.gateway.limits import SESSION_TTL_MS_DEFAULT
 from sockpqd.gateway.protocol.responses import UNKNOWN
@@ -66,7 +67,7 @@ def run_lines(jobs: Sequence[RunningJob], with_data: bool) -> bytes:
     """Format lines of RUNLIST; the expiry is Unix time in whole seconds, rounded up."""
     lines = []
     for job in jobs:
-        length = f" {len(job.data)}" if with_data else ""
+        length = f" {len(job.data) - head_of(job)}" if with_data else ""
         expire = "" if job.deadline_ms is None else f" EXPIRE {unix(job.deadline_ms)}"
         lines.append(f"{job.id} {job.queue} {job.priority}{length}{expire}\r\n")
     return "".join(lines).encode()
@@ -90,12 +91,17 @@ def settings_of_fair(settings: FairSettings) -> list[tuple[str, str]]:
     ]
 
 
-def seen(job: JobView, places: bool = False) -> str:
-    """Format the line of PEEK for a job: `<q> <id|-> <p> <len> <state> [meta] [SEQ <n>]`, with all its meta tokens."""
+def seen(job: JobView, places: bool = False, head: bool = False) -> str:
+    """Format the line of PEEK for a job, `<q> <id|-> <p> <len> <state> [meta] [SEQ <n>] [HEAD <h>]`, with all its meta
+    tokens. `head`: the length is that of headers and body.
+    """
     number = "-" if job.id is None else str(job.id)
     tokens = meta(job.item, job.key, job.attempts, job.reason, job.at_ms, job.deadline_ms, job.group, job.number)
-    place = f" SEQ {job.seq}" if places else ""
-    return f"{job.queue} {number} {job.priority} {len(job.data)} {job.state.name}{tokens}{place}\r\n"
+    last = f" SEQ {job.seq}" if places else ""
+    length = job.body_bytes
+    if head:
+        last, length = f"{last} HEAD {job.head}", len(job.data)
+    return f"{job.queue} {number} {job.priority} {length} {job.state.name}{tokens}{last}\r\n"
 
 
 def of_job(job: JobView, now_ms: int) -> list[tuple[str, object]]:
@@ -106,7 +112,7 @@ def of_job(job: JobView, now_ms: int) -> list[tuple[str, object]]:
         ("QUEUE", job.queue),
         ("STATE", job.state.name),
         ("PRI", job.priority),
-        ("LENGTH", len(job.data)),
+        ("LENGTH", job.body_bytes),
         ("CREATED", job.created_ms // 1000),
         ("AGE_S", max(0, now_ms - job.created_ms) // 1000),
         ("LEASE", UNKNOWN if job.own_lease_ms is None else seconds(job.own_lease_ms)),
@@ -121,9 +127,9 @@ def of_job(job: JobView, now_ms: int) -> list[tuple[str, object]]:
     ]
 
 
-def seen_lines(jobs: Iterable[JobView], places: bool = False) -> bytes:
-    """Format the lines of PEEK; `places`: with the numbers of their places."""
-    return "".join([seen(job, places) for job in jobs]).encode()
+def seen_lines(jobs: Iterable[JobView], places: bool = False, head: bool = False) -> bytes:
+    """Format the lines of PEEK; `places`: with the numbers of their places; `head`: as for data with headers."""
+    return "".join([seen(job, places, head) for job in jobs]).encode()
 
 
 def names(names: Sequence[str]) -> bytes:

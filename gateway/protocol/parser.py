@@ -253,7 +253,7 @@ class Parser:
         if end <= len(self._buffer):
             self._start = end
             command.fill(self._buffer[start:end])
-            return command
+            return command if command.answer is None else self._refused(command.answer)
         if (refusal := self._no_room()) is not None:
             return self._skip_block(length, refusal)
         self._head = command
@@ -279,6 +279,7 @@ class Parser:
         self._pieces.clear()
         self._few.clear()
         refusal = None if self._guard is None else self._guard(command)     # its user may have been deleted meanwhile
+        refusal = refusal or command.answer
         return command if refusal is None else self._refused(refusal)
 
     def _puts_block(self, command: Command) -> Command | None:

@@ -128,7 +128,7 @@ class PutsSoFar:
                 self._puts.append(job)
             else:
                 job.fill(bytes(self._data))
-                self._puts.append(job.operation)
+                self._puts.append(job.operation if job.answer is None else job.answer)
         self._data = bytearray()
         if self._left:
             return False

@@ -172,7 +172,7 @@ class LineOfLarge(bytes):
 def _handed(reply: Handed) -> bytes:
     data = reply.data
     item = "" if reply.item is None else f" IS {reply.item}"
-    if reply.meta is not UNSET:
+    if reply.meta is not UNSET or reply.head is not UNSET:
         item = _meta_of(reply)
     line = f"200 OK {reply.queue} {reply.id} {reply.priority} {len(data)}{item}\r\n".encode()
     if len(data) <= LARGE_BODY_BYTES:
@@ -183,13 +183,16 @@ def _handed(reply: Handed) -> bytes:
 
 
 def _meta_of(reply: Handed) -> str:
-    """Return the tokens after the length of a job handed out: its item, or all of them if META was requested."""
+    """Return the tokens after the length of a job handed out: its item, or all of them if META was requested, and the
+    length of its headers if they were.
+    """
     given = reply.meta
+    head = "" if reply.head is UNSET else f" HEAD {reply.head}"
     if not isinstance(given, Meta):
-        return "" if reply.item is None else f" IS {reply.item}"
+        return head if reply.item is None else f" IS {reply.item}{head}"
     return meta(
         reply.item, given.key, given.attempt, given.reason, given.at_ms, given.deadline_ms, given.group, given.number,
-    )
+    ) + head
 
 
 def _handed_many(reply: HandedMany) -> bytes:

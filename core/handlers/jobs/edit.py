@@ -17,6 +17,7 @@ from sockpqd.core.rules.expire import by_number
 from sockpqd.core.rules.portion import Portion
 from sockpqd.core.rules.pulses import result
 from sockpqd.core.state import State
+from sockpqd.core.store.body import Data, bytes_of
 from sockpqd.core.store.job import (
     NEVER_MS,
     AnyJob,
@@ -25,7 +26,10 @@ from sockpqd.core.store.job import (
     Extras,
     Job,
     RunningJob,
+    head_of,
+    of_many,
     time_in_order,
+    with_head,
     without_body,
 )
 from sockpqd.core.store.queues import DELETED, DONE, PUT, Queue
@@ -72,13 +76,14 @@ def change(state: State, operation: ops.Change, seed: int) -> Reply:
     job = _selected(state, operation.selector)
     if not isinstance(job, AnyJob):
         return job
-    refusal = None if operation.data is None else too_large(state, job.queue, len(operation.data))
-    if refusal is not None:
-        return refusal
-    data = job.data if operation.data is None else state.held(operation.data)
+    data, extras = job.data, job.extras
+    if operation.data is not None or operation.headers is not None:
+        refusal = too_large(state, job.queue, _data_bytes(job, operation))
+        if refusal is not None:
+            return refusal
+        data, extras = _with_data(state, job, operation)
     item = None if operation.no_item else job.item if operation.item is None else state.items.open(operation.item).name
     at_ms = job.at_ms if operation.when is None else activate.moment(state, operation.when)
-    extras = job.extras if operation.data is None else without_body(job.extras)
     if isinstance(job, RunningJob):
         priority = job.priority if operation.priority is None else operation.priority
         state.swap(job, replace(job, priority=priority, data=data, item=item, at_ms=at_ms, extras=extras))
@@ -103,6 +108,25 @@ def change(state: State, operation: ops.Change, seed: int) -> Reply:
     return ACCEPTED
 
 
+def _data_bytes(job: AnyJob, operation: ops.Change | ops.Move) -> int:
+    """The size of the data that the job will have, with headers."""
+    head = head_of(job)
+    body_bytes = len(job.data) - head if operation.data is None else len(operation.data)
+    return body_bytes + (head if operation.headers is None else len(operation.headers))
+
+
+def _with_data(state: State, job: AnyJob, operation: ops.Change | ops.Move) -> tuple[Data, Extras | None]:
+    """The data and the extras of the job with other headers, another body, or both. Raises PageLost."""
+    headers, data, head = operation.headers, operation.data, head_of(job)
+    if data is None or (headers is None and head):
+        old = bytes_of(job.data)
+        state.spent += len(old)
+        headers = old[:head] if headers is None else headers
+        data = old[head:] if data is None else data
+    headers = headers or b""
+    return state.held(headers + data if headers else data), with_head(without_body(job.extras), len(headers))
+
+
 def _change_ready(
     state: State, queue: Queue, job: Job, operation: ops.Change,
     changed: Job,
@@ -125,6 +149,7 @@ def _change_delayed(state: State, queue: Queue, job: DelayedJob, changed: Delaye
     extras = activate.without_released_items(state, job)
     if changed.extras is None or changed.extras.body is None:
         extras = without_body(extras)
+    extras = with_head(extras, head_of(changed))
     state.undefer(queue, job)
     at_ms = changed.at_ms
     waits = (extras is not None and bool(extras.after)) or (at_ms is not None and at_ms > state.clock_ms)
@@ -135,7 +160,7 @@ def _change_delayed(state: State, queue: Queue, job: DelayedJob, changed: Delaye
 def change_cost(operation: ops.Change) -> Cost:
     """Bytes and work of a Change."""
     size, work = _selected_cost(operation.selector)
-    return size + of_names(operation.item) + len(operation.data or b""), work
+    return size + of_names(operation.item) + len(operation.data or b"") + len(operation.headers or b""), work
 
 
 def delete(state: State, operation: ops.Delete, seed: int) -> Reply:
@@ -181,23 +206,26 @@ def move(state: State, operation: ops.Move, seed: int) -> Reply:
     job = state.running.get(operation.id)
     if job is None:
         return NOT_FOUND
-    refusal = rejects_puts(state, operation.queue, len(job.data if operation.data is None else operation.data))
+    refusal = rejects_puts(state, operation.queue, _data_bytes(job, operation))
     extras = Extras() if job.extras is None else job.extras
     if refusal is None and extras.key is not None and operation.queue != job.queue:
         refusal = replies.JOB_EXISTS if key_taken(state, operation.queue, extras.key) else None
     refusal = refusal or at_capacity(state, operation.queue)
     if refusal is not None:
         return refusal
+    data = job.data
+    if operation.data is not None or operation.headers is not None:
+        data, changed = _with_data(state, job, operation)
+        extras = Extras() if changed is None else changed
     state.stop(job.id)
     result(state, job, ops.Feedback.OK)
     state.queues.by_name[job.queue].counters[DONE] += 1
     state.events.tell("DONE", job.queue, job.priority, job.id)
     queue = state.queues.get_or_create(operation.queue)
     leaving = None if queue.settings is None else displaced(queue)
-    body = extras.body if operation.data is None else None
     extras = Extras(
-        key=extras.key, tries=extras.tries, group=extras.group, ttl_ms=ttl_ms(queue, None), body=body,
-        lease_ms=extras.lease_ms, counts=extras.counts,
+        key=extras.key, tries=extras.tries, group=extras.group, ttl_ms=ttl_ms(queue, None), body=extras.body,
+        lease_ms=extras.lease_ms, counts=extras.counts, head=extras.head,
     )
     at_ms = None if operation.when is None else activate.moment(state, operation.when)
     moved = Job(
@@ -205,11 +233,11 @@ def move(state: State, operation: ops.Move, seed: int) -> Reply:
         when=0,
         seq=state.next_place(job),
         queue=queue.name,
-        data=job.data if operation.data is None else state.held(operation.data),
+        data=data,
         item=job.item,
         attempts=0,
         at_ms=at_ms,
-        extras=None if extras == Extras() else extras,
+        extras=None if extras == Extras() else of_many(extras) if extras.head else extras,
     )
     activate.place(state, queue, moved, active_ms=at_ms)
     queue.counters[PUT] += 1
@@ -221,7 +249,8 @@ def move(state: State, operation: ops.Move, seed: int) -> Reply:
 
 def move_cost(operation: ops.Move) -> Cost:
     """Bytes and work of a Move."""
-    return BASE_BYTES + of_names(operation.queue) + len(operation.data or b""), JOB_WITH_EXTRAS
+    data_bytes = len(operation.data or b"") + len(operation.headers or b"")
+    return BASE_BYTES + of_names(operation.queue) + data_bytes, JOB_WITH_EXTRAS
 
 
 def kick(state: State, operation: ops.Kick, seed: int) -> Reply:

@@ -66,6 +66,7 @@ def _extras(
     extras = extras_of_many(
         None if operation.tries is None else _bounded(operation.tries, limits.NUMBER_MAX),
         ttl_ms(queue, operation.ttl_ms), every_ms, operation.group, lease_of(operation),
+        head=_bounded(operation.head, len(operation.put.data)),
     )
     if operation.key is not None or operation.after or body is not None or counts is not None:
         extras = replace(

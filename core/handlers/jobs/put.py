@@ -111,7 +111,7 @@ def _nothing_but_numbered(operation: PutWith) -> bool:
     return (
         put.item is None and not put.new_item and operation.when is None and not operation.after
         and operation.key is None and operation.every_ms is None and operation.ttl_ms is None
-        and operation.tries is None and operation.group is None
+        and operation.tries is None and operation.group is None and not operation.head
     )
 
 

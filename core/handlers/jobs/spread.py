@@ -15,7 +15,7 @@ from sockpqd.core.ops.replies import Reply
 from sockpqd.core.rules import activate
 from sockpqd.core.rules.admit import admitted, at_capacity, displaced, key_taken, rejects_puts
 from sockpqd.core.state import State
-from sockpqd.core.store.job import Job
+from sockpqd.core.store.job import Job, is_plain
 from sockpqd.core.store.queues import PUT
 from sockpqd.core.store.topics import Binding, Pattern
 
@@ -49,7 +49,7 @@ def _plain(job: PutWith) -> bool:
 
 def _unmarked(job: PutWith) -> bool:
     put = job.put
-    return job == PutWith(Put(put.queue, put.priority, put.data), targets=job.targets)
+    return job == PutWith(Put(put.queue, put.priority, put.data), targets=job.targets, head=job.head)
 
 
 def _patterns(bindings: Mapping[Binding, Pattern | None]) -> int:
@@ -106,7 +106,7 @@ def _put_into(state: State, names: Sequence[str], operation: PutWith) -> None:
         else:
             job = place(state, operation, queue, put.item, state.new_seq(), body=body, data=data)
             if queue.settings is None and not operation.after:
-                like, plain = job, job.item is None and job.extras is None and job.at_ms is None
+                like, plain = job, job.item is None and is_plain(job.extras) and job.at_ms is None
         queue.counters[PUT] += 1
         events.seq += 1
         if events.recorded:

@@ -23,13 +23,15 @@ from sockpqd.gateway.protocol import responses
 from sockpqd.gateway.protocol.command import Command
 
 
-def data_of(operation: Operation) -> bytes | None:
-    """Return the data by which the operation takes up memory and disk space; None: it takes up none."""
+def data_bytes(operation: Operation) -> int | None:
+    """The bytes of data by which the operation takes up memory and disk space; None: it brings none."""
     if isinstance(operation, Change | Move):
-        return operation.data
+        if operation.data is None and operation.headers is None:
+            return None
+        return len(operation.data or b"") + len(operation.headers or b"")
     if isinstance(operation, PutWith):
         operation = operation.put
-    return operation.data if isinstance(operation, Put) else None
+    return len(operation.data) if isinstance(operation, Put) else None
 
 
 class Transaction:
@@ -69,9 +71,9 @@ class Transaction:
         if self.refusal is not None:
             return responses.QUEUED
         size, work = cost(operation)
-        data = data_of(operation)
+        brought = data_bytes(operation)
         self._bytes += size
-        self._data_bytes += len(data or b"")
+        self._data_bytes += brought or 0
         self._work += work
         if (
             self._commands > TRANSACTION_COMMANDS_MAX
@@ -81,7 +83,7 @@ class Transaction:
         ):
             return self._refuse(responses.TOO_LARGE)
         self.queued.append(command)
-        self.adds_data = self.adds_data or data is not None
+        self.adds_data = self.adds_data or brought is not None
         return responses.QUEUED
 
     @property

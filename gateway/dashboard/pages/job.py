@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from urllib.parse import urlencode
 
-from sockpqd.core import JobState, JobView, Number, Place, Selector, bytes_of
+from sockpqd.core import JobState, JobView, Number, Place, Selector
 from sockpqd.gateway.dashboard.markup import Markup, link, pairs, tag
 from sockpqd.gateway.dashboard.pages import queue
 from sockpqd.gateway.dashboard.pages.parts.body import FORMS, SHOWN_BYTES, whole
@@ -35,8 +35,8 @@ async def show(view: View) -> str:
         raise NotAllowed
     left = "-" if job.deadline_ms is None else duration(max(0, job.deadline_ms - cluster.time_ms))
     forms = [[link(f"/job?{queue.address(job)}&form={form}", form), " "] for form in FORMS]
-    cut = f", the first {size(SHOWN_BYTES)} at most" if len(job.data) > SHOWN_BYTES else ""
-    shown = await whole(bytes_of(job.data), view.word("form"))
+    cut = f", the first {size(SHOWN_BYTES)} at most" if job.body_bytes > SHOWN_BYTES else ""
+    shown = await whole(job.body(), view.word("form"))
     return page(
         view, f"Job {job.key or job.id or job.number or ''}".strip(),
         tag("p", link(f"/queue?{urlencode({'name': job.queue})}", f"Queue {job.queue}")),
@@ -45,7 +45,8 @@ async def show(view: View) -> str:
             ("priority", job.priority),
             ("attempts", job.attempts), ("item", job.item), ("reason", job.reason), ("lease ends in", left),
         ]),
-        section("Body", tag("p", f"{len(job.data)} bytes{cut} · as ", forms), shown),
+        *([section("Headers", tag("pre", job.headers().decode(errors="replace")))] if job.head else []),
+        section("Body", tag("p", f"{job.body_bytes} bytes{cut} · as ", forms), shown),
         section("Actions", list(_actions(view, job))),
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from urllib.parse import urlencode
 
-from sockpqd.core import JobState, JobView, QueueSettings, bytes_of
+from sockpqd.core import JobState, JobView, QueueSettings
 from sockpqd.gateway.dashboard.markup import Child, Markup, link, pairs, table, tag
 from sockpqd.gateway.dashboard.pages.parts.body import preview
 from sockpqd.gateway.dashboard.pages.parts.picture import captioned, pictures
@@ -79,7 +79,7 @@ def _job(view: View, job: JobView) -> list[Child]:
         times.append(f"lease ends in {duration(max(0, job.deadline_ms - now))}")
     return [
         job.id, job.key, job.priority, job.attempts, job.item, ", ".join(times), job.reason,
-        preview(bytes_of(job.data)),
+        preview(job.body()),
         link(f"/job?{address(job)}", "more") if named(job) else "",
     ]
 

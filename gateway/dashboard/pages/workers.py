@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from msgspec import Struct
 
-from sockpqd.core import JobState, WorkerPool, bytes_of
+from sockpqd.core import JobState, WorkerPool
 from sockpqd.gateway.auth.permissions import owner_of
 from sockpqd.gateway.dashboard.markup import Child, Markup, link, table, tag
 from sockpqd.gateway.dashboard.pages.parts.view import (
@@ -92,7 +92,7 @@ def _runs(view: View, queue: str) -> Iterator[list[Child]]:
     machine = view.cluster.machine
     for state in (JobState.READY, JobState.DELAYED):
         for job in machine.peek_queue(queue, state, RUNS):
-            run = _run(bytes_of(job.data))
+            run = _run(job.body())
             if run is not None:
                 in_ms = run.at_s * 1000 - view.cluster.time_ms
                 yield [

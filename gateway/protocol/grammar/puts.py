@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from sockpqd.core import DURATION_MS_MAX, Get, OnDup, Put, PutWith, ToQueues, ToTopic
+from sockpqd.core import DURATION_MS_MAX, HEADERS_BYTES_MAX, Get, OnDup, Put, PutWith, ToQueues, ToTopic
 from sockpqd.gateway.limits import AFTER_ITEMS_MAX, BATCH_JOBS_MAX, SETTING_MAX, SPREAD_QUEUES_MAX
 from sockpqd.gateway.protocol.arguments import (
     LENGTH,
@@ -50,6 +50,7 @@ OPTIONS = {
     b"WITHIN": Option("within_ms", milliseconds),
     b"NUMBER": Option("number"),
     b"LEASE": Option("lease_ms", milliseconds),
+    b"HEAD": Option("head", between(0, HEADERS_BYTES_MAX)),
 }
 
 
@@ -115,11 +116,11 @@ def _spread(words: Words) -> Command:
     route = found.pop("route", "")
     put = Put("", priority, b"", item)
     if topic:
-        return Command(PutWith(put, **found, targets=ToTopic(name(first[1:]), route)), length)
+        return _begin_with_headers(Command(PutWith(put, **found, targets=ToTopic(name(first[1:]), route)), length))
     names = queues(first)
     if len(names) > SPREAD_QUEUES_MAX:
         raise ArgumentError(f"more than {SPREAD_QUEUES_MAX} queues")
-    return Command(PutWith(put, **found, targets=ToQueues(names)), length)
+    return _begin_with_headers(Command(PutWith(put, **found, targets=ToQueues(names)), length))
 
 
 def put_wait(words: Words) -> Command:
@@ -167,6 +168,15 @@ def _with_options(command: Command, words: Words, at: int) -> Command:
         raise ArgumentError("NUMBER and EVERY exclude each other")
     if found:
         command.operation = PutWith(put, **found)
+        _begin_with_headers(command)
+    return command
+
+
+def _begin_with_headers(command: Command) -> Command:
+    """Note the length of the headers with which the data of a PUT begin."""
+    command.head = command.operation.head
+    if command.head > (command.length or 0):
+        raise ArgumentError("HEAD is longer than the data, of which it is the beginning")
     return command
 
 

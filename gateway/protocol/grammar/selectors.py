@@ -6,7 +6,10 @@ line.
 
 from __future__ import annotations
 
+from typing import Any
+
 from sockpqd.core import (
+    HEADERS_BYTES_MAX,
     AnySelector,
     Change,
     Delete,
@@ -37,11 +40,12 @@ STATES = {
     b"BURIED": JobState.BURIED,
 }
 
-_DATA = {b"DATA": Option("length", unsigned, data=True)}
-_MOVE = {**PRI, **WHEN, **_DATA}
+_DATA = Option("length", unsigned, data=True)
+_HEAD = Option("head", between(0, HEADERS_BYTES_MAX), behind=(b"DATA", _DATA), data=True)
+_MOVE = {**PRI, **WHEN, b"HEAD": _HEAD, b"DATA": _DATA}
 CHANGE_OPTIONS = {**_MOVE, b"IS": Option("item", name), b"NOITEM": Option("item")}
 
-_PEEK = {b"COUNT": Option("count", between(1, BATCH_JOBS_MAX)), b"SEQ": Option("seq")}
+_PEEK = {b"COUNT": Option("count", between(1, BATCH_JOBS_MAX)), b"SEQ": Option("seq"), b"HEAD": Option("head")}
 _state = one_of(STATES)
 _SELECTORS = b"KEY", b"SEQ", b"NUMBER"
 _PLACE = "the place of a job must be"
@@ -73,10 +77,10 @@ def change(words: Words) -> Command:
     """CHANGE of the selected job, with the changes."""
     selector, at = _selector(words)
     found = read_options(words, at, CHANGE_OPTIONS)
-    length = found.pop("length", None)
     if found.get("item") is True:
         found["item"], found["no_item"] = None, True
-    return Command(Change(selector, **found), length)
+    head, length = _data_to_come(found)
+    return Command(Change(selector, **found), length, head=head)
 
 
 def move(words: Words) -> Command:
@@ -84,8 +88,20 @@ def move(words: Words) -> Command:
     if len(words) < 3:
         raise ArgumentError("MOVE takes the id of a job, and a queue")
     found = read_options(words, 3, _MOVE)
-    length = found.pop("length", None)
-    return Command(Move(unsigned(words[1], JOB_ID), name(words[2]), **found), length)
+    head, length = _data_to_come(found)
+    return Command(Move(unsigned(words[1], JOB_ID), name(words[2]), **found), length, head=head)
+
+
+def _data_to_come(found: dict[str, Any]) -> tuple[int, int | None]:
+    """Put empty headers and data where some will come; return the length of the headers, and of all."""
+    head, length = found.pop("head", None), found.pop("length", None)
+    if head is not None:
+        found["headers"] = b""
+    if length is not None:
+        found["data"] = b""
+        if head is not None and head > length:
+            raise ArgumentError("HEAD is longer than the data, of which it is the beginning")
+    return head or 0, head if length is None else length
 
 
 def delete(words: Words) -> Command:
@@ -101,13 +117,21 @@ def delete(words: Words) -> Command:
 
 
 def peek(words: Words) -> Command | None:
-    """PEEK at one job. Arguments: its selector."""
+    """PEEK at one job. Arguments: its selector; with HEAD True."""
+    if _names_one(words):
+        return Command(arguments=(_selector(words)[0],))
+    if len(words) > 2 and words[-1] == b"HEAD" and _names_one(words[:-1]):
+        return Command(arguments=(_selector(words[:-1])[0], True))
+    return None
+
+
+def _names_one(words: Words) -> bool:
     match words[1:]:
         case [_] | [b"KEY" | b"SEQ", _, _]:
-            return Command(arguments=(_selector(words)[0],))
-        case [b"NUMBER", number] if number.isdigit():
-            return Command(arguments=(_selector(words)[0],))
-    return None
+            return True
+        case [b"NUMBER", number]:
+            return number.isdigit()
+    return False
 
 
 def job_stat(words: Words) -> Command:
@@ -118,10 +142,10 @@ def job_stat(words: Words) -> Command:
 
 
 def peek_queue(words: Words) -> Command:
-    """PEEK at the first jobs of a queue. Arguments: queue, state, count; with SEQ True, to tell their places."""
+    """PEEK at the first jobs of a queue. Arguments: queue, state, count; whether SEQ is given, and HEAD, if any is."""
     if len(words) < 3 or (words[1] in _SELECTORS and words[2] not in STATES):
         raise ArgumentError("PEEK takes <id>, KEY <queue> <key>, SEQ <queue> <n>, NUMBER <n> or <queue> <state>")
     queue, state = name(words[1]), _state(words[2])
     found = read_options(words, 3, _PEEK)
-    places = (True,) if "seq" in found else ()
-    return Command(arguments=(queue, state, found.get("count", 1), *places))
+    shown = ("seq" in found, True) if "head" in found else (True,) if "seq" in found else ()
+    return Command(arguments=(queue, state, found.get("count", 1), *shown))

@@ -39,18 +39,20 @@ OPTIONS = {
     b"WITHIN": Option("within_ms", milliseconds),
     b"BY": Option("policy", one_of(POLICIES)),
     b"META": Option("meta"),
+    b"HEAD": Option("head"),
     b"BOUND": Option("bound"),
 }
 
 
-_OF_NUMBER = {word: OPTIONS[word] for word in (b"EXPIRE", b"META", b"BOUND")}
+_OF_NUMBER = {word: OPTIONS[word] for word in (b"EXPIRE", b"META", b"HEAD", b"BOUND")}
 
 
 def get_number(words: Words) -> Command:
-    """GET NUMBER <n> [EXPIRE <sec> [THEN ..]] [META] [BOUND]."""
+    """GET NUMBER <n> [EXPIRE <sec> [THEN ..]] [META] [HEAD] [BOUND]."""
     found = read_options(words, 3, _OF_NUMBER)
-    bound, meta = found.pop("bound", False), found.pop("meta", False)
-    return Command(GetWith(Get(None, **found), meta=meta, number=unsigned(words[2], JOB_NUMBER)), bound=bound)
+    bound, meta, head = found.pop("bound", False), found.pop("meta", False), found.pop("head", False)
+    get = GetWith(Get(None, **found), meta=meta, number=unsigned(words[2], JOB_NUMBER), head=head)
+    return Command(get, bound=bound)
 
 
 def get(words: Words) -> Command | None:
@@ -117,12 +119,13 @@ def _hand_out(words: Words) -> Command:
 def _with_options(names: tuple[str, ...] | None, words: Words) -> Command:
     found = read_options(words, 2, OPTIONS)
     get = Get(names, found.get("expire_ms"), found.get("then", Then.DEFAULT), found.get("item"))
-    count, policy, meta = found.get("count"), found.get("policy"), "meta" in found
+    count, policy, meta, head = found.get("count"), found.get("policy"), "meta" in found, "head" in found
     if names is None and policy in OF_LISTS:
         raise ArgumentError(f"BY {policy.name} is for named queues, not for *")
-    picks = count is not None or policy is not None or meta
+    picks = count is not None or policy is not None or meta or head
     return Command(
-        GetWith(get, count, policy, meta) if picks else get, within_ms=found.get("within_ms"), bound="bound" in found,
+        GetWith(get, count, policy, meta, head=head) if picks else get,
+        within_ms=found.get("within_ms"), bound="bound" in found,
     )
 
 

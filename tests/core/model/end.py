@@ -183,10 +183,11 @@ class ModelEnd(ModelSpread):
             return NotFound()
         if job.id is not None and isinstance(change.selector, Selector) and not change.selector.id:
             return JobRunning()
-        if change.data is not None and 0 < self.settings_of(job.queue).data_bytes_max < len(change.data):
+        changed = change.data is not None or change.headers is not None
+        size = len(b"".join(self.rewritten(job, change)))
+        if changed and 0 < self.settings_of(job.queue).data_bytes_max < size:
             return DataTooLarge()
-        if change.data is not None:
-            job.data = change.data
+        self.rewrite(job, change)
         if change.priority is not None:
             job.priority = change.priority
         item = None if change.no_item else job.item if change.item is None else change.item

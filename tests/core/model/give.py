@@ -92,7 +92,7 @@ class ModelGive(ModelTime):
                 job = self.next_by_fair(lists)
             else:
                 job = next((first(jobs) for jobs in lists.values()), None)
-            if job is None or (given and sum(len(one.data) for one in [*given, job]) > room):
+            if job is None or (given and sum(one.size for one in [*given, job]) > room):
                 break
             if policy is Policy.FAIR or self._by_groups(lists, of_put=of_put):
                 self.fair_chose(job)
@@ -106,7 +106,7 @@ class ModelGive(ModelTime):
         if not given:
             return Empty(any(self.unfinished(queue, item) for queue in (get.queues or ())) if get.queues is not None
                          else self.unfinished(None, item))
-        jobs = tuple(self.handed(job, pick.meta, turned=True if job in turned else UNSET) for job in given)
+        jobs = tuple(self.handed(job, pick, turned=True if job in turned else UNSET) for job in given)
         return jobs[0] if pick.count is None else HandedMany(jobs)
 
     def get_number(self, asked: GetWith, number: int) -> Reply:
@@ -125,7 +125,7 @@ class ModelGive(ModelTime):
         if stood_still:
             job.fade_ms = None if job.ttl_ms is None else self.clock_ms + job.ttl_ms
         self._hand_out(job, get)
-        return self.handed(job, asked.meta)
+        return self.handed(job, asked)
 
     def dig_up(self, job: ModelJob) -> None:
         """It is neither buried nor delayed any more; its time has come, and its key may be another's by now."""
@@ -169,7 +169,7 @@ class ModelGive(ModelTime):
         job.session = get.session
         job.attempts += 1
         job.went_through(reserves=1)
-        self.spent += len(job.data)
+        self.spent += job.size
         if get.expire_ms is not None:
             expire_ms, then = get.expire_ms, get.then
         else:
@@ -185,11 +185,14 @@ class ModelGive(ModelTime):
         job.then = Then.LATER if expire_ms <= 0 else self.settings.expire_default if then is Then.DEFAULT else then
         job.graced = False
 
-    def handed(self, job: ModelJob, meta: bool = False, turned: bool | UnsetType = UNSET) -> Handed:
-        """What is told of a job that runs."""
+    def handed(self, job: ModelJob, asked: GetWith | None = None, turned: bool | UnsetType = UNSET) -> Handed:
+        """What is told of a job that runs to one who asked so."""
         assert job.id is not None
-        if not meta:
-            return Handed(job.id, job.queue, job.priority, job.data, job.item, UNSET, turned)
+        data, head = job.data, UNSET
+        if asked is not None and asked.head:
+            data, head = job.headers + data, len(job.headers)
+        if asked is None or not asked.meta:
+            return Handed(job.id, job.queue, job.priority, data, job.item, UNSET, turned, head)
         number = job.seq if job.numbered else None
         about = Meta(job.key, job.attempts, job.at_ms, job.deadline_ms, job.reason, job.group, number)
-        return Handed(job.id, job.queue, job.priority, job.data, job.item, about, turned)
+        return Handed(job.id, job.queue, job.priority, data, job.item, about, turned, head)

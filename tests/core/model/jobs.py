@@ -36,6 +36,7 @@ class ModelJob:
     fade_ms: int | None = None          # when it is removed, if it is still there then
     every_ms: int | None = None
     group: str | None = None            # the one it was put for
+    headers: bytes = b""                # `data` has none
     reason: str | None = None           # why it was put back or buried
     origin: str | None = None           # of a dead job: the queue it comes from
     # while it is deferred
@@ -70,6 +71,11 @@ class ModelJob:
         """Its group: the queue in which it lies if it was put for none."""
         return self.queue if self.group is None else self.group
 
+    @property
+    def size(self) -> int:
+        """How much it takes, as its queue and a Get count it."""
+        return len(self.headers) + len(self.data)
+
     def place(self) -> tuple[int, int, int]:
         """Jobs that can be handed out sort by this."""
         return (-self.priority, self.place_ms, self.seq)
@@ -84,15 +90,17 @@ class ModelJob:
 
     def facts(self) -> tuple[object, ...]:
         """What can be read of a running job."""
-        return (self.id, self.queue, self.priority, self.data, self.item, self.deadline_ms, self.session)
+        whole = self.headers + self.data
+        return (self.id, self.queue, self.priority, whole, self.item, self.deadline_ms, self.session)
 
     def seen(self, state: JobState | None = None) -> JobView:
         """What PEEK shows, for one who asked for jobs in this state."""
         return JobView(
-            self.queue, self.id, self.priority, self.data, state or self.state(), self.item, self.key, self.attempts,
+            self.queue, self.id, self.priority, self.headers + self.data, state or self.state(), self.item, self.key,
+            self.attempts,
             self.at_ms, self.deadline_ms, self.reason, self.seq, self.group, self.seq if self.numbered else None,
             self.counts if self.numbered else None, self.seq // 1024 if self.numbered else 0,
-            self.own_lease_ms,
+            self.own_lease_ms, len(self.headers),
         )
 
 

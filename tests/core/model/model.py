@@ -417,9 +417,9 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
         if not isinstance(answer, Handed | HandedMany):
             return answer
         asked = request.operation
-        meta = isinstance(asked, GetWith) and asked.meta
+        shown = asked if isinstance(asked, GetWith) else None
         ids = [answer.id] if isinstance(answer, Handed) else [one.id for one in answer.jobs]
-        jobs = tuple(self.handed(job, meta) for number in ids if (job := self.job(number)) is not None)
+        jobs = tuple(self.handed(job, shown) for number in ids if (job := self.job(number)) is not None)
         self.spent += sum(len(one.data) for one in jobs)
         if isinstance(answer, HandedMany) and jobs:
             return HandedMany(jobs)

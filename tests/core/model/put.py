@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sockpqd.core import (
     DURATION_MS_MAX,
+    Change,
     DataTooLarge,
     Due,
     Finished,
@@ -71,7 +72,8 @@ class ModelPut(ModelGive):
             self.jobs.append(job)
             job.numbered = wish.number
         job.own_lease_ms = None if wish.lease_ms is None else min(max(0, wish.lease_ms), LONGEST_MS)
-        job.priority, job.data, job.item = put.priority, put.data, item
+        job.priority, job.item = put.priority, item
+        job.headers, job.data = put.data[: wish.head], put.data[wish.head :]
         if twin is not None and twin.delayed:
             job.back_ms = self.clock_ms
         job.key, job.tries, job.every_ms = wish.key, wish.tries, wish.every_ms
@@ -140,13 +142,24 @@ class ModelPut(ModelGive):
         waiting = [*self.in_state(queue, JobState.READY), *self.in_state(queue, JobState.DELAYED)]
         return 0 < self.settings_of(queue).capacity <= len(waiting)
 
+    @staticmethod
+    def rewritten(job: ModelJob, wish: Change | Move) -> tuple[bytes, bytes]:
+        """The headers and the body that it will have."""
+        return job.headers if wish.headers is None else wish.headers, job.data if wish.data is None else wish.data
+
+    def rewrite(self, job: ModelJob, wish: Change | Move) -> None:
+        """It has them. What stays of the old data has to be read."""
+        if (wish.headers is not None and wish.data is None) or (wish.data is not None and wish.headers is None
+                                                                and job.headers):
+            self.spent += job.size
+        job.headers, job.data = self.rewritten(job, wish)
+
     def move(self, move: Move) -> Reply:
         """Done here, put there."""
         job = self.job(move.id)
         if job is None:
             return NotFound()
-        data = job.data if move.data is None else move.data
-        refusal = self._closed(move.queue, data)
+        refusal = self._closed(move.queue, b"".join(self.rewritten(job, move)))
         if refusal is not None:
             return refusal
         taken = self.holder(move.queue, job.key) is not None or self.key_kept(move.queue, job.key)
@@ -162,7 +175,7 @@ class ModelPut(ModelGive):
         self.charge(job)
         job.queue = move.queue
         self.count(move.queue, "put")
-        job.data = data
+        self.rewrite(job, move)
         job.priority = job.priority if move.priority is None else move.priority
         self.tell("PUT", move.queue, job.priority)
         job.attempts = 0

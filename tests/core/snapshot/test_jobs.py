@@ -64,16 +64,16 @@ PULSE: list[Any] = [
     [[800, 3], [900, 2]], [[5, 7800], [7, 7900]], False,
 ]
 QUEUES: list[Any] = ["queues", [QUEUE, ["r", *QUEUE[1:]]]]
-# key, tries, ttl_ms, expires_at_ms, every_ms, origin, after, ready_ms, reason, group, body, lease_ms, counts
+# key, tries, ttl_ms, expires_at_ms, every_ms, origin, after, ready_ms, reason, group, body, lease_ms, counts, head
 DELAYED: list[Any] = [
     "delayed",
     "q",
     [
         [
             5000, 6, 0, None, b"e", 0, 5000,
-            ["k", 2, 10, None, 60, None, [], None, "why", None, 3, 7000, [1, 2, 3, 4, 5, 6]],
+            ["k", 2, 10, None, 60, None, [], None, "why", None, 3, 7000, [1, 2, 3, 4, 5, 6], 1],
         ],
-        [NEVER_MS, 5, 0, None, b"f", 0, None, [*[None] * 6, ["x", "y"], *[None] * 6]],
+        [NEVER_MS, 5, 0, None, b"f", 0, None, [*[None] * 6, ["x", "y"], *[None] * 6, 0]],
     ],
 ]
 RELEASED: list[Any] = ["released", "y", [5], False]
@@ -131,6 +131,7 @@ def test_forged_snapshot_is_right_as_it_stands() -> None:
     found = machine.peek(Selector(queue="q", key="k"))
     assert found is not None
     assert (found.data, found.at_ms, found.state) == (b"e", 5000, JobState.DELAYED)
+    assert (found.headers(), found.body()) == (b"e", b"")
 
 
 @pytest.mark.parametrize(
@@ -146,6 +147,8 @@ def test_forged_snapshot_is_right_as_it_stands() -> None:
         "topics out of order": instead(BINDINGS, ["bindings", [["u", "q", None], ["t", "q", None]]]),
         "bound twice": instead(BINDINGS, ["bindings", [["t", "q", None], ["t", "q", None]]]),
         "pattern of other characters": instead(BINDINGS, ["bindings", [["t", "q", "a b"]]]),
+        "headers longer than the data": instead(DELAYED, rare(13, 2)),
+        "negative headers": instead(DELAYED, rare(13, -1)),
         "shared body out of range": instead(DELAYED, rare(10, 20)),
         "shared body missing": instead(DELAYED, changed(DELAYED, 2, [
             changed(DELAYED[2][0], 4, b""), DELAYED[2][1],

@@ -71,6 +71,13 @@ LINES: list[tuple[str, object]] = [
     ("QUEUE CONFIG q SCHED OFF", ConfigureQueue("q", QueueChange(sched=Sched.FIFO))),
     ("SCHED CONFIG LEVELS 0|5 CAP 1 MULTIPLIER 3 GROUPKEEP 0", ConfigureFair((0, 5), 1000, 3, 0)),
     # GET
+    ("GET q HEAD", GetWith(Q, head=True)), ("GET NUMBER 7 HEAD", GetWith(Get(None), number=7, head=True)),
+    ("GETBE q META HEAD", waiting(GetWith(Q, meta=True, head=True), True)),
+    ("PEEK 5 HEAD", named(Selector(5), True)), ("PEEK KEY q k:1 HEAD", named(KEY, True)),
+    ("PEEK NUMBER 7 HEAD", named(Number(7), True)),
+    ("PEEK NUMBER READY HEAD", named("NUMBER", JobState.READY, 1, False, True)),
+    ("PEEK q READY HEAD SEQ", named("q", JobState.READY, 1, True, True)),
+    ("PEEK KEY READY HEAD", named(Selector(queue="READY", key="HEAD"))),
     ("GET q COUNT 5", GetWith(Q, 5)), ("GET q META", GetWith(Q, meta=True)),
     ("GET * BY RANDOM", GetWith(Get(None), None, Policy.RANDOM)),
     *[(f"GET * BY {policy.name}", GetWith(Get(None), None, policy)) for policy in Policy if policy is not Policy.PLACE],

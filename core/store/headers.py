@@ -1,0 +1,47 @@
+"""The headers of a job: lines `<name>: <value>`, each ended by LF, with which its data begin (spec/state-machine 2.5).
+
+A job knows how long they are (Extras.head). Nothing here is on the way of a job without headers.
+"""
+
+from __future__ import annotations
+
+import re
+
+from sockpqd.core.limits import HEADER_NAME_BYTES_MAX, HEADER_VALUE_BYTES_MAX, HEADERS_BYTES_MAX, HEADERS_MAX
+
+_NAME = re.compile(rb"[A-Za-z0-9_.-]{1,%d}" % HEADER_NAME_BYTES_MAX)
+_CONTROL = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f]")      # category Cc, but for the LF at the end of a line
+
+
+def wrong_headers(block: bytes) -> str | None:
+    """Return what is wrong with these headers, in printable ASCII; None if they are good."""
+    if len(block) > HEADERS_BYTES_MAX:
+        return f"headers take more than {HEADERS_BYTES_MAX} bytes"
+    if not block:
+        return None
+    if not block.endswith(b"\n"):
+        return "each header ends with LF"
+    try:
+        text = block.decode()
+    except UnicodeDecodeError:
+        return "headers are UTF-8"
+    if _CONTROL.search(text):
+        return "a header has a control character"
+    lines = block[:-1].split(b"\n")
+    if len(lines) > HEADERS_MAX:
+        return f"there are more than {HEADERS_MAX} headers"
+    names: set[bytes] = set()
+    for number, line in enumerate(lines, 1):
+        name, found, value = line.partition(b": ")
+        if not found or not _NAME.fullmatch(name):
+            return f"header {number} is not <name>: <value>"
+        if len(value) > HEADER_VALUE_BYTES_MAX:
+            return f"header {number} has more than {HEADER_VALUE_BYTES_MAX} bytes"
+        names.add(name)
+    return None if len(names) == len(lines) else "two headers have one name"
+
+
+def header(block: bytes, name: bytes) -> bytes | None:
+    """The value of the header with this name, None without one. `block`: good headers."""
+    found = re.search(rb"^%s: (.*)$" % re.escape(name), block, re.MULTILINE)
+    return None if found is None else found[1]

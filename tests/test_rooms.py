@@ -26,7 +26,7 @@ ORDER = {
         "administration", "exit_codes", "node",
     ),
     "gateway": (
-        "limits", "link", "rights", "audit", "events", "protocol", "config", "process", "auth", "waiting", "pulses",
+        "limits", "link", "rights", "audit", "events", "protocol", "config", "process", "auth", "pulses", "waiting",
         "counters", "commands", "server", "beanstalkd", "monitoring", "dashboard",
         "dev", "daemon", "main",
     ),

@@ -175,20 +175,20 @@ class OperationExecution:
         put = self._operation
         self._propose()
         if put.when is None:
-            self._services.waiters.follow(put.put, self)
+            self._services.job_waiters.follow(put.put, self)
 
     def _get(self) -> None:
         if self._first:
             get = self._operation
             queues: Any = get.queues if type(get) is Get else get.get.queues
-            self._claimed = self._services.waiters.claim_for_get(queues)
+            self._claimed = self._services.job_waiters.claim_for_get(queues)
         if self._claimed is not None or self._wait_ms == 0:
             self._propose()
         else:
             self._wait()
 
     def _wait(self) -> None:
-        get, waiters = self._operation, self._services.waiters
+        get, waiters = self._operation, self._services.job_waiters
         if type(self._proposed) is not Request:     # of a node of another version
             self._refuse()
             return
@@ -297,7 +297,7 @@ class OperationExecution:
         claimed = self._claimed
         if claimed is not None:
             self._claimed = None
-            self._services.waiters.settle_claim(claimed, reply)
+            self._services.job_waiters.settle_claim(claimed, reply)
         if type(reply) is SessionNotFound:
             self._end(SessionLost())
         else:
@@ -315,7 +315,7 @@ class OperationExecution:
         """Note that the operation had no turn: there is too much to do at the moment, so a new put is refused."""
         claimed, self._claimed = self._claimed, None
         if claimed is not None:
-            self._services.waiters.settle_claim(claimed, None)
+            self._services.job_waiters.settle_claim(claimed, None)
         if not self._first:
             asyncio.get_running_loop().call_later(OVERLOADED_S, self._propose)
         else:
@@ -326,7 +326,7 @@ class OperationExecution:
     def _give_up(self) -> None:
         claimed, self._claimed = self._claimed, None
         if claimed is not None:
-            self._services.waiters.drop_claim(claimed)
+            self._services.job_waiters.drop_claim(claimed)
         self._end(RETRY)
 
     def _end_unlogged(self, failure: CallFailure) -> None:

@@ -15,7 +15,7 @@ class NodeServices(Protocol):
     """The node's parts that are needed."""
 
     cluster: Cluster
-    waiters: JobWaiters
+    job_waiters: JobWaiters
     access: Access
     budget: int                     # see beanstalk.turns
 

@@ -38,7 +38,7 @@ def topic_list(client: Client, command: Command) -> None:
 def queue_stat(client: Client, command: Command) -> None:
     """QUEUE STAT: the counters of a queue."""
     cluster, queue = client.hub.cluster, command.arguments[0]
-    waiting: int | str = client.hub.waiters.waiting(queue) if cluster.serving else responses.UNKNOWN
+    waiting: int | str = client.hub.job_waiters.waiting(queue) if cluster.serving else responses.UNKNOWN
     counters = cluster.machine.stat(queue, cluster.time_ms, awaited=waiting not in (0, responses.UNKNOWN))
     if counters is None:
         client.say(responses.QUEUE_NOT_FOUND)

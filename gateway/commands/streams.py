@@ -72,7 +72,7 @@ async def queue_list(client: Client, prefix: str) -> None:
     """
     await client.hub.turn()
     machine, visible = client.hub.cluster.machine, client.guard.visible
-    awaited = client.hub.waiters.queues() if client.hub.cluster.serving else []
+    awaited = client.hub.job_waiters.queues() if client.hub.cluster.serving else []
     found = await gathered(
         client, chain(machine.all_queue_names(), awaited),
         lambda names: visible(name for name in names if name.startswith(prefix)))

@@ -30,7 +30,7 @@ from sockpqd.gateway.commands.transactions import log_end
 from sockpqd.gateway.protocol import responses
 from sockpqd.gateway.protocol.command import Command
 from sockpqd.gateway.protocol.request_id import Numbering
-from sockpqd.gateway.pulses.job_grants import RatedGetSlot
+from sockpqd.gateway.waiting.job_grants import RatedGetSlot
 from sockpqd.gateway.waiting.job_waiter import JobWaiter, WaitRequest
 from sockpqd.gateway.waiting.put_wait import PutWaitSlot
 from sockpqd.gateway.waiting.slots import NoReply, Outcome
@@ -57,7 +57,7 @@ def put(client: Client, command: Command) -> None:
         return
     client.propose(operation, command.numbering)
     if type(operation) is Put:              # nearly always
-        hub.waiters.follow(operation, client)
+        hub.job_waiters.follow(operation, client)
     else:
         _follow(client, operation)
 
@@ -65,9 +65,9 @@ def put(client: Client, command: Command) -> None:
 def _follow(client: Client, put: Put | PutWith) -> None:
     """Propose a waiter's Get right behind the PUT, if the job will be ready immediately."""
     if isinstance(put, Put):
-        client.hub.waiters.follow(put, client)
+        client.hub.job_waiters.follow(put, client)
     elif put.when is None and not put.after and put.group is None and put.targets is None:
-        client.hub.waiters.follow(put.put, client)
+        client.hub.job_waiters.follow(put.put, client)
 
 
 def put_wait(client: Client, command: Command) -> None:
@@ -80,14 +80,14 @@ def put_wait(client: Client, command: Command) -> None:
     wants = WaitRequest(wait)
     if numbering is not None:
         wants.request = numbering.request(wait, part=1, keep_waiting=True)
-    waiter = JobWaiter(client, hub.waiters, wants=wants, timeout_answer=responses.WAIT_TIMEOUT)
-    slot = PutWaitSlot(client, waiter=waiter, waiters=hub.waiters)
+    waiter = JobWaiter(client, hub.job_waiters, wants=wants, timeout_answer=responses.WAIT_TIMEOUT)
+    slot = PutWaitSlot(client, waiter=waiter, waiters=hub.job_waiters)
     client.await_slot(slot)
     client.block(waiter)
-    hub.waiters.limit(waiter, command.within_ms)
+    hub.job_waiters.limit(waiter, command.within_ms)
     hub.cluster.propose_for(client, put if numbering is None else numbering.request(put), slot)
     if waiter.timed_out or _may_find_output(client, put, wants):
-        hub.waiters.add_with_put(waiter)
+        hub.job_waiters.add_with_put(waiter)
     _follow(client, put)
 
 
@@ -97,7 +97,7 @@ def _may_find_output(client: Client, put: Put | PutWith, wants: WaitRequest) -> 
     queue = put.queue if isinstance(put, Put) else put.put.queue
     if get.queues is None or queue in get.queues:
         return True
-    return get.item is not None and client.hub.waiters.has_job_for(wants)
+    return get.item is not None and client.hub.job_waiters.has_job_for(wants)
 
 
 def puts(client: Client, command: Command) -> None:
@@ -183,8 +183,8 @@ def _pick(client: Client, operation: Get | GetWith, numbering: Numbering | None)
     if round_robin is not None and isinstance(taking, GetWith) and taking.turn is not None:
         note = partial(round_robin.note, named=get.queues is not None)
     rated, numbered = client.hub.cluster.machine.rate_limited_queues, numbering is not None
-    if rated and (allowed := client.hub.grant_reservations.take(taking, numbered=numbered)) is not None:
-        slot = RatedGetSlot(client, allowed, taking, note or _as_it_is, numbering)
+    if rated and (grants := client.hub.grant_reservations.take(taking, numbered=numbered)) is not None:
+        slot = RatedGetSlot(client, client.hub.cluster, grants, taking, note or _as_it_is, numbering)
         client.await_slot(slot)
         slot.propose()
     elif note is not None:
@@ -206,10 +206,10 @@ def blocking_get(client: Client, command: Command) -> None:
     wants = WaitRequest(get, until_finished, pick)
     if numbering is not None:
         wants.request = numbering.request(taking, keep_waiting=True, until_finished=until_finished)
-    waiter = JobWaiter(client, hub.waiters, wants=wants, round_robin=client.state.round_robin)
+    waiter = JobWaiter(client, hub.job_waiters, wants=wants, round_robin=client.state.round_robin)
     client.block(waiter)
-    hub.waiters.limit(waiter, command.within_ms)
-    hub.waiters.add(waiter, propose_now=numbering is not None and client.number_in_flight(numbering.number))
+    hub.job_waiters.limit(waiter, command.within_ms)
+    hub.job_waiters.add(waiter, propose_now=numbering is not None and client.number_in_flight(numbering.number))
 
 
 # ---- the others

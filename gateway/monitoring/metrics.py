@@ -151,7 +151,7 @@ class _Gathered(Collector):
         yield _gauge("held_bytes", "Memory held for clients besides their jobs.", hub.account.held_bytes)
         yield _gauge("held_bytes_max", "Limit of held_bytes.", hub.account.limit_bytes)
         yield _counter("connections_evicted", "Clients cut off because they held the most memory.", hub.account.evicted)
-        yield _gauge("waiters", "Commands waiting for a job.", len(hub.waiters))
+        yield _gauge("waiters", "Commands waiting for a job.", len(hub.job_waiters))
         yield _gauge("sessions", "Open sessions.", hub.cluster.machine.session_count)
         yield _gauge("proposals", "Operations without an outcome yet.", figures.proposals)
         yield _gauge("backlog_bytes", "Size of the operations without an outcome yet.", figures.backlog_bytes)

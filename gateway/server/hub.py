@@ -33,10 +33,11 @@ from sockpqd.gateway.link import Link
 from sockpqd.gateway.process.memory_limit import memory_mark_bytes
 from sockpqd.gateway.protocol.responses import BUSY, OFFLINE_MODE
 from sockpqd.gateway.protocol.verbs import Verbs
-from sockpqd.gateway.pulses.grant_waiters import GrantWaiters
-from sockpqd.gateway.pulses.job_grants import GrantReservations
+from sockpqd.gateway.pulses.windows import PulseWindows
 from sockpqd.gateway.server.client_output import SharedOutput
 from sockpqd.gateway.server.slow_commands import SlowCommands
+from sockpqd.gateway.waiting.grant_waiters import GrantWaiters
+from sockpqd.gateway.waiting.job_grants import GrantReservations
 from sockpqd.gateway.waiting.job_waiters import JobWaiters
 from sockpqd.gateway.waiting.slots import Outcome
 
@@ -130,10 +131,11 @@ class Hub:
         self.cluster = cluster
         self.access.attach(cluster.machine)
         self.subscriptions = Subscriptions(cluster, self._go_on_soon)
-        self.grant_waiters = GrantWaiters(cluster)
-        self.grant_reservations = GrantReservations(cluster, self.grant_waiters)
-        self.waiters = JobWaiters(cluster, self.grant_reservations)
-        self.grant_waiters.attach(self.waiters.reopened)
+        self.pulse_windows = PulseWindows(cluster)
+        self.grant_waiters = GrantWaiters(self.pulse_windows)
+        self.grant_reservations = GrantReservations(self.pulse_windows)
+        self.job_waiters = JobWaiters(cluster, self.grant_reservations)
+        self.pulse_windows.attach(self.grant_waiters.look_at, self.job_waiters.reopened)
 
     async def execute_command(self, user: str | None, address: str, command: bytes) -> bytes | None:
         """Execute a command for another node."""
@@ -152,8 +154,8 @@ class Hub:
 
     def effects(self, effects: Effects) -> None:
         """Wake the waiters that an applied entry concerns."""
-        self.waiters.effects(effects)
-        self.waiters.idle_queues.applied()
+        self.job_waiters.effects(effects)
+        self.job_waiters.idle_queues.applied()
         if effects.pulses is not None or effects.restored:
             self.grant_waiters.effects(effects)
 
@@ -161,13 +163,14 @@ class Hub:
         """React to this node starting or ceasing to serve; when it ceases, all waiters end."""
         log.info("this node %s", "serves" if serving else "does not serve")
         if serving:
-            self.grant_waiters.serve()
+            self.pulse_windows.serve()
             self.on_serving()
-            self.waiters.idle_queues.begin()
+            self.job_waiters.idle_queues.begin()
         else:
-            self.waiters.stop()
-            self.waiters.idle_queues.stop()
+            self.job_waiters.stop()
+            self.job_waiters.idle_queues.stop()
             self.grant_waiters.stop()
+            self.pulse_windows.stop()
 
     def events(self, events: list[Event]) -> None:
         """Collect the events of an applied entry for their subscribers."""
@@ -194,7 +197,7 @@ class Hub:
         self.budget = COMMANDS_PER_TURN_MAX
         self.read_bytes = 0
         entry = self.cluster.collecting
-        self.waiters.pending_puts.turn_ended(entry)
+        self.job_waiters.pending_puts.turn_ended(entry)
         # While no clients take turns, nobody's share is smaller than that.
         self.in_flight_max = COMMANDS_IN_FLIGHT_MAX if entry else min(COMMANDS_IN_FLIGHT_MAX, self.cluster.share)
         if self.crowded and self.cluster.backlog_bytes * 2 < BACKLOG_BYTES_MAX:

@@ -1,4 +1,4 @@
-"""Pending answers: slots in the order of the commands, and clients blocked until there is a job.
+"""Pending answers: slots in the order of the commands, and clients blocked until there is a job or a grant.
 
-May import protocol.
+May import auth, pulses and protocol.
 """

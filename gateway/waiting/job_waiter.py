@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from sockpqd.core import Get, GetWith, Operation, Reply, Request
 from sockpqd.gateway.limits import FEW_QUEUES, WAITER_QUEUE_BYTES
 from sockpqd.gateway.protocol import responses
-from sockpqd.gateway.waiting.rates import ReservedGrants
+from sockpqd.gateway.waiting.job_grants import GrantReservation
 from sockpqd.gateway.waiting.round_robin import RoundRobin
 from sockpqd.gateway.waiting.slots import NoReply, Outcome
 from sockpqd.gateway.waiting.waiting_line import Waiter
@@ -26,7 +26,7 @@ class WaitRequest(Struct, gc=False, eq=False):
     def operation(self) -> Operation:
         return self.request or self.pick or self.get
 
-    def within(self, grants: ReservedGrants) -> Operation:
+    def within(self, grants: GrantReservation) -> Operation:
         """The operation with these grants for queues with a rate."""
         allowed = grants.around(self.pick or self.get)
         return allowed if self.request is None else replace(self.request, operation=allowed)
@@ -57,7 +57,7 @@ class JobWaiter(Waiter, gc=False, eq=False, kw_only=True):
     claimed_queue: str | None = None    # the queue whose jobs its Get in flight claims
     claimed: int = 0                    # how many
     watched: tuple[str | None, str | None] | None = None    # GETBE: the unfinished queue or item it waits on
-    grants: ReservedGrants | None = None    # for queues with a rate, while its Get is in flight
+    grants: GrantReservation | None = None    # for queues with a rate, while its Get is in flight
     round_robin: RoundRobin | None = None   # of the connection
     timeout_answer: bytes = responses.QUEUE_EMPTY
 
@@ -89,7 +89,7 @@ class JobWaiter(Waiter, gc=False, eq=False, kw_only=True):
             grants, self.grants = self.grants, None
             grants.settle(outcome, self._end_later, lambda: self._propose_with(grants))
 
-    def _propose_with(self, grants: ReservedGrants) -> None:
+    def _propose_with(self, grants: GrantReservation) -> None:
         """Propose its Get with these grants."""
         if self.outcome is None:
             self.grants = grants

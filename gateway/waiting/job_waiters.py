@@ -36,9 +36,9 @@ from sockpqd.core import Effects, Empty, Handed, HandedMany, Operation, Put, Rep
 from sockpqd.gateway.waiting.claims import Claims
 from sockpqd.gateway.waiting.finish_watch import Watchers
 from sockpqd.gateway.waiting.idle_queues import IdleQueues
+from sockpqd.gateway.waiting.job_grants import GrantReservations
 from sockpqd.gateway.waiting.job_waiter import JobWaiter, WaitRequest
 from sockpqd.gateway.waiting.pending_puts import PendingPuts
-from sockpqd.gateway.waiting.rates import GrantSource
 from sockpqd.gateway.waiting.slots import NoReply, Outcome, jobs_of, return_jobs
 from sockpqd.gateway.waiting.wait_lists import WaitLists
 from sockpqd.gateway.waiting.waiting_line import WaitingLine
@@ -47,9 +47,9 @@ from sockpqd.gateway.waiting.waiting_line import WaitingLine
 class JobWaiters(WaitingLine[JobWaiter]):
     """All waiters of this node, first come first served; those for an item before the others."""
 
-    def __init__(self, cluster: Cluster, grant_source: GrantSource) -> None:
+    def __init__(self, cluster: Cluster, grants: GrantReservations) -> None:
         super().__init__(cluster)
-        self._grant_source = grant_source
+        self._grants = grants
         self._wait_lists = WaitLists()
         self._claims = Claims()
         self._watchers = Watchers()
@@ -173,7 +173,7 @@ class JobWaiters(WaitingLine[JobWaiter]):
     def _with_rate(self, queues: tuple[str, ...] | None) -> Iterable[str]:
         """Return the queues that have a rate, among these or (None) among all with a READY job."""
         if queues is not None:
-            return (queue for queue in queues if self._grant_source.pulse_of(queue) is not None)
+            return (queue for queue in queues if self._grants.pulse_of(queue) is not None)
         return (queue for of_pulse in self.cluster.machine.ready_of_pulse.values() for queue in of_pulse)
 
     def _free(self, queue: str, item: str | None) -> int:
@@ -187,12 +187,12 @@ class JobWaiters(WaitingLine[JobWaiter]):
 
     def _granted(self, queue: str, free: int) -> int:
         """Return for how many of the free jobs a grant is free; if not for all, try again when there may be more."""
-        pulse = self._grant_source.pulse_of(queue)
+        pulse = self._grants.pulse_of(queue)
         if pulse is None:
             return free
-        granted = self._grant_source.free(pulse)
+        granted = self._grants.free(pulse)
         if granted < free:
-            self._grant_source.starve(pulse, queue)
+            self._grants.windows.starve(pulse, queue)
         return min(free, granted)
 
     def _others_come_first(self, queue: str, item: str | None) -> bool:
@@ -283,13 +283,13 @@ class JobWaiters(WaitingLine[JobWaiter]):
             number = self._wait_lists.first(put.queue)
         if number is None:
             self.pending_puts.note(put)
-        elif not self.cluster.machine.rate_limited_queues or self._grants(put.queue):
+        elif not self.cluster.machine.rate_limited_queues or self._has_grant(put.queue):
             self._send(self._queued[number], put.queue, behind=client)
 
-    def _grants(self, queue: str) -> bool:
+    def _has_grant(self, queue: str) -> bool:
         """Return whether the rate of the queue allows it to hand out a job."""
-        pulse = self._grant_source.pulse_of(queue)
-        return pulse is None or self._grant_source.free(pulse) > 0
+        pulse = self._grants.pulse_of(queue)
+        return pulse is None or self._grants.free(pulse) > 0
 
     def effects(self, effects: Effects) -> None:
         """Send the waiters that an applied entry concerns."""
@@ -369,9 +369,9 @@ class JobWaiters(WaitingLine[JobWaiter]):
             waiter.grants.release()
             waiter.grants = None
         wants, queue = waiter.wants, waiter.claimed_queue
-        if queue is not None and not waiter.numbered and self._grant_source.pulse_of(queue) is None:
+        if queue is not None and not waiter.numbered and self._grants.pulse_of(queue) is None:
             return wants.operation
-        waiter.grants = self._grant_source.take(wants.pick or wants.get, queue, numbered=waiter.numbered)
+        waiter.grants = self._grants.take(wants.pick or wants.get, queue, numbered=waiter.numbered)
         return wants.operation if waiter.grants is None else wants.within(waiter.grants)
 
     def _unclaim(self, waiter: JobWaiter) -> tuple[str | None, int]:

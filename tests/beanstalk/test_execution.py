@@ -164,14 +164,14 @@ def test_a_claim_ends_however_its_reserve_ends() -> None:
         place.do(put())
         for end in (gateway.cluster.neglect, gateway.cluster.lose):
             place.call(calls.Reserve(("q",), 0))
-            assert gateway.hub.waiters._claims.of("q") == 1
+            assert gateway.hub.job_waiters._claims.of("q") == 1
             end()
-            assert gateway.hub.waiters._claims.of("q") == 0
+            assert gateway.hub.job_waiters._claims.of("q") == 0
             place.clock.pass_time(1)
             gateway.cluster.commit()
             assert isinstance(place.result, calls.Reserved)
             place.do(calls.Release(place.result.handle, 0, 0))
-        assert len(gateway.hub.waiters._claims) == 0
+        assert len(gateway.hub.job_waiters._claims) == 0
     with_gateway(test, automatic=False)
 
 

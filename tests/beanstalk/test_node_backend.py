@@ -168,7 +168,7 @@ def test_the_time_until_there_is_a_session_counts_as_waiting() -> None:
     async def test(gateway: MemoryGateway) -> None:
         place = Place(gateway)
         waits: list[int] = []
-        gateway.hub.waiters.limit = lambda waiter, within_ms: waits.append(within_ms)     # type: ignore[method-assign]
+        gateway.hub.job_waiters.limit = lambda waiter, within_ms: waits.append(within_ms)     # type: ignore[method-assign]
         place.call(calls.Reserve(("q",), 10))
         place.clock.pass_time(7)
         gateway.cluster.commit()                        # which opens the session
@@ -388,7 +388,7 @@ def test_a_reserve_that_was_given_up_takes_no_job_when_the_one_in_its_place_has_
             told: list[bytes | None] = []
             given_up = execute_call(
                 gateway.hub, None, "n2", forwarded(calls.Reserve(("q",), wait_s), session.number, number), told.append)
-            assert len(gateway.hub.waiters) == 1
+            assert len(gateway.hub.job_waiters) == 1
             given_up.cancel()
             told.clear()
             again = forwarded(calls.Reserve(("q",), 0), session.number, number, first=False)
@@ -431,7 +431,7 @@ def test_what_a_forwarded_call_holds_is_in_the_account_until_it_has_its_outcome(
         holder.evict()
         assert told == [encode(CallFailure.GONE)], "which ends the connection at the other node"
         assert account.held_bytes == 0
-        assert len(gateway.hub.waiters) == 0
+        assert len(gateway.hub.job_waiters) == 0
     with_gateway(test, automatic=False)
 
 
@@ -605,15 +605,15 @@ def test_forwarded_calls_take_their_share_of_the_turn_and_wait_for_another_one()
         for expected in (137, 74, 11, -52):
             execute(calls.Reserve(tuple(f"{number:0100}" for number in range(999)), None))
             assert hub.budget == expected, "so many names cost as much as 63 commands"
-        waiting = len(hub.waiters)
+        waiting = len(hub.job_waiters)
         assert waiting == 4
         given_up = execute(calls.Reserve(("r",), None))
         execute(put("p"))
         given_up.cancel()
-        assert (len(hub.waiters), gateway.cluster.in_flight, told) == (4, [], []), "the turn is used up"
+        assert (len(hub.job_waiters), gateway.cluster.in_flight, told) == (4, [], []), "the turn is used up"
         hub.turn_ended()
         gateway.cluster.commit()
         assert told[0] == encode(None), "it was cancelled before it began"
         assert isinstance(decode_outcome(told[1] or b""), calls.NumberResult)
-        assert len(hub.waiters) == 4
+        assert len(hub.job_waiters) == 4
     with_gateway(test, automatic=False)

@@ -4,7 +4,7 @@ A frozen leader is kept from granting by two things: what it proposes when it go
 committed before it was frozen is not written without its lease. The second can be taken out unnoticed here, as a signal
 would have to come in the instant between the commit and the write of one turn. The simulation freezes leaders right
 there: with `write_without_a_lease` of tests/sim/gateway/cures.py it goes red, and so does the rule's own test in
-tests/gateway/pulses/test_turns.py.
+tests/gateway/waiting/test_grant_waiters.py.
 """
 
 from __future__ import annotations

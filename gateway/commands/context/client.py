@@ -17,8 +17,8 @@ from sockpqd.gateway.events.subscriptions import Subscriptions
 from sockpqd.gateway.limits import LINES_PER_PIECE, Limits
 from sockpqd.gateway.link import Link
 from sockpqd.gateway.protocol.request_id import Numbering
-from sockpqd.gateway.pulses.grant_waiters import GrantWaiters
-from sockpqd.gateway.pulses.job_grants import GrantReservations
+from sockpqd.gateway.waiting.grant_waiters import GrantWaiters
+from sockpqd.gateway.waiting.job_grants import GrantReservations
 from sockpqd.gateway.waiting.job_waiters import JobWaiters
 from sockpqd.gateway.waiting.slots import Outcome, Slot
 from sockpqd.gateway.waiting.waiting_line import Waiter
@@ -34,7 +34,7 @@ class Services(Protocol):
     """The services shared by all clients of a node."""
 
     cluster: Cluster
-    waiters: JobWaiters
+    job_waiters: JobWaiters
     subscriptions: Subscriptions
     grant_waiters: GrantWaiters
     grant_reservations: GrantReservations

@@ -223,7 +223,7 @@ def line(kind: str, detail: object) -> bytes:
 
 
 def assert_nobody_is_forgotten(gateway: MemoryGateway) -> None:
-    machine, waiters = gateway.cluster.machine, gateway.hub.waiters
+    machine, waiters = gateway.cluster.machine, gateway.hub.job_waiters
     for waiter in waiters._queued.values():
         get = waiter.wants.get
         queues = list(machine.nonempty()) if get.queues is None else get.queues

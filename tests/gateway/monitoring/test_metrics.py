@@ -190,7 +190,7 @@ def test_counters_move_as_commands_are_sent() -> None:
         answers += [await client.line() for _ in range(3)]
         assert [answer[:3] for answer in answers] == [b"200"] * 5 + [b"404", b"400", b"200"]
         client.send(b"GETB none\r\n")
-        while not len(watched.hub.waiters):
+        while not len(watched.hub.job_waiters):
             await asyncio.sleep(0.001)
         after = await watched.samples()
         moved = {key: value - before.get(key, 0) for key, value in after.items() if value != before.get(key, 0)}

@@ -12,8 +12,8 @@ import pytest
 
 from sockpqd.core import CreatePulse, Feedback, GiveResult, Grant, Granted, Lead, Machine, Operation, PulseChange, Reply
 from sockpqd.core.pulse.pulses import Pulses
-from sockpqd.gateway.pulses.grant_waiters import WRITTEN_MS_MAX
 from sockpqd.gateway.pulses.window import Window
+from sockpqd.gateway.pulses.windows import WRITTEN_MS_MAX
 
 LEASE_S = 0.55
 RATE, PER_S = 5, 1.0

@@ -8,8 +8,8 @@ import re
 import pytest
 
 from sockpqd.core import Pulse, Request, TouchSession
-from sockpqd.gateway.pulses.grant_waiters import WRITTEN_MS_MAX
 from sockpqd.gateway.pulses.window import GrantId, Window
+from sockpqd.gateway.pulses.windows import WRITTEN_MS_MAX
 from tests.gateway.helpers.fake_cluster import returned
 from tests.gateway.helpers.memory import MemoryClient, MemoryGateway, attached, with_gateway
 from tests.gateway.pulses.writes import Writes
@@ -188,7 +188,7 @@ def test_a_client_that_leaves_while_its_job_waits_for_room_is_not_asked_for() ->
         again.vanish()
         await asyncio.sleep(0.3)
         assert len(gateway.cluster.operations(Request)) == asked
-        assert gateway.hub.grant_waiters.window("queue:q").in_flight == 0
+        assert gateway.hub.pulse_windows.of("queue:q").in_flight == 0
     with_gateway(test)
 
 

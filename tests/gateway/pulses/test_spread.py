@@ -10,8 +10,8 @@ import pytest
 from sockpqd.core import Pulse
 from sockpqd.gateway.pulses.window import STALLED_S, GrantId, Window
 from tests.gateway.helpers.memory import MemoryGateway, attached, with_gateway
-from tests.gateway.pulses.test_grant_waiters import GO, create, waiting
 from tests.gateway.pulses.writes import Writes
+from tests.gateway.waiting.test_grant_waiters import GO, create, waiting
 
 JOB = re.compile(rb"200 OK q \d+ 0 0\r\n")
 
@@ -58,7 +58,7 @@ def test_a_client_that_does_not_read_holds_up_nobody_for_long() -> None:
         await create(gateway, b"RATE 10 PER 0.5 SPREAD")
         silent = gateway.connect()
         silent.send(b"PULSE WAIT p\r\n")
-        window = gateway.hub.grant_waiters.window("p")
+        window = gateway.hub.pulse_windows.of("p")
         window.claim(1, asyncio.get_running_loop().time())          # a grant that will never be written
         writes = Writes(waiting(gateway, 4), GO)
         await asyncio.wait_for(writes.come(4), 30)
@@ -118,13 +118,13 @@ def test_the_first_grant_of_a_new_leader_keeps_the_gap_too() -> None:
 def test_a_grant_that_is_late_is_written_only_if_the_gaps_allow_it() -> None:
     async def test(gateway: MemoryGateway) -> None:
         await create(gateway, b"RATE 2 PER 60 SPREAD")
-        turns, loop = gateway.hub.grant_waiters, asyncio.get_running_loop()
-        window, stamp_ms = turns.window("p"), gateway.cluster.time_ms
-        assert turns.may_write(stamp_ms, "p", window, ())
+        claim, loop = gateway.hub.pulse_windows.claim("p"), asyncio.get_running_loop()
+        window, stamp_ms = claim.window, gateway.cluster.time_ms
+        assert claim.may_write(stamp_ms)
         window.claim(1, loop.time())
         window.write(1, (GrantId("ticket", 7),))
         window.stamp(loop.time())
-        assert not turns.may_write(stamp_ms, "p", window, ())
-        assert not turns.may_write(stamp_ms, "p", window, (GrantId("ticket", 8),))
-        assert turns.may_write(stamp_ms, "p", window, (GrantId("ticket", 7),))       # it is told again
+        assert not claim.may_write(stamp_ms)
+        assert not claim.may_write(stamp_ms, (GrantId("ticket", 8),))
+        assert claim.may_write(stamp_ms, (GrantId("ticket", 7),))       # it is written again
     with_gateway(test)

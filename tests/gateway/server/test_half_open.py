@@ -82,13 +82,13 @@ def test_who_vanished_is_gone_although_idle_blocked_or_sent_a_job(
         try:
             assert client.stdout is not None
             await asyncio.wait_for(asyncio.to_thread(client.stdout.readline), PATIENCE_S)
-            await gateway.until(lambda: len(gateway.hub.waiters) == 2)
+            await gateway.until(lambda: len(gateway.hub.job_waiters) == 2)
             ip("-n", namespace, "link", "set", "there", "down")
             gateway.address = host, port
             assert await gateway.talk(b"PUT q 0 1\r\nx") == b"200 OK\r\n"
             assert gateway.cluster.machine.total(None).running == 1
             await gateway.until(lambda: not gateway.hub.connections)
-            assert not len(gateway.hub.waiters)
+            assert not len(gateway.hub.job_waiters)
         finally:
             client.kill()
             client.communicate()

@@ -178,7 +178,7 @@ def test_waiting_for_many_queues_counts_and_for_few_does_not() -> None:
             await gateway.settle()
         assert sum(client.transport.aborted for client in clients) == 2
         assert gateway.hub.account.held_bytes == 2 * 2500 * WAITER_QUEUE_BYTES
-        assert len(gateway.hub.waiters) == 3
+        assert len(gateway.hub.job_waiters) == 3
         job = gateway.connect()
         left = next(number for number in range(1, 5) if not clients[number].transport.aborted)
         job.send(b"PUT c%dq77 0 1\r\nx" % left)

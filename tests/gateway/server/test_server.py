@@ -176,9 +176,9 @@ def test_a_waiter_that_vanished_gets_no_job() -> None:
         for end in (Client.reset, lambda client: client.writer.close()):
             client = await gateway.connect()
             client.send(b"GETB q\r\n")
-            await gateway.until(lambda: len(gateway.hub.waiters) == 1)
+            await gateway.until(lambda: len(gateway.hub.job_waiters) == 1)
             end(client)
-            await gateway.until(lambda: len(gateway.hub.waiters) == 0)
+            await gateway.until(lambda: len(gateway.hub.job_waiters) == 0)
         assert await gateway.talk(b"PUT q 0 1\r\nxTOTAL q\r\n") == b"200 OK\r\n200 OK 1 1 1 0\r\n"
     with_server(test)
 
@@ -216,7 +216,7 @@ def test_all_who_wait_hear_at_once_that_this_node_serves_no_more() -> None:
         clients = [await gateway.connect() for _ in range(50)]
         for client in clients:
             client.send(b"GETB q\r\n")
-        await gateway.until(lambda: len(gateway.hub.waiters) == 50)
+        await gateway.until(lambda: len(gateway.hub.job_waiters) == 50)
         gateway.cluster.follow(None)
         for client in clients:
             assert await client.line() == b"500 Offline Mode\r\n"

@@ -267,7 +267,7 @@ def test_a_time_limit_cuts_a_real_connection(authority: Authority, caplog: pytes
         slow.send(b"PUT q 0 10\r\nx")
         assert await idle.rest() == b""
         assert await slow.rest() == b""
-        assert len(gateway.hub.waiters) == 1
+        assert len(gateway.hub.job_waiters) == 1
         assert "it has been idle" in caplog.text
         assert "its command is incomplete" in caplog.text
     with_server(authority, test, Limits(idle_timeout_s=1, command_timeout_s=1))

@@ -153,7 +153,7 @@ def cost_of_a_hand_off(waiters: int, name: Callable[[int], str], kind: str = "GE
         for number in range(waiters):
             gateway.connect().send(f"{kind} {name(number)}\r\n".encode())
             gateway.cluster.commit()
-        assert len(gateway.hub.waiters) == waiters
+        assert len(gateway.hub.job_waiters) == waiters
 
         def work() -> None:
             producer.send(b"PUT q0 0 0\r\n")
@@ -161,7 +161,7 @@ def cost_of_a_hand_off(waiters: int, name: Callable[[int], str], kind: str = "GE
             producer.send(b"DONE 3\r\nDONE 2\r\n")
             gateway.cluster.commit()
         calls = calls_of(work)
-        assert len(gateway.hub.waiters) == waiters - 1
+        assert len(gateway.hub.job_waiters) == waiters - 1
         return calls
     return asyncio.run(run())
 
@@ -205,7 +205,7 @@ def cost_of_a_return(waiters: int, comes_back: str) -> int:
         calls = calls_of(work)
         assert clients[7].take().endswith(b" 0 1 IS i7\r\nx")
         assert not any(client.take() for client in clients)
-        assert len(gateway.hub.waiters) == waiters - 1
+        assert len(gateway.hub.job_waiters) == waiters - 1
         await gateway.close()
         return calls
     return asyncio.run(run())

@@ -135,7 +135,7 @@ async def member(gateway: MemoryGateway, number: int) -> MemoryClient:
 def assert_no_request_waits_for_what_it_has(gateway: MemoryGateway) -> None:
     """Nobody waits whose request has been answered, and whose job still runs."""
     state = gateway.cluster.machine._state
-    for waiter in gateway.hub.waiters._queued.values():
+    for waiter in gateway.hub.job_waiters._queued.values():
         request = waiter.wants.request
         if request is None or (session := state.sessions.get(request.session)) is None:
             continue

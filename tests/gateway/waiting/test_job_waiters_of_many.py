@@ -88,12 +88,12 @@ def step(gateway: MemoryGateway, clients: list[MemoryClient], kind: str, number:
     elif kind == "time":
         cluster.pass_time(number)
     elif kind == "over":
-        waiting = [waiter for waiter in gateway.hub.waiters._queued.values() if waiter.timer is not None]
+        waiting = [waiter for waiter in gateway.hub.job_waiters._queued.values() if waiter.timer is not None]
         if waiting:
             waiter = waiting[number % len(waiting)]
             assert waiter.timer is not None
             waiter.timer.cancel()
-            gateway.hub.waiters._time_out(waiter)
+            gateway.hub.job_waiters._time_out(waiter)
     elif kind == "leave":
         clients[number].vanish()
         clients[number] = gateway.connect(str(number))
@@ -186,7 +186,7 @@ def test_those_of_a_waiter_as_well() -> None:
             await gateway.settle()
         assert returned(gateway.cluster) == [1]
         assert gateway.cluster.machine.ready("q") == 2
-        assert not gateway.hub.waiters._claims
+        assert not gateway.hub.job_waiters._claims
     with_gateway(test, automatic=False)
 
 
@@ -298,8 +298,8 @@ def test_a_waiter_leaves_when_its_time_is_over() -> None:
         caller.send(b"PUT w 0 1 NEW WAIT q WITHIN 0.3\r\nx")
         await gateway.settle()
         assert (waiter.take(), caller.take()) == (b"", b"206 Wait for output IS i1\r\n")
-        assert len(gateway.hub.waiters) == 2
-        while len(gateway.hub.waiters):
+        assert len(gateway.hub.job_waiters) == 2
+        while len(gateway.hub.job_waiters):
             await asyncio.sleep(0.01)
         await gateway.settle()
         assert waiter.take() == b"404 Queue Empty\r\n200 OK\r\n"
@@ -330,7 +330,7 @@ def test_a_timer_ends_with_its_command() -> None:
         for client in clients:
             client.send(b"GETB q WITHIN 100\r\n")
         await gateway.settle()
-        timers = [waiter.timer for waiter in gateway.hub.waiters._queued.values()]
+        timers = [waiter.timer for waiter in gateway.hub.job_waiters._queued.values()]
         gateway.connect().send(b"PUT q 0 1\r\na")
         clients[1].vanish()
         await gateway.settle()

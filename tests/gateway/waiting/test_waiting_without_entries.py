@@ -44,7 +44,7 @@ def test_two_hundred_idle_workers_write_nothing_and_one_job_is_one_get() -> None
         await asyncio.sleep(0.05)
         assert entries(gateway) == before
         assert gateway.cluster.in_flight == []
-        assert len(gateway.hub.waiters) == WORKERS
+        assert len(gateway.hub.job_waiters) == WORKERS
         gateway.connect().send(b"PUT q 0 1\r\nx")
         await gateway.settle()
         assert len(gateway.cluster.operations(Get)) == 1
@@ -170,7 +170,7 @@ def test_who_came_behind_a_put_that_is_refused_waits_in_line() -> None:
         worker.send(b"GETB q\r\n")
         await commit_all(gateway)
         assert worker.take() == b""
-        assert len(gateway.hub.waiters) == 1
+        assert len(gateway.hub.job_waiters) == 1
         producer.send(b"PUT q 0 1\r\nz")
         await commit_all(gateway)
         assert worker.take() == b"200 OK q 2 0 1\r\nz"
@@ -303,7 +303,7 @@ def test_a_put_that_is_refused_leaves_the_waiter_waiting() -> None:
         owner.send(b"PUT q 0 1\r\ny")
         await commit_all(gateway)
         assert owner.take().endswith(b"503 Queue Full\r\n")
-        assert len(gateway.hub.waiters) == 1
+        assert len(gateway.hub.job_waiters) == 1
         owner.send(b"QUEUE RESUME q\r\n")
         await commit_all(gateway)
         assert worker.take() == b"200 OK q 1 0 1\r\nx"
@@ -327,7 +327,7 @@ def test_the_end_of_within_is_a_get_whose_outcome_is_the_answer() -> None:
         await asyncio.sleep(0.03)
         gateway.cluster.commit()
         assert lucky.take() == b"200 OK q 1 0 1\r\nx"
-        assert len(gateway.hub.waiters) == 0
+        assert len(gateway.hub.job_waiters) == 0
     with_gateway(test, automatic=False)
 
 
@@ -422,7 +422,7 @@ def test_a_deposed_leader_refuses_who_never_asked(line: bytes) -> None:
         gateway.cluster.follow(None)
         await gateway.settle()
         assert client.take() == b"500 Offline Mode\r\n"
-        assert len(gateway.hub.waiters) == 0
+        assert len(gateway.hub.job_waiters) == 0
     with_gateway(test)
 
 
@@ -475,7 +475,7 @@ def test_who_has_gone_is_asked_for_no_more(line: bytes) -> None:
         await commit_all(gateway)
         handed = [*gateway.cluster.operations(Get), *gateway.cluster.operations(Request)]
         assert handed == []
-        assert len(gateway.hub.waiters) == 0
+        assert len(gateway.hub.job_waiters) == 0
     with_gateway(test, automatic=False)
 
 
@@ -540,7 +540,7 @@ def test_put_with_options_is_waited_for_in_the_same_way() -> None:
         gateway.cluster.commit()
         client.send(b"")
         assert client.take() == b"206 Wait for output\r\n"
-        assert len(gateway.hub.waiters) == 1
+        assert len(gateway.hub.job_waiters) == 1
     with_gateway(test, automatic=False)
 
 

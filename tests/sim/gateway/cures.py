@@ -10,10 +10,10 @@ import pytest
 from sockpqd.core import Granted, Pulse
 from sockpqd.core.pulse.pulses import Pulses
 from sockpqd.gateway.events.subscriptions import Subscriptions
-from sockpqd.gateway.pulses import grant_waiters
-from sockpqd.gateway.pulses.grant_waiter import GrantWaiter, PendingGrant
-from sockpqd.gateway.pulses.grant_waiters import GrantWaiters, PulseLine
 from sockpqd.gateway.pulses.window import Window
+from sockpqd.gateway.pulses.windows import GrantClaim, PulseWindows
+from sockpqd.gateway.waiting.grant_waiter import GrantWaiter
+from sockpqd.gateway.waiting.grant_waiters import GrantProposal, GrantWaiters, PendingGrant, PulseLine
 from tests.sim.cures.cure import Cure
 
 RUN: dict[str, Any] = {"seconds": 60.0, "failovers": 6}
@@ -29,12 +29,12 @@ def forget_at_a_lead_entry(patch: pytest.MonkeyPatch) -> None:
 
 def begin_with_empty_windows(patch: pytest.MonkeyPatch) -> None:
     """The same, and the state would know it."""
-    patch.setattr(GrantWaiters, "serve", lambda self: self._windows.clear())
+    patch.setattr(PulseWindows, "serve", lambda self: self._windows.clear())
 
 
 def write_without_a_lease(patch: pytest.MonkeyPatch) -> None:
     """A leader that was frozen writes what it had."""
-    patch.setattr(GrantWaiters, "may_write", lambda self, stamp_ms, pulse, window: True)
+    patch.setattr(GrantClaim, "may_write", lambda self, stamp_ms, numbers=(): True)
 
 
 def count_what_was_written_only(patch: pytest.MonkeyPatch) -> None:
@@ -56,10 +56,10 @@ def tell_before_it_is_committed(patch: pytest.MonkeyPatch) -> None:
     def at_once(its: GrantWaiters, line: PulseLine, pulse: Pulse, count: int) -> None:
         propose(its, line, pulse, count)
         for _ in range(len(line.sent)):
-            its.hand_out(pulse.name, its.window(pulse.name), Granted(next(tickets), 1))
+            its.hand_out(GrantClaim(its._windows, pulse.name, its._windows.of(pulse.name)), Granted(next(tickets), 1))
     patch.setattr(GrantWaiters, "_propose", at_once)
     for word in ("applied", "refused", "unknown"):
-        patch.setattr(grant_waiters._GrantProposal, word, lambda self, reply=None: None)
+        patch.setattr(GrantProposal, word, lambda self, reply=None: None)
 
 
 def count_back_from_the_lead_entry(patch: pytest.MonkeyPatch) -> None:
@@ -71,7 +71,7 @@ def count_back_from_the_lead_entry(patch: pytest.MonkeyPatch) -> None:
 def repeat_at_once(patch: pytest.MonkeyPatch) -> None:
     """A session is told a grant again whether there is room or not."""
     patch.setattr(GrantWaiters, "_may_repeat", lambda self, name, ticket: True)
-    patch.setattr(GrantWaiters, "room", lambda self, name, own, numbers: True)
+    patch.setattr(PulseWindows, "room", lambda self, name, own, numbers: True)
 
 
 def serve_the_last_first(patch: pytest.MonkeyPatch) -> None:
@@ -82,14 +82,14 @@ def serve_the_last_first(patch: pytest.MonkeyPatch) -> None:
 
 def release_one_after_the_other(patch: pytest.MonkeyPatch) -> None:
     """Not all grants of a group are written at one moment."""
-    go = GrantWaiters._go
+    give = GrantWaiters._give
 
     def late(its: GrantWaiters, waiter: GrantWaiter, pending: PendingGrant) -> None:
         if pending.ticket % 2:
-            its._loop.call_later(0.05, go, its, waiter, pending)
+            its._loop.call_later(0.05, give, its, waiter, pending)
         else:
-            go(its, waiter, pending)
-    patch.setattr(GrantWaiters, "_go", late)
+            give(its, waiter, pending)
+    patch.setattr(GrantWaiters, "_give", late)
 
 
 def spread_at_any_distance(patch: pytest.MonkeyPatch) -> None:

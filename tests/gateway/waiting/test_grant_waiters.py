@@ -12,7 +12,7 @@ import pytest
 from sockpqd.core import Grant, Tick
 from sockpqd.gateway.commands import pulses
 from sockpqd.gateway.limits import UNSURE_S
-from sockpqd.gateway.pulses.grant_waiter import GrantWaiter
+from sockpqd.gateway.waiting.grant_waiter import GrantWaiter
 from tests.gateway.helpers.memory import MemoryClient, MemoryGateway, attached, with_gateway
 from tests.gateway.pulses.writes import Writes
 
@@ -182,13 +182,13 @@ def test_a_new_leader_counts_what_the_old_one_may_have_written() -> None:
 def test_a_grant_of_a_former_term_is_not_written() -> None:
     async def test(gateway: MemoryGateway) -> None:
         await create(gateway, b"RATE 1 PER 60")
-        turns, stamp_ms = gateway.hub.grant_waiters, gateway.cluster.machine.clock_ms
-        window = turns.window("p")
-        assert turns.may_write(stamp_ms, "p", window)
+        windows, stamp_ms = gateway.hub.pulse_windows, gateway.cluster.machine.clock_ms
+        claim = windows.claim("p")
+        assert claim.may_write(stamp_ms)
         gateway.cluster.follow("n2")
         gateway.cluster.lead()
-        assert not turns.may_write(stamp_ms, "p", window)
-        assert turns.may_write(stamp_ms, "p", turns.window("p"))
+        assert not claim.may_write(stamp_ms)
+        assert windows.claim("p").may_write(stamp_ms)
     with_gateway(test)
 
 
@@ -227,7 +227,7 @@ def test_a_leader_that_serves_again_remembers_what_it_wrote() -> None:
         assert GO.fullmatch(client.take())
         gateway.hub.serving_changed(False)
         gateway.hub.serving_changed(True)
-        assert gateway.hub.grant_waiters.free(gateway.cluster.machine.pulses["p"]) == 0
+        assert gateway.hub.pulse_windows.free(gateway.cluster.machine.pulses["p"]) == 0
     with_gateway(test)
 
 

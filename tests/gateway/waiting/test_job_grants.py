@@ -124,7 +124,7 @@ def test_a_grant_that_finds_no_job_is_free_again() -> None:
         assert sum(isinstance(operation, GetWith) for operation in first) == 1
         gateway.cluster.commit()
         await gateway.settle()
-        assert gateway.hub.grant_waiters.window("queue:q").in_flight == 0
+        assert gateway.hub.pulse_windows.of("queue:q").in_flight == 0
     with_gateway(test, automatic=False)
 
 

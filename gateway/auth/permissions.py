@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+from msgspec.structs import replace
+
 from sockpqd.cluster.api import Cluster
 from sockpqd.core import (
     OWN_PREFIX,
@@ -28,6 +30,7 @@ from sockpqd.gateway.protocol.command import Command
 from sockpqd.gateway.protocol.responses import FORBIDDEN, JOB_NOT_FOUND, OFFLINE_MODE, TICKET_NOT_FOUND
 from sockpqd.gateway.rights import Rights
 
+NO_JOB = 0          # the number that no job has
 MADE_BY_NEW = re.compile(r"i[0-9]+")
 
 
@@ -91,8 +94,13 @@ def get(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
 
 
 def get_number(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
-    """Require `get` for the queue in which the job lies."""
-    return _of_number(rights.get, Number(command.operation.number), cluster)
+    """Require `get` for the queue in which the job lies; see _of_number."""
+    get: GetWith = command.operation
+    assert get.number is not None
+    refusal, hidden = _of_number(rights.get, get.number, cluster)
+    if hidden:
+        command.operation = replace(get, number=NO_JOB)
+    return refusal
 
 
 def taking(rights: Rights, get: Get) -> bytes | None:
@@ -166,7 +174,12 @@ def selected(rights: Rights, command: Command, cluster: Cluster) -> bytes | None
     if isinstance(selector, Selector) and selector.id:
         return _of_job(rights.get, selector.id, cluster)
     if isinstance(selector, Number):
-        return _of_number(rights.queue, selector, cluster)
+        refusal, hidden = _of_number(rights.queue, selector.number, cluster)
+        if hidden and command.operation is None:
+            command.arguments = (Number(NO_JOB), *command.arguments[1:])
+        elif hidden:
+            command.operation = replace(command.operation, selector=Number(NO_JOB))
+        return refusal
     return None if selector.queue.startswith(rights.queue) else FORBIDDEN
 
 
@@ -175,16 +188,20 @@ def change(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
     return selected(rights, command, cluster) if _owns(rights, command.operation.item) else FORBIDDEN
 
 
-def _of_number(prefixes: tuple[str, ...], selector: Number, cluster: Cluster) -> bytes | None:
-    """Require one of `prefixes` for the queue in which the job lies. A number given out once is not protected when that
-    job is gone; one that is not given out yet is refused, as an id is.
+def _of_number(prefixes: tuple[str, ...], number: int, cluster: Cluster) -> tuple[bytes | None, bool]:
+    """Return the refusal, and whether the job is hidden: it lies in a queue for which the user has none of `prefixes`.
+
+    A hidden job is looked for in vain, under NO_JOB: so nothing tells it from one that is gone. A number that is not
+    given out yet is refused, as an id is.
     """
     if "" in prefixes:
-        return None
-    job = cluster.machine.peek(selector)
+        return None, False
+    if not prefixes:
+        return FORBIDDEN, False
+    job = cluster.machine.peek(Number(number))
     if job is not None:
-        return None if job.queue.startswith(prefixes) else FORBIDDEN
-    return _to_come(cluster, JOB_NOT_FOUND) if selector.number >= cluster.machine.next_seq else None
+        return None, not job.queue.startswith(prefixes)
+    return _to_come(cluster, JOB_NOT_FOUND) if number >= cluster.machine.next_seq else None, False
 
 
 # ---- events

@@ -99,7 +99,8 @@ class OperationExecution:
         if right is not None and self._services.access.required:
             rights = self.guard.rights
             if rights is None or not right(self, inner, rights):
-                self._end_unlogged(CallFailure.FORBIDDEN)
+                hidden = rights is not None and _by_number(inner)   # it tells nobody of the jobs of others
+                self._end_unlogged(CallFailure.NOT_FOUND if hidden else CallFailure.FORBIDDEN)
                 return
         if state is not None:
             failure = state(self, inner)
@@ -139,6 +140,10 @@ class OperationExecution:
             return may(rights, "queue", change.queue)
         job = self._find(selector)
         return job is None or may(rights, "queue", job.queue)
+
+    def _still_may(self, kick: Kick) -> bool:
+        rights = self.guard.rights
+        return not self._services.access.required or (rights is not None and self._may_change(kick, rights))
 
     def _numbered(self, get: GetWith) -> JobView | None:
         assert get.number is not None
@@ -252,6 +257,8 @@ class OperationExecution:
             self._end(calls.NumberResult(self._count))
         elif self.ended:
             self._end(None)
+        elif not self._still_may(kick):
+            self._end(calls.NumberResult(self._count))
         else:                                       # outside the session, as repeating it does no harm
             buried = None if reply.buried is UNSET else reply.buried
             self._proposed = Kick(kick.queue, kick.count - self._count, here=True, buried=buried)
@@ -337,6 +344,13 @@ class OperationExecution:
         if self._operation is not None:
             self._operation = self._proposed = self._waiter = None
             self._report(outcome)
+
+
+def _by_number(operation: Operation) -> bool:
+    """Return whether the operation is on one job that its client knows by its number."""
+    if type(operation) is GetWith:
+        return operation.number is not None
+    return isinstance(operation, Delete | Kick) and operation.selector is not None
 
 
 def queues_of(get: Get | GetWith) -> tuple[str, ...]:

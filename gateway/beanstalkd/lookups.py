@@ -90,9 +90,9 @@ def _tube_stats(cluster: Cluster, rights: Rights | None, call: calls.TubeStats) 
 
 def _visible(cluster: Cluster, rights: Rights | None, number: int) -> JobView | CallFailure:
     job = find_job(cluster.machine, number)
-    if job is None:
+    if job is None or not may(rights, "queue", job.queue):     # so that nobody learns of the jobs of others
         return CallFailure.NOT_FOUND
-    return job if may(rights, "queue", job.queue) else CallFailure.FORBIDDEN
+    return job
 
 
 def _found(job: JobView) -> calls.Found:

@@ -2,7 +2,7 @@
 
 QUEUE PURGE and KICK remove or move one portion of jobs per operation, and QUEUE DELETE .. FORCE purges first. With REQ
 each operation is a part of the request: when it is repeated, the parts already executed give the same replies, and the
-total is the same.
+total is the same. When its user's rights change on the way, no more operations follow, and the outcome is unknown.
 """
 
 from __future__ import annotations
@@ -30,11 +30,17 @@ class _Parts:
         self._part = 0
 
     async def ask(self, operation: Requested) -> Reply | NoReply:
-        """Execute the next operation. Once a part has been executed, a refusal becomes "outcome unknown"."""
-        numbering, part = self._numbering, self._part
+        """Execute the next operation, unless the user's rights have changed since the first.
+
+        Once a part has been executed, a refusal becomes "outcome unknown".
+        """
+        client, numbering, part = self._client, self._numbering, self._part
         self._part += 1
         asked = operation if numbering is None else numbering.request(operation, part)
-        outcome = await propose(self._client.hub.cluster, asked, self._client)
+        if part and client.rights_changed:
+            outcome: Reply | NoReply = NoReply.REFUSED
+        else:
+            outcome = await propose(client.hub.cluster, asked, client)
         if outcome is NoReply.UNKNOWN or (part and outcome is NoReply.REFUSED):
             return NoReply.UNKNOWN if numbering is None else NoReply.UNKNOWN_REQUEST
         return outcome

@@ -24,7 +24,8 @@ def clone(client: Client, command: Command) -> None:
     """CLONE: start an upload; its data arrive as commands of their own."""
     attached, length = client.state.attached, command.length
     assert length is not None
-    upload = Clone(client, numbering(attached.number, command) if command.number and attached is not None else None)
+    upload = Clone(
+        client, command, numbering(attached.number, command) if command.number and attached is not None else None)
     if client.state.transaction is not None:          # not allowed there; its data still arrive
         upload.fail(client.state.transaction.refuse(not_between(command)))
     elif no_room(client):
@@ -49,16 +50,17 @@ def data(client: Client, command: Command) -> None:
 class Clone:
     """The slot of a CLONE's answer, which receives the outcomes of all its operations.
 
-    After a failure the rest of the data is read and dropped; the answer comes after the last byte. With `numbering`
-    (which covers the line only) the last operation, the decisive one, is a request: data sent again go through the log
-    again but change nothing.
+    After a failure the rest of the data is read and dropped; the answer comes after the last byte. It also fails if the
+    user loses the right for `command` before that. With `numbering` (which covers the line only) the last operation,
+    the decisive one, is a request: data sent again go through the log again but change nothing.
     """
 
     numbered = False            # no job is handed out
 
-    def __init__(self, client: Client, numbering: Numbering | None = None) -> None:
+    def __init__(self, client: Client, command: Command, numbering: Numbering | None = None) -> None:
         self.outcome: Outcome | None = None
         self._client = client
+        self._command = command
         self._numbering = numbering
         self._digest = None if numbering is None else blake2b(numbering.digest, digest_size=DIGEST_BYTES)
         self._number = secrets.randbits(63)
@@ -79,9 +81,10 @@ class Clone:
 
     def add(self, data: bytes, last: bool) -> None:
         """Propose the next bytes from the client."""
-        if self._failed is None and self._client.hub.cluster.full:
-            self._failed = responses.BUSY
-            self._drop()
+        if self._failed is None:
+            self._failed = self._refusal()
+            if self._failed is not None:
+                self._drop()
         if data and self._failed is None:
             self._propose(CloneChunk(self._number, data))
             if self._digest is not None:
@@ -91,6 +94,13 @@ class Clone:
                 self._propose(self._end())
             self._complete = True
             self._settle()
+
+    def _refusal(self) -> bytes | None:
+        """Return why no more data are taken, as far as that is known now."""
+        client = self._client
+        if client.hub.access.required and (refusal := client.guard.refusal(self._command)) is not None:
+            return refusal
+        return responses.BUSY if client.hub.cluster.full else None
 
     def cancel(self) -> None:
         """Abandon the upload: the client is gone."""

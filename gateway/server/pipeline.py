@@ -136,12 +136,17 @@ class Pipeline:
         self._task = asyncio.ensure_future(work)
         self._task.add_done_callback(self._task_done)
 
+    @property
+    def rights_changed(self) -> bool:
+        """Return whether the user has other rights than when the command that runs was begun."""
+        return self.guard.rights != self._task_rights
+
     async def stream(self, piece: bytes) -> None:
         """Send a piece of a long answer, then wait until the client has read most of what was sent.
 
         The answer was begun with the rights of its user: if these have changed since, the rest is not sent.
         """
-        if self.guard.rights != self._task_rights:
+        if self.rights_changed:
             self.cut("the rights of its user have changed while it was being answered")
             await asyncio.sleep(0)          # the command ends here
         self.flow.write(piece)

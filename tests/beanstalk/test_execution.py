@@ -9,6 +9,7 @@ from sockpqd.core import Delete, End, Get, PutWith
 from sockpqd.gateway.auth.users_file import Account
 from sockpqd.gateway.beanstalkd import execute_call
 from sockpqd.gateway.beanstalkd.remote import decode_outcome
+from sockpqd.gateway.limits import PORTION_MAX
 from sockpqd.gateway.rights import of_words
 from tests.beanstalk.test_node_backend import NOTHING, Place, forwarded, inner, kinds, put, running
 from tests.gateway.helpers.memory import MemoryGateway, with_gateway
@@ -248,3 +249,33 @@ def test_forwarded_calls_go_this_way() -> None:
         assert counts is not None
         assert (counts.ready, counts.running) == (1, 1)
     with_gateway(test, automatic=False)
+
+
+def test_a_job_of_others_is_answered_like_one_that_is_gone() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        ann, bob = Place(gateway, user="ann"), Place(gateway, user="bob")
+        ann.do(put("a"))
+        theirs, gone = bob.do(put("b")).number, bob.do(put("b")).number
+        bob.do(calls.DeleteJob(gone, None))
+        for call in (calls.DeleteJob, calls.KickJob, calls.ReserveJob, calls.Peek, calls.JobStats):
+            arguments = (None,) if call is calls.DeleteJob else ()
+            assert ann.do(call(theirs, *arguments)) is ann.do(call(gone, *arguments)) is CallFailure.NOT_FOUND
+        assert gateway.cluster.machine.ready("b") == 1
+    with_gateway(test, automatic=False, users={
+        "ann": Account(of_words(["put:a*", "get:a*", "queue:a*"]), None),
+        "bob": Account(of_words(["put:b*", "get:b*", "queue:b*"]), None)})
+
+
+def test_a_kick_ends_with_the_right_for_it() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        ann = Place(gateway, user="ann")
+        for _ in range(PORTION_MAX + 5):
+            ann.call(calls.PutJob("a", 0, 100, 60, b"x"))
+            gateway.cluster.commit()
+        ann.call(calls.KickTube("a", PORTION_MAX + 5))
+        gateway.hub.access.file_users = {"ann": Account(of_words(["put:a*"]), None)}
+        gateway.cluster.commit()
+        assert ann.result == calls.NumberResult(PORTION_MAX)
+        assert not gateway.cluster.in_flight
+        assert gateway.cluster.machine.ready("a") == PORTION_MAX
+    with_gateway(test, automatic=False, users={"ann": Account(of_words(["put:a*", "queue:a*"]), None)})

@@ -107,7 +107,7 @@ def test_clients_may_do_what_their_user_may(start: Start, tmp_path: Path) -> Non
         client("use seen")
         seen = client.put("put only")
         for command in ("peek", "delete", "stats-job", "reserve-job", "kick-job"):
-            assert client(f"{command} {seen}") == "INTERNAL_ERROR", command
+            assert client(f"{command} {seen}") == "NOT_FOUND", "as if there were no such job"
         client("watch seen")
         assert client("reserve-with-timeout 0") == "INTERNAL_ERROR"
         assert client.names("list-tubes") == ["default", "app1", "seen", "app"]

@@ -104,6 +104,10 @@ class Client(Protocol):
     def run(self, work: Coroutine[None, None, None]) -> None:
         """Run a long-running command; nothing behind it is executed until it ends."""
 
+    @property
+    def rights_changed(self) -> bool:
+        """Return whether the user has other rights than when the command that runs was begun."""
+
     async def stream(self, piece: bytes) -> None:
         """Send a piece of a long answer, then wait until the client has read most of what was sent."""
 

@@ -106,7 +106,9 @@ async def _propose_rest(slot: Several, parts: Sequence[_Part]) -> None:
             client.weigh()
             await slot.progress(settled)
             last = slot.outcomes[-1]
-            if isinstance(last, Results):
+            if client.rights_changed:
+                slot.settle(NoReply.REFUSED)
+            elif isinstance(last, Results):
                 part.propose()
             else:                           # the others would not be executed either, or should not
                 slot.settle(last)

@@ -9,6 +9,8 @@ import pytest
 from sockpqd.gateway import rights
 from sockpqd.gateway.auth.users_file import Account
 from sockpqd.gateway.limits import LINES_PER_PIECE
+from tests.gateway.commands.context.test_splitting import PUTS
+from tests.gateway.helpers.many_jobs import put, settle
 from tests.gateway.helpers.memory import MemoryGateway, with_gateway
 
 QUEUES = 4 * LINES_PER_PIECE
@@ -91,3 +93,72 @@ def test_a_command_whose_data_come_later_is_executed_with_the_rights_of_that_mom
         assert ann.take().startswith(answer)
         assert bool(list(gateway.cluster.machine.all_queue_names())) is (answer == b"200 ")
     with_gateway(test, users=users(boss="admin", ann="put"))
+
+
+@pytest.mark.parametrize("now", [{}, {"ann": "queue:other*,get"}])
+@pytest.mark.parametrize(("number", "answer"), [(b"", b""), (b"REQ 1 ", b"504 Outcome Unknown\r\n")])
+@pytest.mark.parametrize("command", [b"QUEUE PURGE q ALL", b"QUEUE DELETE q FORCE", b"KICK q 10000", PUTS])
+def test_the_portions_of_a_command_end_with_the_right_for_it(
+    command: bytes, number: bytes, answer: bytes, now: dict[str, str],
+) -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        boss, ann = gateway.connect("boss", "boss"), gateway.connect("ann", "ann")
+        ann.send(b"SESSION\r\n")
+        await put(gateway, boss)
+        if command.startswith(b"KICK"):
+            boss.send(b"GET q COUNT 10000 EXPIRE 1 THEN DEAD\r\n")
+            await settle(gateway)
+            for _ in range(4):
+                gateway.cluster.pass_time(2)
+        await settle(gateway)
+        ann.take()
+        ann.send(number + command + b"\r\n")
+        await gateway.settle()
+        gateway.cluster.commit(1)
+        await gateway.settle()
+        assert gateway.cluster.in_flight, "there is more to do"
+        gateway.hub.access.file_users = users(boss="admin", **now)
+        gateway.cluster.commit()
+        operations = sum(map(len, gateway.cluster.log))
+        await settle(gateway)
+        assert sum(map(len, gateway.cluster.log)) == operations, "nothing more is executed"
+        assert ann.take() == answer
+        assert ann.closed
+    with_gateway(test, automatic=False, users=users(boss="admin", ann="queue,put"))
+
+
+@pytest.mark.parametrize(("now", "answer"), [({}, b"401 Auth Required\r\n"), ({"ann": "get"}, b"403 Forbidden\r\n")])
+def test_a_clone_is_refused_when_its_user_is_no_administrator_any_more(now: dict[str, str], answer: bytes) -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        boss, ann = gateway.connect("boss", "boss"), gateway.connect("ann", "ann")
+        boss.send(b"PUT kept 0 0\r\n")
+        await gateway.settle()
+        boss.take()
+        snapshot = b"".join(gateway.cluster.machine.snapshot())
+        boss.send(b"PUT later 0 0\r\n")
+        await gateway.settle()
+        ann.send(b"CLONE %d\r\n" % len(snapshot) + snapshot[:-1])
+        await gateway.settle()
+        gateway.hub.access.file_users = users(boss="admin", **now)
+        ann.send(snapshot[-1:] + b"PING\r\n")
+        await gateway.settle()
+        assert ann.take() == answer + b"200 OK\r\n"
+        assert gateway.cluster.machine.ready("later") == 1
+    with_gateway(test, users=users(boss="admin", ann="admin"))
+
+
+def test_a_stored_answer_is_given_to_its_user_only_and_with_the_right_for_it() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        boss, ann, bob = (gateway.connect(name, name) for name in ("boss", "ann", "bob"))
+        boss.send(b"PUT q 0 6\r\nsecret")
+        ann.send(b"SESSION\r\nREQ 1 GET q\r\n")
+        await gateway.settle()
+        sid = ann.take().split()[3]
+        bob.send(b"SESSION %s\r\nREQ 1 GET q\r\nTAKEN\r\n" % sid)
+        await gateway.settle()
+        assert bob.take() == b"404 Session Not Found\r\n" * 3
+        gateway.hub.access.file_users = users(boss="admin", ann="put,get:other*")
+        ann.send(b"REQ 1 GET q\r\n")
+        await gateway.settle()
+        assert ann.take() == b"403 Forbidden\r\n"
+    with_gateway(test, users=users(boss="admin", ann="get", bob="get"))

@@ -221,7 +221,7 @@ class BeanstalkdConversation:
                 break
             if left <= 0 or (turns.budget <= 0 and self.reader.pending):
                 self._turn_over = True
-                turns.do_in_line(self._next_turn)
+                turns.call_in_turn(self._next_turn)
                 break
             command = None if self.closed else self.reader.next()
             if command is not None:

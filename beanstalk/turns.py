@@ -12,7 +12,7 @@ class Turns(Protocol):
 
     budget: int             # commands that may still be executed in this turn
 
-    def do_in_line(self, do: Callable[[], None]) -> None:
+    def call_in_turn(self, do: Callable[[], None]) -> None:
         """Call `do` in a later turn, after all that wait for one already."""
 
     def do_piece(self, piece: Callable[[], bool]) -> None:
@@ -24,7 +24,7 @@ class UnboundedTurns:
 
     budget = property(lambda _: 1, lambda _, budget: None)
 
-    def do_in_line(self, do: Callable[[], None]) -> None:
+    def call_in_turn(self, do: Callable[[], None]) -> None:
         asyncio.get_running_loop().call_soon(do)
 
     def do_piece(self, piece: Callable[[], bool]) -> None:

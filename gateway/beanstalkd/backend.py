@@ -126,7 +126,7 @@ class NodeBackend:
     def _retry(self) -> None:
         self._timer = None
         if isinstance(self._sent, RemoteRead) and self._services.budget <= 0:     # what it reads may be large
-            self._services.do_in_line(self._retry_now)
+            self._services.call_in_turn(self._retry_now)
         else:
             self._retry_now()
 

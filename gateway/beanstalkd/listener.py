@@ -62,7 +62,7 @@ def _in_turn(hub: Hub, cost: int, execute: Callable[[], RunningCall]) -> Running
         hub.budget -= cost
         return execute()
     queued = QueuedCall(hub, cost, execute)
-    hub.do_in_line(queued.begin)
+    hub.call_in_turn(queued.begin)
     return queued
 
 

@@ -19,7 +19,7 @@ class NodeServices(Protocol):
     access: Access
     budget: int                     # see beanstalk.turns
 
-    def do_in_line(self, do: Callable[[], None]) -> None:
+    def call_in_turn(self, do: Callable[[], None]) -> None:
         """Call `do` in a later turn (see beanstalk.turns)."""
 
     def do_piece(self, piece: Callable[[], bool]) -> None:

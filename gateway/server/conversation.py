@@ -40,7 +40,7 @@ class Conversation:
         parser.feed(data)
         if len(data) >= READ_COUNTED_BYTES:
             self._hub.read_bytes += len(data)
-        pipeline.dry = False
+        pipeline.caught_up = False
         if not pipeline.awake:
             pipeline.go_on()
         if not pipeline.closed:

@@ -64,15 +64,15 @@ class Flow:
 
     # ---- in
 
-    def throttle(self, talk: Scheduled, backlog_bytes: int, *, sated: bool) -> None:
+    def throttle(self, talk: Scheduled, backlog_bytes: int, *, over_share: bool) -> None:
         """Pause reading while the client is too far ahead, and until the next turn when much was read in this one.
 
-        Resumes at half the limit. `sated`: its share of the log's backlog is used up.
+        Resumes at half the limit. `over_share`: its share of the log's backlog is used up.
         """
         hub = self._hub
         limit = AHEAD_BYTES_MAX if hub.account.high else hub.limits.pipeline_bytes_max
         ahead = backlog_bytes * (2 if self.paused else 1) > limit
-        if hub.crowded or (sated and hub.congested()):
+        if hub.crowded or (over_share and hub.congested()):
             hub.wake_when_relieved(talk)
             ahead = True
         elif hub.read_bytes > READ_BYTES_PER_TURN:

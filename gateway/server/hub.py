@@ -119,7 +119,7 @@ class Hub:
         self._loop = asyncio.get_running_loop()
         self.in_flight_max = COMMANDS_IN_FLIGHT_MAX     # commands per connection
         self._awake: list[Scheduled] = []
-        self._line: deque[Callable[[], None]] = deque()     # turns of clients with more to execute
+        self._turns: deque[Callable[[], None]] = deque()    # turns of clients with more to execute
         self._pieces: deque[tuple[int, Piece]] = deque()     # of long answers, with their lines
         self._scheduled = False
         self.read_bytes = 0                         # in this turn, in large reads
@@ -208,13 +208,13 @@ class Hub:
         if self._awake:
             awake, self._awake = self._awake, []
             self._advance(awake)
-        while self._line and self.budget > 0:
-            self._line.popleft()()
+        while self._turns and self.budget > 0:
+            self._turns.popleft()()
         self.budget = COMMANDS_PER_TURN_MAX
         if self._pieces:
             self._do_pieces()
         self.subscriptions.turn_ended()
-        if self._line or self._pieces:
+        if self._turns or self._pieces:
             self._go_on_soon()
 
     def _do_pieces(self) -> None:
@@ -245,15 +245,15 @@ class Hub:
         if not self._scheduled:
             self._go_on_soon()
 
-    def stand_in_line(self, conversation: Scheduled) -> None:
+    def advance_in_turn(self, conversation: Scheduled) -> None:
         """Schedule the conversation's advance() for after all others have had their turn."""
         if not conversation.awake:
             conversation.awake = True
-            self.do_in_line(partial(self._advance, (conversation,)))
+            self.call_in_turn(partial(self._advance, (conversation,)))
 
-    def do_in_line(self, do: Callable[[], None]) -> None:
+    def call_in_turn(self, do: Callable[[], None]) -> None:
         """Call this after all others have had their turn. It must not raise."""
-        self._line.append(do)
+        self._turns.append(do)
         self._go_on_soon()
 
     def do_piece(self, piece: Piece, lines: int = LINES_PER_PIECE) -> None:
@@ -288,7 +288,7 @@ class Hub:
 
     def _outside_a_turn(self) -> None:
         self._scheduled = False
-        if self._awake or self._line or self._pieces or self.subscriptions.pending:     # else a turn has ended
+        if self._awake or self._turns or self._pieces or self.subscriptions.pending:     # else a turn has ended
             self.turn_ended()
 
     def congested(self) -> bool:

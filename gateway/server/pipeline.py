@@ -60,7 +60,7 @@ class Pipeline:
         self.ended = False                          # the client has sent its last byte
         self.closed = False                         # no more answers are sent
         self.awake = False                          # the hub will call advance()
-        self.dry = True                             # all complete commands in the parser have been executed
+        self.caught_up = True                       # all complete commands in the parser have been executed
         self.waiter: Waiter | None = None    # the blocked command; always the last slot
         self._slots: deque[Awaited] = deque()
         self._began = 0.0                           # when the commands that are being executed were taken up
@@ -68,7 +68,7 @@ class Pipeline:
         self._held: Command | None = None           # waits until all slots are answered
         self._task: asyncio.Task[None] | None = None    # a long-running command
         self._task_rights: Rights | None = None         # with which it was begun
-        self._sated = False                         # its share of the log's backlog is used up
+        self._over_share = False                    # its share of the log's backlog is used up
         self._cluster = hub.cluster
         self._leader = hub.cluster.leader()         # the last one known when the client connected
 
@@ -78,7 +78,7 @@ class Pipeline:
         """Propose an operation, as a request if it is numbered; its reply becomes the next answer."""
         slot = OperationSlot(self) if numbering is None else RequestSlot(self)
         self._slots.append((slot, self._began, self._taking))
-        self._sated = self._cluster.propose_for(
+        self._over_share = self._cluster.propose_for(
             self, operation if numbering is None else numbering.request(operation), slot)
 
     def propose_mapped(
@@ -87,7 +87,7 @@ class Pipeline:
         """Propose an operation whose answer is what `tell` makes of the reply."""
         slot = (MappedSlot if numbering is None else MappedRequestSlot)(self, tell=tell)
         self._slots.append((slot, self._began, self._taking))
-        self._sated = self._cluster.propose_for(
+        self._over_share = self._cluster.propose_for(
             self, operation if numbering is None else numbering.request(operation), slot)
 
     def nothing_in_flight(self) -> bool:
@@ -165,7 +165,7 @@ class Pipeline:
     @property
     def held_up(self) -> bool:
         """Return whether received commands are being held up."""
-        return bool(self.waiter or self._task or self._held or not self.dry)
+        return bool(self.waiter or self._task or self._held or not self.caught_up)
 
     @property
     def answering(self) -> bool:
@@ -179,7 +179,7 @@ class Pipeline:
 
     def advance(self) -> None:
         """Continue after outcomes have arrived or output has drained."""
-        self.awake = self._sated = False
+        self.awake = self._over_share = False
         if self.closed:
             self._slots = give_back(self._cluster, self._slots)
         else:
@@ -194,15 +194,15 @@ class Pipeline:
         slots = self._slots
         if slots and slots[0][0].outcome is not None:
             self._drain()
-        if not self.dry:
-            self.dry = self._pump()
+        if not self.caught_up:
+            self.caught_up = self._pump()
             slots = self._slots
             if slots and slots[0][0].outcome is not None:
                 self._drain()
         if self.flow.out:
             self._flush()
         # A CLONE whose data end too early is never answered; everything before it has been (it stands alone).
-        if self.ended and self.dry and (not self._slots or self.state.clone is not None):
+        if self.ended and self.caught_up and (not self._slots or self.state.clone is not None):
             self.finish()
 
     def _pump(self) -> bool:
@@ -216,14 +216,14 @@ class Pipeline:
         if slice_end < 0:
             slice_end = hub.last_slice_end(parser.backlog_bytes)
         self._began = time.monotonic()
-        while not (self.waiter or self._task or self._sated or flow.full or self.closed):
+        while not (self.waiter or self._task or self._over_share or flow.full or self.closed):
             if len(slots) >= hub.in_flight_max:
                 self._drain()       # those already answered make room
                 if len(slots) >= hub.in_flight_max:
                     return False
                 continue
             if hub.budget <= slice_end:
-                hub.stand_in_line(self)
+                hub.advance_in_turn(self)
                 return False
             command = self._held or parser.next()
             if parser.extra_work:
@@ -361,9 +361,10 @@ class Pipeline:
         """Pause or resume reading from the client."""
         flow = self.flow
         hub = self.hub
-        if self.dry and not (flow.paused or self._sated or hub.crowded or hub.read_bytes > READ_BYTES_PER_TURN):
+        much_read = hub.crowded or hub.read_bytes > READ_BYTES_PER_TURN
+        if self.caught_up and not (flow.paused or self._over_share or much_read):
             return
-        flow.throttle(self, 0 if self.dry else self.parser.backlog_bytes, sated=self._sated)
+        flow.throttle(self, 0 if self.caught_up else self.parser.backlog_bytes, over_share=self._over_share)
 
     def weigh(self) -> None:
         """Report to the account what is held for the client."""

@@ -21,7 +21,7 @@ class HandTurns:
         self.budget = 1_000_000
         self.line: list[Callable[[], object]] = []
 
-    def do_in_line(self, do: Callable[[], None]) -> None:
+    def call_in_turn(self, do: Callable[[], None]) -> None:
         self.line.append(do)
 
     def do_piece(self, piece: Callable[[], bool]) -> None:

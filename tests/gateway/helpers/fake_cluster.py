@@ -86,7 +86,7 @@ class FakeCluster:
         self.log: list[list[Operation]] = []
         self.now_ms = 1_700_000_000_000
         self.backlog_bytes = 0
-        self.sated = False              # what propose_for() says
+        self.over_share = False         # what propose_for() says
         self.full = False
         self.share = 1 << 20                    # operations of one client
         self.withdrawn = 0              # clients that have gone
@@ -196,7 +196,7 @@ class FakeCluster:
         if isinstance(inner, Get) and inner.item_of_put:
             assert isinstance(_inner(self._in_flight[-1][0]), Put | PutWith), "a hand-out stands right behind its PUT"
         self._append(operation, pending)
-        return self.sated or self.backlog_bytes > BACKLOG_BYTES_MAX
+        return self.over_share or self.backlog_bytes > BACKLOG_BYTES_MAX
 
     @property
     def collecting(self) -> int:

@@ -261,7 +261,7 @@ def test_nothing_more_is_proposed_while_the_cluster_has_too_much_to_do() -> None
 def test_a_client_that_has_its_share_of_the_queue_goes_on_with_each_outcome() -> None:
     async def test(gateway: MemoryGateway) -> None:
         client = gateway.connect()
-        gateway.cluster.sated = True
+        gateway.cluster.over_share = True
         client.send(b"PUT q 0 1\r\nx" * 3)
         client.send(b"PUT q 0 1\r\nx")
         await gateway.settle()
@@ -270,7 +270,7 @@ def test_a_client_that_has_its_share_of_the_queue_goes_on_with_each_outcome() ->
         await gateway.settle()
         assert client.take() == b"200 OK\r\n"
         assert len(gateway.cluster.in_flight) == 1
-        gateway.cluster.sated = False
+        gateway.cluster.over_share = False
         gateway.cluster.commit()
         await gateway.settle()
         assert len(gateway.cluster.in_flight) == 2

@@ -33,14 +33,13 @@ from collections.abc import Iterable
 
 from sockpqd.cluster.api import Cluster
 from sockpqd.core import Effects, Empty, Handed, HandedMany, Operation, Put, Reply
-from sockpqd.gateway.waiting.claims import Claims
 from sockpqd.gateway.waiting.finish_watch import Watchers
 from sockpqd.gateway.waiting.idle_queues import IdleQueues
 from sockpqd.gateway.waiting.job_grants import GrantReservations
 from sockpqd.gateway.waiting.job_waiter import JobWaiter, WaitRequest
 from sockpqd.gateway.waiting.pending_puts import PendingPuts
 from sockpqd.gateway.waiting.slots import NoReply, Outcome, jobs_of, return_jobs
-from sockpqd.gateway.waiting.wait_lists import WaitLists
+from sockpqd.gateway.waiting.wait_lists import Claims, WaitLists
 from sockpqd.gateway.waiting.waiting_line import WaitingLine
 
 

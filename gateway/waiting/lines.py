@@ -43,10 +43,16 @@ class Lines(dict[K, int | list[int]]):
         line = self.get(key)
         return line if line is None or isinstance(line, int) else line[0]
 
+    def numbers(self, key: K) -> list[int]:
+        """Return the numbers in this line, in order of arrival."""
+        line = self.get(key)
+        return [] if line is None else [line] if isinstance(line, int) else list(line)
+
     def take(self, key: K) -> list[int]:
         """Remove a line; returns the numbers that were in it."""
-        line = self.pop(key, None)
-        return [] if line is None else [line] if isinstance(line, int) else line
+        numbers = self.numbers(key)
+        self.pop(key, None)
+        return numbers
 
     def length(self, key: K) -> int:
         """Return how many waiters are in this line."""

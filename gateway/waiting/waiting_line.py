@@ -19,6 +19,7 @@ from msgspec import Struct
 from sockpqd.cluster.api import Cluster
 from sockpqd.core import Operation, Reply, TouchSession
 from sockpqd.gateway.protocol import responses
+from sockpqd.gateway.waiting.lines import Lines
 from sockpqd.gateway.waiting.slots import IGNORED, NoReply, Outcome, WaitingClient
 
 RequestKey = tuple[int, int]        # a session, and the number of a command in it
@@ -110,8 +111,8 @@ class WaitingLine(ABC, Generic[T]):
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self._last_number = 0
-        self._queued: dict[int, T] = {}                             # by number
-        self._requests: dict[RequestKey, dict[int, T]] = {}         # the numbered commands among them
+        self._queued: dict[int, T] = {}                 # by number
+        self._requests: Lines[RequestKey] = Lines()     # the numbered commands among them
 
     def __len__(self) -> int:
         return len(self._queued)
@@ -131,25 +132,19 @@ class WaitingLine(ABC, Generic[T]):
             self.arrive(waiter)
         waiter.was_queued = True
         self._queued[waiter.number] = waiter
-        key = waiter.request_key
-        if key is not None:
-            self._requests.setdefault(key, {})[waiter.number] = waiter
+        if waiter.request_key is not None:
+            self._requests.add(waiter.request_key, waiter.number)
 
     def remove(self, waiter: T) -> None:
         """Take the waiter out of the line."""
-        number = waiter.number
-        del self._queued[number]
-        key = waiter.request_key
-        if key is not None:
-            same = self._requests[key]
-            del same[number]
-            if not same:
-                del self._requests[key]
+        del self._queued[waiter.number]
+        if waiter.request_key is not None:
+            self._requests.remove(waiter.request_key, waiter.number)
 
     def same_request(self, waiter: T) -> list[T]:
         """Return the queued waiters of the same numbered command, on other connections of its client."""
         key = waiter.request_key
-        return [] if key is None else list(self._requests.get(key, {}).values())
+        return [] if key is None else [self._queued[number] for number in self._requests.numbers(key)]
 
     def enqueue_or_end(self, waiter: T) -> None:
         """Put a waiter that got nothing in line, unless its client or this node no longer waits."""

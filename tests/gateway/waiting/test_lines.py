@@ -25,6 +25,7 @@ def test_numbers_are_in_order_whenever_they_come_and_go() -> None:
             present.append(number)
             present.sort()
         assert lines.first(key) == (present[0] if present else None)
+        assert lines.numbers(key) == present
         assert lines.length(key) == len(present)
         assert lines.keys() == {key for key, numbers in model.items() if numbers}
 

@@ -107,3 +107,16 @@ def work(job):
     assert zombies(worker.process.pid) == []
     assert worker.end(signal.SIGTERM) == 0
     assert client.running() == []
+
+
+def test_an_interrupt_that_python_would_drop_ends_a_worker_that_is_loading_its_app(start: Start) -> None:
+    """What is raised in a destructor is dropped."""
+    worker = start('''
+class Slow:
+    def __del__(self):
+        record("loading")
+        time.sleep(1)
+Slow()
+''')
+    worker.until(lambda: worker.record == ["loading"])
+    assert worker.end(signal.SIGINT) == -signal.SIGINT

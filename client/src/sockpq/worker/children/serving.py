@@ -6,6 +6,7 @@ import asyncio
 import contextvars
 import inspect
 import signal
+import sys
 import threading
 from contextlib import suppress
 from types import FrameType
@@ -18,6 +19,8 @@ from sockpq.worker.app import App
 from sockpq.worker.errors import SoftTimeLimit
 from sockpq.worker.execution import Work, run
 from sockpq.worker.outcome import Outcome
+
+AGAIN_S = 0.01
 
 
 class Serving:
@@ -34,6 +37,7 @@ class Serving:
         self._working = False
         if self._by_signal:
             signal.signal(signal.SIGALRM, self._alarm)
+            self._report_dropped, sys.unraisablehook = sys.unraisablehook, self._dropped
 
     def start(self) -> None:
         """Call what the app wants to be called in each child."""
@@ -80,6 +84,13 @@ class Serving:
         if self._working:
             self._working = False
             raise SoftTimeLimit(f"{self._limit:g} s are over")
+
+    def _dropped(self, dropped: sys.UnraisableHookArgs) -> None:
+        """Python drops what is raised while a destructor runs: then the limit is raised again, a little later."""
+        if isinstance(dropped.exc_value, SoftTimeLimit):
+            self._arm(AGAIN_S)
+        else:
+            self._report_dropped(dropped)
 
 
 async def limited(value: Any, limit: float | None) -> Any:

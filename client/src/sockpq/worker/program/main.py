@@ -23,7 +23,7 @@ from sockpq.worker.program.options import Options, parse, pool_settings
 from sockpq.worker.program.overview import banner, check
 from sockpq.worker.program.progress import check as check_progress
 from sockpq.worker.program.progress import show
-from sockpq.worker.program.signals import Signals
+from sockpq.worker.program.signals import Signals, abrupt
 
 LOG = logging.getLogger("sockpq.worker")
 
@@ -49,6 +49,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BadArguments as error:
         print(f"pqworker: {error} (see `pqworker --help`)", file=sys.stderr)
         return MISUSED
+    with abrupt():
+        return _run(options, settings, given, handler)
+
+
+def _run(options: Options, settings: PoolSettings, given: list[str], handler: logging.StreamHandler[Any]) -> int:
+    """Load the app and work for it; returns the exit code."""
     try:
         app = load(options)
     except BadArguments as error:

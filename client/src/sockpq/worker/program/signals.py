@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Protocol
 
 LOG = logging.getLogger("sockpq.worker")
@@ -21,6 +22,21 @@ class Stoppable(Protocol):
     def halt(self) -> None:
         """Stop at once; running jobs go back."""
         ...
+
+
+@contextmanager
+def abrupt() -> Iterator[None]:
+    """Within the block, SIGINT ends the process immediately until there are handlers, as while the app is imported.
+
+    Python's own handler raises KeyboardInterrupt, which is dropped where a destructor runs: the worker would go on.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if before is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 class Signals:

@@ -1,0 +1,55 @@
+"""A child's time limit is raised in a task until the task has seen it."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from sockpq.worker.children import serving
+from sockpq.worker.children.serving import Serving
+from sockpq.worker.errors import SoftTimeLimit
+
+from tests.waiting import PATIENCE_S
+
+LIMIT_S = 0.05
+
+
+@pytest.fixture(autouse=True)
+def as_before() -> Iterator[None]:
+    assert threading.current_thread() is threading.main_thread()
+    handler, hook = signal.getsignal(signal.SIGALRM), sys.unraisablehook
+    yield
+    signal.signal(signal.SIGALRM, handler)
+    sys.unraisablehook = hook
+
+
+class Slow:
+    """Its destructor runs when the limit is over."""
+
+    def __del__(self) -> None:
+        time.sleep(2 * LIMIT_S)
+
+
+def test_a_limit_that_is_over_in_a_destructor_is_raised_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    raised: list[SoftTimeLimit] = []
+
+    def task(*_: Any) -> None:
+        until = time.monotonic() + PATIENCE_S
+        try:
+            Slow()
+            while time.monotonic() < until:
+                time.sleep(0.01)
+        except SoftTimeLimit as end:
+            raised.append(end)
+
+    monkeypatch.setattr(serving, "run", task)
+    monkeypatch.setattr(serving, "without_trace", lambda app, job: job)
+    app: Any = SimpleNamespace(child_starts=[])
+    Serving(app, LIMIT_S).work(None)        # type: ignore[arg-type]
+    assert len(raised) == 1

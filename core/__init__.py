@@ -5,6 +5,7 @@ from sockpqd.core.handlers.dispatch import COSTS, cost, level_of
 from sockpqd.core.handlers.jobs.batch import BatchNames
 from sockpqd.core.levels import FEATURE_LEVEL, FIRST_LEVEL
 from sockpqd.core.limits import (
+    BACKOFF_MS_MAX,
     DURATION_MS_MAX,
     GRANT_WRITTEN_MS_MAX,
     GRANTS_MAX,
@@ -199,6 +200,7 @@ from sockpqd.core.store.headers import wrong_headers
 from sockpqd.core.store.job import AnyJob, JobCounts, RunningJob, body_of, head_of
 
 __all__ = [
+    "BACKOFF_MS_MAX",
     "COSTS",
     "DURATION_MS_MAX",
     "EVENT_TYPES",

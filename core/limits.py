@@ -20,6 +20,7 @@ HEADER_NAME_BYTES_MAX, HEADER_VALUE_BYTES_MAX = 64, 1024
 COUNT_MAX = 10_000                  # jobs of one GET .. COUNT
 RATE_MAX = 100_000                  # grants of a pulse in one period
 PER_MS_MIN, PER_MS_MAX = 10, 86_400_000     # the length of a period, and the greatest pause and wait
+BACKOFF_MS_MAX = 86_400_000         # after an attempt that failed: a job that is not tried for days is better buried
 SESSION_TTL_MS_MIN = 1_000          # less would not survive an election
 SESSION_TTL_MS_MAX = 86_400_000     # more would keep memory for clients that are gone
 

@@ -91,7 +91,7 @@ class Machine:
         one is always executed, and so is a hand-out directly behind its Put.
         """
         state = self._state
-        _begin_entry(state, index, now_ms)
+        _begin_entry(state, index, now_ms, seed)
         effects, events = state.effects, state.events
         # A new leader, and one that can log again after a while, grants a grace before anything may end; whatever has
         # used up its grace ends with the next entry.
@@ -511,10 +511,11 @@ class Machine:
         return min((time_ms for time_ms in times if time_ms is not None), default=None)
 
 
-def _begin_entry(state: State, index: int, now_ms: int) -> None:
+def _begin_entry(state: State, index: int, now_ms: int, seed: int) -> None:
     """Advance replicated time to the entry's timestamp and reset the state kept per entry."""
     assert index > state.index, f"entry {index} after entry {state.index}"
     state.index = index
+    state.seed = seed
     state.put_item = None
     state.spent = 0
     state.before_ms = state.clock_ms

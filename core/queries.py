@@ -17,7 +17,7 @@ from sockpqd.core.rules.expire import is_released
 from sockpqd.core.rules.hand_out import unfinished as any_unfinished
 from sockpqd.core.state import State
 from sockpqd.core.store.body import Data, bytes_of
-from sockpqd.core.store.job import AnyJob, BuriedJob, DelayedJob, Job, JobCounts, RunningJob
+from sockpqd.core.store.job import NEVER_MS, AnyJob, BuriedJob, DelayedJob, Job, JobCounts, RunningJob
 
 
 class JobView(Struct, gc=False, frozen=True):
@@ -41,6 +41,7 @@ class JobView(Struct, gc=False, frozen=True):
     created_ms: int = 0         # of a numbered job: when it was put, as its number tells
     own_lease_ms: int | None = None     # of hand-outs that name none
     head: int = 0               # bytes of its headers, with which the data begin
+    due_ms: int | None = None   # of a DELAYED job: when it becomes READY, if a time decides that
 
     @property
     def body_bytes(self) -> int:
@@ -324,11 +325,13 @@ def _seen(state: State, job: AnyJob, ready: JobState = JobState.READY) -> JobVie
             job.queue, job.id, job.priority, job.data, JobState.RUNNING, job.item, key, job.attempts, job.at_ms,
             job.deadline_ms, reason, job.seq, group, number, counts, created_ms, lease_ms, head,
         )
+    due_ms = None
     if isinstance(job, DelayedJob):
         ready = JobState.DELAYED
+        due_ms = None if job.due_ms == NEVER_MS else job.due_ms
     elif isinstance(job, BuriedJob):
         ready = JobState.BURIED
     return JobView(
         job.queue, None, -job.rank, job.data, ready, job.item, key, job.attempts, job.at_ms, None, reason, job.seq,
-        group, number, counts, created_ms, lease_ms, head,
+        group, number, counts, created_ms, lease_ms, head, due_ms,
     )

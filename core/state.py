@@ -156,6 +156,7 @@ class State:
         "queues",
         "retained_keys",
         "running",
+        "seed",
         "seqs_since_ms",
         "servers",
         "sessions",
@@ -206,8 +207,10 @@ class State:
         self.events = EventLog()                    # of which the count is state
         self.clone: CloneUpload | None = None
         self.fragments: Collected | None = None
-        # Only meaningful while an entry is applied: the item of its last Put; what it has spent (limits.SPENT_MAX) and
-        # brought about; the items finished by the current operation; the steps of the current batch.
+        # Only meaningful while an entry is applied: its random bits; the item of its last Put; what it has spent
+        # (limits.SPENT_MAX) and brought about; the items finished by the current operation; the steps of the current
+        # batch.
+        self.seed = 0
         self.put_item: str | None = None
         self.spread_left: int | None = None         # jobs that the present batch may still put into several queues
         self.spent = 0

@@ -168,6 +168,8 @@ SAMPLES: dict[Any, dict[str, Values]] = {
         "pulses_max": (None, 5),
         "sched": (None, None, *Sched),
         "spread": (False, True),
+        "backoff_ms": (None, None, 0, 20, 60),
+        "backoff_max_ms": (None, 30, 1000),
     },
     core.CreateQueue: {"queue": QUEUES, "change": Made(core.QueueChange), "session": (None, 1)},
     core.ConfigureQueue: {"queue": QUEUES, "change": Made(core.QueueChange)},

@@ -132,6 +132,10 @@ def _changed(settings: QueueSettings, change: ops.QueueChange) -> QueueSettings:
         values["then"] = change.then
     if change.tries is not None:
         values["dead"] = change.dead
+    if change.backoff_ms is not None:
+        first_ms = min(max(change.backoff_ms, 0), limits.BACKOFF_MS_MAX)
+        values["backoff_ms"] = first_ms
+        values["backoff_max_ms"] = min(max(change.backoff_max_ms or 0, first_ms), limits.BACKOFF_MS_MAX)
     if change.order is not None:
         values["order"] = change.order
     if change.weight is not None:

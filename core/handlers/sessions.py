@@ -78,7 +78,7 @@ def _close_first(state: State, session: Session) -> Reply:
     for number in list(islice(session.taken, limits.DUE_MAX)):
         job = state.stop(number)
         assert job is not None
-        put_back(state, job, FIRST, released=False)
+        put_back(state, job, FIRST, released=False, failed=False)
         if state.events.endings:
             state.end_operation()
     if session.taken:

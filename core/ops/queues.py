@@ -43,7 +43,7 @@ class QueueChange(Logged, frozen=True):
     """New values for settings of a queue; None: unchanged.
 
     0 removes a limit: `expire_ms`, `tries`, `limit`, `item_limit`, `capacity`, `data_bytes_max`, `batch`, `keep_ms`,
-    `ttl_ms`, `idle_ms`, `alarm`, `rate`.
+    `ttl_ms`, `idle_ms`, `alarm`, `rate`, `backoff_ms`.
     """
 
     expire_ms: int | None = None        # the lease of hand-outs without EXPIRE, and what follows it
@@ -69,6 +69,8 @@ class QueueChange(Logged, frozen=True):
     pulses_max: int | None = None       # there may be as many; None: any number
     sched: Sched | None = None
     spread: bool = False                # read with rate only: hand-outs are at even distances
+    backoff_ms: int | None = None       # how long a job is DELAYED after the first attempt that fails
+    backoff_max_ms: int | None = None   # read with backoff_ms only: after any
 
 
 class CreateQueue(Logged, tag=35, frozen=True):

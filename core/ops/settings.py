@@ -38,6 +38,8 @@ class QueueSettings(Struct, gc=False, frozen=True):
     pause_ms: int = 0           # how long the present pause (OUT) is; 0: until it is ended
     pause_ends_ms: int = 0      # when it ends
     passing: bool = False       # they are there for the pause only, and end with it
+    backoff_ms: int = 0         # how long a job is DELAYED after its first attempt that fails,
+    backoff_max_ms: int = 0     # and at most after a later one
 
 
 class ClusterSettings(Struct, gc=False, frozen=True):

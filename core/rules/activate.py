@@ -143,7 +143,8 @@ def _activate(state: State, most: int) -> int:
             if not all_together.take(len(job.data)):
                 return most - left
             state.undefer(queue, job)
-            state.make_ready(queue, job.ready(state.next_place(job)), job.at_ms)
+            active_ms = job.at_ms if job.at_ms == job.due_ms else None      # otherwise it waited after a failed attempt
+            state.make_ready(queue, job.ready(state.next_place(job)), active_ms)
             portion -= 1
             left -= 1
         if not left:

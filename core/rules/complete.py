@@ -12,6 +12,7 @@ from sockpqd.core.ops.jobs import End, How
 from sockpqd.core.ops.queues import Order
 from sockpqd.core.ops.replies import FINISHED, Rearmed, Reply
 from sockpqd.core.rules import activate
+from sockpqd.core.rules.backoff import backoff_ms
 from sockpqd.core.state import State
 from sockpqd.core.store.job import (
     BuriedJob,
@@ -78,21 +79,30 @@ def _retain_key(state: State, queue: str, key: str) -> None:
 
 def put_back(
     state: State, job: RunningJob, options: End = NO_OPTIONS, *, expired: bool = False, released: bool = True,
+    failed: bool = True,
 ) -> None:
     """Put a stopped job back into its queue, or make it dead after its last attempt.
 
     `expired`: its lease has ended, which has a counter and an event of its own. `released`: its worker asked for it.
     Back at its old place with its old priority it does not count as released, as when the session of its worker ends.
+    `failed`: the attempt has, so the BACKOFF of the queue applies, unless the options say when the job comes back.
     """
+    queue = state.queues.by_name[job.queue]
+    worn_out = not options.yielded and _worn_out(state, job)
+    wait_ms = 0
+    if queue.settings is not None and queue.settings.backoff_ms and failed and not worn_out and not (
+        options.first or options.yielded or options.when is not None
+    ):
+        wait_ms = backoff_ms(queue.settings, job.attempts, state.seed + job.id)
     unchanged = options.first and options.priority is None
     if released and not unchanged and not expired and is_numbered(job.extras):
-        delay_ms = 0 if options.when is None else activate.moment(state, options.when) - state.clock_ms
+        delay_ms = wait_ms if options.when is None else activate.moment(state, options.when) - state.clock_ms
         job = replace(job, extras=delayed_by(counted(job.extras, releases=1), delay_ms))
+    elif wait_ms:
+        job = replace(job, extras=delayed_by(job.extras, wait_ms))
     if options.reason is not None:
         job = replace(job, extras=replace(job.extras or Extras(), reason=options.reason))
-    queue = state.queues.by_name[job.queue]
     queue.counters[LATER] += not expired
-    worn_out = not options.yielded and _worn_out(state, job)
     priority = job.priority if options.priority is None or worn_out else options.priority
     if not expired:
         state.events.tell("LATER", job.queue, priority, job.id)
@@ -111,7 +121,9 @@ def put_back(
     if options.first:
         extras = replace(extras or Extras(), ready_ms=state.clock_ms)
     back = Job(-priority, 0, seq, queue.name, job.data, job.item, attempts, at_ms, extras)
-    if job.extras is None and (at_ms is None or at_ms <= state.clock_ms):       # nearly always
+    if wait_ms:         # the time it was put for stays; one that a Change has set may be later
+        state.defer(queue, back.delayed(max(state.clock_ms + wait_ms, at_ms or 0)))
+    elif job.extras is None and (at_ms is None or at_ms <= state.clock_ms):     # nearly always
         state.make_ready(queue, back, active_ms)
     else:
         activate.place(state, queue, back, active_ms)

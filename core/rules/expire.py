@@ -29,7 +29,7 @@ def end_due(state: State) -> int:
             if state.events.endings:
                 state.end_operation()
         elif session is not None:
-            left -= end_session(state, session, left)
+            left -= end_session(state, session, left, lapsed=True)
         else:
             break
     return left
@@ -79,23 +79,24 @@ def is_released(state: State, job: RunningJob) -> bool:
 def by_number(state: State, number: int) -> AnyJob | None:
     """The job with this number, put back first if its session has ended."""
     job = state.numbered(number)
-    if isinstance(job, RunningJob) and is_released(state, job):
+    if isinstance(job, RunningJob) and job.session is not None and is_released(state, job):
+        session = state.sessions.by_number[job.session]
         stopped = state.stop(job.id)
         assert stopped is not None
-        put_back(state, stopped, released=False)
+        put_back(state, stopped, released=False, failed=session.lapsed)
         return state.numbered(number)
     return job
 
 
-def end_session(state: State, session: Session, ends_max: int) -> int:
+def end_session(state: State, session: Session, ends_max: int, *, lapsed: bool = False) -> int:
     """Release its jobs, remove its queues and workers, forget the session; returns how many jobs and sessions ended.
 
-    `ends_max` at most. The session has ended in any case; the rest is due again within the next 16 ms. The jobs are put
-    back in the order of their places, and by_number() finds the others as if they were back already, so a client that
-    takes jobs in the meantime gets the right ones.
+    `ends_max` at most. `lapsed`: it ends of itself, if it has not ended before. The session has ended in any case; the
+    rest is due again within the next 16 ms. The jobs are put back in the order of their places, and by_number() finds
+    the others as if they were back already, so a client that takes jobs in the meantime gets the right ones.
     """
     begins = not session.ending
-    state.sessions.end(session, state.clock_ms)
+    state.sessions.end(session, state.clock_ms, lapsed=lapsed)
     state.workers.end(session.number, state.clock_ms)
     many = len(session.taken)
     if many > ends_max:
@@ -103,7 +104,7 @@ def end_session(state: State, session: Session, ends_max: int) -> int:
     for number in list(session.taken) if many <= ends_max else _first_of(state, session, ends_max):
         job = state.stop(number)
         assert job is not None
-        put_back(state, job, released=False)
+        put_back(state, job, released=False, failed=session.lapsed)
         if state.events.endings:
             state.end_operation()
     left = ends_max - min(many, ends_max)

@@ -76,6 +76,7 @@ class Session(Struct, gc=False, eq=False):
     used_ms: int = 0                # its last use
     graced: bool = False            # the failover grace is used up, until the next use
     ending: bool = False            # it has ended, but not all of its bound jobs are released yet
+    lapsed: bool = False            # it has ended of itself, so its jobs count as failed
     newest: int = 0                 # the greatest request number, 0 before the first
     requests: dict[int, AnsweredRequest] = field(default_factory=dict)     # by number, only within the window
     taken: dict[int, None] = field(default_factory=dict)            # ids of the bound jobs, in rising order

@@ -73,9 +73,10 @@ class Sessions:
                 session.deadline_ms = until_ms
                 session.graced = session.graced or once
 
-    def end(self, session: Session, clock_ms: int) -> None:
-        """Make the session unusable; it is due until `remove`."""
-        session.ending = True
+    def end(self, session: Session, clock_ms: int, *, lapsed: bool) -> None:
+        """Make the session unusable; it is due until `remove`. `lapsed`: it was not used for too long."""
+        if not session.ending:
+            session.ending, session.lapsed = True, lapsed
         if session.deadline_ms > clock_ms:
             self._timers.remove(session)
             session.deadline_ms = clock_ms

@@ -262,6 +262,8 @@ class QueueRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
     pause_ms: Counter = 0
     pause_ends_ms: Counter = 0
     passing: bool = False
+    backoff_ms: Counter = 0
+    backoff_max_ms: Counter = 0
 
 
 class QueueRows(Struct, array_like=True, tag="queues", forbid_unknown_fields=True):
@@ -463,6 +465,7 @@ class SessionRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
     user: str                                   # the owner, "" if there is none
     address: str                                # from where it was opened, "" if unknown
     used_ms: Counter                            # its last use
+    lapsed: bool = False                        # it has ended of itself
 
 
 class SessionTable(Struct, array_like=True, tag="sessions", forbid_unknown_fields=True):

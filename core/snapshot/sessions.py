@@ -43,6 +43,7 @@ def _session_row(session: Session) -> SessionRow:
         session.user,
         session.address,
         session.used_ms,
+        session.lapsed,
     )
 
 
@@ -55,7 +56,7 @@ def restored_session(row: SessionRow, running: Mapping[int, RunningJob], next_id
     """The session in this row, with its jobs, all of which must be `running`. Raises SnapshotError."""
     session = Session(
         row.number, row.secret, row.ttl_ms, row.deadline_ms, row.deadline_ms, row.user, row.address, row.used_ms,
-        row.graced, row.ending,
+        row.graced, row.ending, row.lapsed,
     )
     numbers = [request.number for request in row.requests]
     check(_rise(numbers), "requests are not in order")

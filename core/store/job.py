@@ -15,10 +15,11 @@ nothing. "+": at the tail of its priority; "=": at its old place; "dead": READY 
     Done; lease over, THEN DONE                                                 (none)
       of a periodic job                                                         DELAYED
     Later; lease over, THEN LATER                                               READY +
-      for later                                                                 DELAYED
+      for later; in a queue with BACKOFF                                        DELAYED
       to its old place                                                          READY =
       after its last attempt                                                    dead
     its session ends                                                            READY +, or dead
+      because it was not used, BACKOFF                                          DELAYED
     Return                                                                      READY =
     BURY; lease over, THEN DEAD                                                 dead
     BURY .. HERE                                                                BURIED

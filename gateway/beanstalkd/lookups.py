@@ -63,7 +63,7 @@ def _job_stats(cluster: Cluster, rights: Rights | None, call: calls.JobStats) ->
         return job
     counts = job.counts or JobCounts(reserves=job.attempts)
     now_ms = cluster.time_ms
-    until_ms = job.deadline_ms if job.state is JobState.RUNNING else job.at_ms
+    until_ms = job.deadline_ms if job.state is JobState.RUNNING else job.due_ms
     return calls.JobFigures(
         call.number, job.queue, _NAMES[job.state], priority_of(job.priority),
         max(now_ms - job.created_ms, 0) // MS if job.number else 0, counts.delay_ms // MS,

@@ -107,7 +107,7 @@ def seen(job: JobView, places: bool = False, head: bool = False) -> str:
 def of_job(job: JobView, now_ms: int) -> list[tuple[str, object]]:
     """Return the figures of JOB STAT for a numbered job. `now_ms`: replicated time."""
     counts = job.counts or JobCounts()
-    ends_ms = job.deadline_ms if job.state is JobState.RUNNING else job.at_ms if job.state is JobState.DELAYED else None
+    ends_ms = job.deadline_ms if job.state is JobState.RUNNING else job.due_ms
     return [
         ("QUEUE", job.queue),
         ("STATE", job.state.name),
@@ -169,6 +169,7 @@ def settings_of_queue(settings: QueueSettings) -> list[tuple[str, str]]:
     then = "" if settings.then is Then.DEFAULT else f" THEN {settings.then.name}"
     expire = f"{seconds(settings.expire_ms)}{then}" if settings.expire_ms else "0"
     dead = "" if settings.dead is None else f" DEAD {settings.dead}"
+    backoff = f"{seconds(settings.backoff_ms)} {seconds(settings.backoff_max_ms)}" if settings.backoff_ms else "OFF"
     return [
         ("EXPIRE", expire),
         ("ORDER", settings.order.name),
@@ -187,6 +188,7 @@ def settings_of_queue(settings: QueueSettings) -> list[tuple[str, str]]:
         ("ALARM", str(settings.alarm)),
         ("BOUND", str(int(settings.bound > 0))),
         ("SCHED", settings.sched.name),
+        ("BACKOFF", backoff),
     ]
 
 

@@ -101,7 +101,8 @@ def change(state: State, operation: ops.Change, seed: int) -> Reply:
             state.replace_ready(begins=False)
         else:
             _change_delayed(
-                state, queue, job, replace(job, rank=rank, data=data, item=item, at_ms=at_ms, extras=extras),
+                state, queue, job, operation,
+                replace(job, rank=rank, data=data, item=item, at_ms=at_ms, extras=extras),
             )
     if job.item is not None and job.item != item:
         state.close_item(job.item, job.queue)
@@ -143,7 +144,9 @@ def _change_ready(
         state.defer(queue, changed.delayed(at_ms))
 
 
-def _change_delayed(state: State, queue: Queue, job: DelayedJob, changed: DelayedJob) -> None:
+def _change_delayed(
+    state: State, queue: Queue, job: DelayedJob, operation: ops.Change, changed: DelayedJob,
+) -> None:
     """Change a DELAYED job. If it becomes READY by that, it goes to the tail, as it would at its time."""
     _spend(state, job)
     extras = activate.without_released_items(state, job)
@@ -151,6 +154,9 @@ def _change_delayed(state: State, queue: Queue, job: DelayedJob, changed: Delaye
         extras = without_body(extras)
     extras = with_head(extras, head_of(changed))
     state.undefer(queue, job)
+    if operation.when is None and state.clock_ms < job.due_ms < NEVER_MS:
+        state.defer(queue, replace(changed, extras=extras))     # it may wait longer than it was put for (BACKOFF)
+        return
     at_ms = changed.at_ms
     waits = (extras is not None and bool(extras.after)) or (at_ms is not None and at_ms > state.clock_ms)
     seq = job.seq if waits else state.next_place(job)

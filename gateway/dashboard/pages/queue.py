@@ -73,8 +73,8 @@ async def _jobs(view: View, name: str, state: JobState) -> Markup | None:
 def _job(view: View, job: JobView) -> list[Child]:
     now = view.cluster.time_ms
     times: list[str] = []
-    if job.at_ms is not None and job.at_ms > now:
-        times.append(f"in {duration(job.at_ms - now)}")
+    if job.due_ms is not None and job.due_ms > now:
+        times.append(f"in {duration(job.due_ms - now)}")
     if job.deadline_ms is not None:
         times.append(f"lease ends in {duration(max(0, job.deadline_ms - now))}")
     return [

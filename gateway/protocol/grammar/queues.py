@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from sockpqd.core import (
+    BACKOFF_MS_MAX,
     OWN_PREFIX,
     Configure,
     ConfigureQueue,
@@ -78,7 +79,9 @@ SETTINGS = {
     b"SCHED": Option("sched", _or_off(one_of({b"FIFO": Sched.FIFO, b"FAIR": Sched.FAIR}), Sched.FIFO)),
     b"OVERFLOW": Option("overflow", _or_off(_overflow, Overflow.REFUSE)),
     b"ALARM": Option("alarm", _or_off(_number)),
+    b"BACKOFF": Option("backoff_ms", _or_off(milliseconds), second=("backoff_max_ms", milliseconds)),
 }
+
 def _shared_pulse(word: bytes) -> str:
     pulse = pulse_name(word)
     if pulse.startswith(OWN_PREFIX):
@@ -105,6 +108,9 @@ def _change(found: dict[str, Any], words: Words) -> QueueChange:
         raise ArgumentError("a rate is RATE <n> PER <seconds>, or RATE OFF")
     if found.get("rate") and found.get("pulse"):
         raise ArgumentError("RATE and PULSE exclude each other")
+    longest_ms = found.get("backoff_max_ms")
+    if longest_ms is not None and not 0 < found["backoff_ms"] <= longest_ms <= BACKOFF_MS_MAX:
+        raise ArgumentError(f"BACKOFF wants 0 < first <= max <= {seconds(BACKOFF_MS_MAX)} s, or OFF")
     change = QueueChange(**found)
     if change.dead is not None and change.dead == name(words[1]):
         raise ArgumentError("DEAD wants another queue")

@@ -349,6 +349,8 @@ def _random_on_queue(random: Random, queue: str) -> Operation:
             overflow=random.choice([None, *Overflow]),
             alarm=random.choice([None, 0, 1, 4]),
             sched=random.choice([None, *Sched]),
+            backoff_ms=random.choice([None, 0, 40]),
+            backoff_max_ms=random.choice([None, 40, 300]),
         )),
         ConfigureFair(multiplier=random.choice([None, 1, 3]), keep_ms=random.choice([None, 0, 300])),
         PauseQueue(queue, random.random() < 0.2, random.random() < 0.3), ResumeQueue(queue),

@@ -122,7 +122,10 @@ class ModelEnd(ModelSpread):
             job.priority = later.priority
         if later.first:
             job.back_ms = self.clock_ms
-        self.come_back(job, later.when, later.first)
+        says_when = later.first or later.yielded or later.when is not None
+        number = job.id or 0
+        backoff_ms = 0 if says_when else self.backoff_ms(number, job.attempts, job.queue)
+        self.come_back(job, later.when, later.first, backoff_ms)
 
     def undo(self, job: ModelJob) -> None:
         job.attempts -= 1
@@ -197,7 +200,8 @@ class ModelEnd(ModelSpread):
             job.item = item
         if change.when is not None:
             job.at_ms = self.time_of(change.when)
-        if not job.buried and job.id is None and (change.when is not None or job.delayed):
+        put_off = job.due_ms is not None and job.due_ms > self.clock_ms
+        if not job.buried and job.id is None and (change.when is not None or (job.delayed and not put_off)):
             self._reschedule(job)
         return Accepted()
 

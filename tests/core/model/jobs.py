@@ -100,7 +100,7 @@ class ModelJob:
             self.attempts,
             self.at_ms, self.deadline_ms, self.reason, self.seq, self.group, self.seq if self.numbered else None,
             self.counts if self.numbered else None, self.seq // 1024 if self.numbered else 0,
-            self.own_lease_ms, len(self.headers),
+            self.own_lease_ms, len(self.headers), self.due_ms if self.delayed else None,
         )
 
 

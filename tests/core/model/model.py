@@ -146,6 +146,7 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
         applied = ModelApplied()
         self.events = applied.events
         self.index = index
+        self.bits = seed
         self.before_ms, self.clock_ms = self.clock_ms, max(self.clock_ms, now_ms)
         if self.clock_ms <= 2**52:
             self.next_seq = max(self.next_seq, self.clock_ms * 1024)        # places tell the time

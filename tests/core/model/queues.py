@@ -373,6 +373,10 @@ def _changed(settings: QueueSettings, change: QueueChange) -> QueueSettings:
         values.pop("dead", None)
     else:
         values["dead"] = change.dead
+    if change.backoff_ms is None:
+        values.pop("backoff_max_ms", None)
+    else:
+        values["backoff_max_ms"] = max(change.backoff_ms, change.backoff_max_ms or 0)
     return structs.replace(settings, **values)
 
 

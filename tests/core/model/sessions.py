@@ -35,6 +35,7 @@ class ModelSession:
     used_ms: int
     graced: bool = False
     ending: bool = False
+    lapsed: bool = False            # nobody has closed it
     digests: dict[int, bytes] = field(default_factory=dict)                     # by request number
     answers: dict[tuple[int, int], Reply] = field(default_factory=dict)         # by request number and part
 

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from sockpqd.core import Due, JobState, Order, Then, WorkerPool
 from tests.core.model.fair import ModelFair
-from tests.core.model.jobs import ModelJob
+from tests.core.model.jobs import ModelJob, random_bits
 from tests.core.model.sessions import ModelSessions
 
 BUCKET_MS = 16          # leases and sessions end when the 16 ms in which their deadline lies are over
@@ -25,6 +25,7 @@ class ModelTime(ModelFair):
         super().__init__()
         self.sessions = ModelSessions()
         self.workers: dict[str, WorkerPool] = {}
+        self.bits = 0               # of the entry
         self.releases: list[tuple[ModelJob, str]] = []      # jobs that do not know yet that this item was finished
 
     # --- steps of a job
@@ -63,13 +64,16 @@ class ModelTime(ModelFair):
         """The time that is meant."""
         return self.clock_ms + when.delay_ms if when.at_ms is None else sorted([0, when.at_ms, LATEST_MS])[1]
 
-    def come_back(self, job: ModelJob, when: Due | None = None, first: bool = False) -> None:
+    def come_back(self, job: ModelJob, when: Due | None = None, first: bool = False, backoff_ms: int = 0) -> None:
         """A hand-out has ended, and the job waits again: for its time, at the end, or where it was (`first`)."""
         if when is not None:
             job.at_ms = self.time_of(when)
         if not first:
             job.seq = self.next_place(job)
-        if job.at_ms is not None and job.at_ms > self.clock_ms:     # a CHANGE may have said so too, while it ran
+        if backoff_ms:
+            job.counts = replace(job.counts, delay_ms=backoff_ms)
+            self.become_delayed(job, max(self.clock_ms + backoff_ms, job.at_ms or 0))
+        elif job.at_ms is not None and job.at_ms > self.clock_ms:     # a CHANGE may have said so too, while it ran
             self.become_delayed(job, job.at_ms)
         elif first:
             self.become_ready(job, None)
@@ -80,15 +84,24 @@ class ModelTime(ModelFair):
         """It is put for this time; a periodic one counts from now when there is none."""
         job.at_ms = self.clock_ms if time_ms is None and job.every_ms is not None else time_ms
 
-    def failed(self, job: ModelJob, when: Due | None = None, *, expired: bool = False) -> None:
-        """A hand-out has ended without success: the job waits again, or it is dead."""
+    def backoff_ms(self, number: int, attempts: int, queue: str) -> int:
+        """How long a job waits after a hand-out that failed."""
+        settings = self.settings_of(queue)
+        full_ms = settings.backoff_ms
+        for _ in range(min(attempts - 1, 62)):
+            full_ms = min(2 * full_ms, settings.backoff_max_ms)
+        tenths = full_ms // 10 + 1
+        return full_ms - random_bits(self.bits + number) * tenths // 2**64
+
+    def failed(self, job: ModelJob, *, expired: bool = False, asked: bool = False) -> None:
+        """A hand-out has ended without success: the job waits again, or it is dead. `asked`: somebody put it back."""
         if not expired:
             self.count(job.queue, "later")
             self.tell("LATER", job.queue, job.priority, job.id or 0)
         if self.exhausted(job):
             self.die(job)
         else:
-            self.come_back(job, when)
+            self.come_back(job, backoff_ms=0 if asked else self.backoff_ms(job.id or 0, job.attempts, job.queue))
 
     def exhausted(self, job: ModelJob) -> bool:
         """Were that all of its attempts?"""
@@ -156,7 +169,7 @@ class ModelTime(ModelFair):
         left = DUE_MAX
         for _, kind, number in sorted(due):
             if left > 0:
-                left -= self.end_session(number, left) if kind == "session" else self._end_lease(number)
+                left -= self.end_session(number, left, lapsed=True) if kind == "session" else self._end_lease(number)
                 self.end_operation()
         shared = self.fair is not None          # then all that is due is one portion
         for portion in (self._end_ttls, self._release, self._activate, self.forget_groups, self.offer_more):
@@ -206,16 +219,18 @@ class ModelTime(ModelFair):
             elif one.session in ended:
                 del self.workers[name]
 
-    def end_session(self, number: int, ends_max: int) -> int:
+    def end_session(self, number: int, ends_max: int, *, lapsed: bool = False) -> int:
         """The session is over, and its jobs, so many at most, wait again; how many ends were that?"""
+        (session,) = [one for one in self.sessions.all if one.number == number]
+        if not session.ending:
+            session.lapsed = lapsed
         self.end_workers({number})
         bound = [job for job in self.running() if job.session == number]
         if len(bound) > ends_max:
             bound.sort(key=lambda job: (-job.priority, job.seq))
         for job in bound[:ends_max]:
-            self.failed(job)
+            self.failed(job, asked=not session.lapsed)
             self.end_operation()
-        (session,) = [one for one in self.sessions.all if one.number == number]
         left = max(0, ends_max - len(bound))
         for queue in sorted(name for name, settings in self.queues.items() if settings.bound == number):
             if left > 0:
@@ -260,7 +275,7 @@ class ModelTime(ModelFair):
             portion = self.settings_of(queue).portion
             jobs = sorted((job for job in due if job.queue == queue), key=lambda job: (job.due_ms or 0, job.seq))
             for job in jobs[: min(portion, left)]:
-                self.become_ready(job, self.next_place(job), job.at_ms)
+                self.become_ready(job, self.next_place(job), job.at_ms if job.at_ms == job.due_ms else None)
                 left -= 1
         return most - left
 

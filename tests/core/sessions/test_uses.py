@@ -30,5 +30,5 @@ def test_a_grace_may_be_granted_again_after_a_use_at_the_time_of_the_last_one() 
 def test_a_session_that_ends_at_the_time_of_its_last_use_cannot_be_used() -> None:
     sessions = Sessions()
     session = sessions.open(1, TTL_MS, "", "", 1_000)
-    sessions.end(session, 1_000)
+    sessions.end(session, 1_000, lapsed=False)
     assert sessions.use(session.number, 1_000) is None

@@ -55,7 +55,7 @@ NEVER_MS = 2**63 - 1
 SETTINGS: list[Any] = ["settings", False, Policy.PRIORITY.value, 5000, None, True]
 QUEUE: list[Any] = [
     "q", 60_000, Then.DEAD.value, Order.FIFO.value, 3, "graves", 1, 10, 1, 0, 0, 5, 1000, 50, False, True,
-    70, 80, Overflow.DROPOLDEST.value, 0, 0, False, "ga", 0, 5000, 9000, False,
+    70, 80, Overflow.DROPOLDEST.value, 0, 0, False, "ga", 0, 5000, 9000, False, 500, 60_000,
 ]
 PULSES: list[Any] = ["pulses", 8, 1]
 # name, settings (together, payload and deny, too), present speed, counters, period of the law, window, tickets, spread
@@ -143,7 +143,7 @@ def test_forged_snapshot_is_right_as_it_stands() -> None:
         "negative grace": instead(SETTINGS, changed(SETTINGS, 3, -1)),
         "autocreate is no truth value": instead(SETTINGS, changed(SETTINGS, 1, 1)),
         "queues out of order": instead(QUEUES, ["queues", [QUEUES[1][1], QUEUES[1][0]]]),
-        "bound to no session": instead(QUEUES, ["queues", [[*QUEUE[:-3], 7, 0, False], QUEUES[1][1]]]),
+        "bound to no session": instead(QUEUES, ["queues", [[*QUEUE[:-5], 7, 0, False], QUEUES[1][1]]]),
         "topics out of order": instead(BINDINGS, ["bindings", [["u", "q", None], ["t", "q", None]]]),
         "bound twice": instead(BINDINGS, ["bindings", [["t", "q", None], ["t", "q", None]]]),
         "pattern of other characters": instead(BINDINGS, ["bindings", [["t", "q", "a b"]]]),

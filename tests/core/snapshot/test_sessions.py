@@ -56,9 +56,9 @@ TABLE: list[Any] = ["sessions", 9, 3]
 SESSIONS: list[Any] = [
     "session",
     [
-        [2, 2**64 - 1, 60_000, 61_000, False, False, REQUESTS, [1], "", "", 1000],
-        [3, 0, 1000, 1500, True, False, [], [], "mailer", "10.0.0.1", 500],
-        [8, 5, 1000, 900, False, True, [], [2], "", "2001:db8::/64", 0],
+        [2, 2**64 - 1, 60_000, 61_000, False, False, REQUESTS, [1], "", "", 1000, False],
+        [3, 0, 1000, 1500, True, False, [], [], "mailer", "10.0.0.1", 500, False],
+        [8, 5, 1000, 900, False, True, [], [2], "", "2001:db8::/64", 0, True],
     ],
 ]
 
@@ -73,7 +73,7 @@ def machine() -> Machine:
 
 def session(at: int, value: object) -> list[Any]:
     """A frame with one session that has another value at one place."""
-    return ["session", [changed([2, 7, 60_000, 61_000, False, False, [], [1], "", "", 1000], at, value)]]
+    return ["session", [changed([2, 7, 60_000, 61_000, False, False, [], [1], "", "", 1000, False], at, value)]]
 
 
 def of_requests(*requests: object) -> list[Any]:

@@ -94,7 +94,7 @@ TTLS_MS = (30, 300, 5000)
 EXPIRES_MS = (None, 0, 30, 200, 1000, 5000)
 FOREVER = QueueChange(      # no limit at all
     expire_ms=0, order=Order.FIFO, tries=0, limit=0, item_limit=0, capacity=0, data_bytes_max=0, batch=0, portion=1000,
-    keep_ms=0,
+    keep_ms=0, backoff_ms=0,
 )
 
 
@@ -400,5 +400,6 @@ class RandomCommands:
             QueueChange(data_bytes_max=200),
             QueueChange(batch=2, portion=1),
             QueueChange(keep_ms=500),
+            QueueChange(backoff_ms=rng.choice((5, 40)), backoff_max_ms=300),
         )
         return rng.choice(changes)

@@ -356,7 +356,10 @@ class JobReplies(JobStates):
             return
         if later.when is not None:
             self.put_off(life, self._moment(later.when))
-        self.wait(self.stop(later.id))
+        self.stop(later.id)
+        if later.when is None and not later.first and not later.yielded:
+            self.back_off(life)
+        self.wait(life)
         if life.loose:
             life.queue = None
 

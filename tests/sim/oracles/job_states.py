@@ -160,15 +160,28 @@ class JobStates:
         self.wait(life)
         return next_ms
 
-    def fail(self, number: int) -> None:
-        """Nobody has done the job: it waits again, or is dead."""
+    def fail(self, number: int, *, asked: bool = False) -> None:
+        """Nobody has done the job: it waits again, or is dead. `asked`: it was put back, which is no failure."""
         life = self.running[number].life
         if self.worn_out(life):
             self.bury(number)
             return
-        self.wait(self.stop(number))
+        self.stop(number)
+        if not asked:
+            self.back_off(life)
+        self.wait(life)
         if life.loose:
             life.queue = None
+
+    def back_off(self, life: Life) -> None:
+        """An attempt has failed: the job waits for at least nine tenths of what its queue says."""
+        if life.loose or life.queue is None:
+            return
+        rule = self.rules.of(life.queue)
+        full_ms = min(rule.backoff_max_ms, rule.backoff_ms * 2 ** (life.attempts - 1))
+        if full_ms:
+            self.seen["jobs that back off"] += 1
+            life.not_before_ms = max(life.not_before_ms, self.clock_ms + full_ms - full_ms // 10)
 
     def worn_out(self, life: Life) -> bool:
         """Has it had all its attempts, as far as one knows?"""

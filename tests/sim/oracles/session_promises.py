@@ -124,13 +124,13 @@ class SessionPromises:
                 self.jobs.end_lease(number)
             else:
                 self._seen["sessions over"] += 1
-                self._end_session(number)
+                self._end_session(number, asked=False)
 
-    def _end_session(self, number: int) -> None:
+    def _end_session(self, number: int, *, asked: bool) -> None:
         del self._sessions[number]
         for job in self.jobs.bound(number):
             self._seen["bound jobs returned"] += 1
-            self.jobs.fail(job)
+            self.jobs.fail(job, asked=asked)
         for queue in self.rules.bound(number):
             self._seen["bound queues gone"] += 1
             self.jobs.remove_queue(queue, CloseSession(number, True))
@@ -226,7 +226,7 @@ class SessionPromises:
             for job in self.jobs.bound(operation.session):
                 self.jobs.running[job].session = None
         self._seen["sessions closed"] += 1
-        self._end_session(operation.session)
+        self._end_session(operation.session, asked=True)
 
     def _living(self, number: int, operation: Operation, reply: Reply) -> Account | None:
         """The session, which must be told as living if it lives, and only then."""

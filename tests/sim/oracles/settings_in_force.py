@@ -35,6 +35,8 @@ class Rule(NamedTuple):
     ttl_ms: int = 0
     idle_ms: int = 0
     session: int | None = None      # it goes with this one
+    backoff_ms: int = 0             # after a first attempt that fails
+    backoff_max_ms: int = 0
 
 
 class Rules:
@@ -96,6 +98,8 @@ class Rules:
             rule = rule._replace(ttl_ms=change.ttl_ms)
         if change.idle_ms is not None:
             rule = rule._replace(idle_ms=change.idle_ms)
+        if change.backoff_ms is not None:
+            rule = rule._replace(backoff_ms=change.backoff_ms, backoff_max_ms=change.backoff_max_ms or 0)
         if change.overflow is not None:
             rule = rule._replace(drops=change.overflow is Overflow.DROPOLDEST)
         if isinstance(operation, CreateQueue) and operation.session is not None:

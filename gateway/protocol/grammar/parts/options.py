@@ -17,6 +17,7 @@ class Option(Struct, frozen=True):
     """A keyword that sets `field`: to the next word parsed by `read`, or to `value` if it takes none.
 
     Keywords that set the same field are mutually exclusive. `behind`: a keyword allowed only directly behind this one.
+    `second`: the field of a second value and its parser; it follows the first one unless that is OFF.
     `data`: the value is the length of data that follow the line, so that the option ends it, but for one `behind`.
     """
 
@@ -24,6 +25,7 @@ class Option(Struct, frozen=True):
     read: Callable[[bytes], Any] | None = None
     value: Any = True
     behind: tuple[bytes, Option] | None = None
+    second: tuple[str, Callable[[bytes], Any]] | None = None
     data: bool = False
 
 
@@ -64,12 +66,28 @@ def read_options(
             except WrongWord as error:
                 raise WrongWord(error.wanted, error.word, f"{word.decode()} wants") from None
             at += 1
+            if option.second is not None and words[at - 1] != b"OFF":
+                _read_second(word, option.second, words[at:at + 1], found)
+                at += 1
             if option.data and at < count and (option.behind is None or words[at] != option.behind[0]):
                 early = early or word
         behind = option.behind
     if early is not None:
         raise ArgumentError(f"{early.decode()} stands at the end of the line")
     return found
+
+
+def _read_second(
+    word: bytes, second: tuple[str, Callable[[bytes], Any]], rest: Words, found: dict[str, Any],
+) -> None:
+    """Parse the second value of the option, the first of the other words, into `found`."""
+    field, read = second
+    if not rest:
+        raise ArgumentError(f"{word.decode()} wants two values behind it")
+    try:
+        found[field] = read(rest[0])
+    except WrongWord as error:
+        raise WrongWord(error.wanted, error.word, f"the second value of {word.decode()} must be") from None
 
 
 def unknown_option(word: bytes, table: Table, elsewhere: Mapping[bytes, str] = NOWHERE) -> ArgumentError:

@@ -94,15 +94,6 @@ def test_an_acknowledged_job_that_is_in_no_log(checks: Checks) -> None:
         checks.finish([outcome])
 
 
-def test_an_acknowledged_job_that_nobody_ever_got(checks: Checks) -> None:
-    outcome = launched(checks)
-    checks.applied("n1", 2, 1, 7, [PUT], [Stored()])
-    outcome.applied(Stored())
-    checks.finish([outcome])
-    with pytest.raises(Violation, match="is lost"):
-        checks.nothing_lost([outcome])
-
-
 def test_an_operation_with_two_outcomes() -> None:
     outcome = Outcome(PUT, lambda outcome: None)
     outcome.refused()

@@ -47,9 +47,9 @@ def test_faults_have_consequences(report: campaign.Report, what: str) -> None:
 
 @pytest.mark.parametrize(
     "what", [
-        "sessions opened", "sessions over", "sessions closed", "bound jobs returned", "answers cut off",
-        "answers repeated", "jobs handed again", "answered SessionNotFound", "answered RequestTooOld",
-        "answered RequestMismatch",
+        "OpenSession SessionOpened", "sessions that ended", "CloseSession Accepted", "bound jobs returned",
+        "answers cut off", "Stored again", "Handed again", "Request SessionNotFound", "Request RequestTooOld",
+        "Request RequestMismatch",
     ],
 )
 def test_sessions_are_worked_in(report: campaign.Report, what: str) -> None:
@@ -58,9 +58,9 @@ def test_sessions_are_worked_in(report: campaign.Report, what: str) -> None:
 
 @pytest.mark.parametrize(
     "what", [
-        "jobs handed out that had to wait", "jobs that come again", "jobs buried", "jobs kicked", "jobs purged",
-        "jobs moved", "jobs changed", "jobs replaced", "keys taken", "leases touched", "portions handed out",
-        "transactions executed", "transactions aborted",
+        "PutWith.when", "reply Rearmed", "event DEAD", "Kick Removed", "PurgeQueue Removed", "Move Finished",
+        "Change Accepted", "PutWith JobReplaced", "PutWith JobExists", "Touch Leased", "GetWith HandedMany",
+        "Batch Results", "Batch Aborted",
     ],
 )
 def test_time_keys_and_transactions_are_used(report: campaign.Report, what: str) -> None:

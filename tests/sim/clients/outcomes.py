@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from sockpqd.cluster.api import Pending
-from sockpqd.core import NotYet, Operation, Reply
+from sockpqd.core import Empty, NotYet, Operation, Reply, Request
 from tests.sim.world.trace import Violation
 
 
@@ -50,3 +50,8 @@ class Outcome(Pending):
     def lost(self) -> None:
         """The connection to the node closed."""
         self._end("lost")
+
+
+def waits(request: Request, reply: Reply | None) -> bool:
+    """Return whether this is no answer yet, because the client goes on waiting."""
+    return isinstance(reply, Empty) and request.keep_waiting and (reply.unfinished or not request.until_finished)

@@ -33,9 +33,8 @@ from sockpqd.core import (
     TakeTurn,
     TouchSession,
 )
-from tests.sim.clients.outcomes import Outcome
+from tests.sim.clients.outcomes import Outcome, waits
 from tests.sim.clients.without_session import BACKOFF_S, PATIENCE_S, Client
-from tests.sim.oracles.session_promises import waits
 
 if TYPE_CHECKING:
     from tests.sim.world.world import World

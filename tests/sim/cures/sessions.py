@@ -1,7 +1,4 @@
-"""What makes sessions keep their promises, taken out of the product, and of the model of the queue where that has it.
-
-So it is not the comparison of the two that goes red, but the ledger.
-"""
+"""What makes sessions keep their promises, taken out of the product."""
 
 from __future__ import annotations
 
@@ -19,9 +16,6 @@ from sockpqd.core.sessions.table import Sessions
 from sockpqd.core.snapshot import sessions as session_frames
 from sockpqd.core.snapshot.frames import RequestRow
 from sockpqd.core.state import State
-from tests.core.model.jobs import ModelApplied
-from tests.core.model.model import Model
-from tests.core.model.sessions import ModelSession, ModelSessions
 from tests.sim.cures.cure import TABLE, Cure, scripted
 from tests.sim.scenarios import sessions as session_scenarios
 from tests.sim.scenarios.sessions import SCRIPTED
@@ -32,7 +26,6 @@ def forget_answers(patch: pytest.MonkeyPatch) -> None:
     def again(state: State, operation: Request, answered: AnsweredRequest) -> Reply | None:
         return RequestMismatch() if answered.digest != operation.digest else None
     patch.setattr(requests, "_again", again)
-    patch.setattr(Model, "_known", lambda self, session, request: None)
 
 
 def forget_answers_in_snapshots(patch: pytest.MonkeyPatch) -> None:
@@ -44,79 +37,55 @@ def forget_answers_in_snapshots(patch: pytest.MonkeyPatch) -> None:
 
 def compare_no_digests(patch: pytest.MonkeyPatch) -> None:
     """A command is answered with the answer to another one of the same number."""
-    real, model = requests._again, ModelSession.refusal
+    real = requests._again
 
     def again(state: State, operation: Request, answered: AnsweredRequest) -> Reply | None:
         return real(state, replace(operation, digest=answered.digest), answered)
-
-    def refusal(self: ModelSession, request: Request) -> Reply | None:
-        return model(self, replace(request, digest=self.digests.get(request.number, request.digest)))
     patch.setattr(requests, "_again", again)
-    patch.setattr(ModelSession, "refusal", refusal)
 
 
 def execute_for_sessions_that_ended(patch: pytest.MonkeyPatch) -> None:
     """What is answered 404 Session Not Found is executed all the same."""
-    real, model = EXECUTE[Request], Model._request
+    real = EXECUTE[Request]
 
     def request(state: State, operation: Request, seed: int) -> Reply:
         if state.sessions.get(operation.session) is None:
             EXECUTE[type(operation.operation)](state, operation.operation, seed)
         return real(state, operation, seed)
-
-    def as_well(self: Model, operation: Request, bits: int, applied: ModelApplied) -> Reply:
-        if self.sessions.find(operation.session) is None:
-            self._execute(operation.operation, bits, applied)
-        return model(self, operation, bits, applied)
     patch.setitem(TABLE, Request, request)
-    patch.setattr(Model, "_request", as_well)
 
 
 def count_from_the_beginning(patch: pytest.MonkeyPatch) -> None:
     """A session ends, however often it is used."""
     patch.setattr(Sessions, "use", lambda self, number, clock_ms: self.get(number))
-    patch.setattr(ModelSessions, "use", lambda self, number, clock_ms: self.find(number))
 
 
 def leave_bound_jobs(patch: pytest.MonkeyPatch) -> None:
     """Jobs run on when their session ends."""
-    real, model = expire.end_session, Model.end_session
+    real = expire.end_session
 
     def end(state: State, session: Session, ends_max: int) -> int:
         for number in list(session.taken):
             state.sessions.unbind(state.running[number])
         return real(state, session, ends_max)
-
-    def end_as_well(self: Model, number: int, ends_max: int) -> int:
-        for job in self.taken(number):
-            job.session = None
-        return model(self, number, ends_max)
     patch.setattr(expire, "end_session", end)
     patch.setattr(sessions, "end_session", end)
-    patch.setattr(Model, "end_session", end_as_well)
 
 
 def give_sessions_no_grace(patch: pytest.MonkeyPatch) -> None:
     """A session ends while there is nobody at whom it could be used."""
     patch.setattr(Sessions, "extend", lambda self, until_ms, *, once=True: None)
-    patch.setattr(ModelSessions, "grant_grace", lambda self, until_ms, *, once=True: None)
 
 
 def give_grace_again_and_again(patch: pytest.MonkeyPatch) -> None:
     """Each new leader prolongs a session that nobody uses."""
-    real, model = Sessions.extend, ModelSessions.grant_grace
+    real = Sessions.extend
 
     def extend(self: Sessions, until_ms: int, *, once: bool = True) -> None:
         for session in self.by_number.values():
             session.graced = False
         real(self, until_ms, once=once)
-
-    def extend_as_well(self: ModelSessions, until_ms: int, *, once: bool = True) -> None:
-        for session in self.all:
-            session.graced = False
-        model(self, until_ms, once=once)
     patch.setattr(Sessions, "extend", extend)
-    patch.setattr(ModelSessions, "grant_grace", extend_as_well)
 
 
 SESSIONS: dict[str, Any] = {"nodes": 3, "sessions": 1.0, "clones": 0.0}

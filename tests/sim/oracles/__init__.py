@@ -1,1 +1,1 @@
-"""What judges a simulated run: each promise by an account of its own, kept from the history of entries and replies."""
+"""What judges a simulated run, and what counts what happened in it."""

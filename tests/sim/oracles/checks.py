@@ -3,8 +3,9 @@
 The first node that applies an entry writes history; all others, and the same node after a restart, must repeat it. The
 history is executed a second time by the plain model of the queue that core is tested against. So the promises about
 jobs (no acknowledged one lost, DONE final, no two leases) follow from: history never changes, the model agrees with
-each reply, and every answer a client got is the one in the history. What the model itself might misunderstand, about
-sessions most of all, is checked by an account of its own (session_promises.py).
+each reply, and every answer a client got is the one in the history; at the end of a run the model must be empty
+(world/ending.py). What the model itself might misunderstand is judged by the examples of tests/core, and by the chaos
+checker from what clients saw.
 """
 
 from __future__ import annotations
@@ -25,24 +26,19 @@ from sockpqd.core import (
     Lead,
     Operation,
     PromoteLearner,
-    Put,
-    PutWith,
     RaiseLevel,
     Reply,
-    Request,
     Results,
     Resume,
-    Stored,
-    StoredNumber,
     Tick,
     decode_entry,
+    encode_operation,
 )
 from tests.core.helpers.agreement import lines_of
 from tests.sim.clients.outcomes import Outcome
 from tests.sim.oracles.configurations import Configurations
-from tests.sim.oracles.fragments import Fragments, ends
+from tests.sim.oracles.occurrences import Occurrences
 from tests.sim.oracles.reference_model import Reference, Remembered
-from tests.sim.oracles.session_promises import SessionPromises
 from tests.sim.world.digest_codes import Kind, node_number
 from tests.sim.world.trace import Trace, Violation
 
@@ -69,8 +65,7 @@ class Checks:
         self.model = Reference()
         self.configurations = Configurations(founders)
         self.history: dict[int, Past] = {}
-        self.ledger = SessionPromises(trace.seen)
-        self._fragments = Fragments()
+        self._occurrences = Occurrences(self.model, trace.seen)
         self._index_of: dict[int, int] = {}             # an entry's seed -> its index
         self._outcomes: dict[Outcome, None] = {}        # of all entries that were given to Raft
         self._launched: set[int] = set()
@@ -149,7 +144,7 @@ class Checks:
                 proposed.pop(0)
             outcome = proposed.pop(0)
             if outcome.operation != operation and not (
-                isinstance(operation, LastFragment) and ends(operation, outcome.operation)
+                isinstance(operation, LastFragment) and _ends(operation, outcome.operation)
             ):
                 raise Violation(f"{operation} overtook {outcome.operation}")
             outcome.entry, outcome.place = entry.seed, place
@@ -181,13 +176,13 @@ class Checks:
         if seed in self._index_of:
             raise Violation(f"{name} applies at {index} what was applied at {self._index_of[seed]}")
         self._index_of[seed] = index
+        self._occurrences.comes()
         applied = self.model.apply(index, now_ms, seed, operations)
         replies = applied.replies
         past = Past(now_ms, seed, operations, replies, applied.events, self.model.event_seq)
         self.history[index] = past
         self._trace.seen["entries committed"] += 1
-        self.ledger.applied(now_ms, *self._fragments.joined(operations, replies))
-        self._trace.seen["operations in fragments"] = self._fragments.executed
+        self._occurrences.applied(operations, replies, applied.events)
         return past
 
     def told(self, name: str, index: int, recorded: frozenset[str], events: list[Event], event_seq: int) -> None:
@@ -202,7 +197,6 @@ class Checks:
     def cloned(self, data: bytes) -> None:
         """A client took this snapshot at the head of history, and will restore it."""
         self.model.known_bytes[data] = Remembered(self.model)
-        self.ledger.rules.cloned(data)
 
     def state(self, name: str, index: int, chunks: Iterable[bytes]) -> None:
         """States at equal index are equal."""
@@ -232,21 +226,11 @@ class Checks:
             ):
                 raise Violation(f"{outcome.operation} was refused and executed at {index}")
 
-    def nothing_lost(self, outcomes: list[Outcome]) -> None:
-        """After all queues were drained: each acknowledged job has been handed out, and has ended."""
-        left = self.ledger.jobs.left()
-        for outcome in outcomes:
-            operation = outcome.operation
-            if isinstance(operation, Request):
-                operation = operation.operation
-            if isinstance(operation, PutWith):
-                operation = operation.put
-            stored = isinstance(operation, Put) and isinstance(outcome.reply, Stored | StoredNumber)
-            if stored and operation.data in left:
-                raise Violation(f"{operation} was acknowledged and is lost: it {left[operation.data]}")
-        for body, place in left.items():
-            raise Violation(f"{body!r} is lost: it {place}")
-
 
 def _answers(reply: Reply | None) -> int:
     return len(reply.replies) if isinstance(reply, Results) else len(reply.jobs) if isinstance(reply, HandedMany) else 1
+
+
+def _ends(last: LastFragment, operation: Operation) -> bool:
+    """Return whether these are the last bytes of the operation."""
+    return encode_operation(operation)[last.offset:] == last.data

@@ -5,10 +5,11 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from sockpqd.core import Aborted, Batch, Reply, Requested, Results
+from msgspec.structs import replace
+
+from sockpqd.core import Aborted, Batch, End, GetWith, Operation, Reply, Requested, Results
 from tests.core.model.jobs import ModelApplied, ModelJob
 from tests.core.model.model import Fine, Model
-from tests.sim.oracles.plain_forms import unrated
 
 _Seen = tuple[list[tuple[int, str, str | None]], list[tuple[str, str | None]]]
 
@@ -33,7 +34,7 @@ class Reference(Model):
 
     def _requested(self, operation: Requested, bits: int, applied: ModelApplied) -> Reply:
         """As in the model, which knows nothing of rates."""
-        return super()._requested(unrated(operation), bits, applied)        # type: ignore[arg-type]
+        return super()._requested(_unrated(operation), bits, applied)        # type: ignore[arg-type]
 
     def _batch(self, batch: Batch, bits: int, applied: ModelApplied) -> Reply:
         before = jobs_of(self) if batch.atomic else {}
@@ -82,3 +83,13 @@ def _copy(job: ModelJob) -> ModelJob:
     copied = copy.copy(job)
     copied.waits, copied.told = list(job.waits), list(job.told)
     return copied
+
+
+def _unrated(operation: Operation) -> Operation:
+    """The same without a pulse. That decides nothing while no queue has a rate, as in all runs."""
+    match operation:
+        case End():
+            return replace(operation, feedback=None, sleep_ms=0)
+        case GetWith():
+            return replace(operation, free=None)
+    return operation

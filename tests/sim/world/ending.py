@@ -72,7 +72,6 @@ class Ending:
                 world.checks.state(node.name, node.machine.index, state)
         world.trace.seen["levels raised"] += world.plan.upgraded and world.level > OLD_LEVEL
         world.checks.finish(world.outcomes)
-        world.checks.nothing_lost(world.outcomes)
         world.trace.note(Kind.WELL, "all is well")
 
     def heal(self) -> None:

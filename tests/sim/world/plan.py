@@ -23,7 +23,6 @@ from sockpqd.core.store import job_list, ready
 from tests.core.model import give as model_give
 from tests.core.model import model
 from tests.core.model import sessions as model_sessions
-from tests.sim.oracles import session_promises as ledger
 
 NETWORK = (
     "connection lost", "partition", "one-way", "bridge", "isolated leader", "random cuts", "slow link", "narrow link",
@@ -184,7 +183,7 @@ def fragmenting(rng: random.Random) -> list[tuple[Any, str, Any]]:
 def spent_constants(spent: int) -> list[tuple[Any, str, Any]]:
     """An entry is over when it has handed out so many bytes."""
     return [
-        *((module, "SPENT_MAX", spent) for module in (core_limits, model, ledger)),
+        *((module, "SPENT_MAX", spent) for module in (core_limits, model)),
         (core_limits, "STEP", 512 if spent > 40 else 0),
         (core_limits, "HANDED_BYTES_MAX", 2 * spent),
         (model_give, "PICK_BYTES", 2 * spent),

@@ -56,7 +56,7 @@ test-fast: dev                       ## style, types, and all tests that are qui
 	$(BIN)/python -m tests.lanes fast
 
 # With SOCKPQD_TEST_DEPLOY=1 also the tests on containers; without it they are skipped, with one line.
-test: dev toxiproxy kombu-tests $(if $(filter 1,$(SOCKPQD_TEST_DEPLOY)),$(VENV)/.installed-deploy)   ## everything, in three lanes at once
+test: dev toxiproxy kombu-tests $(if $(filter 1,$(SOCKPQD_TEST_DEPLOY)),$(VENV)/.installed-deploy)   ## everything, in four lanes at once
 	$(BIN)/python -m tests.lanes all
 
 test-deploy: $(VENV)/.installed-deploy   ## Ansible on three containers: root, systemd-nspawn, debootstrap; else skipped

@@ -40,7 +40,7 @@ PROCESSES = (
     "client/test_faces.py", "client/test_jobs_in_time.py",
     "client/test_leader_kills.py", "client/test_old_client.py", "client/test_readme.py", "client/test_testing.py",
     "client/test_two_clusters.py",
-    "core/laws/test_hash_seed.py", "client/test_consumer.py", "kombu/test_celery.py", "kombu/test_kombu_suite.py",
+    "core/laws/test_hash_seed.py", "client/test_consumer.py", "kombu/test_celery.py", "kombu/test_upstream.py",
     "kombu/test_transport.py", "kombu/test_event_loop.py", "kombu/test_access.py", "kombu/test_identity.py",
     "gateway/process/test_log_writer.py", "gateway/process/test_logs.py", "gateway/process/test_restarts.py",
     "gateway/process/test_systemd.py",
@@ -58,8 +58,11 @@ PROCESSES = (
     "worker/children/test_process_child.py", "worker/program/test_all_ends.py", "worker/program/test_page.py",
     "worker/program/test_identity.py", "worker/program/test_pqworker.py",
 )
-# Those of them that are run in the lane of chaos: so both lanes of processes take about as long.
-CHAOS_LANE = ("beanstalk", "bench", "chaos", "kombu", "upgrade")
+# Those of them that are not in the lane `waiting`: so the three lanes of processes take about as long.
+PROCESS_LANES = {
+    "chaos": ("chaos", "upgrade"),
+    "programs": ("beanstalk", "bench", "client", "kombu"),
+}
 # What takes long without any process: a test is listed here if it needs more than 0.5 s of processor time with --fast.
 LONG = (
     "chaos/test_beanstalkd_judge.py::test_a_load_at_a_true_server_accuses_nobody",
@@ -171,8 +174,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         lane = _lane(place)
         if lane != "cpu":
             item.add_marker(pytest.mark.processes)
-        if lane == "chaos":
-            item.add_marker(pytest.mark.chaos)
+        if lane in PROCESS_LANES:
+            item.add_marker(lane)
         if _listed(place, LONG) or f"{place}::{getattr(item, 'originalname', item.name)}" in LONG:
             item.add_marker(pytest.mark.long)
         if config.getoption("--laws") is None and _law(item) is not None:
@@ -273,7 +276,7 @@ def _lane(place: str) -> str:
     """In which lane a file is."""
     if not _listed(place, PROCESSES):
         return "cpu"
-    return "chaos" if _listed(place, CHAOS_LANE) else "waiting"
+    return next((lane for lane, places in PROCESS_LANES.items() if _listed(place, places)), "waiting")
 
 
 def _listed(place: str, places: tuple[str, ...]) -> bool:

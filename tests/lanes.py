@@ -30,7 +30,10 @@ BIN = Path(sys.executable).parent
 STYLE = {"ruff": [str(BIN / "ruff"), "check", "."], "mypy": [str(BIN / "mypy")]}
 FAST = "not processes and not long"
 # Which tests are in which lane of `all`, by markers that tests/conftest.py gives to whole files.
-LANES = {"cpu": "not processes", "waiting": "processes and not chaos", "chaos": "processes and chaos"}
+LANES = {
+    "cpu": "not processes", "waiting": "processes and not chaos and not programs", "chaos": "processes and chaos",
+    "programs": "processes and programs",
+}
 FAST_JOBS = "4"         # of pytest-xdist: on two cores, as some tests wait for time limits of clients
 CPU_JOBS = "2"          # of the lane that computes: half of its time it waits for such limits as well
 POLL_S = 0.2
@@ -48,7 +51,7 @@ def fast(*arguments: str) -> Commands:
 
 
 def everything(*arguments: str) -> Commands:
-    """Style, types, and every test in one of three lanes."""
+    """Style, types, and every test in one of four lanes."""
     jobs = {"cpu": ("-n", CPU_JOBS)}
     return {**STYLE, **{name: _pytest(name, chosen, *jobs.get(name, ()), *arguments) for name, chosen in LANES.items()}}
 

@@ -147,11 +147,13 @@ def test_an_interrupt_ends_all_lanes(number: signal.Signals, ignored: bool) -> N
 def test_every_test_is_in_one_lane_of_all() -> None:
     pytests = [command for name, command in lanes.everything().items() if name not in lanes.STYLE]
     chosen = [command[command.index("-m", 3) + 1] for command in pytests]
-    assert sorted(chosen) == sorted(["not processes", "processes and not chaos", "processes and chaos"])
+    assert sorted(chosen) == sorted([
+        "not processes", "processes and not chaos and not programs", "processes and chaos", "processes and programs",
+    ])
 
 
 def test_arguments_go_to_every_pytest() -> None:
-    assert [command[-1] for command in lanes.everything("-x").values()].count("-x") == 3
+    assert [command[-1] for command in lanes.everything("-x").values()].count("-x") == 4
     assert lanes.fast("-x")["tests"][-1] == "-x"
 
 

@@ -1,4 +1,4 @@
-"""kombu's own tests of transports with this transport's connections: run by test_kombu_suite.py, with kombu's sources.
+"""kombu's own tests of transports with this transport's connections: run by test_upstream.py, with kombu's sources.
 
 The URLs are in the environment: KOMBU_URL, and FAILOVER_URL of the leader alone.
 """

@@ -40,9 +40,14 @@ FIRST_NUMBER = 1 << 40          # smaller ones are of hand-outs: of jobs that we
 class SharedClient:
     """The cluster as all connections of this program reach it."""
 
-    def __init__(self, client: Client, leave: Callable[[ForeignCluster], None]) -> None:
-        """`leave`: called when the servers are those of another cluster, where no job or number here means anything."""
+    def __init__(self, client: Client, leave: Callable[[ForeignCluster], None], looks_max: int) -> None:
+        """`leave`: called when the servers are those of another cluster, where no job or number here means anything.
+
+        `looks_max`: so many jobs are looked at at a time. One job can be looked at by any number of clients, and only
+        when it has arrived does it count as memory held for one of them.
+        """
         self.client = client
+        self.looks = asyncio.Semaphore(looks_max)
         self.leave = leave
         self.leases = LeaseCache()
         self.sums = SharedSums(client)
@@ -60,8 +65,12 @@ class ClientBackend:
         if type(call) is calls.PutJob and self._draining():
             done(CallFailure.DRAINING)
             return
+        def end(task: asyncio.Task[Result]) -> None:
+            self._task = None           # it holds the result, which may be a large job
+            done(_outcome(self._cluster, call, task))
+
         self._task = asyncio.get_running_loop().create_task(_DO[type(call)](self._cluster, call))
-        self._task.add_done_callback(lambda task: done(_outcome(self._cluster, call, task)))
+        self._task.add_done_callback(end)
 
     def cancel(self) -> None:
         """See Backend: the client library gives back what was handed out meanwhile."""
@@ -175,7 +184,8 @@ async def _peek(cluster: SharedClient, call: calls.Peek) -> Result:
 
 async def _look(cluster: SharedClient, number: int) -> PeekedJob:
     """The job of this number; raises JobNotFound."""
-    job = await cluster.client.peek(number if number < FIRST_NUMBER else Number(number))
+    async with cluster.looks:
+        job = await cluster.client.peek(number if number < FIRST_NUMBER else Number(number))
     if job is None:
         raise JobNotFound("there is no such job")
     return job
@@ -187,7 +197,8 @@ def _found(job: PeekedJob) -> calls.Found:
 
 async def _peek_first(cluster: SharedClient, call: calls.PeekFirst) -> Result:
     state = cast(Literal["ready", "delayed", "buried"], call.state)
-    found = await cluster.client.peek_queue(call.tube, state)
+    async with cluster.looks:
+        found = await cluster.client.peek_queue(call.tube, state)
     if not found:
         raise JobNotFound("there is no such job")
     return _found(found[0])

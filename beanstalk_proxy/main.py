@@ -26,6 +26,7 @@ log = logging.getLogger("sockpq-beanstalkd")
 
 END_S = 5.0                     # for which the end of the program waits for jobs to go back
 MIB = 1 << 20
+LOOKED_AT_BYTES = 32 * MIB      # what a look at a job can take before it is counted: 8 MiB, in pieces, joined, cut out
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -69,13 +70,14 @@ def main(
         access = {"tls": ca, "user": user, "secret": secret, "secret_file": secret_file if user else None}
         limits = ListenerLimits(connections_max=connections_max, hello_timeout_s=hello_timeout)
         door = ProxyListener(limits, memory_max * MIB)
-        asyncio.run(_serve(host.strip("[]"), int(port), servers, access, job_bytes_max, door))
+        asyncio.run(_serve(host.strip("[]"), int(port), servers, access, job_bytes_max, memory_max, door))
     except (OSError, SockpqError) as error:
         raise click.ClickException(str(error)) from error
 
 
 async def _serve(
-    host: str, port: int, servers: str | None, access: dict[str, Any], job_bytes_max: int, door: ProxyListener,
+    host: str, port: int, servers: str | None, access: dict[str, Any], job_bytes_max: int, memory_max: int,
+    door: ProxyListener,
 ) -> None:
     loop = asyncio.get_running_loop()
     stopping, draining = asyncio.Event(), asyncio.Event()
@@ -89,7 +91,7 @@ async def _serve(
         stopping.set()
 
     async with Client(servers, **access) as client:
-        cluster = SharedClient(client, leave)
+        cluster = SharedClient(client, leave, max(1, memory_max * MIB // LOOKED_AT_BYTES))
         server = BeanstalkdServer(secrets.token_hex(8), body_bytes_max=job_bytes_max, draining=draining.is_set)
         await door.open(host, port, lambda: ClientConnection(server, ClientBackend(cluster, draining.is_set), door))
         log.info("listening on %s:%d", host, port)

@@ -40,7 +40,7 @@ def test_a_job_that_comes_when_a_reserve_ends_is_reserved(server: RealServer, pr
     async def test() -> None:
         async with Client(proxy.address) as client, asyncio.timeout(30):
             result: asyncio.Future[Result | CallFailure] = asyncio.get_running_loop().create_future()
-            backend = ClientBackend(SharedClient(client, pytest.fail), lambda: False)
+            backend = ClientBackend(SharedClient(client, pytest.fail, 1), lambda: False)
             backend.execute(calls.Reserve(("q",), 1), result.set_result)
             number = await put(server)
             reserved = await result
@@ -55,7 +55,7 @@ def test_a_job_that_comes_when_its_client_goes_away_is_ready_again(server: RealS
     async def test() -> None:
         async with Client(proxy.address) as client, asyncio.timeout(30):
             result: asyncio.Future[Result | CallFailure] = asyncio.get_running_loop().create_future()
-            backend = ClientBackend(SharedClient(client, pytest.fail), lambda: False)
+            backend = ClientBackend(SharedClient(client, pytest.fail, 1), lambda: False)
             backend.execute(calls.Reserve(("q",), None), result.set_result)
             await put(server)
             assert await asyncio.to_thread(proxy.lost.wait, 20)

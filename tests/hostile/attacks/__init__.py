@@ -15,6 +15,7 @@ from tests.hostile.attacks import (
     memory,
     overload,
     paged,
+    programs,
     releases,
     rubbish,
     sessions,
@@ -24,6 +25,6 @@ from tests.hostile.attacks import (
 
 ATTACKS: tuple[Attack, ...] = (
     *commands.ATTACKS, *releases.ATTACKS, *bodies.ATTACKS, *disk.ATTACKS, *connections.ATTACKS, *memory.ATTACKS,
-    *doors.ATTACKS, *overload.ATTACKS, *lists.ATTACKS, *sessions.ATTACKS, *subscriptions.ATTACKS, *clock.ATTACKS,
-    *paged.ATTACKS, *work.ATTACKS, *forwarded.ATTACKS, *rubbish.ATTACKS,
+    *doors.ATTACKS, *programs.ATTACKS, *overload.ATTACKS, *lists.ATTACKS, *sessions.ATTACKS, *subscriptions.ATTACKS,
+    *clock.ATTACKS, *paged.ATTACKS, *work.ATTACKS, *forwarded.ATTACKS, *rubbish.ATTACKS,
 )

@@ -7,7 +7,7 @@ from sockpqd.core.handlers.dispatch import COSTS, REQUESTED
 from sockpqd.core.handlers.jobs.get import handed
 from sockpqd.core.ops import replies
 from sockpqd.core.ops.cluster import CloneEnd
-from sockpqd.core.ops.jobs import Get, GetWith, Put, PutWith
+from sockpqd.core.ops.jobs import Get, GetWith, JobPut, Put
 from sockpqd.core.ops.pulses import TakeTurn
 from sockpqd.core.ops.replies import Empty, Handed, HandedMany, Reply, Stored, Turn
 from sockpqd.core.ops.sessions import Request
@@ -98,7 +98,7 @@ def _again(state: State, operation: Request, answered: AnsweredRequest) -> Reply
 def _unexecuted(state: State, operation: Request, reply: Reply) -> Reply:
     """Reply without executing the operation, but pass the item to the hand-out behind a Put, and end a CLONE."""
     requested = operation.operation
-    if isinstance(requested, Put | PutWith):
+    if isinstance(requested, JobPut):
         put = requested if isinstance(requested, Put) else requested.put
         stored = isinstance(reply, Stored)
         state.put_item = reply.item if isinstance(reply, Stored) and put.new_item else put.item if stored else None

@@ -336,7 +336,8 @@ class Kick(Logged, tag=33, frozen=True):
     selector: Number | None = None
 
 
-Atomic = Put | PutWith | Done | Later | End | Touch | Move | Change | Delete | Kick
+JobPut = Put | PutWith       # what puts jobs
+Atomic = JobPut | Done | Later | End | Touch | Move | Change | Delete | Kick
 
 
 class Batch(Logged, tag=34, frozen=True):

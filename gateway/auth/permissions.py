@@ -16,11 +16,12 @@ from sockpqd.core import (
     AnySelector,
     Get,
     GetWith,
+    JobPut,
     Machine,
     Number,
     Put,
-    PutWith,
     Selector,
+    Taking,
     ToQueues,
     ToTopic,
     WorkerPool,
@@ -51,7 +52,7 @@ def admin(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
 
 def put(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
     """Require `put` for the job's queue, and its items."""
-    operation: Put | PutWith = command.operation
+    operation: JobPut = command.operation
     if isinstance(operation, Put):
         return None if operation.queue.startswith(rights.put) and _owns(rights, operation.item) else FORBIDDEN
     targets = operation.targets
@@ -89,7 +90,7 @@ def puts(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
 
 def get(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
     """Require `get` for each queue named, or for all if none is."""
-    operation: Get | GetWith = command.operation
+    operation: Taking = command.operation
     return taking(rights, operation.get if isinstance(operation, GetWith) else operation)
 
 

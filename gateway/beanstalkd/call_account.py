@@ -7,7 +7,7 @@ from collections.abc import Callable
 from sockpqd.beanstalk import NAMES_PER_COMMAND, CallFailure
 from sockpqd.cluster.api import RunningCall
 from sockpqd.connections import MemoryAccount
-from sockpqd.core import Get, GetWith, Request
+from sockpqd.core import Request, Taking
 from sockpqd.gateway.beanstalkd.execution import queues_of
 from sockpqd.gateway.beanstalkd.remote import Remote, RemoteRequest, encode
 from sockpqd.gateway.limits import KIB, WAITER_QUEUE_BYTES
@@ -64,6 +64,6 @@ def weight_of(remote: Remote, data: bytes) -> tuple[int, int]:
     names = 0
     if isinstance(remote, RemoteRequest) and isinstance(remote.operation, Request):
         get = remote.operation.operation
-        if isinstance(get, Get | GetWith):
+        if isinstance(get, Taking):
             names = len(queues_of(get))
     return 2 * len(data) + WAITER_QUEUE_BYTES * names, 1 + names // NAMES_PER_COMMAND

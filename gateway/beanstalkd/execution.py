@@ -44,6 +44,7 @@ from sockpqd.core import (
     SessionNotFound,
     SessionOpened,
     StoredNumber,
+    Taking,
     Touch,
     TouchSession,
 )
@@ -123,7 +124,7 @@ class OperationExecution:
     def _may_put(self, put: PutWith, rights: Rights) -> bool:
         return may(rights, "put", put.put.queue)
 
-    def _may_get(self, get: Get | GetWith, rights: Rights) -> bool:
+    def _may_get(self, get: Taking, rights: Rights) -> bool:
         return all(may(rights, "get", queue) for queue in queues_of(get))
 
     def _may_get_number(self, get: GetWith, rights: Rights) -> bool:
@@ -353,7 +354,7 @@ def _by_number(operation: Operation) -> bool:
     return isinstance(operation, Delete | Kick) and operation.selector is not None
 
 
-def queues_of(get: Get | GetWith) -> tuple[str, ...]:
+def queues_of(get: Taking) -> tuple[str, ...]:
     """Return the queues that a Get takes jobs of."""
     return (get if type(get) is Get else get.get).queues or ()      # type: ignore[union-attr]
 

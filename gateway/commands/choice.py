@@ -28,7 +28,7 @@ def configure(client: Client, command: Command) -> None:
     client.propose(command.operation, command.numbering)
 
 
-def chosen(client: Client, command: Get | GetWith) -> Taking:
+def chosen(client: Client, command: Taking) -> Taking:
     """Add the connection's policy and turns to a command."""
     state = client.state
     policy = state.policy
@@ -46,7 +46,7 @@ def chosen(client: Client, command: Get | GetWith) -> Taking:
     return get if policy is None or (one and policy is not Policy.FAIR) else GetWith(get, policy=policy)
 
 
-def _in_turn(client: Client, command: Get | GetWith, get: Get, policy: Policy) -> Taking:
+def _in_turn(client: Client, command: Taking, get: Get, policy: Policy) -> Taking:
     """Choose by the turns of the connection."""
     state = client.state
     if state.round_robin is None:

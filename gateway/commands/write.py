@@ -13,6 +13,7 @@ from sockpqd.core import (
     Finished,
     Get,
     GetWith,
+    JobPut,
     Move,
     Policy,
     Put,
@@ -20,6 +21,7 @@ from sockpqd.core import (
     Rearmed,
     Reply,
     Results,
+    Taking,
     ToQueues,
 )
 from sockpqd.gateway.commands.choice import chosen, known_empty
@@ -62,7 +64,7 @@ def put(client: Client, command: Command) -> None:
         _follow(client, operation)
 
 
-def _follow(client: Client, put: Put | PutWith) -> None:
+def _follow(client: Client, put: JobPut) -> None:
     """Propose a waiter's Get right behind the PUT, if the job will be ready immediately."""
     if isinstance(put, Put):
         client.hub.job_waiters.follow(put, client)
@@ -91,7 +93,7 @@ def put_wait(client: Client, command: Command) -> None:
     _follow(client, put)
 
 
-def _may_find_output(client: Client, put: Put | PutWith, wants: WaitRequest) -> bool:
+def _may_find_output(client: Client, put: JobPut, wants: WaitRequest) -> bool:
     """Return whether there can be an output as soon as the job is put: an existing one, or the job itself."""
     get = wants.get
     queue = put.queue if isinstance(put, Put) else put.put.queue
@@ -161,7 +163,7 @@ def with_data(client: Client, command: Command) -> None:
 
 def get(client: Client, command: Command) -> None:
     """GET: hand out jobs. The plain form, for one queue, takes a fast path."""
-    operation: Get | GetWith = command.operation
+    operation: Taking = command.operation
     if (
         type(operation) is Get and (queues := operation.queues) is not None and len(queues) == 1
         and client.state.policy is None
@@ -173,7 +175,7 @@ def get(client: Client, command: Command) -> None:
         _pick(client, operation, command.numbering)
 
 
-def _pick(client: Client, operation: Get | GetWith, numbering: Numbering | None) -> None:
+def _pick(client: Client, operation: Taking, numbering: Numbering | None) -> None:
     get = operation.get if isinstance(operation, GetWith) else operation
     taking, round_robin = chosen(client, operation), client.state.round_robin
     if numbering is None and client.hub.cluster.machine.settings.fast_empty and known_empty(client, get):
@@ -199,7 +201,7 @@ def _as_it_is(reply: Reply) -> Reply:
 
 def blocking_get(client: Client, command: Command) -> None:
     """GETB and GETBE: block until there is a job."""
-    operation: Get | GetWith = command.operation
+    operation: Taking = command.operation
     hub, until_finished, numbering = client.hub, command.until_finished, command.numbering
     taking = chosen(client, operation)
     get, pick = (taking, None) if isinstance(taking, Get) else (taking.get, taking)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from hashlib import blake2b
 
-from sockpqd.core import Put, PutWith
+from sockpqd.core import JobPut, Put
 from sockpqd.gateway.limits import BATCH_BYTES_MAX, BATCH_DATA_BYTES_MAX, COMMAND_BYTES, SKIPPED_BYTES_MAX
 from sockpqd.gateway.protocol.arguments import ArgumentError
 from sockpqd.gateway.protocol.command import Command, Words
@@ -39,7 +39,7 @@ class PutsSoFar:
         self._left = command.length or 0        # jobs still to come
         self._digest = command.digest if isinstance(command.digest, blake2b) else None
         # Bytes: the answer to an invalid job.
-        self._puts: list[Put | PutWith | bytes] = []
+        self._puts: list[JobPut | bytes] = []
         self._kept_bytes = 0                    # lines and data
         self._data_bytes = 0
         self._dropped_bytes = 0
@@ -102,7 +102,7 @@ class PutsSoFar:
         """Return the answer if the client may not put all of the jobs any more, else None."""
         if self._guard is None or not self.late:
             return None
-        distinct: dict[object, Put | PutWith] = {
+        distinct: dict[object, JobPut] = {
             (put.queue, put.item) if isinstance(put, Put) else number: put
             for number, put in enumerate(self._puts) if not isinstance(put, bytes)
         }

@@ -19,9 +19,8 @@ from sockpqd.core import (
     Batch,
     BatchNames,
     End,
+    JobPut,
     Operation,
-    Put,
-    PutWith,
     Reply,
     Results,
     Touch,
@@ -32,7 +31,6 @@ from sockpqd.gateway.protocol.request_id import Numbering
 from sockpqd.gateway.protocol.responses import BUSY
 from sockpqd.gateway.waiting.slots import NoReply, Outcome
 
-JobPut = Put | PutWith
 Many = Batch | End | Touch
 
 

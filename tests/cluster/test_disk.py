@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import fcntl
 import gc
@@ -100,6 +101,22 @@ def test_also_where_another_program_keeps_it_in_the_cache(dropped: Path, monkeyp
         assert reads.count
         assert page_cache.resident(file.fileno())
         assert dropped.read_bytes() == data[:5000] + b"other" + data[5005:]
+
+
+def test_also_where_nobody_may_ask_what_is_in_the_cache(dropped: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A filter of system calls refuses mincore, as systemd's @system-service does."""
+    data = dropped.read_bytes()
+    reads = DirectReads(monkeypatch, data[:5000] + b"other" + data[5005:])
+
+    class Filtered:
+        def mincore(self, *_: object) -> int:
+            ctypes.set_errno(errno.EPERM)
+            return -1
+
+    monkeypatch.setattr(page_cache, "_libc", Filtered())
+    Disk().trust(dropped.parent, [dropped.name])
+    assert reads.count
+    assert dropped.read_bytes() == data[:5000] + b"other" + data[5005:]
 
 
 class DirectReads:

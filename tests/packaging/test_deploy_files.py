@@ -49,6 +49,15 @@ def test_systemd_understands_the_units(name: str, program: str, instance: str, t
     assert [line for line in done.stderr.splitlines() if instance in line] == []
 
 
+def test_the_unit_allows_the_system_calls_that_a_node_makes_itself() -> None:
+    """Those of Python are in systemd's set for services; without mincore an installed node could not be restarted."""
+    sources = [path.read_text() for folder in ("cluster", "gateway") for path in (ROOT / folder).rglob("*.py")]
+    made = {call for source in sources for call in re.findall(r"\b_libc\.(\w+)\(", source)}
+    made |= {"setpriority" for source in sources if "os.nice(" in source}
+    allowed = re.findall(r"^SystemCallFilter=([a-z_ ]+)$", (SYSTEMD / "sockpqd.service").read_text(), re.MULTILINE)
+    assert {"mincore"} <= made == set(" ".join(allowed).split())
+
+
 def test_the_unit_is_that_of_the_role() -> None:
     def settings(text: str) -> set[str]:
         names = "Restart|Protect|Private|Restrict|SystemCall|Capability|No|Kill|Lock"

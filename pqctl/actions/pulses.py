@@ -110,7 +110,8 @@ def change_payload(call: Call, name: str, payload: str, path: str | None, deny: 
     data = payload.encode() if path is None else read_stream(path, PAYLOAD_BYTES_MAX)
     with cluster_of(call, serving=True) as (client, _), existing(client, PULSE, name):
         client.pulse_set(name, data, deny=deny)
-    what = "its turns are denied, until it is set without --deny" if deny else f"{len(data):,} bytes come with each turn of it"
+    denied = "its turns are denied until it is set without --deny"
+    what = denied if deny else f"{len(data):,} bytes come with each turn of it"
     call.answer(f"{name} is set: {what}", {"pulse": name, "bytes": len(data), "deny": deny})
     return DONE
 

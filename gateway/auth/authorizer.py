@@ -75,13 +75,14 @@ class Guard:
 
     def refusal_to_take(self, get: Get) -> bytes | None:
         """Return the answer that refuses these jobs to a blocked client, None if it still may have them."""
-        return self._refusal_meanwhile(lambda rights: taking(rights, get))
+        return self.refusal_meanwhile(lambda rights: taking(rights, get))
 
     def refusal_of_turn(self, pulse: str) -> bytes | None:
         """Return the answer that refuses a turn to a blocked client, None if it still may have it."""
-        return self._refusal_meanwhile(lambda rights: turning(rights, pulse))
+        return self.refusal_meanwhile(lambda rights: turning(rights, pulse))
 
-    def _refusal_meanwhile(self, rule: Callable[[Rights], bytes | None]) -> bytes | None:
+    def refusal_meanwhile(self, rule: Callable[[Rights], bytes | None]) -> bytes | None:
+        """Return the answer by which a rule refuses a blocked client what it waits for, None if it may have it."""
         if not self._access.required:
             return None
         self._refresh()

@@ -1,8 +1,8 @@
 """A line of blocked commands, in order of arrival: what all kinds of waiting have in common.
 
-GETB, GETBE and PUT .. WAIT wait for jobs (job_waiters.py), PULSE WAIT waits for grants (grant_waiters.py). A waiter
-that arrives is queued, or something is proposed for it at once. While its operation is in flight it is not in line, and
-if that brings nothing it returns to its old place.
+GETB, GETBE and PUT .. WAIT wait for jobs (job_waiters.py), PULSE WAIT waits for grants (grant_waiters.py), and others
+can wait for the end of a job (end_waiters.py). A waiter that arrives is queued, or something is proposed for it at
+once. While its operation is in flight it is not in line, and if that brings nothing it returns to its old place.
 
 A kind of waiting adds an index of its waiters to the line, by what they wait for, and takes them out of it when an
 applied entry brings that. Where its waiters do not behave like most, it overrides the methods at the end.
@@ -41,6 +41,11 @@ class Waiter(Struct, gc=False, eq=False):
     def numbered(self) -> bool:
         """Return whether it is a command with REQ."""
         return self.request_key is not None
+
+    @property
+    def session(self) -> int | None:
+        """The session that is used while it waits, if any."""
+        return None if self.request_key is None else self.request_key[0]
 
     @property
     def held_bytes(self) -> int:
@@ -227,6 +232,7 @@ class WaitingLine(ABC, Generic[T]):
         waiter.end(NoReply.CANCELLED)
 
     def keep_session(self, waiter: T) -> None:
-        """Use the session of a numbered command."""
-        if waiter.request_key is not None:
-            self.cluster.propose(TouchSession(waiter.request_key[0]), IGNORED)
+        """Use the waiter's session."""
+        session = waiter.session
+        if session is not None:
+            self.cluster.propose(TouchSession(session), IGNORED)

@@ -94,7 +94,7 @@ class Access:
                     self.threads, self._compare, user, account, secret,
                 )
         now = self.account(user)                # hashing takes its time, and users may have changed meanwhile
-        if right and account is not None and now is not None and (now.key, now.scrypt) == (account.key, account.scrypt):
+        if right and account is not None and now is not None and now.proof == account.proof:
             return now.rights
         await self.refuse("wrong user or secret", user, peer, began)
         return None

@@ -10,6 +10,7 @@ from sockpqd.cluster.api import Cluster
 from sockpqd.core import OWN_PREFIX, Get, WorkerPool
 from sockpqd.gateway.auth.authenticator import Access
 from sockpqd.gateway.auth.permissions import anybody, may_hear, owner_of, taking, turning
+from sockpqd.gateway.auth.users_file import Proof
 from sockpqd.gateway.link import Origin
 from sockpqd.gateway.protocol.command import Command
 from sockpqd.gateway.protocol.responses import AUTH_REQUIRED
@@ -36,11 +37,14 @@ class Guard:
         self._machine = cluster.machine
         self._origin = origin
         self._rights: Rights | None = None
+        self._proof: Proof | None = None                        # by which the user was recognized; None: by no secret
+        if isinstance(origin, Someone):
+            self._prove()
         self._look_up()
 
     @property
     def unauthenticated(self) -> bool:
-        """Return whether the client still has to authenticate, or its user no longer exists."""
+        """Return whether the client has to authenticate: it has not done so, or its user or their secret is gone."""
         self._refresh()
         return self._access.required and self._rights is None
 
@@ -56,8 +60,9 @@ class Guard:
         return self._rights is not None and bool(self._rights.admin)
 
     def become(self, user: str | None) -> None:
-        """Set the user of the connection; None: not authenticated."""
+        """Set the user of the connection, who has just been recognized; None: not authenticated."""
         self.user = user
+        self._prove()
         self._look_up()
 
     def refusal(self, command: Command) -> bytes | None:
@@ -127,4 +132,10 @@ class Guard:
     def _look_up(self) -> None:
         self._log_users, self._file_users = self._machine.users, self._access.file_users
         account = None if self.user is None else self._access.account(self.user)
+        if account is not None and self._proof not in (None, account.proof):
+            account = None              # the secret was replaced: its holder has to know the new one
         self._rights = None if account is None else account.rights
+
+    def _prove(self) -> None:
+        account = None if self.user is None else self._access.account(self.user)
+        self._proof = None if account is None else account.proof

@@ -25,12 +25,20 @@ from sockpqd.gateway.rights import Rights
 _KEYS = ("rights", "scrypt", "key")
 
 
+Proof = tuple[bytes | None, Scrypt | None]
+
+
 class Account(Struct, frozen=True):
     """A user: their rights, and their proof of identity, either a `key` or the hash of a secret."""
 
     rights: Rights
     key: bytes | None
     scrypt: Scrypt | None = None
+
+    @property
+    def proof(self) -> Proof:
+        """What proves the user's identity: the key, and the hash of the secret."""
+        return self.key, self.scrypt
 
     @staticmethod
     def of_log(user: User) -> Account:
@@ -104,7 +112,7 @@ def _account(name: str, table: object) -> Account:
     return Account(granted, *_proof(where, table))
 
 
-def _proof(where: str, table: Mapping[str, object]) -> tuple[bytes | None, Scrypt | None]:
+def _proof(where: str, table: Mapping[str, object]) -> Proof:
     for key in ("key", "scrypt"):
         if key in table and not isinstance(table[key], str):
             raise ValueError(f"{where}.{key}: must be a string")

@@ -37,6 +37,10 @@ class FakeUsers:
         self._entered.pop(connection, None)
         self._nonces.pop(connection, None)
 
+    def forget_all(self) -> None:
+        """A secret was replaced: whoever has entered has to do so again."""
+        self._entered.clear()
+
     def execute(self, words: list[str]) -> bytes:
         """USER SET, USER DELETE, USER LIST."""
         verb, *rest = words

@@ -82,6 +82,25 @@ def test_another_secret(cluster: FakeCluster, client: Client, files: tuple[Path,
     assert cluster.bodies("q") == [b"before", b"after"]
 
 
+@pytest.mark.usefixtures("seen")
+def test_connections_that_have_to_say_the_new_secret(
+    cluster: FakeCluster, client: Client, files: tuple[Path, Path],
+) -> None:
+    assert cluster.users
+    cluster.users.in_file["ann"] = NEW
+    files[1].write_text(NEW)
+    for bodies in ([b"after"], [b"1", b"2", b"3"], [b"again"]):
+        cluster.users.forget_all()
+        if len(bodies) == 1:
+            client.put("q", bodies[0])
+        else:
+            client.put_many("q", bodies)
+    assert cluster.bodies("q") == [b"before", b"after", b"1", b"2", b"3", b"again"]
+    cluster.users.in_file.clear()
+    with pytest.raises(AuthError):
+        client.put("q", b"of nobody")
+
+
 def test_both_and_files_that_come_later(cluster: FakeCluster, client: Client, files: tuple[Path, Path]) -> None:
     before = [file.read_bytes() for file in files]
     use_authority(cluster, files[0])

@@ -9,6 +9,7 @@ import pytest
 from sockpqd.gateway import rights
 from sockpqd.gateway.auth.users_file import Account
 from sockpqd.gateway.limits import LINES_PER_PIECE
+from sockpqd.gateway.rights import of_text
 from tests.gateway.commands.context.test_splitting import PUTS
 from tests.gateway.helpers.many_jobs import put, settle
 from tests.gateway.helpers.memory import MemoryGateway, with_gateway
@@ -162,3 +163,40 @@ def test_a_stored_answer_is_given_to_its_user_only_and_with_the_right_for_it() -
         await gateway.settle()
         assert ann.take() == b"403 Forbidden\r\n"
     with_gateway(test, users=users(boss="admin", ann="get", bob="get"))
+
+
+@pytest.mark.parametrize("in_file", [True, False])
+def test_a_connection_ends_with_the_secret_that_was_said_on_it(*, in_file: bool) -> None:
+    old, new = b"old-secret-of-ann", b"new-secret-of-ann"
+
+    async def test(gateway: MemoryGateway) -> None:
+        boss, ann, legacy = gateway.connect("boss", "boss"), gateway.connect("ann"), gateway.connect("app", "ann")
+        if not in_file:
+            boss.send(b"USER SET ann put %s\r\n" % old.hex().encode())
+            await gateway.settle()
+        ann.send(b"AUTH ann %s\r\nPUT q 0 0\r\n" % old)
+        await gateway.settle()
+        assert ann.take() == b"200 OK\r\n" * 2
+
+        def replace(rights: str, key: bytes) -> None:
+            if in_file:
+                gateway.hub.access.file_users = {**users(boss="admin"), "ann": Account(of_text(rights), key, None)}
+            else:
+                boss.send(b"USER SET ann %s %s\r\n" % (rights.encode(), key.hex().encode()))
+
+        replace("put,get", old)
+        await gateway.settle()
+        ann.send(b"PUT q 0 0\r\n")
+        await gateway.settle()
+        assert ann.take() == b"200 OK\r\n", "other rights are no other secret"
+        replace("put,get", new)
+        await gateway.settle()
+        for client, answer in ((ann, b"401 Auth Required\r\n"), (legacy, b"200 OK\r\n")):
+            client.send(b"PUT q 0 0\r\n")
+            await gateway.settle()
+            assert client.take() == answer
+        ann.send(b"AUTH ann %s\r\nPUT q 0 0\r\n" % new)
+        await gateway.settle()
+        assert ann.take() == b"200 OK\r\n" * 2
+    before = {"ann": Account(of_text("put"), old, None)} if in_file else {}
+    with_gateway(test, users=users(boss="admin") | before)

@@ -6,13 +6,14 @@ from collections import deque
 from collections.abc import Collection, Sequence
 from typing import Any
 
+from sockpq._engine.retry import NotRecognizedAnyMore
 from sockpq._protocol.command import Command
 from sockpq._protocol.protocol import Answer
 from sockpq._protocol.session import WINDOW, Session, SessionLost
 from sockpq.errors import Busy, NotServing, OutcomeUnknown
 from sockpq.model import Handed
 
-Refusal = Busy | NotServing | SessionLost | OutcomeUnknown
+Refusal = Busy | NotServing | NotRecognizedAnyMore | SessionLost | OutcomeUnknown
 
 WINDOW_COMMANDS_MAX = 1000
 ANSWERS_BYTES_MAX = 33_554_432  # half of what a server keeps of unread answers before it cuts the connection

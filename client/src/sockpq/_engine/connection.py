@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 from sockpq._backends.access import Access, Login
 from sockpq._backends.base import Network, Stream
-from sockpq._engine.retry import ForeignServer, Lost
+from sockpq._engine.retry import ForeignServer, Lost, NotRecognizedAnyMore
 from sockpq._protocol.addresses import Address
 from sockpq._protocol.command import Command
 from sockpq._protocol.commands.cluster import CLUSTER_ID
@@ -53,6 +53,7 @@ class Connection:
         self.cluster: str | None = None         # its id; None when the server cannot say it
         self.leaderless = False                 # it cannot because it has not heard of a leader
         self._finished = False
+        self._recognized = False                # it has accepted AUTH
         self._entering: deque[tuple[str, Callable[[Answer], None]]] = deque()   # what has no answer, and its judge
 
     @classmethod
@@ -144,6 +145,13 @@ class Connection:
         while self._entering and answers:
             _, judge = self._entering.popleft()
             judge(answers.pop(0))
+        return self._recognized_again(answers) if self._recognized else answers
+
+    def _recognized_again(self, answers: list[Answer]) -> list[Answer]:
+        """Tell apart from other refusals that AUTH, which was accepted here, is wanted again."""
+        for place, answer in enumerate(answers):
+            if type(answer.error) is AuthError:
+                answers[place] = Answer(answer.value, NotRecognizedAnyMore(f"{self.address}: {answer.error}"))
         return answers
 
     def lost(self, reason: str, orderly: bool = False) -> Lost:
@@ -268,6 +276,7 @@ class Connection:
         """
         error = answer.error
         if error is None or isinstance(error, BadArguments | NotSupported):
+            self._recognized = error is None
             return
         self._finished = True
         if isinstance(error, ForbiddenError):

@@ -77,6 +77,11 @@ class ForeignServer(Lost):
         self.why = why
 
 
+class NotRecognizedAnyMore(AuthError):
+    """The server has accepted AUTH on this connection, and asks for it again: the user's secret was replaced, or the
+    user is gone. Another connection will tell. Internal, like Lost."""
+
+
 class NoLeader(NotServing):
     """No server knows a leader: an election is going on, or there is no majority. Internal, like Lost."""
 
@@ -217,7 +222,9 @@ def is_final_wait(failure: Exception) -> bool:
 
 def is_transient(failure: Exception) -> bool:
     """Return whether it was surely not executed, and could be a moment later or elsewhere."""
-    return isinstance(failure, Busy | NotServing) or (isinstance(failure, Lost) and not failure.sent)
+    if isinstance(failure, Lost):
+        return not failure.sent
+    return isinstance(failure, Busy | NotServing | NotRecognizedAnyMore)
 
 
 def as_unknown(failure: Exception) -> OutcomeUnknown:

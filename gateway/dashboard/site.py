@@ -67,6 +67,7 @@ PAGES: dict[str, Callable[[View], Awaitable[str]]] = {
     "/pulses": pulses.show, "/workers": workers.show, "/topics": topics.show, "/events-live": events.show,
     "/slow": slow.show, "/sessions": sessions.show, "/users": users.show,
 }
+PATHS = frozenset((*PAGES, *ASSETS, "/live", "/act"))
 
 
 class Dashboard:
@@ -90,7 +91,7 @@ class Dashboard:
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse | None:
         """Answer a request, None if it is for nothing of the dashboard."""
-        if request.path not in (*PAGES, *ASSETS, "/live", "/act"):
+        if request.path not in PATHS:
             return None
         posted = request.path == "/act"
         if request.method not in (("POST",) if posted else ("GET", "HEAD")):

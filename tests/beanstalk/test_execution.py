@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 from sockpqd.beanstalk import CallFailure, calls
 from sockpqd.core import Delete, End, Get, PutWith
@@ -279,3 +279,31 @@ def test_a_kick_ends_with_the_right_for_it() -> None:
         assert not gateway.cluster.in_flight
         assert gateway.cluster.machine.ready("a") == PORTION_MAX
     with_gateway(test, automatic=False, users={"ann": Account(of_words(["put:a*", "queue:a*"]), None)})
+
+
+def test_whatever_clients_call_asks_for_a_right() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        boss, bare = Place(gateway, user="boss"), Place(gateway, user="bare")
+        number = boss.do(put("b")).number
+        boss.do(put("b"))
+        theirs = reserved(boss, "b")
+        before = gateway.cluster.machine.counts("b")
+        refused = (CallFailure.FORBIDDEN, CallFailure.NOT_FOUND)
+        answers: dict[type, tuple[calls.Call, tuple[object, ...]]] = {
+            type(call): (call, allowed) for call, allowed in (
+                (put("b"), refused), (calls.Reserve(("b",), 0), refused), (calls.ReserveJob(number), refused),
+                (calls.DeleteJob(number), refused), (calls.Release(theirs.handle, 0, 0), refused),
+                (calls.Bury(theirs.handle, 0), refused), (calls.TouchJob(theirs.handle), refused),
+                (calls.KickTube("b", 9), refused), (calls.KickJob(number), refused), (calls.Pause("b", 9), refused),
+                (calls.Peek(number), refused), (calls.PeekFirst("b", "ready"), refused),
+                (calls.JobStats(number), refused), (calls.TubeStats("b"), refused),
+                (calls.ListTubes(), (calls.Names(()),)), (calls.Totals(), (calls.Sums(),)),
+                (calls.GiveBack((theirs.handle,)), (None,)),        # of the connection's own session only
+            )
+        }
+        assert set(answers) == set(get_args(calls.Call)), "a call that is not tried here"
+        for call, allowed in answers.values():
+            assert bare.do(call) in allowed, call
+        assert gateway.cluster.machine.counts("b") == before
+    with_gateway(test, automatic=False, users={
+        "boss": Account(of_words(["admin"]), None), "bare": Account(of_words([]), None)})

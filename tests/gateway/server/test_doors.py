@@ -20,10 +20,12 @@ from sockpqd.connections import SEND_BUFFER_BYTES, ConnectionManager, MemoryAcco
 from sockpqd.connections.limits import KERNEL_BYTES_MIN
 from sockpqd.gateway.beanstalkd import BeanstalkdListener
 from sockpqd.gateway.commands.catalog import VERBS
+from sockpqd.gateway.dashboard.site import PATHS
 from sockpqd.gateway.limits import HANDSHAKES_MAX, KIB, MIB, Limits
 from sockpqd.gateway.monitoring import HttpPages, LoopLag, Sources, start
 from sockpqd.gateway.server.doors import BEANSTALKD, HTTP, KINDS, LEGACY, NATIVE, DoorKind, Doors
 from sockpqd.gateway.server.port import Port
+from tests.gateway.helpers.dashboard import Site, Users
 from tests.gateway.helpers.sockets import PATIENCE_S, Client, Gateway
 
 ROOT = Path(__file__).parents[3]
@@ -284,6 +286,22 @@ async def dropped(client: Client) -> None:
     client.writer.transport.resume_reading()        # type: ignore[attr-defined]
     with pytest.raises(ConnectionResetError):
         await client.reader.read()
+
+
+def test_every_path_of_http_wants_a_user_but_these() -> None:
+    async def run() -> None:
+        async with Site(Users()) as site:
+            site.user = None
+            free = set()
+            for path in {*site.pages._pages, *PATHS, "/nothing"}:
+                status, _, content = await site.ask("POST" if path == "/act" else "GET", path)
+                assert status in (200, 401, 404), path
+                if status == 200:
+                    free.add(path)
+                else:
+                    assert len(content) < 100, "nothing is shown"
+            assert free == {"/healthz", "/readyz"}
+    uvloop.run(asyncio.wait_for(run(), 3 * PATIENCE_S))
 
 
 def test_every_command_has_a_cost_and_a_right() -> None:

@@ -257,12 +257,12 @@ def draw(laws: Iterable[Any], times: float) -> None:
 
 
 def laws_among(items: Iterable[Any]) -> set[Any]:
-    """What of hypothesis is behind the items, each once."""
+    """Return what of hypothesis is behind the items, each once."""
     return {law for item in items if (law := _law(item)) is not None}
 
 
 def _law(item: Any) -> Any:
-    """What of hypothesis is behind the item, or None."""
+    """Return what of hypothesis is behind the item, or None."""
     if issubclass(getattr(item, "cls", None) or object, unittest.TestCase):
         return item.cls
     return item.obj if is_hypothesis_test(getattr(item, "obj", None)) else None

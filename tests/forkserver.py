@@ -107,7 +107,7 @@ class Forkserver:
         return Forked(mine)
 
     def _forks(self, command: Sequence[str | Path]) -> bool:
-        """Is this the program, or a module that runs it?"""
+        """Return whether this is the program, or a module that runs it."""
         return command[0] == self._program or (*command[:2], *command[3:4]) == (*BY_MODULE, self._program)
 
     def close(self) -> None:

@@ -40,7 +40,7 @@ def main(minutes: float, times: float, jobs: int, seed: int | None, tests: tuple
 
 
 def command(seed: int, times: float, jobs: int, tests: Sequence[str] = ()) -> list[str]:
-    """What runs one round."""
+    """Return what runs one round."""
     many = ["-n", str(jobs)] if jobs > 1 else []
     return [
         sys.executable, "-m", "pytest", "-q", "-m", "not processes", "--timeout=0", f"--laws={times}",

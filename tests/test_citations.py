@@ -69,7 +69,7 @@ def _files() -> Iterator[Path]:
 
 
 def anchor(heading: str) -> str:
-    """What a link to this heading ends with."""
+    """Return what a link to this heading ends with."""
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 

@@ -152,7 +152,7 @@ def exported(source: str) -> set[str]:
 
 @pytest.fixture(scope="module")
 def faces() -> dict[str, set[str]]:
-    """What each package exports."""
+    """Return what each package exports."""
     inits = {name: ROOT / folder / "__init__.py" for name, (folder, _) in PACKAGES.items()}
     return {name: exported(init.read_text()) for name, init in inits.items() if init.exists()}
 

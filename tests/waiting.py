@@ -14,7 +14,7 @@ TICK_S = 0.005
 
 
 def eventually(condition: Callable[[], object], seconds: float = PATIENCE_S) -> bool:
-    """Does this become true in time?"""
+    """Return whether this becomes true in time."""
     end = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > end:
@@ -58,7 +58,7 @@ def at_most(seconds: float) -> Iterator[None]:
 
 
 def gone(pid: int) -> bool:
-    """Has this process ended, whoever has to be told of it?"""
+    """Return whether this process has ended, whichever process is its parent."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
     except (FileNotFoundError, ProcessLookupError):

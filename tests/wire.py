@@ -122,7 +122,7 @@ class Wire:
 
 
 def server_number(address: str, timeout: float) -> int | None:
-    """What this server answers to INTERCONNECT; None when it does not."""
+    """Return what this server answers to INTERCONNECT; None when it does not."""
     try:
         with Wire(address, timeout) as wire:
             words = wire.say("INTERCONNECT").split()

@@ -34,7 +34,7 @@ class Beanstalkd(LocalCluster):
         self.program: subprocess.Popen[bytes] | None = None
 
     def environment(self, name: str) -> dict[str, str]:
-        """Where the listener is."""
+        """Return where the listener is."""
         return {"SOCKPQD_LISTEN_BEANSTALKD": f"{HOST}:{self.ports[name]}"}
 
     def start_program(self) -> None:
@@ -52,7 +52,7 @@ class Beanstalkd(LocalCluster):
         return True
 
     def address(self, place: str) -> str:
-        """Where clients connect."""
+        """Return where clients connect."""
         if place == "program":
             return f"{HOST}:{self.program_port}"
         leader = self.wait_for_leader()

@@ -45,7 +45,7 @@ class Node:
                 env={**os.environ, "SOCKPQD_LISTEN_BEANSTALKD": self.address, **environment})
 
     def reachable(self) -> bool:
-        """Whether it answers."""
+        """Return whether it answers."""
         try:
             with BeanstalkClient(self.address) as client:
                 client.put("x")

@@ -104,7 +104,7 @@ def inner(operation: Operation) -> Operation:
 
 
 def kinds(gateway: MemoryGateway) -> list[type]:
-    """What was committed."""
+    """Return what was committed."""
     return [type(inner(operation)) for entry in gateway.cluster.log for operation in entry]
 
 
@@ -114,7 +114,7 @@ def running(gateway: MemoryGateway, queue: str = "q") -> int:
 
 
 def forwarded(call: Call, session: int, number: int, *, first: bool = True) -> bytes:
-    """What a follower sends to the leader for this call."""
+    """Return what a follower sends to the leader for this call."""
     wait_s = call.wait_s if isinstance(call, calls.Reserve) else 0
     request = Request(session, number, b"", 0, wait_s != 0, CALL_OPERATIONS[type(call)](call, session))  # type: ignore[arg-type]
     return encode(RemoteRequest(request, None if wait_s is None else round(wait_s * MS), first))

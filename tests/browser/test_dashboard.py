@@ -87,7 +87,7 @@ def client_address(cluster: LocalCluster) -> tuple[str, int]:
 
 
 def complaints(browser: Any) -> list[str]:
-    """What the browser has to complain of: policies that were violated, scripts that failed."""
+    """Return what the browser has to complain of: policies that were violated, scripts that failed."""
     return [entry["message"] for entry in browser.get_log("browser") if "favicon" not in entry["message"]]
 
 

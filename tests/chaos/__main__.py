@@ -87,7 +87,7 @@ def main(
 
 
 def _rotating(chosen: list[Scenario], until: float, chance: random.Random) -> Iterator[tuple[Scenario, int]]:
-    """All of them again and again, each time in another order."""
+    """Play all of them again and again, each time in another order."""
     while True:
         for scenario in chance.sample(chosen, len(chosen)):
             if time.monotonic() >= until:

@@ -11,7 +11,7 @@ ALL = (*SCENARIOS, *PAGED, *TORTURE)
 
 
 def lacks(scenario: Scenario) -> str:
-    """What this machine lacks for it; nothing if it can be played."""
+    """Return what this machine lacks for it; nothing if it can be played."""
     if scenario.fake_clocks and clocks.library() is None:
         return "no libfaketime: install the package libfaketime"
     if scenario.disk_mb is not None and not disks.can_mount():

@@ -211,7 +211,7 @@ def _befall(
 
 
 def _warm_up(history: History, result: Result) -> None:
-    """Until enough is acknowledged, if it is not yet."""
+    """Wait until enough is acknowledged, if it is not yet."""
     until = time.monotonic() + WARM_MAX_S
     result.rate = rate_before(list(history.records), time.monotonic_ns())
     while result.rate < RATE_MIN and time.monotonic() < until:
@@ -301,7 +301,7 @@ class Stalls:
         self._thread.join()
 
     def forget(self) -> None:
-        """What was before does not count as recent."""
+        """Count nothing earlier as recent."""
         self.recent_s = 0.0
 
     def _watch(self) -> None:

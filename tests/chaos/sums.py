@@ -37,7 +37,7 @@ class Sums:
         return self.by_name[name].fault_s if name in self.by_name else 0.0
 
     def voids(self, name: str) -> int:
-        """How many of its runs proved nothing."""
+        """Return how many of its runs proved nothing."""
         return self.by_name[name].void if name in self.by_name else 0
 
     def add(self, result: Result) -> None:

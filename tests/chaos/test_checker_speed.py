@@ -16,7 +16,7 @@ SECONDS = 15        # of the processor's time, which a slow one needs too; usual
 
 
 def _history(seed: int, backlog: int, unknown: float) -> History:
-    """What a fast queue of a few priorities does; `unknown`: the share of GETs without an answer."""
+    """Return what a fast queue of a few priorities does; `unknown`: the share of GETs without an answer."""
     random, history, now_ns, number = Random(seed), History(), 0, 0
     waiting: dict[str, list[deque[str]]] = {f"q{queue}": [deque() for _ in range(5)] for queue in range(4)}
     unfinished = dict.fromkeys(waiting, 0)

@@ -45,7 +45,7 @@ class Process:
             env={**os.environ, **faulty_disk.environment(folder / "faults")})
 
     def do(self, what: str) -> tuple[str, float]:
-        """What it said, and how long it took."""
+        """Return what it said, and how long it took."""
         assert self._process.stdin
         assert self._process.stdout
         self._process.stdin.write(f"{what}\n")

@@ -226,7 +226,7 @@ def put_first_run(client: Client) -> int:
 
 
 def wait_until_done(client: Client, workers: list[Worker]) -> None:
-    """Until no job is left but the next periodic run."""
+    """Wait until no job is left but the next periodic run."""
     end = time.monotonic() + END_S
     while True:
         found = {one.name: one for one in client.queues() if one.name in QUEUES}

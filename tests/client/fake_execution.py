@@ -201,7 +201,7 @@ class Execution:
         return f"{self._change(words)}\r\n".encode()
 
     def _change(self, words: list[str]) -> str:
-        """What the leader answers to an operator."""
+        """Return what the leader answers to an operator."""
         cluster = self.cluster
         servers = {server.name: server for server in cluster.servers}
         match words:
@@ -234,7 +234,7 @@ class Execution:
 
 
 def _hands_out(answer: bytes) -> bool:
-    """Is it the answer to a GET that found a job?"""
+    """Return whether it is the answer to a GET that found a job."""
     return len(answer.split(b"\r\n")[0].split()) >= 6 and answer.startswith(b"200 OK ")
 
 

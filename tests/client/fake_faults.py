@@ -73,7 +73,7 @@ def _stall(connection: socket.socket, stopped: Callable[[], bool]) -> None:
 
 
 def hung_up(connection: socket.socket) -> bool:
-    """Has the client closed or half-closed? It sends nothing else meanwhile."""
+    """Return whether the client has closed or half-closed; it sends nothing else meanwhile."""
     try:
         if isinstance(connection, ssl.SSLSocket):       # it cannot peek
             return _ended(connection)

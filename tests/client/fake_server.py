@@ -126,7 +126,7 @@ class FakeServer(Execution):
         self.faults[verb].extend(faults)
 
     def stop(self) -> None:
-        """As if the process had been killed."""
+        """Stop as if the process had been killed."""
         self.stopped = True
         if self.leads:
             self.cluster.lead(None)

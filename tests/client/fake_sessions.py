@@ -53,7 +53,7 @@ class FakeSessions:
         return [session for session in self.all.values() if not session.ended]
 
     def end_all(self) -> None:
-        """As if their time were over."""
+        """End all sessions as if their time were over."""
         for session in self.open:
             session.ended = True
 

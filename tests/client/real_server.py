@@ -53,7 +53,7 @@ class RealServer:
         return asyncio.run_coroutine_threadsafe(turn(), self._loop).result(20)
 
     def ready_and_running(self, queue: str) -> tuple[int, int]:
-        """How many jobs of the queue are READY, and how many RUNNING; there must be one."""
+        """Return how many jobs of the queue are READY, and how many RUNNING; there must be one."""
         counts = self.do(lambda cluster: cluster.machine.counts(queue))
         assert counts is not None
         return counts.ready, counts.running

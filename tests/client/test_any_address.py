@@ -86,7 +86,7 @@ def test_ipv6(make_client: MakeClient) -> None:
 
 @pytest.fixture
 def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """Where the configuration is looked for; nothing of the machine counts."""
+    """Return where the configuration is looked for; nothing of the machine counts."""
     for variable in ("SOCKPQ_SERVERS", "SOCKPQ_CA", "SOCKPQ_USER", "SOCKPQ_SECRET", "SOCKPQ_SECRET_FILE"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))

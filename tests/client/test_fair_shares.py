@@ -11,7 +11,7 @@ from sockpq._protocol.reader import Reader
 
 
 def answered(reader: Reader[Any], *pieces: bytes) -> Any:
-    """What is read of these lines."""
+    """Return what is read of these lines."""
     next(reader)
     for piece in pieces:
         try:

@@ -41,7 +41,7 @@ def replaced(cluster: FakeCluster) -> FakeCluster:
 
 
 def said(cluster: FakeCluster) -> set[str]:
-    """What the servers of a cluster were sent, but for questions."""
+    """Return what the servers of a cluster were sent, but for questions."""
     questions = "INTERCONNECT", "CLUSTER LEADER", "CLUSTER STATUS", "PING"
     return {line for server in cluster.servers for line in server.received if line not in questions}
 

@@ -44,7 +44,7 @@ class Work:
             self.put += 1
 
     def _work(self) -> None:
-        """Until each job was done once: an answer that is lost may mean that a job was put twice."""
+        """Wait until each job was done once: an answer that is lost may mean that a job was put twice."""
         while len(self.done) < JOBS or self.put < JOBS:
             job = self.worker.retry(partial(self.worker.get, "GETBE", "work", LEASE_S), self.until)
             if job is None:

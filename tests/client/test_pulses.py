@@ -159,7 +159,7 @@ def test_workers_of_a_queue_with_a_rate(client: Client) -> None:
 
 
 def listening() -> int:
-    """How many TCP sockets this process listens on."""
+    """Return how many TCP sockets this process listens on."""
     numbers = {os.readlink(f"/proc/self/fd/{name}") for name in os.listdir("/proc/self/fd") if _open(name)}
     rows = [row.split() for name in ("tcp", "tcp6") for row in Path(f"/proc/net/{name}").read_text().splitlines()[1:]]
     return sum(row[3] == LISTEN and f"socket:[{row[9]}]" in numbers for row in rows)
@@ -186,7 +186,7 @@ def test_workers_may_start_before_the_server_and_before_the_pulse() -> None:
         port = free.getsockname()[1]
     with ThreadPoolExecutor(1) as pool, Client(f"127.0.0.1:{port}", timeout=20) as early:
         def work() -> bytes:
-            """What a worker does that knows nothing of who starts when."""
+            """Return what a worker does that knows nothing of who starts when."""
             while True:
                 with suppress(PulseNotFound), early.pulse("ga").turn(within=5) as turn:
                     return turn.payload

@@ -87,7 +87,7 @@ class Node:
         })
 
     def frames(self) -> list[tuple[int, int, list[int]]]:
-        """What was sent: the index and term before, and the indexes."""
+        """Return what was sent: the index and term before, and the indexes."""
         return [
             (message.prev_index, message.prev_term, [entry[1] for entry in message.entries]) for message in self.sent]
 

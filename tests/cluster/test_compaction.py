@@ -21,7 +21,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> SmallCluster:
 
 
 def snapshots(world: SmallCluster, seconds: float, *, puts_per_s: int) -> dict[str, list[float]]:
-    """When each node has written one, while jobs are put."""
+    """Return when each node had written one, while jobs are put."""
     found: dict[str, list[float]] = {node.name: [] for node in world}
     newest = {node.name: node.up.store.newest_index for node in world}
     end = world.now + seconds

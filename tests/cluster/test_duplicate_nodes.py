@@ -40,7 +40,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def links(end: End, name: str) -> int:
-    """How often a link was made or lost."""
+    """Return how often a link was made or lost."""
     return sum(1 for who, event in end.events if who == name and not isinstance(event, Info))
 
 

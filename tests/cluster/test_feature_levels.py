@@ -42,7 +42,7 @@ def cluster(*known: int, spares: int = 0, **capped: int) -> SmallCluster:
 
 
 def ask(world: SmallCluster) -> object:
-    """What an operation of level 2 is answered."""
+    """Return what an operation of level 2 is answered."""
     outcome = world.leader().propose(Touch(1, 1000))
     world.run_until(lambda: outcome.state != "open")
     assert outcome.state == "applied"

@@ -42,7 +42,7 @@ def longest(times: list[float]) -> float:
 
 
 def housekeepings(node: SmallNode, monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """When this node does its housekeeping, from now on."""
+    """Set when this node does its housekeeping, from now on."""
     times: list[float] = []
     real = node.up._housekeeping_before_tick
 

@@ -20,7 +20,7 @@ class Answers:
 
 
 def answered(answer: bytes | None) -> list[Message]:
-    """What a node sends whose gateway answers so."""
+    """Return what a node sends whose gateway answers so."""
     async def test() -> list[Message]:
         sent: list[Message] = []
         questions = ForwardedCommands({}, lambda: None, Answers(answer), lambda name, message: sent.append(message))

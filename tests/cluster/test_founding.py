@@ -32,7 +32,7 @@ class Newcomer:
         self.lost_leader = True
 
     def founds(self) -> bool:
-        """Does it found a cluster now?"""
+        """Return whether it founds a cluster now."""
         self.admission.found_cluster()
         assert self.lost_leader is bool(self.granted)
         return self.granted == [-1]

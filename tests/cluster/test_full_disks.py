@@ -188,7 +188,7 @@ class Held:
         self.session = int(opened.sid.split("_")[0])
 
     def alive(self) -> tuple[bool, bool]:
-        """Are they there, on the node that serves?"""
+        """Return whether they are there, on the node that serves."""
         machine = self.world.leader().machine
         return any(job.id == self.job for job in machine.running()), self.session in machine._state.sessions.by_number
 

@@ -40,7 +40,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture
 def cured(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
-    """Is the cure in place in this run?"""
+    """Return whether the cure is in place in this run."""
     monkeypatch.setattr(SteadyLane, "open", request.param == "steady-lane")
     return str(request.param) != "cure-removed"
 

@@ -46,7 +46,7 @@ class Model:
         return self.kept[self.hidden:]
 
     def reopened(self) -> Model:
-        """As a new process sees it."""
+        """Return the model as a new process sees it."""
         other = deepcopy(self)
         other.hidden = 0
         return other
@@ -148,7 +148,7 @@ class JournalMachine(RuleBasedStateMachine):
         self.sync()
 
     def ended(self) -> None:
-        """What was synced beside us is durable."""
+        """Count as durable what was synced meanwhile."""
         self.synced, self.beside = self.beside or self.synced, None
 
     @rule(slow=st.booleans())
@@ -246,7 +246,7 @@ class JournalMachine(RuleBasedStateMachine):
         )
 
     def goes_on_as(self, model: Model) -> bool:
-        """Does the journal take the same entry next? Empty ones look the same wherever they go on."""
+        """Return whether the journal takes the same entry next. Empty ones look the same wherever they go on."""
         return bool(model.kept) or self.journal.first_index == model.first
 
     def commit_is(self, model: Model) -> bool:

@@ -106,7 +106,7 @@ class Asking:
         self.world.run(1)
 
     def granted(self) -> bool:
-        """Is the candidate given a PreVote if it asks now?"""
+        """Return whether the candidate is given a PreVote if it asks now."""
         answers: list[bool] = []
 
         def note(source: str, target: str, message: Message) -> bool:

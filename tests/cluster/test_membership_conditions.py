@@ -34,7 +34,7 @@ class Leader:
             lambda operation, pending: self.proposed.append(operation), ROUND_S)
 
     def tick(self, *, leading: bool = True) -> bool:
-        """Was a promotion proposed by now?"""
+        """Return whether a promotion was proposed by now."""
         self.promotion.tick(leading)
         return bool(self.proposed)
 

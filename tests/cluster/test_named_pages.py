@@ -74,7 +74,7 @@ class Log:
         self.add(GetWith(Get(None), count))
 
     def state(self) -> bytes:
-        """What a node without pages has in the end."""
+        """Return what a node without pages has in the end."""
         machine = Machine()
         apply(machine, self, len(self.entries))
         return b"".join(machine.snapshot())

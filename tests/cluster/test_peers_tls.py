@@ -44,7 +44,7 @@ def contexts(authority: Authority, cert: Path, key: Path) -> PeerTls:
 
 
 def node_tls(authority: Authority, name: str, **how: Any) -> PeerTls:
-    """What the node `name` has."""
+    """Return what the node `name` has."""
     return contexts(authority, *authority.issue(name, [name], **how))
 
 
@@ -159,7 +159,7 @@ async def listening(authority: Authority) -> Any:
 
 
 async def knock(address: list[str], tls: PeerTls | None, data: bytes) -> bytes:
-    """What somebody hears who sends this."""
+    """Return what somebody hears who sends this."""
     try:
         reader, writer = await asyncio.open_connection(*address, ssl=tls.dialing if tls else None)
     except OSError:
@@ -172,7 +172,7 @@ async def knock(address: list[str], tls: PeerTls | None, data: bytes) -> bytes:
 
 
 def knocker(authority: Authority, other: Authority, case: str) -> PeerTls | None:
-    """What somebody has who is not n2."""
+    """Return what somebody has who is not n2."""
     match case:
         case "plain text":
             return None

@@ -47,7 +47,7 @@ class Directory:
         self._files = {path: path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}
 
     def files(self, pattern: str) -> dict[Path, bytes]:
-        """What they contained at first, the oldest first."""
+        """Return what they contained at first, the oldest first."""
         return {path: data for path, data in self._files.items() if path.match(pattern)}
 
     def restore(self) -> None:

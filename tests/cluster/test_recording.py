@@ -40,7 +40,7 @@ def test_followers_hear_of_a_commit_at_once_while_somebody_listens() -> None:
     world.run_until(world.settled)
 
     def lag_s() -> float:
-        """How long after the leader the last follower has executed a job."""
+        """Return how long after the leader the last follower has executed a job."""
         world.run(1.0)
         world.put_now()
         begun, index = world.now, leader.up.machine.index

@@ -109,7 +109,7 @@ class Node:
             self.journal.last_index = self.replica.applied_index = self.index
 
     def begin(self) -> bool:
-        """Is one being sent after this?"""
+        """Return whether one is being sent after this."""
         self.transfers.begin(self.peer)
         return self.peer.sending is not None
 

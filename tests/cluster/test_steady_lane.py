@@ -23,7 +23,7 @@ from tests.cluster.helpers.small_cluster import Outcome, SmallCluster, SmallNode
 
 @pytest.fixture(params=[True, False], ids=["cured", "cure-removed"])
 def cured(request: pytest.FixtureRequest) -> bool:
-    """Is the invariant kept in this run?"""
+    """Return whether the invariant is kept in this run."""
     return bool(request.param)
 
 
@@ -50,7 +50,7 @@ def command(node: SmallNode) -> bytes:
 
 
 def receive(world: SmallCluster, sender: SmallNode, to: SmallNode, message: Message) -> list[Message]:
-    """What a node answers to a message."""
+    """Return what a node answers to a message."""
     world.sent.clear()
     to.up.inbox.append((sender.name, message))
     world.turn(to.name)

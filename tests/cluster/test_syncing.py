@@ -39,7 +39,7 @@ class Node:
         return [what for what, _ in self.asked]
 
     def alone(self, now: float) -> bool:
-        """Is a new commit index synced by itself now?"""
+        """Return whether a new commit index is synced by itself now."""
         self.asked = []
         self.syncing.wait(now)
         return self.asked == [("wait", True)]

@@ -75,7 +75,7 @@ class Transfer:
         world._at(world.now + number * GAP_S, arrive)
 
     def _now(self, leader: str) -> bool:
-        """Interrupt; does the message that was to arrive now do so all the same?"""
+        """Interrupt; return whether the message that was to arrive now still does."""
         self.interrupted = True
         world = self._world
         world._at(world.now, lambda: self._interrupt(world, world[leader], self._away))

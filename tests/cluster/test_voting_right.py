@@ -15,7 +15,7 @@ from tests.cluster.helpers.small_cluster import DELAY_S, SmallCluster, SmallNode
 
 
 def older_copy(node: SmallNode) -> MemoryDisk:
-    """What is on the disk of a running node at this moment."""
+    """Return what is on the disk of a running node at this moment."""
     disk = copy.deepcopy(node.disk)
     disk.crash()
     return disk

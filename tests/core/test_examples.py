@@ -434,7 +434,7 @@ SPREAD = PutWith(Put("", 0, BODY))
 
 
 def bodies(machine: Machine) -> tuple[int, int]:
-    """How many jobs have this body, and how many objects that is."""
+    """Return how many jobs have this body, and how many objects that is."""
     found = [job.data for name in machine.queue_names("") for job in machine.peek_queue(name, JobState.READY, 99)]
     found += [job.data for job in machine.running()]
     return len(found), len({id(data) for data in found})

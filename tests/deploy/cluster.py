@@ -131,7 +131,7 @@ class Cluster:
         return run
 
     def ssh(self, host: str, command: str, *, check: bool = True) -> str:
-        """What the command prints on that host, run by root."""
+        """Return what the command prints on that host, run by root."""
         machine = self.machines[host]
         done = subprocess.run(
             ["ssh", "-i", self._key, *self._ssh_options().split(), f"{LOGIN}@{machine.address}",
@@ -142,7 +142,7 @@ class Cluster:
         return done.stdout
 
     def status(self, host: str) -> dict[str, Any]:
-        """What `pqctl cluster status --json` says on that host."""
+        """Return what `pqctl cluster status --json` says on that host."""
         return dict(json.loads(self.ssh(host, "pqctl cluster status --json --timeout 2", check=False)))
 
     def wait_until_well(self, seconds: float = 60) -> dict[str, Any]:
@@ -160,7 +160,7 @@ class Cluster:
         return ",".join(f"{self.machines[name].address}:{CLIENT_PORT}" for name in self.names)
 
     def reaches(self, host: str, port: int) -> bool:
-        """Can this machine open a connection to that port?"""
+        """Return whether this can machine open a connection to that port."""
         try:
             socket.create_connection((self.machines[host].address, port), timeout=2).close()
         except OSError:
@@ -174,5 +174,5 @@ class Cluster:
 
     @property
     def secrets(self) -> Path:
-        """Where the playbooks keep what only the operator may know."""
+        """Return where the playbooks keep what only the operator may know."""
         return self.inventory / ".secrets"

@@ -98,7 +98,7 @@ def test_the_syntax_is_sound(expression: str) -> None:
 
 
 def balanced(expression: str) -> bool:
-    """Is each bracket closed by its own kind, and each quote?"""
+    """Return whether each bracket is closed by its own kind, and each quote."""
     closing, open_brackets = {")": "(", "}": "{", "]": "["}, []
     text = re.sub(r'"[^"]*"', "", expression)
     for letter in text:

@@ -23,7 +23,7 @@ def run(folder: Path, nodes: object = NODES, days: int = 825) -> subprocess.Comp
 
 
 def made(folder: Path, nodes: object = NODES, days: int = 825) -> list[str]:
-    """What it says it made."""
+    """Return what it says it made."""
     done = run(folder, nodes, days)
     assert done.returncode == 0, done.stderr
     return list(json.loads(done.stdout)["made"])

@@ -26,7 +26,7 @@ with Cluster({}) as cluster:
 
 
 def left(folder: str, bridge: str) -> list[str]:
-    """What is still there of a run."""
+    """Return what is still there of a run."""
     here = []
     if Path(folder).exists():
         here.append(folder)

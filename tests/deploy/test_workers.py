@@ -82,7 +82,7 @@ class Workers:
         return set(self.say("find /proc -maxdepth 1 -user pqworker -printf %f\\\\n").split())
 
     def log(self) -> str:
-        """What the worker and its tasks have printed."""
+        """Return what the worker and its tasks have printed."""
         return self.say(f"journalctl -u {UNIT} --no-pager -o cat")
 
     def say(self, command: str) -> str:
@@ -98,7 +98,7 @@ class Workers:
 
 
 def install_app(machine: Machine, secret: str, ca: Path) -> None:
-    """What whoever deploys an app does: the app and the library in /opt/pqworker."""
+    """Install the app and the library in /opt/pqworker, as for a deployment."""
     folder = machine.root / "opt/pqworker"
     shutil.copytree(ROOT / "client/src/sockpq", folder / "lib/sockpq", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ca, folder / "ca.crt")

@@ -205,7 +205,7 @@ def test_another_program_is_named_so_that_it_is_found(tmp_path: Path, monkeypatc
 
 
 def told(text: str) -> tuple[int, int]:
-    """How many jobs were put and done, as the program said last."""
+    """Return how many jobs were put and done, as the program said last."""
     return max(((int(put), int(done)) for put, done in re.findall(
         r"producer: (\d+) jobs put into play; workers: (\d+) done\n", text)), default=(0, 0))
 

@@ -217,7 +217,7 @@ def test_a_wrong_secret_is_answered_late_and_logged_without_it(node: Node) -> No
 
 
 def pings(connection: socket.socket) -> bool:
-    """Is PING answered?"""
+    """Return whether PING is answered."""
     try:
         connection.sendall(b"PING\r\n")
         return bool(connection.recv(1000))

@@ -44,7 +44,7 @@ class Arena:
         return leader
 
     def server(self) -> str:
-        """Where clients reach it, "host:port"."""
+        """Return where clients reach it, "host:port"."""
         return self.cluster.server(self.leader())
 
     def note(self, text: str) -> None:

@@ -45,7 +45,7 @@ class Attack(Struct, frozen=True):
     bounds: Bounds = Bounds()
 
     def lacks(self) -> str:
-        """What this machine lacks for it, empty when nothing does."""
+        """Return what this machine lacks for it, empty when nothing does."""
         if self.fake_clocks and clocks.library() is None:
             return "needs libfaketime"
         if self.disk_mb is not None and not disks.can_mount():

@@ -56,7 +56,7 @@ class HostileCluster(LocalCluster):
         return self._wrappers.get(name, ())
 
     def beanstalkd(self, name: str) -> str:
-        """Where clients of beanstalkd reach the node."""
+        """Return where clients of beanstalkd reach the node."""
         return self._listens[name]["beanstalkd"]
 
     def _prepare_node(self, name: str) -> None:

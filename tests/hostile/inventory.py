@@ -29,7 +29,7 @@ def found(servers: list[str]) -> list[int]:
 
 
 def wrongs(report: Report, left: Iterable[int]) -> list[str]:
-    """How what is left differs from what the client was told."""
+    """Return how what is left differs from what the client was told."""
     return differences(
         left, report.acknowledged, maybe_put=report.maybe_put,
         finished=report.finished, maybe_finished=report.maybe_finished,
@@ -37,7 +37,7 @@ def wrongs(report: Report, left: Iterable[int]) -> list[str]:
 
 
 def disagreement(cluster: HostileCluster) -> str:
-    """How the nodes' states differ, once all have executed the same entries; empty when they agree."""
+    """Return how the nodes' states differ, once all have executed the same entries; empty when they agree."""
     until = time.monotonic() + EQUAL_S
     while True:
         hashes = {name: say(cluster.direct(name), "CLUSTER HASH", HASH_S) for name in cluster.names}

@@ -29,7 +29,7 @@ def raise_own() -> int:
 
 
 def can_limit() -> bool:
-    """Is there a prlimit?"""
+    """Return whether there is a prlimit."""
     return shutil.which("prlimit") is not None
 
 

@@ -18,7 +18,7 @@ _entered = False
 
 
 def separate() -> bool:
-    """Has this process a network of its own?"""
+    """Return whether this process has a network of its own."""
     return _entered
 
 

@@ -191,7 +191,7 @@ class Ordinary:
         self._process.communicate()
 
     def wait_until_working(self) -> None:
-        """Until it has done a few cycles. Raises TimeoutError when it does not get so far."""
+        """Wait until it has done a few cycles. Raises TimeoutError when it does not get so far."""
         assert self._process.stdout
         readable, _, _ = select.select([self._process.stdout], [], [], START_S)
         if not readable or self._process.stdout.readline() != b"working\n":

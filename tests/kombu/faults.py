@@ -115,7 +115,7 @@ class Run:
         )
 
     def _left(self) -> int:
-        """How many tasks wait or run, once that is none, or does not change any more."""
+        """Return how many tasks wait or run, once that is none, or does not change any more."""
         with Client(self.cluster.servers) as client:
             until = time.monotonic() + LEFT_S
             while True:
@@ -231,7 +231,7 @@ OF_WORKERS = (worker_killed, worker_frozen)
 
 
 def is_good(fault: Callable[[Run], None], found: Found) -> bool:
-    """Was the promise kept?"""
+    """Return whether the promise was kept."""
     if found.left or found.connection_lost:
         return False
     if fault is publisher_killed:       # what it had published and not noted is published again

@@ -47,11 +47,11 @@ class There(NamedTuple):
     running: frozenset[int]
 
     def beyond(self, other: There) -> There:
-        """What is here and not there."""
+        """Return what is here and not there."""
         return There(*(mine - theirs for mine, theirs in zip(self, other, strict=True)))
 
     def counts(self) -> str:
-        """How many of each."""
+        """Return how many of each."""
         return ", ".join(f"{len(found)} {name}" for name, found in self._asdict().items())
 
 

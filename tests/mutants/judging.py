@@ -47,7 +47,7 @@ class Workshop:
         return cls(root, seeds, collected)
 
     def judge(self, module: str, mutant: Mutant, tests: Sequence[str]) -> tuple[str, str]:
-        """What notices the mutant: tests, seeds, timeout or nothing; and the first line about it.
+        """Return what notices the mutant: tests, seeds, timeout or nothing; and the first line about it.
 
         Raises Unsound, and Stopped after close().
         """

@@ -15,7 +15,7 @@ def differences(
     left: Iterable[Job], acknowledged: Iterable[Job], *, maybe_put: Iterable[Job] = (), refused: Iterable[Job] = (),
     finished: Iterable[Job] = (), maybe_finished: Iterable[Job] = (),
 ) -> list[str]:
-    """What is wrong with the jobs that are left: some are lost, doubled, invented, back again, or were refused.
+    """Return what is wrong with the jobs that are left: some are lost, doubled, invented, back again, or were refused.
 
     `acknowledged`, `maybe_put`, `refused`: jobs whose PUT was answered with success, not at all, with a refusal.
     `finished`, `maybe_finished`: jobs whose DONE was answered with success, not at all, as often as that happened.

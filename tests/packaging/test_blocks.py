@@ -64,7 +64,7 @@ READS = {"pqctl cluster status", "pqctl doctor", "pqctl queue list", "pqctl work
 
 
 def listed(block: Block) -> bool:
-    """Is it in one of the lists above?"""
+    """Return whether it is in one of the lists above."""
     return any(block.document == document and block.first.startswith(first)
                for document, first in (*ELSEWHERE, *PICTURES, *SHOWN))
 

@@ -41,7 +41,7 @@ def ask(capsys: pytest.CaptureFixture[str], servers: Sequence[str], *arguments: 
 
 
 def execute(servers: Sequence[str], *arguments: str | bytes, data: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    """As a process, with `data` for its standard input."""
+    """Run pqctl as a process, with `data` for its standard input."""
     with TemporaryFile() as given, TemporaryFile() as out, TemporaryFile() as errors:
         given.write(data)
         for file in (given, out, errors):
@@ -55,7 +55,7 @@ def execute(servers: Sequence[str], *arguments: str | bytes, data: bytes = b"") 
 
 
 def start(*arguments: str) -> subprocess.Popen[str]:
-    """As a process that can be interrupted, its output in pipes."""
+    """Start pqctl as a process that can be interrupted, its output in pipes."""
     return subprocess.Popen(
         [PROGRAM, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=interruptible)
 
@@ -85,7 +85,7 @@ class Terminal:
             assert self._read(), f"it ended without {what!r}: {self.text!r}"
 
     def type(self, keys: str) -> None:
-        """As if at its keyboard."""
+        """Type as if at its keyboard."""
         os.write(self._master, keys.encode())
 
     def signal(self, number: int) -> None:

@@ -19,7 +19,7 @@ NUMBERS = [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
 
 
 def wait_for(file: str, folder: Path) -> None:
-    """Until a file with this in its name is in the folder."""
+    """Wait until a file with this in its name is in the folder."""
     until = time.monotonic() + PATIENCE_S
     while not any(file in name for name in os.listdir(folder)):
         assert time.monotonic() < until

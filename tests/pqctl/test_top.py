@@ -46,7 +46,7 @@ def cluster() -> Iterator[LocalCluster]:
 
 
 def lines(app: Any) -> list[str]:
-    """What stands on the screen."""
+    """Return what stands on the screen."""
     return ["".join(piece.text for piece in strip).rstrip() for strip in app.screen._compositor.render_strips()]
 
 

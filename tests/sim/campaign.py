@@ -87,7 +87,7 @@ def one(seed: int, *, digesting: bool = False, **fixed: Any) -> tuple[World, str
 
 
 def broken(error: Exception) -> str:
-    """What to report of a run that ended otherwise than by a broken promise: it is judged like one."""
+    """Return what to report of a run that ended otherwise than by a broken promise: it is judged like one."""
     return "".join(["the run broke off: ", *traceback.format_exception_only(error), *traceback.format_exception(error)])
 
 

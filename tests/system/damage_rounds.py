@@ -119,7 +119,7 @@ class Rounds:
         return acknowledged
 
     def _progress(self, producers: list[Producer]) -> None:
-        """Until so many further jobs are acknowledged."""
+        """Wait until so many further jobs are acknowledged."""
         def acknowledged() -> int:
             return sum(len(producer.acknowledged) for producer in producers)
 
@@ -146,12 +146,12 @@ class Rounds:
         time.sleep(0.02)
 
     def _votes(self, name: str, before: int, *, emptied: bool) -> bool:
-        """Has it been admitted, if it had to be?"""
+        """Return whether it has been admitted, if it had to be."""
         said = self.cluster.logs(name)[before:]
         return "connected to" in said and said.rfind(VOTES) >= max(said.rfind(REJOINS), emptied - 1)
 
     def _equal(self) -> bool:
-        """Do all nodes say that they have the same state after the same entry?"""
+        """Return whether all nodes say that they have the same state after the same entry."""
         hashes = {self._hash(name) for name in self.cluster.names}
         return len(hashes) == 1 and None not in hashes
 

@@ -130,7 +130,7 @@ def memory_bytes() -> int:
 
 
 def own_bytes_of_children() -> int:
-    """What the children of this process have in memory that it has not."""
+    """Return what the children of this process have in memory that it has not."""
     pids = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
     with suppress(OSError):             # one has ended
         return sum(_kilobytes(Path(f"/proc/{pid}/smaps_rollup"), "Private_Dirty:") << 10 for pid in pids)

@@ -274,7 +274,7 @@ def test_a_follower_with_a_small_disk_does_not_stay_behind_an_empty_cluster(one_
 
 
 def page_bytes(cluster: SmallDisks) -> int:
-    """What the files of pages of the small disk take."""
+    """Return what the files of pages of the small disk take."""
     total = 0
     for path in (cluster.disks / "n3" / "data" / "pages").glob("pages-*"):
         with contextlib.suppress(FileNotFoundError):        # given up since

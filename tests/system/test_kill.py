@@ -18,7 +18,7 @@ def acknowledged(producers: list[Producer]) -> int:
 
 
 def wait_for_progress(producers: list[Producer], more: int = 50) -> None:
-    """Until so many further jobs are acknowledged."""
+    """Wait until so many further jobs are acknowledged."""
     target, end = acknowledged(producers) + more, time.monotonic() + 60
     while acknowledged(producers) < target:
         assert time.monotonic() < end, "no progress"
@@ -65,7 +65,7 @@ def begin_a_snapshot(server: str) -> None:
 
 
 def wait_for_snapshots(cluster: LocalCluster) -> None:
-    """Until each node has one: it was told to write it, or was started with a journal that is to be cut."""
+    """Wait until each node has one: it was told to write it, or was started with a journal that is to be cut."""
     end = time.monotonic() + 60
     while not all(list(cluster.data_dir(name).glob("snapshots/snapshot-*")) for name in cluster.names):
         assert time.monotonic() < end, "no snapshot was written"

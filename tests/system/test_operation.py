@@ -42,7 +42,7 @@ def test_an_orderly_stop_of_the_leader_hands_over_and_ends_with_0(cluster: Local
 
 
 def numbers_of(cluster: LocalCluster) -> dict[str, int]:
-    """What each node answers to INTERCONNECT."""
+    """Return what each node answers to INTERCONNECT."""
     answers = {name: say(cluster.server(name), "INTERCONNECT", ANSWER_S) for name in cluster.names}
     return {name: int((answer or "").split()[2]) for name, answer in answers.items()}
 

@@ -88,12 +88,12 @@ def metric(cluster: LocalCluster, node: str, name: str) -> float:
 
 
 def wait_until_paged(cluster: LocalCluster, node: str, least: float, name: str = "paged_jobs") -> None:
-    """Until so many jobs of the node are on its disk: it takes them there a few in each turn."""
+    """Wait until so many jobs of the node are on its disk: it takes them there a few in each turn."""
     until(lambda: metric(cluster, node, name) > least)
 
 
 def agree(cluster: LocalCluster, name: str, queues: tuple[str, ...]) -> bool:
-    """Does what a node tells of these queues, all that it has, add up to its metrics? Not while it is paging."""
+    """Return whether a node's figures of its queues add up to its metrics; not while it is paging."""
     with sockpq.Client(cluster.servers) as client:
         told = [client.queue_stat(queue, server=cluster.server(name)) for queue in queues]
     jobs, data_bytes = (sum(one[key] for one in told) for key in ("on_disk", "on_disk_bytes"))
@@ -101,12 +101,12 @@ def agree(cluster: LocalCluster, name: str, queues: tuple[str, ...]) -> bool:
 
 
 def whole_bodies(cluster: LocalCluster, name: str) -> bool:
-    """Are the bodies on the disk of the node LARGE_BYTES each? Not while it is paging."""
+    """Return whether the bodies on the node's disk are LARGE_BYTES each; not while it is paging."""
     return metric(cluster, name, "paged_body_bytes") == metric(cluster, name, "paged_bodies") * LARGE_BYTES
 
 
 def hashes(cluster: LocalCluster) -> set[str]:
-    """What the nodes answer to CLUSTER HASH, once all have executed the same entry."""
+    """Return what the nodes answer to CLUSTER HASH, once all have executed the same entry."""
     until = time.monotonic() + PATIENCE_S
     while time.monotonic() < until:
         answers = {cluster.say(name, "CLUSTER HASH", PATIENCE_S) or "" for name in cluster.names}

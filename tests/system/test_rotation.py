@@ -90,7 +90,7 @@ class Place:
 
 
 def replace(file: Path, content: bytes) -> None:
-    """As programs that renew certificates do."""
+    """Replace files as programs that renew certificates do."""
     other = file.with_suffix(".next")
     other.write_bytes(content)
     os.replace(other, file)

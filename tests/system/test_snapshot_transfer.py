@@ -19,7 +19,7 @@ TAKEN_OVER = "state taken over from"
 
 
 def incoming_bytes(cluster: LocalCluster, name: str) -> int:
-    """How much of a snapshot has arrived at a node, as far as it is not complete."""
+    """Return how much of a snapshot has arrived at a node, as far as it is not complete."""
     size = 0
     for path in (cluster.data_dir(name) / "snapshots").glob("incoming-*.tmp"):
         with contextlib.suppress(FileNotFoundError):

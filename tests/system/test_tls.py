@@ -24,7 +24,7 @@ def wait_for(condition: Callable[[], bool], cluster: LocalCluster) -> None:
 
 
 def linked(cluster: LocalCluster, name: str) -> bool:
-    """Has this process connections to both others?"""
+    """Return whether this process has connections to both others."""
     return cluster.logs(name).rsplit("clients on", 1)[-1].count("connected to") >= 2
 
 

@@ -122,7 +122,7 @@ def make(name: str) -> None:
 
 
 def _fill_the_journal(client: sockpq.Client, data_dir: Path, snapshots: int) -> None:
-    """Until the node has written its next snapshot by itself."""
+    """Wait until the node has written its next snapshot by itself."""
     def written() -> int:
         return len(list((data_dir / "snapshots").glob("snapshot-????????????????")))
 
@@ -153,7 +153,7 @@ def pack(directory: Path, archive: Path) -> None:
 
 
 def _nobody(member: tarfile.TarInfo) -> tarfile.TarInfo:
-    """Where and when it was made is of no interest."""
+    """Return where and when it was made is of no interest."""
     member.uid = member.gid = member.mtime = 0
     member.uname = member.gname = ""
     return member

@@ -60,7 +60,7 @@ class Paged:
         assert told[0] == SUCCESS
 
     def found(self) -> dict[str, Any]:
-        """What there is."""
+        """Return what there is."""
         pages = self.machine.pages
         assert pages is not None
         return {

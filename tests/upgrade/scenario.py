@@ -603,19 +603,19 @@ class _Deaf:
         pass
 
     def events(self, events: list[Event]) -> None:
-        """As ClusterListener."""
+        """Implement ClusterListener."""
 
     def recording(self, types: frozenset[str]) -> None:
-        """As ClusterListener."""
+        """Implement ClusterListener."""
 
     def notice(self, channel: str, data: bytes) -> None:
-        """As ClusterListener."""
+        """Implement ClusterListener."""
 
     def notices_lost(self) -> None:
-        """As ClusterListener."""
+        """Implement ClusterListener."""
 
     def state_replaced(self) -> None:
-        """As ClusterListener."""
+        """Implement ClusterListener."""
 
     def serving_changed(self, serving: bool) -> None:
         pass
@@ -658,7 +658,7 @@ def _kinds(applied: list[tuple[int, int, Sequence[Operation]]]) -> set[str]:
 
 
 def streams(data_dir: Path) -> list[bytes]:
-    """What the machine wrote into the snapshots of a data directory."""
+    """Return what the machine wrote into the snapshots of a data directory."""
     found = []
     for path in sorted((data_dir / "snapshots").glob("snapshot-*")):
         file = SnapshotFile(Disk(), path)

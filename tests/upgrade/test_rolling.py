@@ -35,17 +35,17 @@ class Rolling(LocalCluster):
             self.wait_until_level()
 
     def install(self, name: str, *, newer: bool, held_back: bool = False) -> None:
-        """What is started next on this node, which does not run."""
+        """Install what is started next on this node, which does not run."""
         self.run_by(name, *NEXT if newer else ())
         self._nodes[name].environment = HELD_BACK if held_back else {}
 
     def levels(self) -> set[tuple[int | None, int | None]]:
-        """What the nodes know, and the level of the cluster, as the leader has it."""
+        """Return what the nodes know, and the level of the cluster, as the leader has it."""
         with sockpq.Client([self.server(self.wait_for_leader())]) as client:
             return {(node.level, node.cluster_level) for node in client.cluster_status()}
 
     def poke(self) -> tuple[bool, str]:
-        """Whether the leader lists the new command, and what it answers to it."""
+        """Return whether the leader lists the new command, and what it answers to it."""
         wire = Wire(self.server(self.wait_for_leader()), CALL_S)
         try:
             wire.send("CAPS")
@@ -81,7 +81,7 @@ class Worker(threading.Thread):
             self.error = error
 
     def finish(self) -> int:
-        """How often it has worked; raises what has failed."""
+        """Return how often it has worked; raises what has failed."""
         self._stopping.set()
         self.join(2 * CALL_S)
         if self.error is not None:

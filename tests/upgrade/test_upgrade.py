@@ -123,19 +123,19 @@ class Deaf:
         pass
 
     def events(self, events: list[Event]) -> None:
-        """As ClusterListener."""
+        """Implement ClusterListener."""
 
     def recording(self, types: frozenset[str]) -> None:
-        """As ClusterListener."""
+        """Implement ClusterListener."""
 
     def notice(self, channel: str, data: bytes) -> None:
-        """As ClusterListener."""
+        """Implement ClusterListener."""
 
     def notices_lost(self) -> None:
-        """As ClusterListener."""
+        """Implement ClusterListener."""
 
     def state_replaced(self) -> None:
-        """As ClusterListener."""
+        """Implement ClusterListener."""
 
     def serving_changed(self, serving: bool) -> None:
         pass

@@ -51,7 +51,7 @@ class Client:
         pass
 
     def take_turns(self) -> None:
-        """Until there is nothing more to do."""
+        """Wait until there is nothing more to do."""
         while self.turns:
             self.turns.pop(0)()
 

@@ -48,12 +48,12 @@ class Requests:
         self._body = 0
 
     def feed(self, data: bytes) -> bytes:
-        """What to send on of it now."""
+        """Return what to send on of it now."""
         self._buffer += data
         return b"".join(self._pieces())
 
     def rest(self) -> bytes:
-        """What there is at the end."""
+        """Return what there is at the end."""
         return self._buffer
 
     def _pieces(self) -> Iterator[bytes]:
@@ -87,12 +87,12 @@ class Answers:
         self._buffer = b""
 
     def feed(self, data: bytes) -> bytes:
-        """What to send on of it now: whole answers."""
+        """Return what to send on of it now: whole answers."""
         self._buffer += data
         return b"".join(self._pieces())
 
     def rest(self) -> bytes:
-        """What there is at the end."""
+        """Return what there is at the end."""
         return self._buffer
 
     def _pieces(self) -> Iterator[bytes]:

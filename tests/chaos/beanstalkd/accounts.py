@@ -40,7 +40,7 @@ class Stay(Struct, eq=False):
 
     @property
     def place(self) -> tuple[int, int]:
-        """What the order goes by."""
+        """Return what the order goes by."""
         return self.priority, self.account.job
 
 
@@ -59,7 +59,7 @@ class Account(Struct, eq=False):
                 if end.verb == "delete" and end.answer in {None, "DELETED"}]
 
     def changes(self) -> list[Deed]:
-        """What may have changed its priority, in order of time: of one job they do not overlap."""
+        """Return what may have changed its priority, in order of time: of one job they do not overlap."""
         ends = [end for hold in self.holds for end in hold.ends if end.verb in {"release", "bury"}]
         return sorted((end for end in ends if end.answer != "NOT_FOUND"), key=lambda end: end.start_ns)
 

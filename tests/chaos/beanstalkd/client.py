@@ -96,7 +96,7 @@ class RecordingClient:
         return self._say("kick", f"kick {2**31 - 1}", tubes=(tube,))
 
     def current(self, tube: str) -> int | None:
-        """How many jobs there are in any state; None if that cannot be told."""
+        """Return how many jobs there are in any state; None if that cannot be told."""
         if self._client is None:
             return None
         try:

@@ -40,7 +40,7 @@ def judge(deeds: Deeds, start_ns: int) -> list[Violation]:
 
 
 def summary(deeds: Deeds) -> str:
-    """How much there was to judge."""
+    """Return how much there was to judge."""
     accounts = Accounts(deeds)
     holds = [hold for account in accounts.by_job.values() for hold in account.holds]
     places = _Order(accounts)
@@ -51,7 +51,7 @@ def summary(deeds: Deeds) -> str:
 
 
 def jobs_deleted(deeds: Deeds) -> int:
-    """How many jobs were deleted: a run with few proves nothing."""
+    """Return how many jobs were deleted: a run with few proves nothing."""
     return sum(deed.verb == "delete" and deed.answer == "DELETED" for deed in deeds.deeds)
 
 
@@ -90,7 +90,7 @@ def _holder(accounts: Accounts, tell: _Teller) -> Iterator[str]:
 
 
 def _sure_until(hold: Hold) -> int:
-    """Until when the holder surely had it: it may have given it up."""
+    """Return until when the holder surely had it: it may have given it up."""
     return min([hold.until_ns, *(end.start_ns for end in hold.ends if end.verb in HOLDS)])
 
 
@@ -189,7 +189,7 @@ class _Order:
                        f"since {tell.at(stay.came_ns)}: {tell(stay.account.put)}")
 
     def _hidden(self, deed: Deed, passed: Sequence[Stay]) -> int:
-        """How many of them may be with connections that ended before they heard of it."""
+        """Return how many of them may be with connections that ended before they heard of it."""
         if not passed:
             return 0
         return sum(one.start_ns < deed.end_ns and one.end_ns + BACK_NS > deed.start_ns

@@ -40,7 +40,7 @@ def _text(line: Line) -> str:
 
 
 def _lost_messages(line: Line, position: int) -> bool:
-    """Whether a GAP tells of messages: its number is not new."""
+    """Return whether a GAP tells of messages: its number is not new."""
     return line.type == b"GAP" and line.first == line.number <= position
 
 
@@ -84,7 +84,7 @@ def _complete(heard: Heard, tale: dict[int, Line]) -> Iterator[Violation]:
 
 
 def _told_missing(ear: Ear, number: int) -> bool:
-    """Whether the listener began behind the number, or a GAP named it."""
+    """Return whether the listener began behind the number, or a GAP named it."""
     before = -1
     for span in ear.spans:
         if not span.again and before < number <= span.after:
@@ -122,7 +122,7 @@ def _ends(tale: dict[int, Line], records: Iterable[Record]) -> Iterator[Violatio
 
 
 def summary(heard: Heard, records: Iterable[Record]) -> str:
-    """How much was heard, and how long after the answer to its DONE a FINI was, in the middle and at most."""
+    """Return how much was heard, and how long after the answer to its DONE a FINI was, in the middle and at most."""
     lines = sum(len(span.lines) for ear in heard.ears.values() for span in ear.spans)
     gaps = sum(isinstance(line, Line) and line.type == b"GAP"
                for ear in heard.ears.values() for span in ear.spans for line in span.lines)

@@ -47,7 +47,7 @@ class Teller:
         return f"{(ns - self._start_ns) / 1e9:.3f} s"
 
     def record(self, record: Record) -> str:
-        """Who did what, when, where."""
+        """Return who did what, when, where."""
         end = "open" if record.end_ns is None else self.at(record.end_ns)
         where = "" if record.server is None else f" at {record.server}"
         return f"{_command(record)} by {record.client}{where} [{self.at(record.start_ns)} .. {end}]"

@@ -54,7 +54,7 @@ class Fault(ABC):
 
     @property
     def fired(self) -> bool:
-        """Did it happen, as far as can be seen from outside?"""
+        """Return whether it happened, as far as can be seen from outside."""
         return bool(self.evidence) and not self.missing
 
     def report(self) -> str:
@@ -82,7 +82,7 @@ class Fault(ABC):
         return seen
 
     def _logged(self, cluster: ProxiedCluster, name: str, text: str) -> bool:
-        """Has this node logged this since the fault began?"""
+        """Return whether this node has logged this since the fault began."""
         return text in cluster.logs(name)[self._log_sizes[name]:]
 
 

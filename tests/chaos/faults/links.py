@@ -39,7 +39,7 @@ def peers_of(role: Role) -> Where:
 
 
 def clients_of(role: Role) -> Where:
-    """What clients dial to reach these nodes."""
+    """Return what clients dial to reach these nodes."""
     return lambda cluster: [cluster.client_link(name) for name in role(cluster)]
 
 

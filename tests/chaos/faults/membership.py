@@ -60,7 +60,7 @@ class Changes(Fault):
         kill_at_once(cluster, [self._chance.choice(cluster.names)])
 
     def _make_whole(self, cluster: ProxiedCluster, name: str) -> None:
-        """Until this node is a member that counts."""
+        """Wait until this node is a member that counts."""
         until = time.monotonic() + LEVEL_S
         while not _counts(cluster, name):
             keep_running(cluster)
@@ -114,7 +114,7 @@ def _add(cluster: ProxiedCluster, name: str) -> str:
 
 
 def _counts(cluster: ProxiedCluster, name: str) -> bool:
-    """Does a leader say that this node is a member that has caught up?"""
+    """Return whether a leader says that this node is a member that has caught up."""
     for view in survey([cluster.direct(one) for one in cluster.names], ASK_S):
         leads = any(node.role == "LEADER" and node.id == view.id for node in view.nodes)
         if leads and any(node.name == name and node.role in ("LEADER", "FOLLOWER") for node in view.nodes):

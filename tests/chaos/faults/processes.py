@@ -117,5 +117,5 @@ def state(cluster: ProxiedCluster, name: str) -> str | None:
 
 
 def answers(cluster: ProxiedCluster, name: str) -> bool:
-    """Does the node answer a PING now?"""
+    """Return whether the node answers a PING now."""
     return say(cluster.direct(name), "PING", ANSWER_S) is not None

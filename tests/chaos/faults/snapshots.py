@@ -63,7 +63,7 @@ class LeftBehind(Fault):
                               SNAPSHOT_S)
 
     def _progress(self, cluster: ProxiedCluster, rest: list[str]) -> bool:
-        """Does each of them apply further entries?"""
+        """Return whether each of them applies further entries."""
         def applied() -> list[int]:
             return [position(cluster, name) for name in rest]
 

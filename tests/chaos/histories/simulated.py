@@ -52,7 +52,7 @@ class Call(Struct, eq=False):
     deaf: bool = False              # the server will not notice that it does not
 
     def tell(self, outcome: Outcome, reply: core.Reply | None = None, server: str | None = None) -> None:
-        """What became of it, once."""
+        """Record its outcome, once."""
         if self.open:
             self.open = False
             self.settle(outcome, reply, server)
@@ -82,7 +82,7 @@ class World:
         heapq.heappush(self._events, (self.now + round(ms * MS), self._events_made, event))
 
     def run(self, until: Callable[[], bool]) -> None:
-        """Until this is so."""
+        """Wait until this is so."""
         while not until():
             self.now, _, event = heapq.heappop(self._events)
             event()

@@ -18,7 +18,7 @@ MISSED = 30                 # events, at most, before it goes on
 
 
 def true_tale(seed: int, knobs: Knobs = Knobs()) -> tuple[Heard, list[Record]]:     # noqa: B008
-    """What all subscribers heard, and the answers of the clients."""
+    """Return what all subscribers heard, and the answers of the clients."""
     world = World(seed, knobs)
     world.machine.record(core.EVENT_TYPES)
     live(world)

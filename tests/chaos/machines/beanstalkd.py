@@ -28,7 +28,7 @@ class BeanstalkdProgram:
 
     @property
     def running(self) -> bool:
-        """Is there a process?"""
+        """Return whether there is a process."""
         return self._process is not None and self._process.poll() is None
 
     def start(self) -> None:
@@ -53,5 +53,5 @@ class BeanstalkdProgram:
             self._process = None
 
     def log(self) -> str:
-        """What it said since the start of the cluster."""
+        """Return what it said since the start of the cluster."""
         return self._log.read_text("utf-8", "replace") if self._log.exists() else ""

@@ -75,7 +75,7 @@ class ProxiedCluster(LocalCluster):
         return self._proxies
 
     def start(self) -> None:
-        """As LocalCluster's; raises ToxiproxyError without toxiproxy-server."""
+        """Start as LocalCluster does; raises ToxiproxyError without toxiproxy-server."""
         self._proxies = Proxies()
         super().start()                         # calls `stop` when it fails
         if self._with_beanstalkd:
@@ -89,7 +89,7 @@ class ProxiedCluster(LocalCluster):
                 raise
 
     def stop(self) -> dict[str, int | None]:
-        """As LocalCluster's."""
+        """Stop as LocalCluster does."""
         try:
             if self._program is not None:
                 self._program.kill()
@@ -104,11 +104,11 @@ class ProxiedCluster(LocalCluster):
     # links
 
     def peer_link(self, dialing: str, dialed: str) -> Link:
-        """What `dialing` dials to reach `dialed`. It carries what `dialing` sends, and one greeting back."""
+        """Return what `dialing` dials to reach `dialed`. It carries what `dialing` sends, and one greeting back."""
         return self._links[f"{dialing}>{dialed}"]
 
     def client_link(self, name: str) -> Link:
-        """What clients dial to reach this node."""
+        """Return what clients dial to reach this node."""
         return self._links[f"{CLIENT}>{name}"]
 
     def peer_links(self) -> list[Link]:

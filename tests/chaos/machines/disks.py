@@ -23,7 +23,7 @@ def mount(point: Path, megabytes: int) -> None:
 
 
 def can_mount() -> bool:
-    """Does it work here?"""
+    """Return whether it works here."""
     if os.geteuid() != 0:
         return False
     with tempfile.TemporaryDirectory() as folder:
@@ -49,7 +49,7 @@ def fill(disk: Path) -> int:
 
 
 def free_bytes(disk: Path) -> int:
-    """What is left."""
+    """Return what is left."""
     status = os.statvfs(disk)
     return status.f_bavail * status.f_frsize
 

@@ -25,7 +25,7 @@ BYTES = 4 * len(WORDS)
 
 
 def can_build() -> bool:
-    """Is there a compiler?"""
+    """Return whether there is a compiler."""
     return shutil.which("cc") is not None
 
 
@@ -83,5 +83,5 @@ class FaultyDisk:
 
     @property
     def failed(self) -> int:
-        """How many calls have failed."""
+        """Return how many calls have failed."""
         return self["syncs_failed"] + self["writes_failed"]

@@ -23,7 +23,7 @@ REQUEST_KB = 4              # a loop device takes a short write for a whole one;
 
 
 def store_of(point: Path) -> Path:
-    """Where the bytes of the disk at this point really are: disks.fill and disks.empty work there."""
+    """Return where the bytes of the disk at this point really are: disks.fill and disks.empty work there."""
     return point.with_suffix(".store")
 
 
@@ -49,7 +49,7 @@ def mount(point: Path, megabytes: int) -> None:
 
 @functools.cache
 def can_mount() -> bool:
-    """Does it work here?"""
+    """Return whether it works here."""
     if os.geteuid() != 0:
         return False
     with tempfile.TemporaryDirectory() as folder:

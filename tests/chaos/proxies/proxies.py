@@ -85,17 +85,17 @@ class Link:
 
     @property
     def connections(self) -> int:
-        """How many connections stand now between who dials and the proxy."""
+        """Return how many connections stand now between who dials and the proxy."""
         return established(self.address)
 
     @property
     def accepted(self) -> int:
-        """How many connections were accepted since the proxy was made."""
+        """Return how many connections were accepted since the proxy was made."""
         return self._proxies.accepted(self.name)
 
     @property
     def condition(self) -> frozenset[str]:
-        """What is wrong with it now: `heal` can go back to that."""
+        """Return what is wrong with it now: `heal` can go back to that."""
         return frozenset(name for name in self._toxics if name not in self._open) | ({"cut"} if self._cut else set())
 
     # faults
@@ -169,7 +169,7 @@ class Link:
             raise
 
     def heal(self, condition: frozenset[str] = frozenset()) -> None:
-        """As at the beginning, or as it was in this condition. Data that were held arrive."""
+        """Restore the beginning, or this condition. Data that were held arrive."""
         for name, toxic in self._toxics.items():
             if toxic["type"] == "latency" and name not in self._open | condition:
                 self._open.add(name)
@@ -274,7 +274,7 @@ class Proxies:
             raise errors[0]
 
     def accepted(self, name: str) -> int:
-        """How many connections the proxy of this name has accepted."""
+        """Return how many connections the proxy of this name has accepted."""
         lines = [line for line in self.log().splitlines() if "Accepted client" in line and line.endswith("}")]
         return sum(json.loads(line)["name"] == name for line in lines)
 

@@ -8,7 +8,7 @@ ESTABLISHED = "01"
 
 
 def established(address: str) -> int:
-    """How many connections that were accepted at "127.0.0.1:port" stand now."""
+    """Return how many connections that were accepted at "127.0.0.1:port" stand now."""
     port = int(address.rpartition(":")[2])
     lines = Path("/proc/net/tcp").read_text().splitlines()[1:]
     return sum(local.endswith(f":{port:04X}") and state == ESTABLISHED

@@ -79,11 +79,11 @@ class Empties:
         return True
 
     def judge(self) -> Iterator[str]:
-        """What is wrong, each as a sentence."""
+        """Return what is wrong, each as a sentence."""
         return false_empties(self.kept, self.asked)
 
     def summary(self) -> str:
-        """What was seen, in some words."""
+        """Return what was seen, in some words."""
         told = sum(one.saw is Saw.EMPTY for one in self.asked)
         return f"{told} queues were called empty, {len(self.kept)} jobs stood in others"
 

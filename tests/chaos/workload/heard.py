@@ -83,7 +83,7 @@ class Heard:
         self.messages[number] = time.monotonic_ns()
 
     def level(self) -> bool:
-        """Whether all listen, have heard the last message, and are at the same number."""
+        """Return whether all listen, have heard the last message, and are at the same number."""
         ears = self.ears.values()
         if not all(ear.listening and ear.spans for ear in ears):
             return False

@@ -51,7 +51,7 @@ class PlainClient:
         self._server: str | None = None
 
     def stop(self) -> None:
-        """What waits is withdrawn, and no connection is sought any more; for another thread."""
+        """Withdraw what waits, and look for no more connections; for another thread."""
         self._stopping.set()
 
     def close(self) -> None:

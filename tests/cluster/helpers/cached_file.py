@@ -92,7 +92,7 @@ class CachedFile:
         self.failed = {}
 
     def on_disk(self) -> bytearray:
-        """What is certainly on the disk, in a file as long as this one."""
+        """Return what is certainly on the disk, in a file as long as this one."""
         other = CachedFile()
         other.data, other.failed = self.data[:], dict(self.failed)
         for offset, old, _ in reversed(self.unsynced):

@@ -24,7 +24,7 @@ class Crash(BaseException):
 
 
 def durable_bytes(file: CachedFile) -> bytearray:
-    """What a power failure leaves of a file for certain."""
+    """Return what a power failure leaves of a file for certain."""
     return file.on_disk()[:file.synced_bytes]
 
 
@@ -214,7 +214,7 @@ class FaultyDisk(Disk):
         target.sync()
 
     def reaches_disk(self) -> bool:
-        """Does the next sector of a failed sync reach the disk?"""
+        """Return whether the next sector of a failed sync reaches the disk."""
         return False
 
     def drop_cache(self, file: int) -> None:
@@ -227,7 +227,7 @@ class FaultyDisk(Disk):
         return Beside(self, lambda: self.prepare_now(file, size, directory))
 
     def prepare_now(self, file: int, size: int, directory: Path) -> None:
-        """What is done in the background."""
+        """Do the background's work now."""
         self.allocate(file, size)
         self.sync(file)
         self.sync_directory(directory)

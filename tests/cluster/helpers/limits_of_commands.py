@@ -779,7 +779,7 @@ def steps(call: Callable[[], None]) -> int:
 
 
 def microseconds(call: Callable[[], None]) -> int:
-    """How long it took."""
+    """Return how long it took."""
     begun = time.process_time()
     call()
     return round((time.process_time() - begun) * 1e6)

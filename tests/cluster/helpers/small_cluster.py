@@ -105,19 +105,19 @@ class SmallNode:
         pass
 
     def events(self, events: list[Event]) -> None:
-        """As ClusterListener."""
+        """Implement ClusterListener."""
 
     def recording(self, types: frozenset[str]) -> None:
-        """As ClusterListener."""
+        """Implement ClusterListener."""
 
     def notice(self, channel: str, data: bytes) -> None:
-        """As ClusterListener."""
+        """Implement ClusterListener."""
 
     def notices_lost(self) -> None:
-        """As ClusterListener."""
+        """Implement ClusterListener."""
 
     def state_replaced(self) -> None:
-        """As ClusterListener."""
+        """Implement ClusterListener."""
 
     def serving_changed(self, serving: bool) -> None:
         self.serving_log.append(serving)
@@ -183,7 +183,7 @@ class SmallCluster:
     # Nodes
 
     def configured(self, name: str) -> tuple[Member, ...]:
-        """What the configuration file of this node says: the founders, and itself."""
+        """Return what the configuration file of this node says: the founders, and itself."""
         return self.founders + tuple(m for m in self.members if m.name == name and m not in self.founders)
 
     def start(self, name: str, *, bootstrap: bool = False) -> SmallNode:
@@ -378,7 +378,7 @@ class SmallCluster:
         assert outcome.state == "applied", outcome.state
 
     def settled(self) -> bool:
-        """Have all running nodes applied the same, and is that everything?"""
+        """Return whether all running nodes have applied the same, and everything."""
         applied = {node.up.replica.applied_index for node in self if node.driver is not None}
         last = {node.up.journal.last_index for node in self if node.driver is not None}
         return len(applied | last) == 1

@@ -67,7 +67,7 @@ def due_ms(machine: Machine) -> int | None:
 
 
 def alive(machine: Machine, session: int = 1) -> bool:
-    """Is there such a session? Asking does not use it."""
+    """Return whether there is such a session. Asking does not use it."""
     return ask(restored(snapshot_of(machine)), TouchSession(session)) == [Accepted()]
 
 

@@ -33,7 +33,7 @@ FAIR_JOBS = 2000
 
 
 def steps_of(machine: Machine, operation: Operation) -> int:
-    """How many lines are executed by it."""
+    """Return how many lines are executed by it."""
     steps = 0
 
     def trace(frame: object, event: str, argument: object) -> Callable[..., Any]:

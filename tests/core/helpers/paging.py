@@ -86,12 +86,12 @@ class MemoryStore:
         self.spaces.clear()
 
     def refuses(self) -> bool:
-        """Whether there is no room now."""
+        """Return whether there is no room now."""
         return self._random.random() < self.full
 
     @property
     def pages(self) -> int:
-        """How many there are in all spaces."""
+        """Return how many there are in all spaces."""
         return sum(len(space.by_number) for space in self.spaces)
 
 

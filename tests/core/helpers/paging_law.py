@@ -104,6 +104,6 @@ def assert_counted(paged: Machine, store: MemoryStore) -> None:
 
 
 def written_by(machine: Machine) -> int:
-    """How many pages it wrote since it was made or restored."""
+    """Return how many pages it wrote since it was made or restored."""
     assert machine.pages is not None
     return machine.pages.written

@@ -48,7 +48,7 @@ class ModelEnd(ModelSpread):
         return Results(tuple(replies))
 
     def on_running(self, operation: OnRunning) -> Reply:
-        """What names a running job."""
+        """Return what names a running job."""
         job = self.job(operation.id)
         if job is None:
             return NotFound()

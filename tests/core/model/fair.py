@@ -123,7 +123,7 @@ class ModelFair(ModelQueues):
         return self.settings_of(job.queue).paused_out
 
     def regroup(self) -> None:
-        """A job has taken a step: which groups are offered now, and which are not any more?"""
+        """Update which groups are offered after a job has taken a step."""
         fair = self.fair
         if fair is None:
             return
@@ -143,7 +143,7 @@ class ModelFair(ModelQueues):
             fair.groups[name].offered = False
 
     def offer_more(self, most: int) -> int:
-        """The next portion; how many were that?"""
+        """Offer the next portion; returns its size."""
         fair = self.fair
         names = [] if fair is None else fair.pending[:most]
         for name in names:

@@ -151,7 +151,7 @@ class ModelGive(ModelTime):
         return {name: jobs for name, jobs in sorted(lists.items()) if jobs}
 
     def _by_groups(self, lists: dict[str, list[ModelJob]], *, of_put: bool) -> bool:
-        """Whether the chosen queue gives its jobs by FAIR."""
+        """Return whether the chosen queue gives its jobs by FAIR."""
         return not of_put and any(self.settings_of(name).sched is Sched.FAIR for name in lists)
 
     def _has_given(self, queue: str, given: list[ModelJob]) -> bool:
@@ -186,7 +186,7 @@ class ModelGive(ModelTime):
         job.graced = False
 
     def handed(self, job: ModelJob, asked: GetWith | None = None, turned: bool | UnsetType = UNSET) -> Handed:
-        """What is told of a job that runs to one who asked so."""
+        """Return what is told of a job that runs to one who asked so."""
         assert job.id is not None
         data, head = job.data, UNSET
         if asked is not None and asked.head:

@@ -54,7 +54,7 @@ class ModelJob:
     since_ms: int = 0                   # its hand-out, or the last charge for it
 
     def state(self) -> JobState:
-        """Where it is."""
+        """Return where it is."""
         if self.buried:
             return JobState.BURIED
         if self.id is not None:
@@ -63,7 +63,7 @@ class ModelJob:
 
     @property
     def ready(self) -> bool:
-        """Can it be handed out?"""
+        """Return whether it can be handed out."""
         return self.state() is JobState.READY
 
     @property
@@ -73,7 +73,7 @@ class ModelJob:
 
     @property
     def size(self) -> int:
-        """How much it takes, as its queue and a Get count it."""
+        """Return how much it takes, as its queue and a Get count it."""
         return len(self.headers) + len(self.data)
 
     def place(self) -> tuple[int, int, int]:
@@ -81,7 +81,7 @@ class ModelJob:
         return (-self.priority, self.place_ms, self.seq)
 
     def ready_since(self) -> tuple[int, int]:
-        """When it last became READY, and its place among those of that moment."""
+        """Return when it last became READY, and its place among those of that moment."""
         return (max(self.back_ms, self.seq // 1024), self.seq)
 
     def went_through(self, **more: int) -> None:
@@ -89,12 +89,12 @@ class ModelJob:
         self.counts = replace(self.counts, **{name: getattr(self.counts, name) + by for name, by in more.items()})
 
     def facts(self) -> tuple[object, ...]:
-        """What can be read of a running job."""
+        """Return what can be read of a running job."""
         whole = self.headers + self.data
         return (self.id, self.queue, self.priority, whole, self.item, self.deadline_ms, self.session)
 
     def seen(self, state: JobState | None = None) -> JobView:
-        """What PEEK shows, for one who asked for jobs in this state."""
+        """Return what PEEK shows, for one who asked for jobs in this state."""
         return JobView(
             self.queue, self.id, self.priority, self.headers + self.data, state or self.state(), self.item, self.key,
             self.attempts,
@@ -132,7 +132,7 @@ def first(jobs: list[ModelJob]) -> ModelJob:
 
 
 def counted(jobs: list[ModelJob], buried: list[ModelJob], queue: str) -> QueueCounts:
-    """How many of them are in each state."""
+    """Return how many of them are in each state."""
     states = [job.state() for job in [*jobs, *buried] if job.queue == queue]
     return QueueCounts(
         states.count(JobState.READY), states.count(JobState.DELAYED), states.count(JobState.RUNNING),

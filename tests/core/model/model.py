@@ -170,7 +170,7 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
         return applied
 
     def _there(self) -> There:
-        """Which jobs would be given, with their queues and items; what has unfinished jobs."""
+        """Return which jobs would be given, with their queues and items; what has unfinished jobs."""
         given = [job for queue in sorted({job.queue for job in self.jobs}) for job in self.givable(queue)]
         return [(job.number, job.queue, job.item) for job in given], [(job.queue, job.item) for job in self.jobs]
 
@@ -245,7 +245,7 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
                 return self._requested(operation, bits, applied)
 
     def _requested(self, operation: Requested, bits: int, applied: ModelApplied) -> Reply:
-        """What a Request can carry."""
+        """Return what a Request can carry."""
         match operation:
             case PutWith(targets=ToQueues() | ToTopic() as targets):
                 return self.spread(operation, targets)
@@ -411,7 +411,7 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
         return reply
 
     def _known(self, session: ModelSession, request: Request) -> Reply | None:
-        """What was answered, if it is still true."""
+        """Return what was answered, if it is still true."""
         answer = session.answers.get((request.number, request.part))
         if isinstance(answer, Turn):
             return answer if self.ticket_is_open(answer.ticket) else None

@@ -70,7 +70,7 @@ class ModelPulse:
             self.results = []
 
     def result(self, result: Feedback, sleep: int, clock: int) -> None:
-        """How a grant turned out."""
+        """Take the outcome of a grant."""
         self.errors += result is not Feedback.OK
         if result is Feedback.SLEEP:
             self.sleep_until = max(self.sleep_until, clock + sleep)
@@ -115,7 +115,7 @@ class ModelPulses(ModelQueues):
         self.last_ticket = 0
 
     def in_use(self, pulse: str) -> bool:
-        """Whether a queue has it."""
+        """Return whether a queue has it."""
         return False
 
     def on_pulse(self, operation: OnPulses) -> Reply:
@@ -154,7 +154,7 @@ class ModelPulses(ModelQueues):
         return Accepted()
 
     def ticket_is_open(self, ticket: int) -> bool:
-        """Whether its result is awaited."""
+        """Return whether its result is awaited."""
         return any(ticket in pulse.open(self.clock_ms) for pulse in self.pulses.values())
 
     def judge_pulses(self) -> None:

@@ -70,15 +70,15 @@ class ModelQueues:
         return self.queues.get(queue, QueueSettings())
 
     def unfinished(self, queue: str | None, item: str | None = None) -> bool:
-        """Is there a job of this queue and item?"""
+        """Return whether there is a job of this queue and item."""
         return any(queue in (None, job.queue) and item in (None, job.item) for job in self.jobs)
 
     def has_item(self, item: str) -> bool:
-        """Is there a job of this item, if only a buried one?"""
+        """Return whether there is a job of this item, if only a buried one."""
         return any(item == job.item for job in [*self.jobs, *self.buried])
 
     def known(self, queue: str) -> bool:
-        """Is there such a queue?"""
+        """Return whether there is such a queue."""
         known = queue in self.queues or self.unfinished(queue) or queue in self.bound_queues()
         return known or bool(self.in_state(queue, JobState.BURIED))
 
@@ -192,7 +192,7 @@ class ModelQueues:
         return next((job for job in self.jobs if key is not None and (job.queue, job.key) == (queue, key)), None)
 
     def key_kept(self, queue: str, key: str | None) -> bool:
-        """Had a job of the queue this key not long ago?"""
+        """Return whether a job of the queue had this key not long ago."""
         return key is not None and self.clock_ms < self.kept.get((queue, key), 0)
 
     # --- what is done to queues
@@ -326,7 +326,7 @@ class ModelQueues:
         return Accepted() if gone else Removed(removed, True)
 
     def delete_all(self, queue: str, portion: int) -> tuple[int, bool]:
-        """Its jobs, so many at most, then the queue: how many were that, and is it gone?"""
+        """Delete a portion of its jobs, then the queue; returns their number, and whether the queue is gone."""
         found: list[ModelJob] = []
         for state in (JobState.READY, JobState.DELAYED, JobState.DEAD, JobState.BURIED, JobState.RUNNING):
             found += [job for job in self.in_state(queue, state) if job not in found]

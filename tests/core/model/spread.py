@@ -71,7 +71,7 @@ class ModelSpread(ModelPut):
 
 
 def fits(pattern: list[str], key: list[str]) -> bool:
-    """Whether these words of a key match: `*` is one of them, `#` any number."""
+    """Return whether these words of a key match: `*` is one of them, `#` any number."""
     if not pattern:
         return not key
     if pattern[0] == "#":

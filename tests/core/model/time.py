@@ -85,7 +85,7 @@ class ModelTime(ModelFair):
         job.at_ms = self.clock_ms if time_ms is None and job.every_ms is not None else time_ms
 
     def backoff_ms(self, number: int, attempts: int, queue: str) -> int:
-        """How long a job waits after a hand-out that failed."""
+        """Return how long a job waits after a hand-out that failed."""
         settings = self.settings_of(queue)
         full_ms = settings.backoff_ms
         for _ in range(min(attempts - 1, 62)):
@@ -104,7 +104,7 @@ class ModelTime(ModelFair):
             self.come_back(job, backoff_ms=0 if asked else self.backoff_ms(job.id or 0, job.attempts, job.queue))
 
     def exhausted(self, job: ModelJob) -> bool:
-        """Were that all of its attempts?"""
+        """Return whether those were all of its attempts."""
         tries = self.settings_of(job.queue).tries
         if job.tries is not None and job.origin is None:
             tries = job.tries
@@ -220,7 +220,7 @@ class ModelTime(ModelFair):
                 del self.workers[name]
 
     def end_session(self, number: int, ends_max: int, *, lapsed: bool = False) -> int:
-        """The session is over, and its jobs, so many at most, wait again; how many ends were that?"""
+        """End the session: a portion of its jobs waits again; returns how many."""
         (session,) = [one for one in self.sessions.all if one.number == number]
         if not session.ending:
             session.lapsed = lapsed
@@ -245,7 +245,7 @@ class ModelTime(ModelFair):
         return ends_max - left + 1
 
     def settle(self) -> None:
-        """After an operation: which items are finished that jobs wait for?"""
+        """Finish, after an operation, the items that jobs wait for."""
         ended = sorted({*self.left}, key=lambda item: max(at for at, one in enumerate(self.left) if one == item))
         for item in ended:
             for job in sorted(self.jobs, key=lambda job: job.seq):

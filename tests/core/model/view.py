@@ -34,7 +34,7 @@ class ModelView(ModelEnd):
         return {name for name in names | set(self.queues) | self.bound_queues() if name.startswith(prefix)}
 
     def counts(self, queue: str) -> QueueCounts | None:
-        """How many jobs are in each state."""
+        """Return how many jobs are in each state."""
         return counted(self.jobs, self.buried, queue) if queue in self.queue_names("") else None
 
     def used_ms(self, queue: str) -> int | None:
@@ -42,7 +42,7 @@ class ModelView(ModelEnd):
         return None if self.in_state(queue, JobState.RUNNING) else self.used.get(queue)
 
     def history(self, queue: str) -> QueueHistory:
-        """What happened in it, and how long ago the READY job got its place that has it for longest."""
+        """Return what happened in it, and how long ago the READY job got its place that has it for longest."""
         past = self.past.get(queue, {})
         ages = [self.clock_ms - self.given_ms[job.seq] for job in self.in_state(queue, JobState.READY)]
         return QueueHistory(**{event: past.get(event, 0) for event in EVENTS}, oldest_ms=max([0, *ages]))
@@ -78,7 +78,7 @@ class ModelView(ModelEnd):
         return sorted(queue for queue in {job.queue for job in self.jobs} if self.givable(queue))
 
     def next_due_ms(self) -> int | None:
-        """When the next lease or session is over, or another time has come."""
+        """Return when the next lease or session is over, or another time has come."""
         ends = [job.deadline_ms for job in self.jobs] + [session.deadline_ms for session in self.sessions.all]
         times = [(time_ms // BUCKET_MS + 1) * BUCKET_MS for time_ms in ends if time_ms is not None]
         starts = [job.due_ms for job in self.jobs] + [job.fade_ms for job in self.jobs if job.ready]

@@ -61,7 +61,7 @@ def test_it_forgets_pages_that_were_dropped(seed: int) -> None:
 
 
 def held(index: SeqIndex) -> int:
-    """How many seqs are in memory, dead ones too."""
+    """Return how many seqs are in memory, dead ones too."""
     return sum(len(lows) for lows, _ in index._spans.values())
 
 

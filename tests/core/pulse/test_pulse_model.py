@@ -217,7 +217,7 @@ class History:
         self.both(Grant(name, count) if self.random.random() < 0.5 else TakeTurn(name, count > 0))
 
     def feedback(self) -> tuple[Feedback, int]:
-        """How something turned out."""
+        """Return how something turned out."""
         return self.random.choice([OK, OK, OK, FAIL, SLOW, SLOW, SLEEP]), self.random.choice([160, 8000])
 
     def result(self) -> None:

@@ -51,7 +51,7 @@ def test_a_portion_of_large_jobs_is_read_in_a_few_milliseconds(machine: Machine)
 
 
 def active(machine: Machine, now_ms: int) -> int:
-    """How many jobs are ready after one more entry."""
+    """Return how many jobs are ready after one more entry."""
     run(machine, Tick(), now_ms=now_ms)
     return sum(machine.ready(name) for name in machine.queue_names(""))
 

@@ -47,7 +47,7 @@ def listening(*operations: Operation) -> Machine:
 
 
 def said(machine: Machine, *operations: Operation, now_ms: int = 0) -> list[str]:
-    """What one entry with these tells."""
+    """Return what one entry with these tells."""
     events = machine.apply(machine.index + 1, now_ms, 0, operations).events
     return [" ".join(map(str, (event.type, *([event.name] if event.name else []), *event.words))) for event in events]
 

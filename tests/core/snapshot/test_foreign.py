@@ -54,7 +54,7 @@ def one(kind: str, at: int, value: object, *, counts: bool = False) -> bytes:
 
 
 def answer(snapshot: bytes) -> object:
-    """How a CLONE of it ends; whatever it was, the machine can read its own snapshot."""
+    """Return how a CLONE of it ends; whatever it was, the machine can read its own snapshot."""
     machine = paged_machine(MemoryStore())
     reply = ask(machine, *clone_of(snapshot))[-1]
     ask(machine, GetWith(Get(None), 10), Kick("q", 10, here=True, buried=True), Return(2), Touch(1), Touch(2))

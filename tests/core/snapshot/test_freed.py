@@ -23,7 +23,7 @@ def _no_collections() -> Iterator[None]:
 
 
 def left() -> tuple[int, int]:
-    """How many states there are, and how many are being built."""
+    """Return how many states there are, and how many are being built."""
     kinds = [type(one) for one in gc.get_objects()]
     return kinds.count(State), kinds.count(JobBuilder)
 

@@ -222,7 +222,7 @@ def test_inconsistent_snapshot_is_refused(machine: Machine, frames: tuple[str, l
 
 
 def everything() -> list[Operation]:
-    """What makes each kind of answer, in a session."""
+    """Return what makes each kind of answer, in a session."""
     asked: list[Requested] = [
         PutWith(Put("q", 0, b"1"), key="k"),
         PutWith(Put("q", 0, b"1"), key="k"),

@@ -118,7 +118,7 @@ def test_a_job_is_found_by_its_seq_through_any_history(ranks: int) -> None:
 
 
 def finds(ready: ReadyJobs, jobs: dict[int, Job], away: list[Job], random: Random) -> bool:
-    """Are some of the jobs found that are there, and none of the others?"""
+    """Return whether some of the jobs are found that are there, and none of the others."""
     there = random.sample(list(jobs.values()), min(30, len(jobs)))
     others = [*(one.seq for one in random.sample(away, min(30, len(away)))), -1, 10**9]
     return all(ready.find(one.seq) is one for one in there) and not any(map(ready.find, others))

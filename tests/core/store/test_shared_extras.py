@@ -17,7 +17,7 @@ KINDS: tuple[tuple[Operation, Operation], ...] = (
 
 
 def records(machine: Machine) -> list[int]:
-    """Which record each of the jobs has."""
+    """Return which record each of the jobs has."""
     return [id(job.extras) for job in machine._state.queues.by_name["q"].ready]
 
 

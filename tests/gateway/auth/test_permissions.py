@@ -28,7 +28,7 @@ EVERYTHING = rights.of_text("admin")
 
 
 def may(granted: rights.Rights, command: Command, cluster: FakeCluster) -> bytes | None:
-    """What the rule of the command's row says."""
+    """Return what the rule of the command's row says."""
     return command.row.right(granted, command, cluster)
 
 
@@ -141,7 +141,7 @@ def cluster() -> FakeCluster:
 
 
 def refusal(line: str, text: str, cluster: FakeCluster) -> bytes | None:
-    """What is answered to a user of these rights."""
+    """Return what is answered to a user of these rights."""
     return may(rights.of_text(text), read_line(line), cluster)
 
 

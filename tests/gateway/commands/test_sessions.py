@@ -199,7 +199,7 @@ def test_answers_behind_an_unknown_outcome_are_had_again() -> None:
 # ---- how long a session is used
 
 async def ends(gateway: MemoryGateway, command: bytes) -> bool:
-    """Does a session of two seconds end in two and a half while this command waits in it?"""
+    """Return whether a session of two seconds ends in two and a half while this command waits in it."""
     client = await attached(gateway, b"SESSION TTL 2\r\n")
     client.send(command)
     await gateway.settle()

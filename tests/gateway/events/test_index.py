@@ -27,7 +27,7 @@ class Who(Struct, frozen=True, eq=False):
 
 
 def wants(wish: Filter, event_type: str, name: str) -> bool:
-    """As it is promised."""
+    """Return whether the subscription matches, by its definition."""
     return event_type in wish.types and (
         event_type == "LEADER" or wish.everything or name in wish.names or name.startswith(wish.prefixes))
 

@@ -42,10 +42,10 @@ class Listener:
         self.subscriptions.recording(types)
 
     def notice(self, channel: str, data: bytes) -> None:
-        """As ClusterListener."""
+        """Implement ClusterListener."""
 
     def notices_lost(self) -> None:
-        """As ClusterListener."""
+        """Implement ClusterListener."""
 
     def state_replaced(self) -> None:
         self.subscriptions.replaced()
@@ -313,7 +313,7 @@ def crowd(node: Subscriptions, wish: Filter = ALL_PUTS) -> list[Hearer]:
 
 
 def told(hearers: list[Hearer]) -> int:
-    """How many have been written to."""
+    """Return how many have been written to."""
     return sum(bool(hearer.lines) for hearer in hearers)
 
 

@@ -102,7 +102,7 @@ class Site:
         return status, headers.get("Location", ""), page
 
     async def say(self, data: bytes) -> bytes:
-        """As a client of the protocol, who may do everything."""
+        """Send a line as a client of the protocol who may do everything."""
         if self.users is not None:
             return await execute(self.hub, "eva", f"{HOST}:1", data)
         client = await self.gateway.connect()

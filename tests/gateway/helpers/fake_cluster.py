@@ -133,7 +133,7 @@ class FakeCluster:
         self._turn_ended()
 
     def refuse(self) -> None:
-        """What is in flight is overwritten by another leader's entries."""
+        """Overwrite what is in flight by another leader's entries."""
         for _, pending in self._take():
             pending.refused()
         self._turn_ended()
@@ -145,11 +145,11 @@ class FakeCluster:
         self._turn_ended()
 
     def withdraw(self, client: object) -> None:
-        """As cluster.api: nobody has to wait for a turn here."""
+        """Implement cluster.api: nobody has to wait for a turn here."""
         self.withdrawn += 1
 
     def neglect(self) -> None:
-        """What is in flight had no turn for too long."""
+        """Fail what is in flight, as if it had had no turn for too long."""
         for _, pending in self._take():
             pending.overdue()
         self._turn_ended()
@@ -162,12 +162,12 @@ class FakeCluster:
 
     @property
     def time_ms(self) -> int:
-        """As cluster.api."""
+        """Implement cluster.api."""
         return self.now_ms
 
     @property
     def in_flight(self) -> list[Operation]:
-        """What is proposed and not decided."""
+        """Return what is proposed and not decided."""
         return [operation for operation, _ in self._in_flight]
 
     def operations(self, kind: type) -> list[Operation]:
@@ -178,17 +178,17 @@ class FakeCluster:
 
     @property
     def holds_lease(self) -> bool:
-        """As cluster.api."""
+        """Implement cluster.api."""
         return self.serving and self.leased
 
     def propose(self, operation: Operation, pending: Pending) -> None:
-        """As cluster.api."""
+        """Implement cluster.api."""
         self.propose_for(None, operation, cast(ClientPending, pending))
 
     def propose_for(
         self, client: object, operation: Operation, pending: ClientPending, behind: bool = False,
     ) -> bool:
-        """As cluster.api."""
+        """Implement cluster.api."""
         if not self.serving:
             pending.refused()
             return False
@@ -200,11 +200,11 @@ class FakeCluster:
 
     @property
     def collecting(self) -> int:
-        """As cluster.api; whatever is in flight becomes one entry."""
+        """Implement cluster.api; whatever is in flight becomes one entry."""
         return len(self.log) + 1
 
     def subscribed(self, types: frozenset[str]) -> None:
-        """As cluster.api, but nothing is recorded longer than somebody listens."""
+        """Implement cluster.api, but nothing is recorded longer than somebody listens."""
         if types != self.recorded:
             self.recorded = types
             self.machine.record(types)
@@ -212,25 +212,25 @@ class FakeCluster:
                 self._listener.recording(types)
 
     def listen(self, channels: list[Channels]) -> None:
-        """As cluster.api."""
+        """Implement cluster.api."""
         self.channels = channels
 
     def notify(self, channel: str, data: bytes) -> int:
-        """As cluster.api; nobody listens elsewhere."""
+        """Implement cluster.api; nobody listens elsewhere."""
         if self._listener is not None:
             self._listener.notice(channel, data)
         return sum(count for names, prefixes, count in self.channels
                    if channel in names or channel.startswith(tuple(prefixes)))
 
     def forward_call(self, user: str | None, address: str, data: bytes, told: Callable[[bytes | None], None]) -> None:
-        """As cluster.api; no other node does any."""
+        """Implement cluster.api; no other node does any."""
 
     def leader(self) -> str | None:
-        """As cluster.api."""
+        """Implement cluster.api."""
         return self._leader
 
     def interconnect_id(self) -> int:
-        """As cluster.api."""
+        """Implement cluster.api."""
         ids = self.machine.server_ids
         mine = ids.get(self.name)
         leads = self.serving or (self._leader == self.name and not self.machine.online)
@@ -239,12 +239,12 @@ class FakeCluster:
         return mine
 
     def status(self) -> list[NodeStatus]:
-        """As cluster.api; n3 was never heard of."""
+        """Implement cluster.api; n3 was never heard of."""
         nodes = [self._status(address) for address in self.machine.membership.addresses.values()]
         return sorted(nodes, key=lambda node: node.server_id or 0)
 
     def figures(self) -> Figures:
-        """As cluster.api; nothing but role, indexes and what tests set."""
+        """Implement cluster.api; nothing but role, indexes and what tests set."""
         return Figures(
             role="LEADER" if self._leader == self.name else "FOLLOWER", term=self._term, commit_index=self._index,
             applied_index=self._index, lag=self.lag, leader_changes=0, elections=0, commit_latency=Histogram(),
@@ -259,36 +259,36 @@ class FakeCluster:
         )
 
     def age_s(self) -> float:
-        """As cluster.api."""
+        """Implement cluster.api."""
         return self.silence_s
 
     def state_hash(self) -> tuple[int, bytes]:
-        """As cluster.api."""
+        """Implement cluster.api."""
         return self.machine.index, b"\xab" * 16
 
     async def go_offline(self) -> None:
-        """As cluster.api; n2 takes over."""
+        """Implement cluster.api; n2 takes over."""
         self.commit()
         self.online = False
         if self._leader == self.name:
             self.follow("n2")
 
     def go_online(self) -> None:
-        """As cluster.api."""
+        """Implement cluster.api."""
         self.online = True
 
     async def export_snapshot(self, path: Path, *, users: bool = False) -> None:
-        """As cluster.api."""
+        """Implement cluster.api."""
         path.write_bytes(b"".join(self.machine.export(users=users)))
 
     async def add_node(self, name: str, peer: str, client: str) -> Joined | NodeExists | ChangeInProgress:
-        """As cluster.api."""
+        """Implement cluster.api."""
         reply = await self._ask(AddLearner(name, peer, client))
         assert isinstance(reply, Joined | NodeExists | ChangeInProgress)
         return reply
 
     async def remove_node(self, name: str) -> Accepted | UnknownNode | LastNode | ChangeInProgress | NotPossible:
-        """As cluster.api; n2 takes over when this node is removed."""
+        """Implement cluster.api; n2 takes over when this node is removed."""
         if self.impossible:
             return NotPossible(self.impossible)
         reply = await self._ask(RemoveMember(name, self.machine.membership.configuration))
@@ -298,7 +298,7 @@ class FakeCluster:
         return reply
 
     async def transfer(self, name: str | None) -> NodeStatus | NotPossible:
-        """As cluster.api; n2 is best prepared."""
+        """Implement cluster.api; n2 is best prepared."""
         if self._leader != self.name:
             raise NotLeader
         if self.impossible:
@@ -307,11 +307,11 @@ class FakeCluster:
         return self._status(self.machine.membership.addresses[name or "n2"])
 
     async def switch_service(self, online: bool) -> None:
-        """As cluster.api."""
+        """Implement cluster.api."""
         await self._ask(SwitchService(online))
 
     async def compact(self) -> int:
-        """As cluster.api."""
+        """Implement cluster.api."""
         if self.broken_disk:
             raise OSError("no space left on device")
         return self.machine.index
@@ -364,7 +364,7 @@ class FakeCluster:
         return in_flight
 
     def _belongs_to_put(self, place: int) -> bool:
-        """Is this the hand-out of a PUT .. WAIT? It stands in the same entry as its PUT, always."""
+        """Return whether this is the hand-out of a PUT .. WAIT. It stands in the same entry as its PUT, always."""
         inner = _inner(self._in_flight[place][0])
         return isinstance(inner, Get) and inner.item_of_put
 
@@ -386,7 +386,7 @@ class FakeCluster:
         self._judge()
 
     def _judge(self) -> None:
-        """Does this node serve?"""
+        """Return whether this node serves."""
         serving = self._leader == self.name and self.machine.online
         if serving != self.serving:
             self.serving = serving
@@ -400,7 +400,7 @@ class FakeCluster:
 
 
 def _inner(operation: Operation) -> Operation:
-    """What is requested by a numbered command."""
+    """Return what is requested by a numbered command."""
     return operation.operation if isinstance(operation, Request) else operation
 
 

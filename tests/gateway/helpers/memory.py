@@ -73,7 +73,7 @@ class MemoryTransport(asyncio.Transport):
         self._full = False
 
     def take(self) -> bytes:
-        """What was written since the last call."""
+        """Return what was written since the last call."""
         data = bytes(self._written)
         self._written.clear()
         if self._full:
@@ -140,12 +140,12 @@ class MemoryClient:
         self.transport.abort()
 
     def take(self) -> bytes:
-        """What the server answered since the last call."""
+        """Return what the server answered since the last call."""
         return self.transport.take()
 
     @property
     def closed(self) -> bool:
-        """Has the server closed, or begun to?"""
+        """Return whether the server has closed, or begun to."""
         return self.transport.ended
 
 
@@ -180,7 +180,7 @@ class MemoryGateway:
             await asyncio.sleep(0)
 
     async def talk(self, data: bytes) -> bytes:
-        """What one client gets that sends these bytes."""
+        """Return what one client gets that sends these bytes."""
         client = self.connect()
         client.send(data)
         await self.settle()

@@ -28,7 +28,7 @@ def read_line(line: str | bytes) -> Command:
 
 
 def is_refused(line: str | bytes) -> bool:
-    """Is it the line of a known verb that says nothing?"""
+    """Return whether it is the line of a known verb that says nothing."""
     try:
         read_line(line)
     except ArgumentError:
@@ -49,7 +49,7 @@ def without_reason(command: Command) -> Command:
 
 
 def without_row(command: Command) -> Command:
-    """What the grammar alone made of the line."""
+    """Return what the grammar alone made of the line."""
     return replace(command, row=None)
 
 
@@ -60,7 +60,7 @@ def command_of(word: bytes, operation: Any = None, *, form: int = 0, **fields: A
 
 
 def refused(answer: bytes) -> Command:
-    """What is not executed."""
+    """Return what is not executed."""
     return Command(answer=answer, row=VERBS.refused)
 
 

@@ -72,7 +72,7 @@ class Gateway:
         return client
 
     async def talk(self, data: bytes) -> bytes:
-        """What a client gets that sends this and FIN, as `printf .. | nc` does."""
+        """Return what a client gets that sends this and FIN, as `printf .. | nc` does."""
         client = await self.connect()
         client.send(data)
         client.writer.write_eof()

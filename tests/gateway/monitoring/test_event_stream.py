@@ -190,7 +190,7 @@ def test_a_client_that_does_not_read_is_cut() -> None:
 
 
 async def calls_of_the_loop(watched: Watched, streams: int, turns: int) -> int:
-    """How many functions the loop's thread calls while so many streams hear so many events, each in a turn."""
+    """Return how many functions the loop's thread calls while so many streams hear so many events, each in a turn."""
     connections = []
     for _ in range(streams):
         client = await listening(watched, "/events?types=PUT&names=q*")

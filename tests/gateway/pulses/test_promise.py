@@ -117,7 +117,7 @@ class World:
             self.fail_over()
 
     def kept(self) -> bool:
-        """Whether no window had more grants than the pulse allows."""
+        """Return whether no window had more grants than the pulse allows."""
         times = self.written
         return all(later - earlier >= PER_S for earlier, later in zip(times, times[RATE:], strict=False))
 

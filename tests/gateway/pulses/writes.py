@@ -34,5 +34,5 @@ class Writes:
             await asyncio.sleep(0.005)
 
     def keep(self, rate: int, per_s: float) -> bool:
-        """Whether no window of `per_s` has more than `rate` of them."""
+        """Return whether no window of `per_s` has more than `rate` of them."""
         return all(later - earlier > per_s for earlier, later in zip(self.times, self.times[rate:], strict=False))

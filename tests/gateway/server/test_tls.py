@@ -49,7 +49,7 @@ class TlsGateway(Gateway):
         return client
 
     async def plain(self, data: bytes) -> bytes:
-        """What somebody gets who sends this without TLS."""
+        """Return what somebody gets who sends this without TLS."""
         reader, writer = await asyncio.open_connection(*self.address)
         writer.write(data)
         try:

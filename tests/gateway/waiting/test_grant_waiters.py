@@ -40,7 +40,7 @@ def waiting(gateway: MemoryGateway, count: int) -> list[MemoryClient]:
 
 
 def grants(gateway: MemoryGateway) -> list[int]:
-    """How many grants each operation of the log gave, apart from the looks whether there is such a pulse."""
+    """Return how many grants each operation of the log gave, apart from the looks whether there is such a pulse."""
     found = [operation for operation in gateway.cluster.operations(Grant) if isinstance(operation, Grant)]
     return [grant.count for grant in found if grant.count]
 

@@ -128,7 +128,7 @@ def test_a_waiter_that_took_a_job_of_another_queue_leaves_its_claim_to_the_next(
 
 
 def calls_of(action: Callable[[], object]) -> int:
-    """How many Python functions are called."""
+    """Return how many Python functions are called."""
     count = 0
 
     def profile(frame: FrameType, event: str, argument: object) -> None:

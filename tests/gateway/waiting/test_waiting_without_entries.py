@@ -19,12 +19,12 @@ IDLE = ["GETB q", "GETB a|q", "GETB", "GETB * IS x", "GETB q IS x COUNT 5", "GET
 
 
 def entries(gateway: MemoryGateway) -> int:
-    """How many entries were committed."""
+    """Return how many entries were committed."""
     return len(gateway.cluster.log)
 
 
 async def commit_all(gateway: MemoryGateway) -> None:
-    """Until nothing is in flight."""
+    """Wait until nothing is in flight."""
     for _ in range(20):
         gateway.cluster.commit()
         await gateway.settle()

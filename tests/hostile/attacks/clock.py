@@ -60,7 +60,7 @@ async def _jump(arena: Arena, jump_s: float) -> None:
 
 
 def _lead(arena: Arena, name: str) -> bool:
-    """Let this node become the leader. Did it?"""
+    """Let this node become the leader; returns whether it did."""
     until = time.monotonic() + LEAD_S
     while time.monotonic() < until:
         if arena.cluster.leader() == name:

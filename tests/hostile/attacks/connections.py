@@ -89,7 +89,7 @@ async def half_open(arena: Arena) -> None:
 
 
 def _standing(server: str, stranger: str) -> int:
-    """How many connections the server still has from there, as the kernel knows."""
+    """Return how many connections the server still has from there, as the kernel knows."""
     port = int(server.rpartition(":")[2])
     remote = f"{int.from_bytes(ipaddress.ip_address(stranger).packed, sys.byteorder):08X}"
     lines = Path("/proc/self/net/tcp").read_text().splitlines()[1:]

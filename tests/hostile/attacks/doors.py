@@ -157,7 +157,7 @@ async def abandoned(arena: Arena) -> None:
 
 
 def _left_behind(ports: set[str]) -> int:
-    """How many connections of these ports have been closed with data that was not read."""
+    """Return how many connections of these ports have been closed with data that was not read."""
     rows = [line.split() for line in Path("/proc/net/tcp").read_text("ascii").splitlines()[1:]]
     return sum(row[3] in CLOSING and str(int(row[1].rpartition(":")[2], 16)) in ports and int(row[4][:8], 16) > 1
                for row in rows)

@@ -14,7 +14,7 @@ LARGE = 8 << 20
 
 
 def follower(arena: Arena) -> str:
-    """Where clients of beanstalkd reach a node that does not lead."""
+    """Return where clients of beanstalkd reach a node that does not lead."""
     leader = arena.leader()
     return arena.cluster.beanstalkd(next(name for name in arena.cluster.names if name != leader))
 

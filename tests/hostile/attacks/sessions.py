@@ -33,7 +33,7 @@ async def sessions(arena: Arena) -> None:
 
 
 async def _short_lives(arena: Arena) -> Counter[bytes]:
-    """How many of them were answered what."""
+    """Return how many of them were answered what."""
     server = await asyncio.to_thread(arena.server)
     loop = asyncio.get_running_loop()
     begun = loop.time()

@@ -216,7 +216,7 @@ class RandomCommands:
         return self._put_with() if draw < 0.5 else self._atomic()
 
     def _atomic(self) -> Atomic:
-        """What is done to one job."""
+        """Return what is done to one job."""
         rng, client = self._rng, self._client
         kinds: tuple[Callable[[], Atomic], ...] = (
             lambda: Done(client.release()), lambda: End(
@@ -229,7 +229,7 @@ class RandomCommands:
         return rng.choice(kinds)()
 
     def _rarer(self) -> Atomic:
-        """What is done for a reason, by place, or measured."""
+        """Return what is done for a reason, by place, or measured."""
         rng, client = self._rng, self._client
         kinds: tuple[Callable[[], Atomic], ...] = (
             self._put_elsewhere, self._put_elsewhere, self._put_elsewhere,

@@ -72,7 +72,7 @@ class Command:
 
     @property
     def over(self) -> bool:
-        """Is everything answered? What is not a request of its own (the data of a CLONE) does not count."""
+        """Return whether everything is answered; data of a CLONE are no request of their own."""
         return not any(isinstance(operation, Request) for operation in self.left.values())
 
 
@@ -94,7 +94,7 @@ class SessionClient(Client):
 
     @property
     def content(self) -> bool:
-        """Is everything answered that it asked for, also what it has asked for again at the end?"""
+        """Return whether everything is answered that it asked for, also what it has asked for again at the end."""
         return self._stopping and not self._commands
 
     def act(self) -> None:
@@ -262,7 +262,7 @@ class SessionClient(Client):
 
 
 def _may_wait(operation: Requested) -> TypeGuard[Get | GetWith]:
-    """Whether it is a GET that also those send who wait for a job: without turns, grants or a number."""
+    """Return whether it is a GET that also those send who wait for a job: without turns, grants or a number."""
     if isinstance(operation, GetWith):
         return operation.turn is None and operation.free is None and operation.number is None
     return isinstance(operation, Get)

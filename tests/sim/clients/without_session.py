@@ -60,7 +60,7 @@ class Client:
 
     @property
     def content(self) -> bool:
-        """Is there nothing that it still wants to know?"""
+        """Return whether there is nothing that it still wants to know."""
         return True
 
     def act(self) -> None:

@@ -26,7 +26,7 @@ class Cure:
 
     @property
     def name(self) -> str:
-        """What is done without it."""
+        """Return what is done without it."""
         return self.remove.__name__
 
     def seeds(self) -> Iterator[int]:

@@ -28,7 +28,7 @@ TWICE = 0.2                     # so often two operators remove a node at the sa
 
 
 def _asked(driver: Driver) -> Any:
-    """What Administration's methods need of an Administration: it cannot be made without an event loop."""
+    """Return what Administration's methods need of an Administration: it cannot be made without an event loop."""
     return SimpleNamespace(_driver=driver)
 
 

@@ -45,7 +45,7 @@ class GatewayClient:
 
     @property
     def open(self) -> bool:
-        """Is it connected, for all it knows?"""
+        """Return whether it is connected, for all it knows."""
         return self._line is not None and self._line.open
 
     def dial(self, *, anywhere: bool = False) -> None:
@@ -107,7 +107,7 @@ class Session:
 
 
 def accepted(answer: Answer | None) -> bool:
-    """Was it 200?"""
+    """Return whether it was 200."""
     return answer is not None and answer.line.startswith(b"200")
 
 

@@ -114,7 +114,7 @@ class SimTransport(asyncio.Transport):
 
     @property
     def line(self) -> Line:
-        """As its client sees it."""
+        """Return the line as its client sees it."""
         return self._line
 
     def begin(self, protocol: asyncio.Protocol) -> None:

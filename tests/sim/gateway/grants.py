@@ -187,7 +187,7 @@ class GrantMonitor:
         return list(speeds)[first:]
 
     def _window(self, written: deque[Written], speed: Speed, now: float) -> Iterator[Written]:
-        """What was written in the window that ends now, and is as short as the fastest clock makes it."""
+        """Return what was written in the window that ends now, and is as short as the fastest clock makes it."""
         begin = now - speed.length_s / self._fast + ROUNDING_S
         return takewhile(lambda one: one.at >= begin, reversed(written))
 

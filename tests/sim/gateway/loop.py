@@ -54,11 +54,11 @@ class SimLoop(asyncio.AbstractEventLoop):
 
     @property
     def busy(self) -> bool:
-        """Is something ready?"""
+        """Return whether something is ready."""
         return bool(self._ready)
 
     def next_s(self) -> float:
-        """When the next timer is due, by its clock."""
+        """Return when the next timer is due, by its clock."""
         timers = self._timers
         while timers and timers[0][2].cancelled():
             heapq.heappop(timers)

@@ -48,7 +48,7 @@ class Witness:
 
     @property
     def online(self) -> bool:
-        """Is the service switched online?"""
+        """Return whether the service is switched online."""
         return self.machine.online
 
 

@@ -86,11 +86,11 @@ class GatewayWorld(World):
         return node
 
     def ready(self, queue: str) -> int:
-        """How many jobs can be had."""
+        """Return how many jobs can be had."""
         return int(self.checks.model.machine.ready(queue))
 
     def mood(self, rng: random.Random) -> str:
-        """What a client adds to its result: complaints about the rate, or nothing."""
+        """Return what a client adds to its result: complaints about the rate, or nothing."""
         complains = rng.random() < self._complaints
         return rng.choice(("SLOW", "SLOW", "SLEEP 0.7")) if complains else ""
 

@@ -115,7 +115,7 @@ class Checks:
         return index
 
     def counted_by(self, leader: str, term: int, before: int) -> tuple[str, ...]:
-        """Who makes the majorities of this leader now; `before` as above."""
+        """Return who makes the majorities of this leader now; `before` as above."""
         return self.configurations.counted_by(leader, self._elected.get(term, before), before)
 
     def appended(self, name: str, command: bytes, index: int, term: int, before: int | None) -> None:
@@ -208,7 +208,7 @@ class Checks:
     # At the end
 
     def acknowledged(self) -> int:
-        """How many operations of clients were answered; each of several at once counts."""
+        """Return how many operations of clients were answered; each of several at once counts."""
         return sum(_answers(outcome.reply) for outcome in self._outcomes if outcome.state == "applied")
 
     def finish(self, outcomes: list[Outcome]) -> None:

@@ -113,7 +113,7 @@ class Durability:
         self._intact = max(self._intact, index)
 
     def _compare(self, journal: ObservedJournal, *, damaged: bool) -> None:
-        """What was noted must be there."""
+        """Check that what was noted is there."""
         if self._held:
             held = self._committed_in(journal, journal.last_index)
             if held < self._held and not damaged:
@@ -121,11 +121,11 @@ class Durability:
             self._held = 0
 
     def hurry(self) -> None:
-        """What the disk was working on is done."""
+        """Finish what the disk was working on."""
         self._syncs = [(self._events.now, self._syncs[-1][1])]
 
     def has(self, index: int, term: int | None) -> bool:
-        """Is this entry on the disk now?"""
+        """Return whether this entry is on the disk now."""
         journal = self._journal
         last = min(self._intact, self._durable())
         return journal is not None and index <= last and (index < journal.first_index or journal.term_at(index) == term)

@@ -37,7 +37,7 @@ class Hearer:
 
     @property
     def deaf(self) -> bool:
-        """Does it listen to no node now?"""
+        """Return whether it listens to no node now."""
         return self._at is None
 
     def listen(self, node: Subscriptions, newest: int) -> None:
@@ -100,9 +100,9 @@ class EventNode:
 
     @property
     def serving(self) -> bool:
-        """As Cluster."""
+        """Implement Cluster."""
         return self._driver.leadership.serving
 
     def subscribed(self, types: frozenset[str]) -> None:
-        """As Cluster."""
+        """Implement Cluster."""
         self._driver.subscribed(types)

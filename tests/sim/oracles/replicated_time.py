@@ -110,6 +110,6 @@ class TimePromises:
 
 
 def worst_median(errors_ms: list[float], majority: int) -> float:
-    """How far the median of the clocks of a majority, of an even number the lower, can be ahead."""
+    """Return how far the median of the clocks of a majority, of an even number the lower, can be ahead."""
     falling = sorted(errors_ms, reverse=True)
     return max(falling[count // 2] for count in range(majority, len(falling) + 1))

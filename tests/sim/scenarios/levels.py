@@ -35,7 +35,7 @@ def a_cluster_is_upgraded_node_by_node(world: World) -> Iterator[float]:
 
 
 def _together(world: World) -> bool:
-    """Is everybody connected to the one that serves, up to date, and a voter as far as that one knows?"""
+    """Return whether all are connected to the serving node, up to date, and voters as it knows."""
     leader = world.serving()
     return leader is not None and all(
         peer.up and peer.match == leader.up.journal.last_index and peer.info is not None and peer.info.voter

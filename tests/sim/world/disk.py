@@ -163,7 +163,7 @@ class SimDisk(FaultyDisk):
         self._failing.clear()
 
     def copied(self) -> dict[str, Any]:
-        """What is durable of the node's files, as a copy of the folder has it."""
+        """Return what is durable of the node's files, as a copy of the folder has it."""
         files = {name: file for name, file in self.names_durable.items() if name.startswith(FILES)}
         copies = {name: copy.deepcopy(file) for name, file in files.items()}
         for file in copies.values():
@@ -203,7 +203,7 @@ class SimDisk(FaultyDisk):
 
     @property
     def has_pages(self) -> bool:
-        """Would files of pages survive the end of the machine?"""
+        """Return whether files of pages would survive the end of the machine."""
         return any(Path(name).parent == PAGES and file.synced_bytes for name, file in self.names_durable.items())
 
     def damage_pages(self, rng: random.Random) -> str:

@@ -190,7 +190,7 @@ class Ending:
         return Done(job.id) if extras is None or extras.every_ms is None else End(job.id, How.DONE, last=True)
 
     def _returns_soon(self, session: int | None) -> bool:
-        """Is the job bound to a session that ends soon? Then nobody needs to do anything."""
+        """Return whether its session ends soon, so that nobody needs to do anything."""
         model = self._world.checks.model
         found = None if session is None else model.sessions.find(session)
         return found is not None and found.deadline_ms < model.clock_ms + SOON_MS

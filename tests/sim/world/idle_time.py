@@ -22,12 +22,12 @@ BEYOND_S = 0.0005               # the library compares times with >, so a turn m
 
 
 def idle_until(node: SimNode, driver: Driver, children: list[SlowChild]) -> float:
-    """When the node has to take its next turn, if nothing arrives before. `children`: those of its process."""
+    """Return when the node has to take its next turn, if nothing arrives before. `children`: those of its process."""
     return max(_next_deed(node, driver, children), node.world.events.now + limits.HOUSEKEEPING_S + BEYOND_S)
 
 
 def _next_deed(node: SimNode, driver: Driver, children: list[SlowChild]) -> float:
-    """When there is something to do. An earlier turn than the next chores would not do it."""
+    """Return when there is something to do. An earlier turn than the next chores would not do it."""
     now = node.world.events.now
     if driver.capacity.stuck:
         return now + limits.NO_ROOM_RETRY_S
@@ -49,7 +49,7 @@ def _next_deed(node: SimNode, driver: Driver, children: list[SlowChild]) -> floa
 
 
 def _due_at(node: SimNode, driver: Driver) -> float:
-    """When a leader that serves proposes a Tick, in one of its idle turns."""
+    """Return when a leader that serves proposes a Tick, in one of its idle turns."""
     due_ms = driver.machine.next_due_ms() if driver.leadership.serving else None
     if due_ms is None:
         return NEVER

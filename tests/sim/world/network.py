@@ -27,10 +27,10 @@ class Endpoint(Protocol):
 
     @property
     def running(self) -> bool:
-        """Is there a process?"""
+        """Return whether there is a process."""
 
     def knows(self, name: str) -> bool:
-        """Does it want to talk to this peer?"""
+        """Return whether it wants to talk to this peer."""
 
     def hello(self, receiver: str) -> Hello:
         """Its greeting."""
@@ -216,7 +216,7 @@ class Network:
             way.put(self.nodes[way.sender].hello(way.receiver), 100, connection)
 
     def linked(self, a: str, b: str) -> bool:
-        """Do both believe that they are connected?"""
+        """Return whether both believe that they are connected."""
         connection = self._links.get(self._pair(a, b))
         return connection is not None and self.channels[a, b].open == self.channels[b, a].open == connection
 

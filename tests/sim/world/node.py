@@ -109,7 +109,7 @@ class SimNode:
 
     @property
     def running(self) -> bool:
-        """Is there a process?"""
+        """Return whether there is a process."""
         return self.driver is not None
 
     @property
@@ -158,7 +158,7 @@ class SimNode:
         self.start()
 
     def leads(self) -> bool:
-        """Does it execute operators' commands?"""
+        """Return whether it executes operators' commands."""
         return self.driver is not None and self.driver.leadership.leading()
 
     def pager(self) -> Pager:
@@ -176,7 +176,7 @@ class SimNode:
 
     @property
     def ailing(self) -> bool:
-        """Is it about to stop, as soon as it reads a damaged page?"""
+        """Return whether it is about to stop, as soon as it reads a damaged page."""
         return self._pages_damaged
 
     def _damage_a_page(self) -> None:
@@ -345,7 +345,7 @@ class SimNode:
         self._note(Kind.PUT_BACK, "has an older copy of its files")
 
     def _forget(self) -> None:
-        """What it promised is known to nobody any more."""
+        """Forget what it promised."""
         if self.voter or self.damaged:
             self._lose_memory()
         self.voter = self.damaged = self.older = False
@@ -364,7 +364,7 @@ class SimNode:
         self._before = None
 
     def _ended(self, error: BaseException, *, starting: bool = False) -> None:
-        """The process ended by itself: is that right?"""
+        """Check that the process had reason to end by itself."""
         trace, disk, power = self.world.trace, self.disk, True
         if disk.dead or isinstance(error, Crash):
             power = self.world.rng.random() < 0.5
@@ -433,7 +433,7 @@ class SimNode:
 
     @property
     def paused(self) -> bool:
-        """Does it get no processor, or wait for its disk?"""
+        """Return whether it gets no processor, or wait for its disk."""
         return self._blocked_until > self._events.now
 
     def resume(self) -> None:
@@ -528,7 +528,7 @@ class SimNode:
         self.memory.synced_to(journal.durable_index)
 
     def has_durably(self, index: int, term: int | None) -> bool:
-        """Is this entry on its disk now, or was it when it lost that?
+        """Return whether this entry is on its disk now, or was when it lost that.
 
         A leader may have counted the answer of a voter, and applies the entry after that voter's disk is gone. So an
         entry that was on the lost disk is excused, and no other, until the voter is admitted again: what it answers
@@ -564,7 +564,7 @@ class SimNode:
     # Network
 
     def knows(self, name: str) -> bool:
-        """Does it want to talk to this peer?"""
+        """Return whether it wants to talk to this peer."""
         return name in self._outbox.peers
 
     def hello(self, receiver: str) -> Hello:
@@ -596,13 +596,13 @@ class SimNode:
             self._subscriptions.recording(types)
 
     def notice(self, channel: str, data: bytes) -> None:
-        """As ClusterListener."""
+        """Implement ClusterListener."""
 
     def notices_lost(self) -> None:
-        """As ClusterListener."""
+        """Implement ClusterListener."""
 
     async def execute_command(self, user: str | None, address: str, command: bytes) -> bytes | None:
-        """As ClusterListener."""
+        """Implement ClusterListener."""
         return None
 
     def state_replaced(self) -> None:

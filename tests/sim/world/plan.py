@@ -172,7 +172,7 @@ def overlapping(pays: bool) -> list[tuple[Any, str, Any]]:
 
 
 def fragmenting(rng: random.Random) -> list[tuple[Any, str, Any]]:
-    """What is above these sizes is cut into pieces of so many bytes.
+    """Return what is above these sizes is cut into pieces of so many bytes.
 
     The largest jobs become some 50 fragments, as many as the product makes of its largest operation. With many more, a
     client repeats a request sooner than the first one is through, which its node goes on with, and so on for ever.

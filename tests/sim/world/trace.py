@@ -66,7 +66,7 @@ class Trace:
             self._record(Kind.ENTRY, node_number(name), index, now_ms, seed, data=data)
 
     def state(self, name: str, index: int, digest: bytes) -> None:
-        """What a node holds after an entry."""
+        """Note what a node holds after an entry."""
         self._record(Kind.STATE, node_number(name), index, data=digest)
 
     def answer(self, state: str, operation: Operation, reply: Reply | None) -> None:

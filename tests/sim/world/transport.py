@@ -62,7 +62,7 @@ class SimOutbox:
             self._network.transmit(self._name, name, message, disk.spent_s)
 
     def _promises(self, receiver: str, message: Message) -> None:
-        """What leaves this node binds it for good."""
+        """Note what leaves this node, as it binds it for good."""
         memory = self._node.memory
         if isinstance(message, Ack):
             memory.acknowledges(message, self._node.disk.spent_s)

@@ -168,7 +168,7 @@ class World:
         node.configured = tuple(address for name, address in self.addresses.items() if name in names)
 
     def expendable(self, name: str) -> bool:
-        """Was this node removed, and can no voter forget that any more?"""
+        """Return whether this node was removed, and no voter can forget that any more."""
         left = self.checks.configurations.left.get(name)
         return left is not None and all(self.nodes[voter].memory.commit >= left for voter in self.voters)
 

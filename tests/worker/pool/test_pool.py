@@ -46,7 +46,7 @@ class Stage:
         await asyncio.wait_for(self.run, WAIT_S)
 
     def gets(self) -> int:
-        """How often jobs were asked for."""
+        """Return how often jobs were asked for."""
         return sum(kind.startswith("Get") for entry in self.server.entries() for kind in entry)
 
 

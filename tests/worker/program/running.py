@@ -43,7 +43,7 @@ class Worker:
 
     @property
     def record(self) -> list[str]:
-        """What the tasks have recorded."""
+        """Return what the tasks have recorded."""
         return self.record_file.read_text().splitlines() if self.record_file.exists() else []
 
     @property
@@ -119,12 +119,12 @@ def _children(pid: int) -> dict[int, str]:
 
 
 def is_there(pid: int) -> bool:
-    """Is there such a process?"""
+    """Return whether there is such a process."""
     return Path(f"/proc/{pid}").exists()
 
 
 def all_gone(pids: list[int], seconds: float = 60.0) -> bool:
-    """Are these gone within that time?"""
+    """Return whether these are gone within that time."""
     end = time.monotonic() + seconds
     while any(map(is_there, pids)) and time.monotonic() < end:
         time.sleep(0.02)

@@ -73,7 +73,7 @@ class Terminal:
 
     @property
     def log(self) -> str:
-        """What workers and their tasks have printed."""
+        """Return what workers and their tasks have printed."""
         return (self.folder / "worker.log").read_text()
 
 

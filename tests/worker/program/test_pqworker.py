@@ -50,7 +50,7 @@ def hold(job):
 
 
 def address_of(client: Client) -> tuple[str, int]:
-    """Where the server is."""
+    """Return where the server is."""
     host, port = str(client._executor.addresses[0]).split(":")
     return host, int(port)
 

@@ -64,7 +64,7 @@ class Hidden:
         self._sums.append(self._sums[-1] + size)
 
     def count(self, queue: str, after_ns: int, before_ns: int, before_id: int = NEVER) -> int:
-        """How many jobs of this queue may have been taken between these moments, under ids before this one."""
+        """Return how many jobs of this queue may have been taken between these moments, under ids before this one."""
         known = self._queue(queue)
         taken = known.sums[bisect_left(known.starts, before_ns)]
         if not taken:
@@ -75,11 +75,11 @@ class Hidden:
         return min(taken, self._sums[last] - self._sums[first]) if first < last else 0
 
     def held_ns(self, queue: str) -> int:
-        """How long at most such a job of this queue is away; NEVER: perhaps for ever."""
+        """Return how long at most such a job of this queue is away; NEVER: perhaps for ever."""
         return self._queue(queue).held_ns
 
     def dropped(self, queue: str) -> int:
-        """How many jobs of this queue may have been taken and dropped at the end of the lease (THEN DONE).
+        """Return how many jobs of this queue may have been taken and dropped at the end of the lease (THEN DONE).
 
         After the last id that was seen only GETs without an answer count: the attempts that come late are over then.
         """
@@ -87,11 +87,11 @@ class Hidden:
         return min(known.dropped, self._sums[-2] + known.dropped_last)
 
     def first_drop_ns(self, queue: str) -> int:
-        """When the first of them may have been dropped."""
+        """Return when the first of them may have been dropped."""
         return self._queue(queue).first_drop_ns
 
     def all(self) -> int:
-        """How many there may have been in all queues together."""
+        """Return how many there may have been in all queues together."""
         return sum(taker.times for taker in self._takers)
 
     def _queue(self, name: str) -> _Queue:
@@ -122,7 +122,7 @@ def _held_ns(get: Get, facts: Facts) -> int:
 
 
 def _times(record: Record, facts: Facts, last_ns: int) -> int:
-    """How many jobs this GET may have taken that its client does not know of.
+    """Return how many jobs this GET may have taken that its client does not know of.
 
     One without a session asks once. In a session as often as its lease may have ended, and once more.
     """
@@ -138,7 +138,7 @@ def _times(record: Record, facts: Facts, last_ns: int) -> int:
 
 
 def sure_lease_ns(get: Get, facts: Facts) -> int:
-    """How long a hand-out to this GET surely lasts, unless somebody ends it."""
+    """Return how long a hand-out to this GET surely lasts, unless somebody ends it."""
     if not get.expire_ms:
         return NEVER
     if facts.lease_slack_ms is None:

@@ -54,7 +54,7 @@ class Act(Struct, eq=False):
 
     @property
     def command(self) -> Command:
-        """What was said."""
+        """Return what was said."""
         return self.record.command
 
     @property
@@ -64,7 +64,7 @@ class Act(Struct, eq=False):
 
     @property
     def ends(self) -> bool:
-        """Does it finish its job?"""
+        """Return whether it finishes its job."""
         return isinstance(self.command, ENDS)
 
 
@@ -171,7 +171,7 @@ class Tasks:
 
 
 def _act(record: Record, part: int) -> Act:
-    """What became of a part of a command."""
+    """Return what became of a part of a command."""
     if record.outcome is Outcome.UNKNOWN:
         return Act(record, Effect.PERHAPS, NEVER)
     good = record.good[part] if record.good else not record.missing

@@ -52,7 +52,7 @@ class _Group:
         return None
 
     def possible(self, from_ns: int, until_ns: int) -> int:
-        """How many jobs may have been unfinished at some moment between."""
+        """Return how many jobs may have been unfinished at some moment between."""
         return bisect_right(self._born_earliest, until_ns) - bisect_left(self._over_latest, from_ns)
 
     def judge(self, teller: Teller) -> Iterator[Violation]:

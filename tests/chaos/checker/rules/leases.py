@@ -30,7 +30,7 @@ def leases(jobs: Jobs, facts: Facts, teller: Teller) -> Iterator[Violation]:
 
 
 def both_hold(first: HandOut, second: HandOut, facts: Facts) -> bool:
-    """Was the job handed out again before it can have been given back, or done?"""
+    """Return whether the job was handed out again before it can have been given back, or done."""
     done = first.done
     freed_ns = release(first, None, facts).earliest_ns
     return second.latest_ns < (freed_ns if done is None else min(freed_ns, done.start_ns))

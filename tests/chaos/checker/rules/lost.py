@@ -42,7 +42,7 @@ def _accounted(job: Job) -> bool:
 
 
 def _late_puts(jobs: Jobs) -> bool:
-    """Is there a PUT that may still be executed?"""
+    """Return whether there is a PUT that may still be executed."""
     puts = ((job.put, job.hand_outs) for job in jobs.sound if job.put is not None)
     return jobs.late_puts or any(put.outcome is Outcome.UNKNOWN and not hand_outs for put, hand_outs in puts)
 

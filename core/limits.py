@@ -48,6 +48,9 @@ SPREAD_MARKED_MAX = 5_000           # the same where jobs have options, or queue
 ROUTE_STEPS_MAX = 60_000            # words of the key times patterns of the topic, for one PUT to it
 SHARED_BYTES_MIN = 32               # shorter bodies are not worth sharing in a snapshot
 RETAINED_KEYS_MAX = 1_000_000       # of one queue; one more makes it forget the one that would expire first
+ERROR_BYTES_MAX = 16 << 10           # of the text of one job: a long traceback, cut in the middle by its worker
+ERRORS_BYTES = 64 << 20              # of the texts of a queue that has no ERRORBYTES
+ERRORS_DROPPED_MAX = 1000            # texts beyond ERRORBYTES, besides two for each that came: an entry drops so many
 TICKETS_MAX = 1_000_000             # open ones of all pulses; one more gives up the oldest
 REQUEST_WINDOW = 64                 # answers that a session remembers, by the newest request numbers
 

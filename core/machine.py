@@ -38,6 +38,7 @@ from sockpqd.core.sessions.session import Session
 from sockpqd.core.sessions.workers import WorkerPool
 from sockpqd.core.snapshot import upload, write
 from sockpqd.core.state import State
+from sockpqd.core.store.body import Data
 from sockpqd.core.store.job import AnyJob, RunningJob
 
 GRACIOUS = (Lead, Resume)       # nothing ends by time in an entry that begins with one of these
@@ -112,6 +113,8 @@ class Machine:
                 if endings:
                     state.end_operation()
             state.retained_keys.expire(state.clock_ms)
+            if state.errors.pending:
+                state.errors.settle(state.queues.settings)
             if state.fair is not None:
                 state.fair.end_entry()
         except BaseException:
@@ -322,6 +325,14 @@ class Machine:
         """The selected job in any state, or the READY or DELAYED one at a place; None if there is none."""
         return queries.peek(self._state, selector)
 
+    def error(self, selector: AnySelector) -> Data | None:
+        """The text that a worker left with this job, of no bytes if there is none; None: there is no such job."""
+        return queries.error(self._state, selector)
+
+    def error_bytes(self, queue: str) -> int:
+        """The bytes of all texts that workers left with the jobs in the queue."""
+        return self._state.errors.bytes_of(queue)
+
     def peek_queue(self, queue: str, state: JobState, count: int) -> list[JobView]:
         """The first `count` jobs of `queue` in this state; dead jobs are those that came from it."""
         jobs: list[AnyJob] = []
@@ -506,6 +517,7 @@ class Machine:
             state.retained_keys.next_due_ms(state.clock_ms),
             state.pulses.periods.next_due_ms(),
             state.clock_ms if state.queues.indexing else None,
+            state.clock_ms if state.errors.pending else None,
             None if state.fair is None else state.fair.next_due_ms(state.clock_ms),
         )
         return min((time_ms for time_ms in times if time_ms is not None), default=None)

@@ -42,6 +42,7 @@ class JobView(Struct, gc=False, frozen=True):
     own_lease_ms: int | None = None     # of hand-outs that name none
     head: int = 0               # bytes of its headers, with which the data begin
     due_ms: int | None = None   # of a DELAYED job: when it becomes READY, if a time decides that
+    error_bytes: int = 0        # of the text that its worker left
 
     @property
     def body_bytes(self) -> int:
@@ -247,20 +248,30 @@ def unfinished_groups(state: State) -> int:
 
 def peek(state: State, selector: AnySelector) -> JobView | None:
     """The selected job; None if there is none."""
-    if isinstance(selector, Place):
-        waiting = state.waiting_at(selector.queue, selector.seq)
-        return None if waiting is None else _seen(state, waiting)
-    if isinstance(selector, Number):
-        numbered = state.numbered(selector.number)
-        if isinstance(numbered, RunningJob) and is_released(state, numbered):
-            return replace(_seen(state, numbered), id=None, state=JobState.READY, deadline_ms=None)
-        return None if numbered is None else _seen(state, numbered)
-    if selector.id:
-        running = state.running.get(selector.id)
-        return None if running is None else _seen(state, running)
-    queue = state.queues.by_name.get(selector.queue)
-    job = None if queue is None or queue.keys is None else queue.keys.get(selector.key)
+    job = _selected(state, selector)
+    if isinstance(selector, Number) and isinstance(job, RunningJob) and is_released(state, job):
+        return replace(_seen(state, job), id=None, state=JobState.READY, deadline_ms=None)
     return None if job is None else _seen(state, job)
+
+
+def error(state: State, selector: AnySelector) -> Data | None:
+    """The text that a worker left with the selected job, of no bytes if there is none; None: there is no such job."""
+    job = _selected(state, selector)
+    if job is None:
+        return None
+    text = None if job.extras is None else state.errors.find(job.extras.error)
+    return b"" if text is None else text
+
+
+def _selected(state: State, selector: AnySelector) -> AnyJob | None:
+    if isinstance(selector, Place):
+        return state.waiting_at(selector.queue, selector.seq)
+    if isinstance(selector, Number):
+        return state.numbered(selector.number)
+    if selector.id:
+        return state.running.get(selector.id)
+    queue = state.queues.by_name.get(selector.queue)
+    return None if queue is None or queue.keys is None else queue.keys.get(selector.key)
 
 
 def next_jobs(state: State, name: str, which: JobState, count: int, behind: AnyJob | None) -> list[AnyJob]:
@@ -317,13 +328,15 @@ def _seen(state: State, job: AnyJob, ready: JobState = JobState.READY) -> JobVie
     extras = job.extras
     key, reason, group = (None, None, None) if extras is None else (extras.key, extras.reason, extras.group)
     counts, lease_ms, head = (None, None, 0) if extras is None else (extras.counts, extras.lease_ms, extras.head)
+    text = None if extras is None else state.errors.find(extras.error)
+    error_bytes = 0 if text is None else len(text)
     number, created_ms = None, 0
     if counts is not None:
         number, created_ms = job.seq, max(job.seq >> limits.SEQ_BITS, state.seqs_since_ms)
     if isinstance(job, RunningJob):
         return JobView(
             job.queue, job.id, job.priority, job.data, JobState.RUNNING, job.item, key, job.attempts, job.at_ms,
-            job.deadline_ms, reason, job.seq, group, number, counts, created_ms, lease_ms, head,
+            job.deadline_ms, reason, job.seq, group, number, counts, created_ms, lease_ms, head, None, error_bytes,
         )
     due_ms = None
     if isinstance(job, DelayedJob):
@@ -333,5 +346,5 @@ def _seen(state: State, job: AnyJob, ready: JobState = JobState.READY) -> JobVie
         ready = JobState.BURIED
     return JobView(
         job.queue, None, -job.rank, job.data, ready, job.item, key, job.attempts, job.at_ms, None, reason, job.seq,
-        group, number, counts, created_ms, lease_ms, head, due_ms,
+        group, number, counts, created_ms, lease_ms, head, due_ms, error_bytes,
     )

@@ -35,6 +35,7 @@ from sockpqd.core.sessions.table import Sessions
 from sockpqd.core.sessions.workers import Workers
 from sockpqd.core.store.body import Data
 from sockpqd.core.store.delayed import Delays, ItemRelease
+from sockpqd.core.store.errors import ErrorTexts
 from sockpqd.core.store.events import ENDED_ITEM, ENDED_QUEUE, WATCHED_QUEUE, EventLog
 from sockpqd.core.store.item_limit import apply_item_limit
 from sockpqd.core.store.items import ItemQueue, Items
@@ -135,6 +136,7 @@ class State:
         "delays",
         "disordered",
         "effects",
+        "errors",
         "events",
         "fair",
         "finished_items",
@@ -199,6 +201,7 @@ class State:
         self.dead: dict[str, JobList[Job]] = {}     # the READY dead jobs, by the queue they came from
         self.numbers: dict[int, AnyJob] = {}        # the numbered jobs in memory
         self.retained_keys = RetainedKeys()
+        self.errors = ErrorTexts()
         self.sessions = Sessions()
         self.workers = Workers(self.sessions.by_number)
         self.topics = Topics()
@@ -427,8 +430,8 @@ class State:
         self.queues.buried += 1
         if job.item is not None:
             self.items.bury(self.items.open(job.item))
-        if is_numbered(job.extras):
-            self.numbers[job.seq] = job
+        if job.extras is not None:
+            self._index_number(job, job.extras)
         if self.undo is not None:
             self.undo.buried(job)
 
@@ -444,8 +447,8 @@ class State:
             del self.queues.with_buried[job.queue]
         if job.item is not None:
             self.items.unbury(job.item)
-        if is_numbered(job.extras):
-            del self.numbers[job.seq]
+        if job.extras is not None:
+            self._unindex_number(job, job.extras)
         if self.undo is not None:
             self.undo.unburied(job)
 
@@ -474,7 +477,7 @@ class State:
             events.record("TAKE", running.queue, running.priority, number)
         if (
             queue.settings is None and job.item is None and self.fair is None
-            and (extras is None or extras.key is None)
+            and (extras is None or (extras.key is None and extras.error is None))
         ):
             queue.taken[number] = None          # the part of `start` that nearly all need
             self.running[number] = running
@@ -631,17 +634,27 @@ class State:
     # ---- extras
 
     def _index_key(self, queue: Queue, job: AnyJob, extras: Extras) -> None:
-        """Index the job by its key and its number."""
+        """Index the job by its key and its number, and its error by its queue."""
         if extras.key is not None:
             _keys(queue)[extras.key] = job
-        if extras.counts is not None:
-            self.numbers[job.seq] = job
+        self._index_number(job, extras)
 
     def _unindex_key(self, queue: Queue, job: AnyJob, extras: Extras) -> None:
         if extras.key is not None:
             _drop_key(queue, extras.key)
+        self._unindex_number(job, extras)
+
+    def _index_number(self, job: AnyJob, extras: Extras) -> None:
+        if extras.counts is not None:
+            self.numbers[job.seq] = job
+        if extras.error is not None:
+            self.errors.attach(extras.error, job.queue)
+
+    def _unindex_number(self, job: AnyJob, extras: Extras) -> None:
         if extras.counts is not None:
             del self.numbers[job.seq]
+        if extras.error is not None:
+            self.errors.detach(extras.error)
 
     def dependency_met(self, queue: Queue, job: DelayedJob) -> None:
         """Note that `job`, which replaced itself in the DELAYED list, waits for one item less."""

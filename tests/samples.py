@@ -121,6 +121,8 @@ SAMPLES: dict[Any, dict[str, Values]] = {
         "ran_ms": (None, None, None, 0, 7, 999, 1000, 12_000, 400_000),
         "feedback": (None, *Feedback),
         "sleep_ms": (0, 9),
+        "error": (None, None, b"why", b"", b"because of that"),
+        "dropped": (False, False, True),
     },
     core.Touch: {
         "ids": (*IDS, (1, 2), ()), "expire_ms": (None, None, 0, 20, 10**30), "then": tuple(Then),
@@ -170,6 +172,7 @@ SAMPLES: dict[Any, dict[str, Values]] = {
         "spread": (False, True),
         "backoff_ms": (None, None, 0, 20, 60),
         "backoff_max_ms": (None, 30, 1000),
+        "error_bytes": (None, None, 0, 5, 20),
     },
     core.CreateQueue: {"queue": QUEUES, "change": Made(core.QueueChange), "session": (None, 1)},
     core.ConfigureQueue: {"queue": QUEUES, "change": Made(core.QueueChange)},
@@ -254,8 +257,8 @@ OPERATIONS: tuple[Any, ...] = get_args(core.Operation)
 # The options of End that go with each end; one job's, as several have only `first`.
 OPTIONS_OF_END = {
     How.DONE: ("last", "ran_ms"),
-    How.LATER: ("when", "priority", "first", "yielded", "reason", "ran_ms"),
-    How.BURY: ("priority", "here", "reason"),
+    How.LATER: ("when", "priority", "first", "yielded", "reason", "ran_ms", "error", "dropped"),
+    How.BURY: ("priority", "here", "reason", "error", "dropped"),
 }
 
 

@@ -25,7 +25,8 @@ MADE = ("client/src/sockpq/_async/", "client/src/sockpq/_sync/")        # by cli
 # What is replaced in each file; each of the words stands there once.
 EDITS: dict[str, dict[str, str]] = {
     "core/ops/jobs.py": {
-        "    sleep_ms: int = 0\n\n    @property": "    sleep_ms: int = 0\n    quiet: bool = False\n\n    @property",
+        "    dropped: bool = False\n\n    @property":
+            "    dropped: bool = False\n    quiet: bool = False\n\n    @property",
     },
     "core/levels.py": {
         "everything of release 1.0\n": "everything of release 1.0\n    2       LATER .. QUIET\n",
@@ -48,12 +49,12 @@ EDITS: dict[str, dict[str, str]] = {
     "docs/PROTOCOL.md": {
         "all is well: the attempt is not counted |\n":
             "all is well: the attempt is not counted |\n| `QUIET` | no event `LATER` is sent |\n",
-        "LATER options: AT, DELAY, FIRST, PRI, RAN": "LATER options: AT, DELAY, FIRST, PRI, QUIET, RAN",
+        "LATER options: AT, DELAY, ERROR, FIRST, PRI, RAN": "LATER options: AT, DELAY, ERROR, FIRST, PRI, QUIET, RAN",
     },
     "CHANGELOG.md": {"## [Unreleased]\n": "## [Unreleased]\n\n- `LATER .. QUIET` sends no event.\n"},
     "tests/samples.py": {
-        '        "feedback": (None, *Feedback),\n        "sleep_ms": (0, 9),\n':
-            '        "feedback": (None, *Feedback),\n        "sleep_ms": (0, 9),\n        "quiet": (False, True),\n',
+        '        "dropped": (False, False, True),\n':
+            '        "dropped": (False, False, True),\n        "quiet": (False, True),\n',
         '    How.LATER: ("when",': '    How.LATER: ("quiet", "when",',
     },
     "tests/core/model/end.py": {

@@ -136,6 +136,8 @@ def _changed(settings: QueueSettings, change: ops.QueueChange) -> QueueSettings:
         first_ms = min(max(change.backoff_ms, 0), limits.BACKOFF_MS_MAX)
         values["backoff_ms"] = first_ms
         values["backoff_max_ms"] = min(max(change.backoff_max_ms or 0, first_ms), limits.BACKOFF_MS_MAX)
+    if change.error_bytes is not None:
+        values["error_bytes"] = min(max(change.error_bytes, 0), limits.COUNTER_MAX)
     if change.order is not None:
         values["order"] = change.order
     if change.weight is not None:
@@ -168,6 +170,8 @@ def _configure(state: State, name: str, settings: QueueSettings) -> Reply:
     if configured is not None:
         configured.used_ms = state.clock_ms
     state.watch(name, settings)
+    if old.error_bytes != settings.error_bytes:
+        state.errors.look_at(name)
     if not settings.keep_ms:
         state.retained_keys.drop(name)
     if queue is not None and queue.ready.size and not queue.closed:

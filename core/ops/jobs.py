@@ -208,9 +208,11 @@ class End(Logged, tag=24, frozen=True):
     DONE: even a periodic job ends. `here`: of BURY: the job becomes BURIED in its own queue, with this `priority` if it
     is given. `reason`: of LATER and BURY; it is kept with the job. `ran_ms`: its group is charged for that. `feedback`:
     for the pulse that granted the hand-out, instead of FAIL for a BURY and OK otherwise; `sleep_ms` with SLEEP only.
+    `error`: of LATER and BURY of one job; the text that says why, in place of an earlier one. `dropped`: there was such
+    a text, but the leader had no room for it.
 
-    Replies: as for Done and Later; of BURY Finished (of the queue), NotFound; of several jobs Results, with a reply for
-    each.
+    Replies: as for Done and Later, in a DataDropped with `dropped`; of BURY Finished (of the queue), NotFound; of
+    several jobs Results, with a reply for each.
     """
 
     ids: int | tuple[int, ...]
@@ -225,6 +227,8 @@ class End(Logged, tag=24, frozen=True):
     ran_ms: int | None = None
     feedback: Feedback | None = None
     sleep_ms: int = 0
+    error: bytes | None = None
+    dropped: bool = False
 
     @property
     def id(self) -> int:

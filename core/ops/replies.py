@@ -74,6 +74,12 @@ class Rearmed(Struct, gc=False, frozen=True):
     next_ms: int
 
 
+class DataDropped(Struct, gc=False, frozen=True):
+    """End with `dropped`: executed, but what came with it was not kept (200 OK .. DROPPED)."""
+
+    reply: Finished | Accepted | Rearmed
+
+
 class Leased(Struct, gc=False, frozen=True):
     """Touch: the lease now ends at `deadline_ms`; None: it has no limit."""
 
@@ -317,6 +323,7 @@ Reply = (
     | InvalidSnapshot
     | FragmentsMissing
     | NotYet
+    | DataDropped
     | Joined
     | NodeExists
     | UnknownNode

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from msgspec import Struct
 
-from sockpqd.core.limits import PORTION_MAX
+from sockpqd.core.limits import ERRORS_BYTES, PORTION_MAX
 from sockpqd.core.ops.jobs import Policy, Then
 from sockpqd.core.ops.queues import Order, Overflow, Sched
 
@@ -40,6 +42,13 @@ class QueueSettings(Struct, gc=False, frozen=True):
     passing: bool = False       # they are there for the pause only, and end with it
     backoff_ms: int = 0         # how long a job is DELAYED after its first attempt that fails,
     backoff_max_ms: int = 0     # and at most after a later one
+    error_bytes: int = ERRORS_BYTES
+
+
+def error_bytes_of(settings: Mapping[str, QueueSettings], queue: str) -> int:
+    """How many bytes the texts of the jobs in the queue may have, with these settings of queues."""
+    its = settings.get(queue)
+    return ERRORS_BYTES if its is None else its.error_bytes
 
 
 class ClusterSettings(Struct, gc=False, frozen=True):

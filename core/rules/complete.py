@@ -25,6 +25,7 @@ from sockpqd.core.store.job import (
     expiring,
     is_numbered,
     time_in_order,
+    with_error,
 )
 from sockpqd.core.store.queues import DEAD, DONE, LATER, PUT
 
@@ -63,7 +64,7 @@ def _rearm(state: State, job: RunningJob, extras: Extras, every_ms: int) -> int:
     next_ms = job.at_ms
     if next_ms <= state.clock_ms:       # otherwise a Change has set the time
         next_ms += ((state.clock_ms - next_ms) // every_ms + 1) * every_ms
-    again = replace(job.ready(state.next_place(job), attempts=0, extras=extras), at_ms=next_ms)
+    again = replace(job.ready(state.next_place(job), attempts=0, extras=with_error(extras, None)), at_ms=next_ms)
     activate.place(state, state.queues.by_name[job.queue], again, active_ms=None)
     return next_ms
 
@@ -102,6 +103,7 @@ def put_back(
         job = replace(job, extras=delayed_by(job.extras, wait_ms))
     if options.reason is not None:
         job = replace(job, extras=replace(job.extras or Extras(), reason=options.reason))
+    job = keep_error(state, job, options.error)
     queue.counters[LATER] += not expired
     priority = job.priority if options.priority is None or worn_out else options.priority
     if not expired:
@@ -127,6 +129,17 @@ def put_back(
         state.make_ready(queue, back, active_ms)
     else:
         activate.place(state, queue, back, active_ms)
+
+
+def keep_error(state: State, job: RunningJob, text: bytes | None) -> RunningJob:
+    """The stopped job with this text of its worker instead of an earlier one; None: as it is."""
+    if text is None:
+        return job
+    number = None
+    if text:
+        number = state.new_seq()
+        state.errors.add(number, state.held(text), job.queue)
+    return replace(job, extras=with_error(job.extras, number))
 
 
 def undo_hand_out(state: State, job: RunningJob) -> None:
@@ -157,7 +170,7 @@ def bury(state: State, job: RunningJob, reason: str | None = None) -> bool:
         name = job.queue[: limits.NAME_CHARS_MAX - len(DEAD_SUFFIX)] + DEAD_SUFFIX
     state.events.tell("DEAD", job.queue, name, job.id)
     queue = state.queues.get_or_create(name)
-    extras = counted(job.extras, buries=1) or Extras()
+    extras = counted(job.extras, buries=1, died_ms=state.clock_ms) or Extras()
     extras = replace(
         extras,
         key=None if queue.keys is not None and extras.key in queue.keys else extras.key,
@@ -177,7 +190,7 @@ def bury_here(state: State, job: RunningJob, priority: int | None, reason: str |
     queue = state.queues.by_name[job.queue]
     queue.counters[DEAD] += 1
     state.events.tell("DEAD", job.queue, job.queue, job.id)
-    extras = counted(expiring(job.extras, None), buries=1)
+    extras = counted(expiring(job.extras, None), buries=1, died_ms=state.clock_ms)
     if reason is not None:
         extras = replace(extras or Extras(), reason=reason)
     rank = -job.priority if priority is None else -priority
@@ -206,7 +219,7 @@ def unburied(state: State, queue_name: str, extras: Extras | None) -> Extras | N
 def kick_delayed(state: State, job: DelayedJob) -> None:
     """Make the DELAYED job READY as if its time had come."""
     state.undefer(state.queues.by_name[job.queue], job)
-    back = replace(job.ready(state.next_place(job)), extras=counted(job.extras, kicks=1))
+    back = replace(job.ready(state.next_place(job)), extras=with_error(counted(job.extras, kicks=1, died_ms=0), None))
     _ready_again(state, now_due(state, back))
 
 
@@ -216,7 +229,7 @@ def now_due(state: State, job: Job) -> Job:
 
 
 def _kicked(extras: Extras | None) -> Extras | None:
-    extras = counted(extras, kicks=1)
+    extras = with_error(counted(extras, kicks=1, died_ms=0), None)
     if extras is None or extras.reason is None:
         return extras
     extras = replace(extras, reason=None)
@@ -237,11 +250,12 @@ def kick(state: State, name: str, count: int) -> int:
         state.remove(state.queues.by_name[job.queue], job)
         queue = state.queues.get_or_create(name)
         extras = replace(
-            counted(job.extras, kicks=1) or job.extras,
+            counted(job.extras, kicks=1, died_ms=0) or job.extras,
             key=None if queue.keys is not None and job.extras.key in queue.keys else job.extras.key,
             expires_at_ms=None,
             origin=None,
             reason=None,
+            error=None,
         )
         back = replace(
             job,

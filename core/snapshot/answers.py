@@ -72,6 +72,10 @@ def _single_row(answer: Answer) -> frames.SingleAnswer:
             return frames.RearmedAnswer(next_ms)
         case replies.Leased(deadline_ms):
             return frames.LeasedAnswer(deadline_ms)
+        case replies.DataDropped(reply):
+            inside = _single_row(reply)
+            assert isinstance(inside, frames.FinishedAnswer | frames.PlainAnswer | frames.RearmedAnswer)
+            return frames.DroppedAnswer(inside)
         case replies.Removed(count, more, buried):
             return frames.RemovedAnswer(count, more, None if buried is UNSET else buried)
         case replies.Spread(count):
@@ -116,6 +120,11 @@ def _reply_of(row: frames.SingleAnswer) -> replies.Reply:
             return replies.Rearmed(next_ms)
         case frames.LeasedAnswer(deadline_ms):
             return replies.Leased(deadline_ms)
+        case frames.DroppedAnswer(one):
+            inside = _reply_of(one)
+            check(isinstance(inside, replies.Finished | replies.Accepted | replies.Rearmed), "data that no job had")
+            assert isinstance(inside, replies.Finished | replies.Accepted | replies.Rearmed)
+            return replies.DataDropped(inside)
         case frames.RemovedAnswer(count, more, buried):
             return replies.Removed(count, more, UNSET if buried is None else buried)
         case frames.SpreadAnswer(count):

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from sockpqd.core.levels import FIRST_LEVEL
-from sockpqd.core.limits import COUNTER_MAX
+from sockpqd.core.limits import COUNTER_MAX, ERRORS_BYTES
 from sockpqd.core.ops.jobs import Policy, Then
 from sockpqd.core.ops.queues import Order, Overflow, Sched
 from sockpqd.core.ops.workers import WorkerState
@@ -69,6 +69,7 @@ class CountsRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
     buries: Counter
     kicks: Counter
     delay_ms: Counter = 0
+    died_ms: Counter = 0
 
 
 class ExtrasRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
@@ -88,6 +89,7 @@ class ExtrasRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
     lease_ms: Counter | None = None
     counts: CountsRow | None = None
     head: Counter = 0
+    error: Counter | None = None
 
 
 # priority, when, seq, item, data, attempts, at_ms, extras
@@ -210,6 +212,12 @@ class Released(Struct, array_like=True, tag="released", forbid_unknown_fields=Tr
     more: bool
 
 
+class ErrorRows(Struct, array_like=True, tag="errors", forbid_unknown_fields=True):
+    """Some texts that workers have left with jobs, by the numbers that the jobs have."""
+
+    rows: list[tuple[Counter, bytes]]
+
+
 class KeptRows(Struct, array_like=True, tag="kept", forbid_unknown_fields=True):
     """Some keys of finished jobs: queue, key, until when it is retained."""
 
@@ -264,6 +272,7 @@ class QueueRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
     passing: bool = False
     backoff_ms: Counter = 0
     backoff_max_ms: Counter = 0
+    error_bytes: Counter = ERRORS_BYTES
 
 
 class QueueRows(Struct, array_like=True, tag="queues", forbid_unknown_fields=True):
@@ -417,6 +426,12 @@ class PlainAnswer(Struct, array_like=True, tag="plain", forbid_unknown_fields=Tr
     ]
 
 
+class DroppedAnswer(Struct, array_like=True, tag="dropped", forbid_unknown_fields=True, gc=False, frozen=True):
+    """The answer was DataDropped, with this one inside."""
+
+    answer: FinishedAnswer | PlainAnswer | RearmedAnswer
+
+
 class SpreadAnswer(Struct, array_like=True, tag="spread", forbid_unknown_fields=True, gc=False, frozen=True):
     queues: Counter
 
@@ -438,7 +453,7 @@ class ResultsAnswer(Struct, array_like=True, tag="results", forbid_unknown_field
 
 SingleAnswer = (
     StoredAnswer | StoredNumberAnswer | HandedAnswer | EmptyAnswer | FinishedAnswer | PlainAnswer | HandedManyAnswer
-    | RearmedAnswer | LeasedAnswer | RemovedAnswer | BoundsAnswer | SpreadAnswer | TurnAnswer
+    | RearmedAnswer | LeasedAnswer | RemovedAnswer | BoundsAnswer | SpreadAnswer | TurnAnswer | DroppedAnswer
 )
 AnswerRow = SingleAnswer | AbortedAnswer | ResultsAnswer
 
@@ -553,7 +568,7 @@ class EndFrame(Struct, array_like=True, tag="end", forbid_unknown_fields=True):
 
 Frame = (
     Head | Settings | PulseTable | PulseRow | OldestIndex | QueueRows | Waiting | NumberIndex | Paged | NumberedPaged
-    | PageIndex | PagedDelayed | Delayed | Buried | Running | BodiesFrame | Released | BindingRows | FairTable
-    | FairRows | UsedRows | CountedRows | KeptRows | SessionTable | SessionRows | WorkerRows | UserRows | CloneFrame
-    | Chunk | FragmentBytes | EndFrame
+    | PageIndex | PagedDelayed | Delayed | Buried | Running | BodiesFrame | Released | ErrorRows | BindingRows
+    | FairTable | FairRows | UsedRows | CountedRows | KeptRows | SessionTable | SessionRows | WorkerRows | UserRows
+    | CloneFrame | Chunk | FragmentBytes | EndFrame
 )

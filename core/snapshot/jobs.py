@@ -22,6 +22,7 @@ from sockpqd.core.snapshot.frames import (
     Buried,
     Delayed,
     EndFrame,
+    ErrorRows,
     ExtrasRow,
     Frame,
     NumberedPaged,
@@ -54,7 +55,7 @@ from sockpqd.core.store.queues import Queue
 
 JobFrame = (
     Waiting | NumberIndex | Paged | NumberedPaged | PageIndex | PagedDelayed | Delayed | Buried | Running | BodiesFrame
-    | Released
+    | Released | ErrorRows
 )
 
 SEQ_PARTS = 256
@@ -88,6 +89,8 @@ class JobBuilder:
         self._delayed = 0
         self._pages: list[DelayedPage] = []             # of the present queue, until one of its jobs is in memory,
         self._ranks: dict[int, int] = {}                # and the ranks of their jobs
+        self._error_queues: dict[int, str] = {}         # where jobs with texts lie, by the numbers of these
+        self._error = 0                                 # the number of the last text
         self._buried = 0
         self._burials: set[int] = set()
         self._released: ItemRelease | None = None           # the release that the next frame continues
@@ -104,6 +107,8 @@ class JobBuilder:
                 self._add_running(row)
         elif isinstance(frame, Released):
             self._add_released(frame)
+        elif isinstance(frame, ErrorRows):
+            self._add_errors(frame)
         elif isinstance(frame, NumberIndex):
             _fill(self._paging().pages.index, frame)
         elif isinstance(frame, PageIndex):
@@ -313,6 +318,10 @@ class JobBuilder:
         for name in (extras.key, extras.origin, extras.group, *extras.after):
             if name is not None:
                 self._check_name(name)
+        if extras.error is not None:
+            check(extras.error < state.next_seq, "number of a text out of range")
+            check(extras.error not in self._error_queues, "two jobs have one text")
+            self._error_queues[extras.error] = queue.name
         reason = extras.reason or ""
         check(reason.isascii() and reason.isprintable() and " " not in reason, "a reason is no word")
         taken = queue.keys is not None and extras.key in queue.keys
@@ -348,6 +357,17 @@ class JobBuilder:
         pager = self._paging()
         bodies = pager.pages.bodies
         return bodies.take(reference, length) if pager.resident else bodies.adopt(reference, length)
+
+    def _add_errors(self, frame: ErrorRows) -> None:
+        for number, text in frame.rows:
+            check(self._error < number, "texts are not in order")
+            self._error = number
+            queue = self._error_queues.get(number)
+            if queue is None:
+                raise SnapshotError("inconsistent snapshot: a text without a job")
+            data = self._state.held(text) if self._named.get(number) is None else self._outside(number, text)
+            check(0 < len(data) <= limits.ERROR_BYTES_MAX, "a text is empty, or too long")
+            self._state.errors.restore(number, data, queue)
 
     def _add_released(self, frame: Released) -> None:
         delays = self._state.delays

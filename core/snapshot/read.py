@@ -64,6 +64,7 @@ _ORDER: list[type[frames.Frame]] = [
     frames.Buried,
     frames.Running,
     frames.Released,
+    frames.ErrorRows,
     frames.BindingRows,
     frames.FairTable,
     frames.FairRows,
@@ -83,7 +84,7 @@ _ONCE = (
     frames.Head, frames.Settings, frames.PulseTable, frames.OldestIndex, frames.FairTable, frames.SessionTable,
     frames.CloneFrame, frames.EndFrame,
 )
-_WITH_DATA = (frames.Waiting, frames.Delayed, frames.Buried, frames.Running)
+_WITH_DATA = (frames.Waiting, frames.Delayed, frames.Buried, frames.Running, frames.ErrorRows)
 _NEEDED: dict[type[frames.Frame], type[frames.Frame]] = {       # which must come before
     frames.PulseRow: frames.PulseTable,
     frames.SessionRows: frames.SessionTable,
@@ -299,7 +300,7 @@ class _Builder:
             check(paused >= row.passing, "the settings of no pause")
             values = asdict(row)
             del values["name"]
-            self._check_numbers(values.values())
+            self._check_numbers([value for name, value in values.items() if name != "error_bytes"])     # of 63 bits
             self.state.queues.configure(row.name, QueueSettings(**values))
 
     def _add_pulse_table(self, frame: frames.PulseTable) -> None:
@@ -425,6 +426,7 @@ class _Builder:
 
     def _check_sums(self, end: frames.EndFrame) -> None:
         self._jobs.check_sums(end)
+        self.state.errors.end_restore(self.state.queues.settings)
         self._end_fair()
         check(self._pulses == len(self.state.pulses.by_name), "pulses are missing")
         own = [name for name in self.state.pulses.by_name if name.startswith(OWN_PREFIX)]
@@ -468,6 +470,7 @@ class _Builder:
         frames.Buried: _add_jobs,
         frames.Running: _add_jobs,
         frames.Released: _add_jobs,
+        frames.ErrorRows: _add_jobs,
         frames.BindingRows: _add_bindings,
         frames.FairTable: _add_fair,
         frames.FairRows: _add_groups,

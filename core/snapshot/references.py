@@ -23,7 +23,9 @@ _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(frames.Paged | frames.NumberedPaged)
 _delayed_decoder = msgspec.msgpack.Decoder(frames.PagedDelayed | frames.Delayed)
 _bodies_decoder = msgspec.msgpack.Decoder(frames.BodiesFrame)
-_filled_decoder = msgspec.msgpack.Decoder(frames.Waiting | frames.Delayed | frames.Buried | frames.Running)
+_filled_decoder = msgspec.msgpack.Decoder(
+    frames.Waiting | frames.Delayed | frames.Buried | frames.Running | frames.ErrorRows
+)
 _jobs_decoder = msgspec.msgpack.Decoder(list[Job])
 _PAGED = _encoder.encode(frames.Paged("", []))[:len("pages") + 2]           # the beginnings of such frames
 _NUMBERED_PAGED = _encoder.encode(frames.NumberedPaged("", []))[:len("numbered pages") + 2]
@@ -94,6 +96,8 @@ def _with_bodies(pieces: Iterator[bytes], read: Callable[[bytes], bytes]) -> Ite
         if isinstance(frame, frames.Running):
             for row in frame.jobs:
                 row.data = body(row.seq, row.data)
+        elif isinstance(frame, frames.ErrorRows):
+            frame.rows = [(number, body(number, data)) for number, data in frame.rows]
         elif isinstance(frame, frames.Waiting):
             frame.jobs = [(*row[:4], body(row[2], row[4]), *row[5:]) for row in frame.jobs]
         else:

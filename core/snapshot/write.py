@@ -9,12 +9,12 @@ The frames are, in this order: one Head; Settings, when any was given; PulseTabl
 there are pulses or have been; OldestIndex, when there is one; QueueRows, in name order; Waiting, queues in name order
 and the jobs of a queue in the order of their places; Delayed, likewise in the order in which they become active;
 Buried, likewise in the order of their burials; Running, in rising id; Released, in the order in which the items were
-finished; BindingRows, topics in name order and the bindings of each in their order; FairTable and FairRows, in name
-order, when FAIR is in use; UsedRows and CountedRows, in name order; KeptRows, queues in name order and the keys of a
-queue in the order of their expiry; SessionTable and SessionRows, in rising number, when there has been a session;
-WorkerRows and UserRows, in name order; Clone and its Chunks, when a CLONE is in progress; FragmentBytes, when an
-operation in fragments is; one End. Long lists are cut into several frames. A body that jobs of several queues share
-(Extras.body) stands in the first row that has its number.
+finished; ErrorRows, in rising number, when workers have left texts; BindingRows, topics in name order and the bindings
+of each in their order; FairTable and FairRows, in name order, when FAIR is in use; UsedRows and CountedRows, in name
+order; KeptRows, queues in name order and the keys of a queue in the order of their expiry; SessionTable and
+SessionRows, in rising number, when there has been a session; WorkerRows and UserRows, in name order; Clone and its
+Chunks, when a CLONE is in progress; FragmentBytes, when an operation in fragments is; one End. Long lists are cut into
+several frames. A body that jobs of several queues share (Extras.body) stands in the first row that has its number.
 
 What a node writes for itself may be a snapshot by reference: pages of jobs (core/pages) are named, in Paged and
 NumberedPaged frames between the Waiting ones, instead of read, with NumberIndex frames before them all. Those of
@@ -53,7 +53,7 @@ from sockpqd.core.snapshot.fair import fair_frames
 from sockpqd.core.snapshot.pulses import pulse_frames
 from sockpqd.core.snapshot.sessions import session_frames
 from sockpqd.core.state import State
-from sockpqd.core.store.body import Body, bytes_of
+from sockpqd.core.store.body import Body, Data, bytes_of
 from sockpqd.core.store.job import AnyJob, BuriedJob, DelayedJob, Extras, Job, RunningJob
 from sockpqd.core.store.queues import Queue
 
@@ -107,6 +107,7 @@ def _frames(state: State, users: bool, by_reference: bool) -> Iterator[frames.Fr
     for running in _portions(state.in_order().values()):
         yield from bodies.before(frames.Running([_running_row(job, bodies.data(job)) for job in running]))
     yield from _released_frames(state)
+    yield from _error_frames(state, bodies)
     yield from _binding_frames(state)
     yield from fair_frames(state.fair)
     yield from _used_frames(state)
@@ -315,11 +316,14 @@ class _Bodies:
             if number in self._shared:
                 return b""
             self._shared.add(number)
-        data = job.data
+        return self.named(job.seq, job.data)
+
+    def named(self, number: int, data: Data) -> bytes:
+        """These data of the row with this number; none if they are named."""
         if self._by_reference and type(data) is Body:
             reference = data.reference
             if reference is not None:
-                self._named.append((job.seq, len(data), reference))
+                self._named.append((number, len(data), reference))
                 return b""
         return bytes_of(data)
 
@@ -360,6 +364,19 @@ def _released_frames(state: State) -> Iterator[frames.Released]:
         for start in range(0, len(seqs), limits.FRAME_JOBS_MAX):
             end = start + limits.FRAME_JOBS_MAX
             yield frames.Released(batch.item, seqs[start:end], end < len(seqs))
+
+
+def _error_frames(state: State, bodies: _Bodies) -> Iterator[frames.Frame]:
+    rows: list[tuple[int, bytes]] = []
+    size = 0
+    for number, data in state.errors:
+        rows.append((number, bodies.named(number, data)))
+        size += len(data)
+        if size >= limits.FRAME_DATA_BYTES or len(rows) >= limits.FRAME_JOBS_MAX:
+            yield from bodies.before(frames.ErrorRows(rows))
+            rows, size = [], 0
+    if rows:
+        yield from bodies.before(frames.ErrorRows(rows))
 
 
 def _binding_frames(state: State) -> Iterator[frames.BindingRows]:

@@ -80,6 +80,7 @@ class JobCounts(Struct, gc=False, frozen=True, omit_defaults=True):
     buries: int = 0
     kicks: int = 0
     delay_ms: int = 0       # for which it was DELAYED by its Put or its last Later
+    died_ms: int = 0        # its last death or burial, until a kick or a Move
 
 
 class Extras(Struct, gc=False, frozen=True, omit_defaults=True):
@@ -99,6 +100,7 @@ class Extras(Struct, gc=False, frozen=True, omit_defaults=True):
     lease_ms: int | None = None         # of hand-outs that name none; 0: no limit
     counts: JobCounts | None = None     # of a numbered job: its seq is its number, and stays the same
     head: int = 0                       # bytes of its headers, with which its data begin (headers.py)
+    error: int | None = None            # the number of the text that its worker left (errors.py); it may be dropped
 
 
 NO_EXTRAS = Extras()
@@ -139,6 +141,14 @@ def of_many(extras: Extras) -> Extras:
     return made if extras == made else extras
 
 
+def with_error(extras: Extras | None, number: int | None) -> Extras | None:
+    """The extras of a job with the text of this number (errors.py) instead of another; None: without one."""
+    if (None if extras is None else extras.error) == number:
+        return extras
+    extras = replace(extras or Extras(), error=number)
+    return None if extras == Extras() else extras
+
+
 def without_body(extras: Extras | None) -> Extras | None:
     """The extras of a job after its shared data were replaced."""
     if extras is None or extras.body is None:
@@ -174,14 +184,15 @@ def time_in_order(job: Job, active_ms: int) -> int:
 
 def counted(
     extras: Extras | None, *, reserves: int = 0, timeouts: int = 0, releases: int = 0, buries: int = 0, kicks: int = 0,
+    died_ms: int | None = None,
 ) -> Extras | None:
-    """The extras of a job with these counts added; only numbered jobs are counted."""
+    """The extras of a job with these counts added; only numbered jobs are counted. `died_ms`: replaces the old one."""
     if extras is None or extras.counts is None:
         return extras
     old = extras.counts
     counts = JobCounts(
         old.reserves + reserves, old.timeouts + timeouts, old.releases + releases, old.buries + buries,
-        old.kicks + kicks, old.delay_ms,
+        old.kicks + kicks, old.delay_ms, old.died_ms if died_ms is None else died_ms,
     )
     return replace(extras, counts=counts)
 

@@ -96,6 +96,12 @@ def peek(client: Client, command: Command) -> None:
     client.say(b"200 OK " + listings.seen_lines([job], head=bool(head)) + data)
 
 
+def peek_error(client: Client, command: Command) -> None:
+    """PEEK <job> ERROR: show the text that a worker left with the job."""
+    text = client.hub.cluster.machine.error(*command.arguments)
+    client.say(responses.JOB_NOT_FOUND if text is None else responses.number(len(text)) + bytes_of(text))
+
+
 def job_stat(client: Client, command: Command) -> None:
     """JOB STAT: show the settings of a numbered job and the counts of what happened to it."""
     cluster = client.hub.cluster

@@ -14,7 +14,7 @@ from sockpqd.core import Batch, End, How, Reply, Results
 from sockpqd.gateway.commands.context.client import Client
 from sockpqd.gateway.commands.context.client_state import Run
 from sockpqd.gateway.commands.context.in_session import in_session
-from sockpqd.gateway.commands.context.transaction import Transaction, data_bytes
+from sockpqd.gateway.commands.context.transaction import Transaction, data_bytes, text_of, without_text
 from sockpqd.gateway.protocol import responses
 from sockpqd.gateway.protocol.command import Command, InTransaction
 from sockpqd.gateway.protocol.request_id import Numbering
@@ -119,14 +119,16 @@ def _commit(client: Client, transaction: Transaction, numbering: Numbering | Non
         operations = transaction.operations
         if numbering is not None:
             numbering = numbering.covering(operations)
+        if cluster.full and cluster.serving:
+            operations = tuple(map(without_text, operations))
         client.propose_mapped(Batch(operations, atomic=True), tell, numbering)
 
 
 def _queue(client: Client, command: Command) -> None:
     transaction, hub, operation = client.state.transaction, client.hub, command.operation
     assert transaction is not None
-    full = hub.cluster.full or hub.account.high         # queued data take up memory, too
-    if full and data_bytes(operation) is not None:
+    full = hub.account.high or (hub.cluster.full and text_of(operation) is None)      # queued data take up memory, too
+    if full and (data_bytes(operation) is not None or text_of(operation) is not None):
         client.say(transaction.refuse(responses.BUSY))
         return
     client.say(transaction.queue(command))

@@ -10,10 +10,14 @@ from sockpqd.core import (
     SPREAD_JOBS_MAX,
     Batch,
     Change,
+    DataDropped,
+    Done,
+    End,
     Finished,
     Get,
     GetWith,
     JobPut,
+    Later,
     Move,
     Policy,
     Put,
@@ -27,7 +31,7 @@ from sockpqd.core import (
 from sockpqd.gateway.commands.choice import chosen, known_empty
 from sockpqd.gateway.commands.context.client import Client
 from sockpqd.gateway.commands.context.splitting import Many, propose_split, split
-from sockpqd.gateway.commands.context.transaction import data_bytes
+from sockpqd.gateway.commands.context.transaction import data_bytes, without_text
 from sockpqd.gateway.commands.transactions import log_end
 from sockpqd.gateway.protocol import responses
 from sockpqd.gateway.protocol.command import Command
@@ -221,13 +225,27 @@ def of_many(client: Client, command: Command) -> None:
     _propose_many(client, command.operation, command.numbering, lambda reply: reply)
 
 
+def later(client: Client, command: Command) -> None:
+    """LATER: a job goes back to its queue."""
+    operation: Later | End = command.operation
+    client.propose(_without_text(client, operation) if isinstance(operation, End) else operation, command.numbering)
+
+
 def ended(client: Client, command: Command) -> None:
     """DONE and BURY: a job is finished, or dead; the reason goes to the server's log."""
     def tell(reply: Reply) -> Reply:
-        if isinstance(reply, Finished | Rearmed):
+        if isinstance(reply, Finished | Rearmed | DataDropped):
             log_end(client, command)
         return reply
+    operation: Done | End = command.operation
+    if type(operation) is End:
+        operation = _without_text(client, operation)
     if command.arguments:
-        client.propose_mapped(command.operation, tell, command.numbering)
+        client.propose_mapped(operation, tell, command.numbering)
     else:
-        client.propose(command.operation, command.numbering)
+        client.propose(operation, command.numbering)
+
+
+def _without_text(client: Client, end: End) -> End:
+    """The same without its ERROR if there is no room for that."""
+    return without_text(end) if end.error and no_room(client) else end

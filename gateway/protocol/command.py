@@ -107,6 +107,7 @@ class Command(Struct, gc=False):
     length: int | None = None           # of the data still to come: bytes, or jobs for PUTS
     field: str = "data"                 # of the operation, which these data fill
     head: int = 0                       # bytes of headers with which the data begin
+    spare: bool = False                 # without room for these data it is executed without them
     arguments: tuple[Any, ...] = ()     # of the line, where not part of the operation
     wait: Get | None = None             # PUT .. WAIT: proposed behind the PUT
     until_finished: bool = False        # GETBE: stop waiting when no unfinished jobs are left

@@ -124,6 +124,8 @@ def of_job(job: JobView, now_ms: int) -> list[tuple[str, object]]:
         ("RELEASES", counts.releases),
         ("BURIES", counts.buries),
         ("KICKS", counts.kicks),
+        ("ERROR_LENGTH", job.error_bytes),
+        ("DIED", counts.died_ms // 1000 if counts.died_ms else UNKNOWN),
     ]
 
 
@@ -189,6 +191,7 @@ def settings_of_queue(settings: QueueSettings) -> list[tuple[str, str]]:
         ("BOUND", str(int(settings.bound > 0))),
         ("SCHED", settings.sched.name),
         ("BACKOFF", backoff),
+        ("ERRORBYTES", str(settings.error_bytes)),
     ]
 
 

@@ -254,7 +254,7 @@ class Parser:
             self._start = end
             command.fill(self._buffer[start:end])
             return command if command.answer is None else self._refused(command.answer)
-        if (refusal := self._no_room()) is not None:
+        if not command.spare and (refusal := self._no_room()) is not None:
             return self._skip_block(length, refusal)
         self._head = command
         self._left = length

@@ -13,7 +13,7 @@ from sockpqd.core.undo import Undo
 
 _EXECUTED = (
     replies.Stored, replies.StoredNumber, replies.JobIgnored, replies.JobReplaced, replies.Finished, replies.Rearmed,
-    replies.Accepted, replies.Leased, replies.Spread, replies.Removed,
+    replies.Accepted, replies.DataDropped, replies.Leased, replies.Spread, replies.Removed,
 )
 
 

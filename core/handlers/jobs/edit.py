@@ -231,7 +231,8 @@ def move(state: State, operation: ops.Move, seed: int) -> Reply:
     leaving = None if queue.settings is None else displaced(queue)
     extras = Extras(
         key=extras.key, tries=extras.tries, group=extras.group, ttl_ms=ttl_ms(queue, None), body=extras.body,
-        lease_ms=extras.lease_ms, counts=extras.counts, head=extras.head,
+        lease_ms=extras.lease_ms, counts=None if extras.counts is None else replace(extras.counts, died_ms=0),
+        head=extras.head,
     )
     at_ms = None if operation.when is None else activate.moment(state, operation.when)
     moved = Job(

@@ -5,13 +5,24 @@ from __future__ import annotations
 from sockpqd.core import limits
 from sockpqd.core.handlers.cost import BASE_BYTES, JOB, JOB_WITH_EXTRAS, Cost, of_ids, of_names
 from sockpqd.core.ops import jobs as ops
-from sockpqd.core.ops.replies import ACCEPTED, FINISHED, NOT_FOUND, Reply, Results
+from sockpqd.core.ops.replies import (
+    ACCEPTED,
+    FINISHED,
+    NOT_FOUND,
+    Accepted,
+    DataDropped,
+    Finished,
+    Rearmed,
+    Reply,
+    Results,
+)
 from sockpqd.core.rules import complete
 from sockpqd.core.rules.complete import finish, put_back
 from sockpqd.core.rules.pulses import result
 from sockpqd.core.state import State
 from sockpqd.core.store.job import RunningJob
 
+Executed = Accepted | Finished | Rearmed
 LATER, DONE = ops.How.LATER, ops.How.DONE       # an enumeration's attribute takes longer than a name of the module
 
 
@@ -40,7 +51,8 @@ def end(state: State, operation: ops.End, seed: int) -> Reply:
     """End the hand-out of each job in the way that the options select."""
     ran_ms = None if operation.ran_ms is None else ran(operation.ran_ms)
     if isinstance(operation.ids, int):
-        return _end(state, operation.ids, operation, ran_ms)
+        reply = _end(state, operation.ids, operation, ran_ms)
+        return DataDropped(reply) if operation.dropped and isinstance(reply, Executed) else reply
     answers: list[Reply] = []
     for number in operation.ids:
         answers.append(_end(state, number, operation, ran_ms))
@@ -60,6 +72,7 @@ def _end(state: State, number: int, options: ops.End, ran_ms: int | None) -> Rep
         return ACCEPTED
     if options.how is DONE:
         return finish(state, job, options.last)
+    job = complete.keep_error(state, job, options.error)
     if options.here:
         return FINISHED[complete.bury_here(state, job, options.priority, options.reason), False]
     return FINISHED[complete.bury(state, job, options.reason), False]
@@ -78,7 +91,7 @@ def end_cost(operation: ops.End) -> Cost:
         size, work = of_ids(operation.ids)
     else:
         size, work = BASE_BYTES, JOB if operation.how is ops.How.DONE else JOB_WITH_EXTRAS
-    return size + of_names(operation.reason), work
+    return size + of_names(operation.reason) + len(operation.error or b""), work
 
 
 def ran(ran_ms: int) -> int:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
+from msgspec.structs import replace
+
 from sockpqd.core import (
     Atomic,
     Change,
+    End,
     Move,
     Operation,
     Put,
@@ -22,6 +27,8 @@ from sockpqd.gateway.limits import (
 from sockpqd.gateway.protocol import responses
 from sockpqd.gateway.protocol.command import Command
 
+_Operation = TypeVar("_Operation", bound=Operation)
+
 
 def data_bytes(operation: Operation) -> int | None:
     """The bytes of data by which the operation takes up memory and disk space; None: it brings none."""
@@ -32,6 +39,18 @@ def data_bytes(operation: Operation) -> int | None:
     if isinstance(operation, PutWith):
         operation = operation.put
     return len(operation.data) if isinstance(operation, Put) else None
+
+
+def text_of(operation: Operation) -> bytes | None:
+    """Return the text with which the operation ends a hand-out, without which it is executed if there is no room."""
+    return operation.error if isinstance(operation, End) else None
+
+
+def without_text(operation: _Operation) -> _Operation:
+    """The operation as it is executed if there is no room for such a text."""
+    if isinstance(operation, End) and operation.error:
+        return replace(operation, error=None, dropped=True)
+    return operation
 
 
 class Transaction:
@@ -73,7 +92,7 @@ class Transaction:
         size, work = cost(operation)
         brought = data_bytes(operation)
         self._bytes += size
-        self._data_bytes += brought or 0
+        self._data_bytes += brought or len(text_of(operation) or b"")
         self._work += work
         if (
             self._commands > TRANSACTION_COMMANDS_MAX

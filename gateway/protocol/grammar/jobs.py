@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from types import MappingProxyType
 from typing import Any
 
 from sockpqd.core import (
+    ERROR_BYTES_MAX,
     Done,
     End,
     How,
@@ -31,6 +33,7 @@ from sockpqd.gateway.protocol.arguments import (
     unsigned,
 )
 from sockpqd.gateway.protocol.command import Command, UsualLine, Words
+from sockpqd.gateway.protocol.grammar.parts.bodies import with_option
 from sockpqd.gateway.protocol.grammar.parts.options import (
     EXPIRE,
     FEEDBACK,
@@ -41,10 +44,13 @@ from sockpqd.gateway.protocol.grammar.parts.options import (
     unknown_option,
 )
 from sockpqd.gateway.protocol.reasons import suggestion
+from sockpqd.gateway.protocol.responses import TOO_LARGE
 
 PRI = {b"PRI": Option("priority", signed)}
 
 RAN = {b"RAN": Option("ran_ms", milliseconds)}
+
+_ERROR = {b"ERROR": Option("length", unsigned, data=True)}
 
 LATER_OPTIONS = {
     **WHEN,
@@ -54,9 +60,12 @@ LATER_OPTIONS = {
     b"REASON": Option("reason", plain_word),
     **FEEDBACK,
     **RAN,
+    **_ERROR,
 }
 _DONE = {b"LAST": Option("last"), b"REASON": Option("reason", plain_word), **FEEDBACK, **RAN}
-_BURY = {**PRI, b"HERE": Option("here"), b"REASON": Option("reason", plain_word)}
+_BURY = {**PRI, b"HERE": Option("here"), b"REASON": Option("reason", plain_word), **_ERROR}
+LATER_ERROR = with_option(LATER_OPTIONS, lambda words: 2)
+BURY_ERROR = with_option(_BURY, lambda words: 2)
 _TOUCH = {b"EXPIRE": EXPIRE}
 _TOUCH_ONE = {**_TOUCH, **RAN}
 _WITH_ONE_ID = {b"RAN": "RAN goes with one id, not with several"}
@@ -107,7 +116,16 @@ def later(words: Words) -> Command | None:
     number, found = unsigned(words[1], JOB_ID), read_options(words, 2, LATER_OPTIONS)
     if "first" in found and "when" in found:        # contradictory: its old place, and another one
         raise ArgumentError(f"FIRST and {'AT' if b'AT' in words[2:] else 'DELAY'} exclude each other")
-    return Command(_end(number, How.LATER, found))
+    return _with_error(found, lambda: _end(number, How.LATER, found))
+
+
+def _with_error(found: dict[str, Any], end: Callable[[], End], told: tuple[str, ...] = ()) -> Command:
+    """The command that ends a hand-out; with ERROR its text is still to come. `told`: its arguments."""
+    length = found.pop("length", None)
+    if length is None:
+        return Command(end(), arguments=told)
+    answer = TOO_LARGE if length > ERROR_BYTES_MAX else None
+    return Command(end(), length, field="error", spare=True, arguments=told, answer=answer)
 
 
 def later_many(words: Words) -> Command:
@@ -148,7 +166,7 @@ def touch_many(words: Words) -> Command:
 
 
 def bury(words: Words) -> Command:
-    """BURY <id> [PRI <priority>] [HERE] [REASON <word>]; PRI only with HERE.
+    """BURY <id> [PRI <priority>] [HERE] [REASON <word>] [ERROR <length>]; PRI only with HERE.
 
     Arguments: the reason if given, also for the server's log.
     """
@@ -159,7 +177,7 @@ def bury(words: Words) -> Command:
     told = () if reason is None else (reason,)
     if "priority" in found and "here" not in found:
         raise ArgumentError("PRI goes with HERE")
-    return Command(End(number, How.BURY, **found), arguments=told)
+    return _with_error(found, lambda: End(number, How.BURY, **found), told)
 
 
 def kick_number(words: Words) -> Command:

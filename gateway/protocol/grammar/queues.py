@@ -7,6 +7,7 @@ from typing import Any
 
 from sockpqd.core import (
     BACKOFF_MS_MAX,
+    ERRORS_BYTES,
     OWN_PREFIX,
     Configure,
     ConfigureQueue,
@@ -29,7 +30,15 @@ from sockpqd.gateway.limits import (
     SETTING_MAX,
     WEIGHT_MAX,
 )
-from sockpqd.gateway.protocol.arguments import ArgumentError, WrongWord, between, milliseconds, name, prefix
+from sockpqd.gateway.protocol.arguments import (
+    SIGNED_MAX,
+    ArgumentError,
+    WrongWord,
+    between,
+    milliseconds,
+    name,
+    prefix,
+)
 from sockpqd.gateway.protocol.command import Command, Words
 from sockpqd.gateway.protocol.grammar.parts.options import DEFAULT_POLICIES, EXPIRE, Option, one_of, read_options
 from sockpqd.gateway.protocol.grammar.pulses import per_ms, pulse_name, rate
@@ -80,6 +89,7 @@ SETTINGS = {
     b"OVERFLOW": Option("overflow", _or_off(_overflow, Overflow.REFUSE)),
     b"ALARM": Option("alarm", _or_off(_number)),
     b"BACKOFF": Option("backoff_ms", _or_off(milliseconds), second=("backoff_max_ms", milliseconds)),
+    b"ERRORBYTES": Option("error_bytes", _or_off(between(0, SIGNED_MAX), ERRORS_BYTES)),
 }
 
 def _shared_pulse(word: bytes) -> str:

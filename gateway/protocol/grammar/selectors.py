@@ -134,6 +134,16 @@ def _names_one(words: Words) -> bool:
     return False
 
 
+def peek_error(words: Words) -> Command | None:
+    """PEEK <job> ERROR. Arguments: its selector."""
+    match words[1:]:
+        case [number, b"ERROR"] | [b"NUMBER", number, b"ERROR"] if number.isdigit():
+            return Command(arguments=(_selector(words)[0],))
+        case [b"KEY" | b"SEQ", _, _, b"ERROR"]:
+            return Command(arguments=(_selector(words)[0],))
+    return None
+
+
 def job_stat(words: Words) -> Command:
     """JOB STAT NUMBER <n>. Arguments: the selector."""
     if len(words) != 3 or words[1] != b"NUMBER":

@@ -351,6 +351,7 @@ def _random_on_queue(random: Random, queue: str) -> Operation:
             sched=random.choice([None, *Sched]),
             backoff_ms=random.choice([None, 0, 40]),
             backoff_max_ms=random.choice([None, 40, 300]),
+            error_bytes=random.choice([None, 0, 9, 30]),
         )),
         ConfigureFair(multiplier=random.choice([None, 1, 3]), keep_ms=random.choice([None, 0, 300])),
         PauseQueue(queue, random.random() < 0.2, random.random() < 0.3), ResumeQueue(queue),

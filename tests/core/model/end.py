@@ -8,6 +8,7 @@ from sockpqd.core import (
     Accepted,
     AnySelector,
     Change,
+    DataDropped,
     DataTooLarge,
     Delete,
     Done,
@@ -68,8 +69,15 @@ class ModelEnd(ModelSpread):
         return Accepted()
 
     def _end(self, job: ModelJob, end: End) -> Reply:
+        reply = self._ended(job, end)
+        assert isinstance(reply, Accepted | Finished | Rearmed)
+        return DataDropped(reply) if end.dropped and isinstance(end.ids, int) else reply
+
+    def _ended(self, job: ModelJob, end: End) -> Reply:
         if end.how is How.DONE:
             return self._done(job, end.last)
+        if end.error is not None:
+            job.error = (self.new_seq(), end.error) if end.error else None
         if end.how is How.BURY and end.here:
             return self._bury_here(job, end)
         if end.reason is not None:
@@ -93,6 +101,7 @@ class ModelEnd(ModelSpread):
     def _bury_here(self, job: ModelJob, bury: End) -> Reply:
         self.count(job.queue, "dead")
         job.went_through(buries=1)
+        job.counts = replace(job.counts, died_ms=self.clock_ms)
         self.tell("DEAD", job.queue, job.queue, bury.id)
         self.new_seq()
         job.reason = job.reason if bury.reason is None else bury.reason

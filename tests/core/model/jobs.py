@@ -38,6 +38,7 @@ class ModelJob:
     group: str | None = None            # the one it was put for
     headers: bytes = b""                # `data` has none
     reason: str | None = None           # why it was put back or buried
+    error: tuple[int, bytes] | None = None      # what its worker left, and a number that rises
     origin: str | None = None           # of a dead job: the queue it comes from
     # while it is deferred
     delayed: bool = False
@@ -88,6 +89,12 @@ class ModelJob:
         """It is counted."""
         self.counts = replace(self.counts, **{name: getattr(self.counts, name) + by for name, by in more.items()})
 
+    def kicked(self) -> None:
+        """It starts over."""
+        self.went_through(kicks=1)
+        self.error = None
+        self.counts = replace(self.counts, died_ms=0)
+
     def facts(self) -> tuple[object, ...]:
         """Return what can be read of a running job."""
         whole = self.headers + self.data
@@ -101,6 +108,7 @@ class ModelJob:
             self.at_ms, self.deadline_ms, self.reason, self.seq, self.group, self.seq if self.numbered else None,
             self.counts if self.numbered else None, self.seq // 1024 if self.numbered else 0,
             self.own_lease_ms, len(self.headers), self.due_ms if self.delayed else None,
+            0 if self.error is None else len(self.error[1]),
         )
 
 

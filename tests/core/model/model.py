@@ -31,6 +31,7 @@ from sockpqd.core import (
     ConfigureQueue,
     CreatePulse,
     CreateQueue,
+    DataDropped,
     Delete,
     DeletePulse,
     DeleteQueue,
@@ -117,7 +118,10 @@ SPENT_MAX = 8 * 1024 * 1024     # bytes handed out after which an entry is over
 
 There = tuple[list[tuple[int, str, str | None]], list[tuple[str, str | None]]]
 # What aborts no transaction.
-Fine = Stored | StoredNumber | Spread | JobIgnored | JobReplaced | Finished | Rearmed | Accepted | Leased | Removed
+Fine = (
+    Stored | StoredNumber | Spread | JobIgnored | JobReplaced | Finished | Rearmed | Accepted | DataDropped | Leased
+    | Removed
+)
 
 
 class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
@@ -167,6 +171,7 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
             before = self._tell(before, applied)
         self.kept = {name: until_ms for name, until_ms in self.kept.items() if until_ms > self.clock_ms}
         self.note_idle()
+        self.drop_texts()
         return applied
 
     def _there(self) -> There:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from sockpqd.core import (
     DURATION_MS_MAX,
     Change,
@@ -78,7 +80,7 @@ class ModelPut(ModelGive):
             job.back_ms = self.clock_ms
         job.key, job.tries, job.every_ms = wish.key, wish.tries, wish.every_ms
         job.ttl_ms = self._ttl_ms(put.queue, wish.ttl_ms)
-        job.waits, job.told, job.reason = waits, [], None
+        job.waits, job.told, job.reason, job.error = waits, [], None, None
         job.group = wish.group
         if twin is None and wish.when is not None:
             job.counts = JobCounts(delay_ms=max(0, self.time_of(wish.when) - self.clock_ms))
@@ -179,7 +181,8 @@ class ModelPut(ModelGive):
         job.priority = job.priority if move.priority is None else move.priority
         self.tell("PUT", move.queue, job.priority)
         job.attempts = 0
-        job.every_ms = job.origin = job.at_ms = job.reason = None
+        job.every_ms = job.origin = job.at_ms = job.reason = job.error = None
+        job.counts = replace(job.counts, died_ms=0)
         job.ttl_ms = self._ttl_ms(move.queue, None)
         job.seq = self.next_place(job)
         job.id = None
@@ -208,7 +211,7 @@ class ModelPut(ModelGive):
         return Removed(1)
 
     def _kick_one(self, job: ModelJob) -> None:
-        job.went_through(kicks=1)
+        job.kicked()
         if job.buried:
             job.reason = None
             job.attempts = 0
@@ -230,7 +233,7 @@ class ModelPut(ModelGive):
             self.jobs.append(job)
             job.origin = job.reason = None
             job.attempts = 0
-            job.went_through(kicks=1)
+            job.kicked()
             self.set_time(job, None)
             self.carry(job, kick.queue)
             self.count(kick.queue, "put")

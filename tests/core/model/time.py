@@ -114,6 +114,7 @@ class ModelTime(ModelFair):
         """To the dead queue."""
         self.count(job.queue, "dead")
         job.went_through(buries=1)
+        job.counts = replace(job.counts, died_ms=self.clock_ms)
         self.use(job.queue)
         name = self.settings_of(job.queue).dead or job.queue[: NAME_MAX - len(DEAD_SUFFIX)] + DEAD_SUFFIX
         self.tell("DEAD", job.queue, name, job.id or 0)
@@ -143,6 +144,7 @@ class ModelTime(ModelFair):
         next_ms += max(0, (self.clock_ms - next_ms) // job.every_ms + 1) * job.every_ms
         job.at_ms = next_ms
         job.attempts = 0
+        job.error = None
         self.become_delayed(job, next_ms)
         job.seq = self.next_place(job)
         return next_ms
@@ -159,6 +161,14 @@ class ModelTime(ModelFair):
         job.then = Then.LATER
         job.graced = False
         job.session = None
+
+    def drop_texts(self) -> None:
+        """At the end of an entry: the oldest ones of each queue that has too many."""
+        everywhere = [*self.jobs, *self.buried]
+        for queue in {job.queue for job in everywhere}:
+            texts = sorted((job.error, job) for job in everywhere if job.queue == queue and job.error is not None)
+            while sum(len(error[1]) for error, _ in texts) > self.settings_of(queue).error_bytes:
+                texts.pop(0)[1].error = None
 
     # --- what is due
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from sockpqd.core import (
+    ERROR_BYTES_MAX,
     Batch,
     ClusterSettings,
     Configure,
@@ -55,7 +56,7 @@ NEVER_MS = 2**63 - 1
 SETTINGS: list[Any] = ["settings", False, Policy.PRIORITY.value, 5000, None, True]
 QUEUE: list[Any] = [
     "q", 60_000, Then.DEAD.value, Order.FIFO.value, 3, "graves", 1, 10, 1, 0, 0, 5, 1000, 50, False, True,
-    70, 80, Overflow.DROPOLDEST.value, 0, 0, False, "ga", 0, 5000, 9000, False, 500, 60_000,
+    70, 80, Overflow.DROPOLDEST.value, 0, 0, False, "ga", 0, 5000, 9000, False, 500, 60_000, 2**63 - 1,
 ]
 PULSES: list[Any] = ["pulses", 8, 1]
 # name, settings (together, payload and deny, too), present speed, counters, period of the law, window, tickets, spread
@@ -64,25 +65,30 @@ PULSE: list[Any] = [
     [[800, 3], [900, 2]], [[5, 7800], [7, 7900]], False,
 ]
 QUEUES: list[Any] = ["queues", [QUEUE, ["r", *QUEUE[1:]]]]
-# key, tries, ttl_ms, expires_at_ms, every_ms, origin, after, ready_ms, reason, group, body, lease_ms, counts, head
+# key, tries, ttl_ms, expires_at_ms, every_ms, origin, after, ready_ms, reason, group, body, lease_ms, counts, head,
+# error
 DELAYED: list[Any] = [
     "delayed",
     "q",
     [
         [
             5000, 6, 0, None, b"e", 0, 5000,
-            ["k", 2, 10, None, 60, None, [], None, "why", None, 3, 7000, [1, 2, 3, 4, 5, 6], 1],
+            ["k", 2, 10, None, 60, None, [], None, "why", None, 3, 7000, [1, 2, 3, 4, 5, 6, 7], 1, 8],
         ],
-        [NEVER_MS, 5, 0, None, b"f", 0, None, [*[None] * 6, ["x", "y"], *[None] * 6, 0]],
+        [NEVER_MS, 5, 0, None, b"f", 0, None, [*[None] * 6, ["x", "y"], *[None] * 6, 0, 9]],
     ],
 ]
 RELEASED: list[Any] = ["released", "y", [5], False]
+ERRORS: list[Any] = ["errors", [[8, b"why"]]]        # that of 9 was dropped
 BINDINGS: list[Any] = ["bindings", [["t", "s", None], ["t", "q", "a.#"], ["u", "q", "*"]]]
 USED: list[Any] = ["used", [["q", 900], ["r", 950]]]
 KEPT: list[Any] = ["kept", [["q", "old", 1040], ["r", "old", 1050]]]
 BURIED: list[Any] = ["buried", "q", [[3, 7, 0, None, b"b", 1, None, None]]]
 END: list[Any] = ["end", 4, 2, 2, 1]
-ALL = [HEAD, SETTINGS, PULSES, PULSE, QUEUES, WAITING, DELAYED, BURIED, RUNNING, RELEASED, BINDINGS, USED, KEPT, END]
+ALL = [
+    HEAD, SETTINGS, PULSES, PULSE, QUEUES, WAITING, DELAYED, BURIED, RUNNING, RELEASED, ERRORS, BINDINGS, USED, KEPT,
+    END,
+]
 
 
 @pytest.fixture
@@ -132,6 +138,8 @@ def test_forged_snapshot_is_right_as_it_stands() -> None:
     assert found is not None
     assert (found.data, found.at_ms, found.state) == (b"e", 5000, JobState.DELAYED)
     assert (found.headers(), found.body()) == (b"e", b"")
+    assert machine.error(Selector(queue="q", key="k")) == b"why"
+    assert machine.error_bytes("q") == 3
 
 
 @pytest.mark.parametrize(
@@ -143,12 +151,20 @@ def test_forged_snapshot_is_right_as_it_stands() -> None:
         "negative grace": instead(SETTINGS, changed(SETTINGS, 3, -1)),
         "autocreate is no truth value": instead(SETTINGS, changed(SETTINGS, 1, 1)),
         "queues out of order": instead(QUEUES, ["queues", [QUEUES[1][1], QUEUES[1][0]]]),
-        "bound to no session": instead(QUEUES, ["queues", [[*QUEUE[:-5], 7, 0, False], QUEUES[1][1]]]),
+        "bound to no session": instead(QUEUES, ["queues", [[*QUEUE[:-6], 7, 0, False], QUEUES[1][1]]]),
         "topics out of order": instead(BINDINGS, ["bindings", [["u", "q", None], ["t", "q", None]]]),
         "bound twice": instead(BINDINGS, ["bindings", [["t", "q", None], ["t", "q", None]]]),
         "pattern of other characters": instead(BINDINGS, ["bindings", [["t", "q", "a b"]]]),
         "headers longer than the data": instead(DELAYED, rare(13, 2)),
         "negative headers": instead(DELAYED, rare(13, -1)),
+        "text of no job": instead(ERRORS, ["errors", [[7, b"why"], [8, b"why"]]]),
+        "texts out of order": instead(ERRORS, ["errors", [[9, b"why"], [8, b"why"]]]),
+        "text twice": instead(ERRORS, ["errors", [[8, b"why"], [8, b"why"]]]),
+        "empty text": instead(ERRORS, ["errors", [[8, b""]]]),
+        "text too long": instead(ERRORS, ["errors", [[8, bytes(ERROR_BYTES_MAX + 1)]]]),
+        "text of two jobs": instead(DELAYED, rare(14, 8, row=1)),
+        "number of a text out of range": instead(DELAYED, rare(14, 20, row=1)),
+        "texts before jobs": instead(BURIED, ERRORS, BURIED),
         "shared body out of range": instead(DELAYED, rare(10, 20)),
         "shared body missing": instead(DELAYED, changed(DELAYED, 2, [
             changed(DELAYED[2][0], 4, b""), DELAYED[2][1],

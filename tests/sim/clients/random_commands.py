@@ -233,7 +233,8 @@ class RandomCommands:
         rng, client = self._rng, self._client
         kinds: tuple[Callable[[], Atomic], ...] = (
             self._put_elsewhere, self._put_elsewhere, self._put_elsewhere,
-            lambda: End(client.release(), How.BURY, reason="why"), self._later_with_reason,
+            lambda: End(client.release(), How.BURY, reason="why", error=rng.choice((None, b"dead for a reason"))),
+            self._later_with_reason,
             lambda: End(client.release(), How.DONE, ran_ms=rng.choice(RAN_MS), last=rng.random() < 0.2),
             lambda: replace(rng.choice((self._later, self._later_with_reason))(), ran_ms=rng.choice(RAN_MS)),
             lambda: replace(self._touch(), ran_ms=rng.choice(RAN_MS)),
@@ -255,7 +256,9 @@ class RandomCommands:
         return rng.choice(kinds)()
 
     def _later_with_reason(self) -> End:
-        return replace(self._later(), reason="why")
+        rng = self._rng
+        error = rng.choice((None, b"", b"why", b"because of that"))
+        return replace(self._later(), reason="why", error=error, dropped=error is None and rng.random() < 0.2)
 
     def _later(self) -> End:
         rng = self._rng
@@ -400,6 +403,6 @@ class RandomCommands:
             QueueChange(data_bytes_max=200),
             QueueChange(batch=2, portion=1),
             QueueChange(keep_ms=500),
-            QueueChange(backoff_ms=rng.choice((5, 40)), backoff_max_ms=300),
+            QueueChange(backoff_ms=rng.choice((5, 40)), backoff_max_ms=300, error_bytes=rng.choice((0, 30, 1000))),
         )
         return rng.choice(changes)

@@ -141,6 +141,7 @@ REPLIES: dict[type[Any], int] = {
     core.NotYet: 54,
     core.FragmentsMissing: 56,
     core.WorkerExists: 57,
+    core.DataDropped: 58,
 }
 
 _encode = msgspec.msgpack.Encoder().encode

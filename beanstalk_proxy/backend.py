@@ -43,7 +43,7 @@ class SharedClient:
     def __init__(self, client: Client, leave: Callable[[ForeignCluster], None], looks_max: int) -> None:
         """`leave`: called when the servers are those of another cluster, where no job or number here means anything.
 
-        `looks_max`: so many jobs are looked at at a time. One job can be looked at by any number of clients, and only
+        `looks_max`: the number of jobs that are looked at at a time. One job can be looked at by any number of clients, and only
         when it has arrived does it count as memory held for one of them.
         """
         self.client = client

@@ -273,7 +273,7 @@ def _more(budget: settings, times: float) -> settings:
 
 
 def _lane(place: str) -> str:
-    """In which lane a file is."""
+    """Return in which lane a file is."""
     if not _listed(place, PROCESSES):
         return "cpu"
     return next((lane for lane, places in PROCESS_LANES.items() if _listed(place, places)), "waiting")

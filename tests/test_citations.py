@@ -32,7 +32,7 @@ Rules = dict[str, set[str]]     # the sections of each page
 
 
 def findings(text: str, rules: Rules, headings: set[str]) -> Iterator[str]:
-    """What is wrong with the citations in `text`, each with the number of its line."""
+    """Yield what is wrong with the citations in `text`, each with the number of its line."""
     for number, line in enumerate(text.splitlines(), start=1):
         for page, suffix, section in CITED_RULE.findall(line):
             if page not in rules:

@@ -41,6 +41,10 @@ CLAUSE = re.compile(
     r"(?:What|Which|Whose|Who|Whether|How|Where|When|Nobody|Somebody)\b"
     r"|(?:At|By|For|From|In|To|Up to) (?:how|what|when|which)\b"
 )
+HELPER = re.compile(
+    r"(?:What|Which|Whose|Who|Whether|How|Where|When|Until|Those)\b"
+    r"|(?:At|By|For|From|In|To|Up to) (?:how|what|when|which)\b"
+)
 # "Return whether .." instead of "Is it ..?"; a `?` in code is no question.
 QUESTION = re.compile(r"\?(?=\s|$)")
 # A function does something: "Handle a message", not "A message has come". The words before the verb are the subject
@@ -106,6 +110,18 @@ def test_docstrings_are_english(package: str) -> None:
     assert files
     found = {path.relative_to(ROOT).as_posix(): translated(path.read_text()) for path in files}
     assert {path: words for path, words in found.items() if words} == {}
+
+
+def test_helpers_of_tests_say_what_they_do() -> None:
+    """A helper does or returns something; names of tests are sentences, and what explains one may be any sentence."""
+    found = [
+        f"{path.relative_to(ROOT)}:{node.body[0].lineno}: {text.splitlines()[0]}"
+        for path in sorted((ROOT / "tests").rglob("*.py"))
+        for node, text in documented(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("test_")
+        if HELPER.match(text) or QUESTION.search(CODE.sub("", text.splitlines()[0]))
+    ]
+    assert found == []
 
 
 @pytest.mark.parametrize("package", DONE)

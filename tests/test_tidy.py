@@ -50,7 +50,7 @@ LEFTOVERS = ("TODO", "FIXME", "XXX")
 
 
 def findings(path: str, source: str, faces: dict[str, set[str]]) -> list[str]:
-    """What is wrong with the file `path` (from the root) of one of the packages. `faces`: the names each exports."""
+    """Return what is wrong with the file `path` (from the root) of a package. `faces`: the names each exports."""
     package = next(name for name, (folder, _) in PACKAGES.items() if path.startswith(f"{folder}/"))
     tree = ast.parse(source)
     found = [*_size(source, tree), *_imports(path, package, tree, faces)]

@@ -1,4 +1,4 @@
-"""How long a job waits after an attempt that failed (QUEUE CONFIG .. BACKOFF, spec/state-machine 8.6)."""
+"""The time that a job waits after an attempt that failed (QUEUE CONFIG .. BACKOFF, spec/state-machine 8.6)."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class Account(Struct, frozen=True):
 
     @property
     def proof(self) -> Proof:
-        """What proves the user's identity: the key, and the hash of the secret."""
+        """The proof of the user's identity: the key, and the hash of the secret."""
         return self.key, self.scrypt
 
     @staticmethod

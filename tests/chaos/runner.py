@@ -231,7 +231,7 @@ def _accuse(results: Iterable[Result], violations: Iterable[str]) -> None:
 
 
 def _judge(scenario: Scenario, result: Result, not_fired: list[str], terms: set[int], done: int) -> None:
-    """Is it void, and is what was seen from outside as it should be? `done`: how many commands were acknowledged since
+    """Judge whether it is void, and what was seen from outside. `done`: how many commands were acknowledged since
     the fault began."""
     if not_fired:
         result.void = f"the fault did not fire: {'; '.join(not_fired)}"
@@ -320,7 +320,7 @@ class Stalls:
 
 
 def _waited_s(cluster: ProxiedCluster) -> dict[int, float]:
-    """For how long each node that runs was ready to and had to wait, since it began; nothing if Linux does not tell."""
+    """Return how long each running node was ready and had to wait, since it began; nothing if Linux does not tell."""
     waited: dict[int, float] = {}
     for pid in map(cluster.pid, cluster.names):
         if pid is not None:

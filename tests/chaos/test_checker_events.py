@@ -123,7 +123,7 @@ def hide_end(heard: Heard, random: Random) -> None:
 
 
 def invent_end(heard: Heard, random: Random) -> None:
-    """What comes behind a DONE that ended no queue is told as an end, on all nodes."""
+    """Report as an end what comes behind a DONE that ended no queue, on all nodes."""
     following = {line.number: line for ear in heard.ears.values() for span in ear.spans for line in span.lines
                  if isinstance(line, Line) and line.type != b"GAP"}
     dones = [line for line in following.values() if line.type == b"DONE" and following.get(line.number + 1, line).type

@@ -241,7 +241,7 @@ MUTANTS_OF: dict[Mutant, set[str]] = {
 
 
 def _found(mutant: Mutant, rules: set[str], facts_of: Callable[[Facts], Facts] = lambda facts: facts) -> int:
-    """In how many of the mutants."""
+    """Return in how many of the mutants."""
     found = 0
     for seed in range(MUTANTS):
         history, facts = known(seed % SEEDS, WORLDS[("usual", "calm", "leases come back")[seed % 3]])

@@ -17,7 +17,7 @@ def authority() -> trustme.CA:
 
 
 def server_tls(*names: str, days: float = 90, ca: trustme.CA | None = None) -> ssl.SSLContext:
-    """What a server needs: a certificate for these names (loopback if there are none) that ends in `days` days."""
+    """Return a server's certificate for these names (loopback if there are none) that ends in `days` days."""
     ends = datetime.now(UTC) + timedelta(days=days)
     certificate = (ca or authority()).issue_cert(
         *(names or ("127.0.0.1", "localhost")), not_before=ends - timedelta(days=365), not_after=ends

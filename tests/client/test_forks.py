@@ -66,7 +66,7 @@ class Fork:
 
     @contextlib.contextmanager
     def around(self) -> Iterator[None]:
-        """What leaves this in the child ends it."""
+        """End the child with whatever leaves this block in it."""
         try:
             yield
         finally:

@@ -65,7 +65,7 @@ def append_from(world: SmallCluster, leader: SmallNode, to: SmallNode, prev: int
 
 
 def give_raw(self: Receiver, peer: Any, message: Append) -> None:
-    """What the library would do with AppendEntries by itself."""
+    """Do with AppendEntries what the library would do by itself."""
     self._context.deliver(peer.node, {
         "type": "append_entries", "term": message.term, "commit_index": message.commit, "entries": message.entries,
         "prevLogIdx": message.prev_index, "prevLogTerm": message.prev_term,

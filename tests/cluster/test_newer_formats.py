@@ -76,7 +76,7 @@ def test_a_snapshot_with_a_state_of_a_newer_format_in_it(monkeypatch: pytest.Mon
 
 
 def install(node: Node, snapshot: bytes) -> None:
-    """What snapshot_transfer.py does with a snapshot of 50 entries."""
+    """Install a snapshot of 50 entries as snapshot_transfer.py does."""
     incoming = node.store.begin_incoming("n1")
     incoming.write(snapshot)
     assert incoming.finish() == (50, 1)

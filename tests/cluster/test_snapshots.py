@@ -497,7 +497,7 @@ class TestChoosing:
 
 
 def receive(sender: Node, receiver: Node, piece_bytes: int = 37) -> None:
-    """What snapshot_transfer.py does, and then the library."""
+    """Receive as snapshot_transfer.py does, and then the library."""
     outgoing = sender.store.open_newest()
     incoming = receiver.store.begin_incoming("n1")
     while data := outgoing.read(piece_bytes):

@@ -158,7 +158,7 @@ def module(words: list[str]) -> None:
 
 
 def pip_install(words: list[str]) -> None:
-    """What is ours is on no index yet: it comes from a folder of wheels, or from the sources."""
+    """Check that our packages, which are on no index yet, come from a folder of wheels or the sources."""
     given = words[words.index("install") + 1 :]
     ours = [word for word in given if re.match(r"sockpq", word)]
     assert not ours or "--find-links" in given, f"{ours} is on no index"
@@ -167,7 +167,7 @@ def pip_install(words: list[str]) -> None:
 
 
 def install_files(words: list[str]) -> None:
-    """What is copied is there."""
+    """Check that what is copied is there."""
     sources = [word for word in words if word.startswith("deploy/")]
     assert sources
     for word in sources:

@@ -39,7 +39,7 @@ def run(*command: str | Path, folder: Path, **environment: str) -> str:
 
 @pytest.fixture(scope="module")
 def backend(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What the sources say that building them needs: once, where a build in isolation would install it six times."""
+    """Install what building the sources needs: once, where builds in isolation would do it six times."""
     folder = tmp_path_factory.mktemp("backend")
     needs = {need for source in SOURCES for need in tomllib.loads(
         (source / "pyproject.toml").read_text("utf-8"))["build-system"]["requires"]}

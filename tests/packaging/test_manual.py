@@ -17,7 +17,7 @@ REFERENCE = ROOT / "docs" / "reference"
 
 
 def made_by(program: Path, what: str = "files") -> dict[str, str]:
-    """What this program would write; in a process of its own: what other tests do to click shows in the pages."""
+    """Return what this program would write, made in a process of its own: other tests' changes of click would show."""
     told = f"import json, runpy, sys; print(json.dumps(runpy.run_path(sys.argv[1])['{what}']()))"
     done = subprocess.run([sys.executable, "-c", told, program], capture_output=True, text=True, check=True)
     files: dict[str, str] = json.loads(done.stdout)

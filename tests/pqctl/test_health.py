@@ -62,7 +62,7 @@ def test_five_nodes_can_lose_two() -> None:
 
 
 def with_learner(*, up: int = 3, role: str = "LEARNER", term: int | None = 7) -> tuple[NodeStatus, ...]:
-    """What the leader n1 says of three voters, the first `up` of which are there, and of a node that was added."""
+    """Return n1's lines on three voters, the first `up` of which are there, and on a node that was added."""
     voters = (line(f"n{number}", number, "LEADER" if number == 1 else "FOLLOWER") for number in (1, 2, 3))
     down = (voter if number <= up else voter._replace(role="DOWN", online=None, term=None)
             for number, voter in enumerate(voters, start=1))

@@ -98,7 +98,7 @@ class Rounds:
         return "\n".join([f"{said}: SLOW", *self._course(victim, back_s, logged)])
 
     def _course(self, victim: str, back_s: float, logged: dict[str, int]) -> list[str]:
-        """What became of a slow round: what all nodes said since its start, and for how long the node was held up."""
+        """Return the course of a slow round: the nodes' logs since its start, and how long the node was held up."""
         waited_s, processes = sum(self._waited_s.values()), len(self._waited_s)
         lines = [(line[11:23], name, line[24:]) for name, size in logged.items()
                  for line in self.cluster.logs(name)[size:].splitlines() if STAMPED.match(line)]

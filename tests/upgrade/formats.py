@@ -2,8 +2,8 @@
 
     .venv/bin/python -m tests.upgrade.formats level1        records data/formats/level1.json
 
-Recorded anew only until the release; from then on what is recorded stays, and test_formats.py holds every later program
-to it. Snapshots have recorded directories of their own (scenario.py).
+Recorded again only until the release; from then on what is recorded stays, and test_formats.py holds every later
+program to it. Snapshots have recorded directories of their own (scenario.py).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     .venv/bin/python -m tests.upgrade.paged level1      records data/paged/level1.tar.xz and level1.json
 
-Recorded anew only until the release; from then on what is recorded stays, and test_paged.py holds every later program
+Recorded again only until the release; from then on what is recorded stays, and test_paged.py holds every later program
 to it. level1.json says what must be found.
 """
 

@@ -710,7 +710,7 @@ def described(machine: Machine) -> dict[str, Any]:
 
 
 def _since_format6(machine: Machine) -> dict[str, Any]:
-    """What no earlier format has. What is not in use is left out, and so descriptions of older ones stay the same."""
+    """Return what no earlier format has. Without what is not in use, so that descriptions of older ones stay."""
     views = [
         view for name in sorted(machine.queue_names("")) for state in JobState
         for view in machine.peek_queue(name, state, JOBS_MAX)

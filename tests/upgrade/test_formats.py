@@ -76,7 +76,7 @@ def test_each_record_of_the_journal_is_read(recorded: dict[str, Any]) -> None:
 
 
 def test_this_program_writes_what_was_recorded_last() -> None:
-    """Until the release: record it anew when this fails on purpose. Afterwards: a change belongs to a higher level."""
+    """Until the release: record it again when this fails on purpose. Afterwards: a change belongs to a higher level."""
     newest = json.loads((FORMATS / f"{NEWEST}.json").read_text("utf-8"))
     assert frame().hex() == newest["journal"]
     assert {tag: encoded.hex() for tag, encoded in samples().items() if tag in newest["messages"]} == newest["messages"]

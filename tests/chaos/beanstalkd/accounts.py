@@ -26,7 +26,7 @@ class Hold(Struct, eq=False):
 
     @property
     def from_ns(self) -> int:
-        """From when on, surely."""
+        """Return from when on, surely."""
         return self.deed.end_ns
 
 
@@ -73,7 +73,7 @@ class Account(Struct, eq=False):
         return priority
 
     def stays(self) -> Iterator[Stay]:
-        """When it surely waited: behind a `put`, `release` or `kick-job` that was answered, until who took it asked."""
+        """Yield when it surely waited: from the answer to `put`, `release` or `kick-job` until its taker asked."""
         comings = [(self.put, self.put.priority)] if self.put.answer and not self.put.delay_s else []
         comings += [(end, end.priority) for end in self.changes()
                     if end.verb == "release" and end.answer == "RELEASED" and not end.delay_s]
@@ -144,7 +144,7 @@ class Accounts:
         return None
 
     def _until(self, deed: Deed, put: Deed) -> int:
-        """Until when the job is surely the connection's: its time to run, the connection's end, its door's silence."""
+        """Return how long the job is surely the connection's: its time to run, its end, its door's silence."""
         until_ns = max(deed.start_ns, put.start_ns) + put.ttr_s * SECOND - EARLY_NS
         silent_ns = next((at_ns for at_ns in self._silences[deed.via] if at_ns >= deed.end_ns), NEVER)
         return min(until_ns, self._ended.get(deed.connection, NEVER), silent_ns + KEPT_NS)

@@ -74,7 +74,7 @@ def _messages(ear: Ear, span: Span, said: dict[int, int]) -> Iterator[Violation]
 
 
 def _complete(heard: Heard, tale: dict[int, Line]) -> Iterator[Violation]:
-    """What one missed another heard, unless all of them were told of it."""
+    """Find what nobody heard, unless all of them were notified of that."""
     first = min((span.after for ear in heard.ears.values() for span in ear.spans[:1]), default=0)
     last = max(tale, default=first)
     for number in range(first + 1, last + 1):

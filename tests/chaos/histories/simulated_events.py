@@ -38,7 +38,7 @@ def _line(event: core.Event, at_ns: int) -> Line:
 
 
 def _spans(lines: list[Line], said: list[int], random: Random) -> list[Span]:
-    """What one of them heard. FROM it hears again what it missed; sometimes that is too old, or told as a GAP."""
+    """Return what one of them heard. FROM it hears again what it missed; sometimes that is too old, or a GAP."""
     place = {number: message for message, number in enumerate(said, 1)}
     spans = [Span(0, False, 0, [], 0)]
     ahead = 0                                           # events that it missed or was told of by a GAP

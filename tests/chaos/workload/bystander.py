@@ -31,7 +31,7 @@ class Bystander:
         self._wire.close()
 
     def silence_s(self) -> float | None:
-        """How long it took until there was an answer, or the end of the connection; None when there was neither."""
+        """Return the seconds until an answer, or the end of the connection; None when there was neither."""
         self._thread.join(PATIENCE_S)
         return None if self._ended_s is None else max(self._ended_s - self._begun_s, 0.0)
 

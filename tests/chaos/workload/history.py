@@ -249,6 +249,6 @@ class History:
 
 
 def load(lines: Iterable[bytes]) -> Iterator[Record | Cut]:
-    """What `save` wrote."""
+    """Read what `save` wrote."""
     for line in lines:
         yield msgspec.json.decode(line, type=Cut if line.startswith(b'{"node"') else Record)

@@ -52,7 +52,7 @@ class Turns:
     def judge(
         self, healed_s: float, records: Sequence[Record] = (), cuts: Iterable[Cut] = (), names: Sequence[str] = (),
     ) -> Iterator[str]:
-        """What is wrong, each as a sentence. `healed_s`: since when a turn can be had, by time.monotonic(); `records`
+        """Yield what is wrong, in sentences. `healed_s`: since when a turn can be had, by time.monotonic(); `records`
         and `cuts` of the clients beside these; `names`: of the servers, in their order."""
         if self._clients is None:
             return

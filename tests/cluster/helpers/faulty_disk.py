@@ -236,7 +236,7 @@ class FaultyDisk(Disk):
         """Nothing is kept twice here."""
 
     def begin_sync(self, file: int, length: int, offset: int) -> None:
-        """What a crash leaves of bytes that are not synced is a matter of chance anyway."""
+        """Do nothing: what a crash leaves of bytes that are not synced is a matter of chance anyway."""
         assert file in self._open
         assert offset + length <= self.size(file)
 

@@ -737,7 +737,7 @@ class _Ignored:
 
 
 def entries(world: World, operations: list[Operation], measure: Callable[[Callable[[], None]], int]) -> Iterator[int]:
-    """What the first entries of these commands cost, as `measure` says of the call that applies one."""
+    """Yield the costs of the first entries of these commands, as `measure` has them of the call that applies one."""
     launched: list[tuple[bytes, Callback]] = []
     proposer = Proposer(lambda data, callback: launched.append((data, callback)), lambda: world.now_ms,
                         lambda effects: None, time.monotonic, world.machine.known_work)

@@ -219,7 +219,7 @@ def machine_after(history: list[list[Change]]) -> Machine:
 
 
 def assert_one_step(machine: Machine, before: Membership, reply: Reply) -> None:
-    """What holds from the membership `before` an operation to the one behind it."""
+    """Assert what holds from the membership `before` an operation to the one behind it."""
     after = machine.membership
     if before.voters:
         assert after.voters

@@ -58,7 +58,7 @@ def bound(machine: Machine, *expires_ms: int | None, session: int | None = 1, th
 
 
 def due_ms(machine: Machine) -> int | None:
-    """When something ends. The machine may want to look at a session too early; one that was restored does not."""
+    """Return when something ends. The machine may look at a session too early; one that was restored does not."""
     exact_ms = restored(snapshot_of(machine)).next_due_ms()
     soon_ms = machine.next_due_ms()
     assert (soon_ms is None) == (exact_ms is None)

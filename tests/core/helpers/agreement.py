@@ -79,7 +79,7 @@ def assert_same(machine: Machine, model: Model) -> None:
 
 
 def _assert_sums_are_right(machine: Machine) -> None:
-    """What is kept of all queues is what counting finds."""
+    """Assert that the sums kept of all queues are what counting finds."""
     names = machine.queue_names("")
     found = {name: machine.counts(name) for name in names}
     counts = [one for one in found.values() if one is not None]

@@ -160,7 +160,7 @@ class ModelFair(ModelQueues):
                 group.idle_ms = self.clock_ms
 
     def forget_groups(self, most: int) -> int:
-        """Those that have been idle for long; how many were that?"""
+        """Forget those that have been idle for long; returns how many."""
         if self.fair is None:
             return 0
         keep_ms = self.fair.settings.keep_ms

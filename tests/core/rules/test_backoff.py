@@ -59,7 +59,7 @@ def delayed(cluster: Cluster) -> JobView:
 
 
 def wait_ms(cluster: Cluster) -> int:
-    """For how long the only DELAYED job waits."""
+    """Return for how long the only DELAYED job waits."""
     due_ms = delayed(cluster).due_ms
     assert due_ms is not None
     return due_ms - cluster.now_ms

@@ -68,7 +68,7 @@ class Model:
         return any(waiting.client == client for waiting in self.waiting)
 
     def offer(self, job: Job) -> Waiting | None:
-        """Who gets the job that has just become ready: a waiter for its item before the others, in order of arrival."""
+        """Give the job that has just become ready to a waiter for its item, or else to the first of the others."""
         takers = [waiting for waiting in self.waiting if waiting.takes(job)]
         takers.sort(key=lambda waiting: waiting.item is None)       # stable: keeps the order of arrival
         if not takers:

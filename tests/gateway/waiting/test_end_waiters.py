@@ -243,7 +243,7 @@ def test_nothing_is_known_of_a_state_that_was_replaced(line: Line) -> None:
 
 
 def calls(work: Callable[[], object]) -> int:
-    """How many Python functions are called."""
+    """Return how many Python functions are called."""
     counted = 0
 
     def count(frame: FrameType, event: str, argument: object) -> None:

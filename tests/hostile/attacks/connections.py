@@ -54,7 +54,7 @@ async def connect_flood(arena: Arena) -> None:
 
 
 async def _operator(arena: Arena) -> None:
-    """What an operator wants to know in such a moment."""
+    """Ask what an operator wants to know in such a moment."""
     for name in arena.cluster.names:
         answer = await say(arena.cluster.http(name), b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", ANSWER_S)
         arena.expect(answer.startswith(b"HTTP/1.1 200"), f"/healthz of {name}: {answer[:40]!r}")

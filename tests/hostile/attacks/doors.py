@@ -169,7 +169,7 @@ async def put_victim(arena: Arena) -> None:
 
 
 async def web_pages(arena: Arena) -> None:
-    """What a page in a browser of this machine can send, to every port; and a name of its own that points to us."""
+    """Send what a page in a browser of this machine can, to every port; and a name of its own that points here."""
     cluster = arena.cluster
     pages = 0
     until = time.monotonic() + arena.seconds

@@ -22,7 +22,7 @@ async def put_families(arena: Arena) -> None:
 
 
 async def parents(arena: Arena) -> None:
-    """What has become ready is activated portion by portion; the list of what is left must not be walked each time."""
+    """Activate portion by portion what has become ready; the list of what is left must not be walked each time."""
 
     def done() -> None:
         until = time.monotonic() + arena.seconds

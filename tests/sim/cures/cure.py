@@ -30,7 +30,7 @@ class Cure:
         return self.remove.__name__
 
     def seeds(self) -> Iterator[int]:
-        """Where to look for a red run, the likeliest first."""
+        """Yield the seeds to try for a red run, the likeliest first."""
         if self.red is not None:
             yield self.red
         yield from SEEDS

@@ -42,7 +42,7 @@ def hand_out_before_the_time(patch: pytest.MonkeyPatch) -> None:
 
 
 def leave_half_a_transaction(patch: pytest.MonkeyPatch) -> None:
-    """What was executed of a transaction before one of its commands was refused stays so."""
+    """Keep what was executed of a transaction before one of its commands was refused."""
     patch.setattr(Undo, "back", Undo.commit)
 
 

@@ -143,7 +143,7 @@ def forget_the_promise(patch: pytest.MonkeyPatch) -> None:
 
 
 def vote_again(patch: pytest.MonkeyPatch) -> None:
-    """Who asks for a vote gets it, whoever got it in this term before."""
+    """Give a vote to every node that asks, whichever got it in this term before."""
     real = Elections.vote_requested
 
     def asked(self: Elections, peer: Peer, message: RequestVote) -> None:
@@ -194,7 +194,7 @@ def count_what_is_being_synced(patch: pytest.MonkeyPatch) -> None:
 
 
 def count_learners(patch: pytest.MonkeyPatch) -> None:
-    """Who is to become a voter counts as one."""
+    """Count a node that is to become a voter as one."""
     real = Members._take
 
     def take(self: Members, membership: Membership) -> None:
@@ -248,7 +248,7 @@ def overtake_what_was_left_out(patch: pytest.MonkeyPatch) -> None:
 
 
 def talk_to_the_removed(patch: pytest.MonkeyPatch) -> None:
-    """Who knows that a node was removed goes on talking to it as to a member."""
+    """Go on talking to a node that was removed as to a member."""
     real = RaftTransport.change_members
 
     def change(self: RaftTransport, voters: Any, peers: Any, now: float, *, learns: bool) -> None:
@@ -260,7 +260,7 @@ def talk_to_the_removed(patch: pytest.MonkeyPatch) -> None:
 
 
 def queue_at_the_end_what_was_left_out(patch: pytest.MonkeyPatch) -> None:
-    """What an entry leaves to the next one comes behind what was proposed meanwhile."""
+    """Put what an entry leaves to the next one behind what was proposed meanwhile."""
     def behind(self: Proposer, operations: Any, pendings: Any, begun: float) -> None:
         for operation, pending in zip(operations, pendings, strict=True):
             self.propose(operation, pending)

@@ -45,7 +45,7 @@ def compare_no_digests(patch: pytest.MonkeyPatch) -> None:
 
 
 def execute_for_sessions_that_ended(patch: pytest.MonkeyPatch) -> None:
-    """What is answered 404 Session Not Found is executed all the same."""
+    """Execute what is answered 404 Session Not Found."""
     real = EXECUTE[Request]
 
     def request(state: State, operation: Request, seed: int) -> Reply:

@@ -63,7 +63,7 @@ def tell_before_it_is_committed(patch: pytest.MonkeyPatch) -> None:
 
 
 def count_back_from_the_lead_entry(patch: pytest.MonkeyPatch) -> None:
-    """When the new leader's clock is ahead, grants seem too old to count."""
+    """Take grants for too old when the new leader's clock is ahead."""
     lead = Pulses.lead
     patch.setattr(Pulses, "lead", lambda self, before_ms, clock_ms: lead(self, clock_ms, clock_ms))
 

@@ -36,7 +36,7 @@ class Configurations:
         return self._voters[bisect_right(self._since, index) - 1]
 
     def counted_by(self, leader: str, elected: int, applied: int) -> tuple[str, ...]:
-        """Who makes the majorities of a leader; `elected`, `applied`: what it had applied when it was elected, and now.
+        """Return who makes the majorities of a leader; `elected`, `applied`: applied at its election, and now.
 
         One that is no voter (any more) counts as before, until another leads. It must not take part in a further
         change, or two majorities that have no node in common could decide.

@@ -59,7 +59,7 @@ class Durability:
             raise Violation(f"{self._name} promised {old} and remembers {new}")
 
     def _remembers(self, journal: ObservedJournal) -> None:
-        """What this disk has been said to hold must be there, also if its node died in a sync."""
+        """Check that this disk holds what it has vouched for, also if its node died in a sync."""
         index, term = self._vouched
         if index > journal.last_index or journal.term_at(index) not in (None, term):
             raise Violation(f"{self._name} acknowledged entry {index} of term {term} and has forgotten it")

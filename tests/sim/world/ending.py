@@ -101,7 +101,7 @@ class Ending:
             world.steps += world.events.run_until(world.events.now + LOOK_S)
 
     def _help(self) -> None:
-        """What operators do: start members, also such as a late answer has made, and switch the service online."""
+        """Do what operators do: start members, even those that a late answer has made, and go online."""
         world = self._world
         for node in world.members:
             node.start_again()

@@ -137,7 +137,7 @@ class Jobs:
 
     @staticmethod
     def _settle(job: Job) -> None:
-        """What is known of a job when all is filed."""
+        """Conclude what is known of a job when all is filed."""
         record = job.put
         if record is None or record.outcome is Outcome.NOT_EXECUTED:
             return

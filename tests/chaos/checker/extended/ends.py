@@ -42,7 +42,7 @@ def vanished(tasks: Tasks, facts: Facts, teller: Teller) -> Iterator[Violation]:
 
 
 def done_once(tasks: Tasks, facts: Facts, teller: Teller) -> Iterator[Violation]:
-    """What was surely done is not handed out again, and not done again. Ids rise, so a greater one is of later."""
+    """Find jobs that were surely done and handed out, or done, again. Ids rise, so a greater one is of later."""
     running = {one.body: one.id for one in facts.running}
     for task in tasks:
         done = task.done

@@ -71,7 +71,7 @@ def _running(jobs: Jobs, hidden: Hidden, facts: Facts) -> Iterator[Violation]:
 
 
 def refused(jobs: Jobs, facts: Facts, teller: Teller) -> Iterator[Violation]:
-    """What was answered `500` was not executed: such a body never appears."""
+    """Find bodies of what was answered `500`, which was not executed."""
     running = {one.body: one.id for one in facts.running}
     for job in jobs.by_body.values():
         put = job.put

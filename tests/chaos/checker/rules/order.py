@@ -47,7 +47,7 @@ class _Queue:
         self._come = self._left = 0
 
     def move(self, to_ns: int) -> None:
-        """Who surely came before this moment, and was not taken before it for all that is known."""
+        """Advance to those that surely came before this moment, and were not taken before it for all that is known."""
         coming, leaving = self._coming, self._leaving
         while self._come < len(coming) and coming[self._come][0] < to_ns:
             self.waiting.add(self._key(coming[self._come][1]))
@@ -107,7 +107,7 @@ def order(jobs: Jobs, hidden: Hidden, facts: Facts, teller: Teller) -> Iterator[
 
 
 def _rivals(taking: _Taking, get: Get, queues: Iterable[str]) -> list[tuple[str, _Rival]]:
-    """In which queues no job may have been passed over, and which of their jobs had to come first."""
+    """Return in which queues no job may have been passed over, and which of their jobs had to come first."""
     stay = taking.stay
     if stay is None:
         return [(name, None) for name in get.queues or queues]

@@ -52,7 +52,7 @@ class _Serving:
                 self._until.append(moment)
 
     def stretches(self, from_ns: int, until_ns: int, least_ns: int) -> Iterator[int]:
-        """Where stretches of service inside this window begin that are long enough."""
+        """Yield where long enough stretches of service begin inside this window."""
         for number in range(bisect_left(self._until, from_ns + least_ns), len(self._from)):
             if self._from[number] > until_ns - least_ns:
                 return
@@ -100,7 +100,7 @@ def wakeups(
 
 
 def _waits(jobs: Jobs, facts: Facts, least_ns: int) -> Iterator[_Wait]:
-    """Who surely stood in line, and not just sent a command that got lost: in the end his server gave him an answer.
+    """Yield those that surely stood in line, not just sent a command that got lost: in the end they were answered.
 
     When it gave a job is told by the other ids more exactly than by the end of the record. Not so for other answers,
     and those of GETBE that there is nothing left are not looked at here.

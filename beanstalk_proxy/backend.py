@@ -43,8 +43,8 @@ class SharedClient:
     def __init__(self, client: Client, leave: Callable[[ForeignCluster], None], looks_max: int) -> None:
         """`leave`: called when the servers are those of another cluster, where no job or number here means anything.
 
-        `looks_max`: the number of jobs that are looked at at a time. One job can be looked at by any number of clients, and only
-        when it has arrived does it count as memory held for one of them.
+        `looks_max`: the number of jobs that are looked at at a time. Any number of clients can look at one job,
+        and only when it has arrived does it count as memory held for one of them.
         """
         self.client = client
         self.looks = asyncio.Semaphore(looks_max)

@@ -46,7 +46,7 @@ class QueueSettings(Struct, gc=False, frozen=True):
 
 
 def error_bytes_of(settings: Mapping[str, QueueSettings], queue: str) -> int:
-    """How many bytes the texts of the jobs in the queue may have, with these settings of queues."""
+    """The bytes that the texts of the jobs in the queue may have, with these settings of queues."""
     its = settings.get(queue)
     return ERRORS_BYTES if its is None else its.error_bytes
 

@@ -42,7 +42,7 @@ Runs = dict[str, Future[list[Result]]]
 
 
 def in_turn(scenarios: Iterable[Scenario]) -> list[list[Scenario]]:
-    """Those that one cluster plays together; first those in which nothing befalls the leader."""
+    """Return those that one cluster plays together; first those in which nothing befalls the leader."""
     alike: dict[str, list[Scenario]] = {}
     for scenario in scenarios:
         needs = structs.replace(

@@ -49,7 +49,7 @@ class FakeSessions:
 
     @property
     def open(self) -> list[FakeSession]:
-        """Those that have not ended."""
+        """Return those that have not ended."""
         return [session for session in self.all.values() if not session.ended]
 
     def end_all(self) -> None:

@@ -11,7 +11,7 @@ Damage = Callable[[Path, Path, random.Random], str]     # (data directory, older
 
 
 def files(data_dir: Path) -> list[Path]:
-    """Those of the journal and the snapshots that hold something."""
+    """Return those of the journal and the snapshots that hold something."""
     journal, snapshots = sorted(data_dir.glob("journal/journal-*")), sorted(data_dir.glob("snapshots/snapshot-*"))
     return [path for path in (*journal, *snapshots) if used_bytes(path)]
 

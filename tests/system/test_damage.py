@@ -50,7 +50,7 @@ def snapshots(data_dir: Path) -> list[Path]:
 
 
 def segments(data_dir: Path) -> list[Path]:
-    """Those that hold something."""
+    """Return those that hold something."""
     return [path for path in sorted((data_dir / "journal").glob("journal-*")) if any(path.read_bytes()[:512])]
 
 

@@ -345,7 +345,7 @@ def _sessions(world: World) -> list[Operation]:
 
 
 def _sessions_kept(world: World) -> list[Operation]:
-    """Those of a node, as many as one command may name."""
+    """Return those of a node, as many as one command may name."""
     numbers = tuple(world.session() for _ in range(1000))
     return [TouchSession(numbers)] * 5
 

@@ -169,7 +169,7 @@ _asked_entries = st.builds(LogEntry, _step_ms, _bits, st.lists(often(_asked, _as
 
 
 def places(machine: Machine) -> list[Place]:
-    """Those of all jobs that are READY or DELAYED, or one that is none's."""
+    """Return those of all jobs that are READY or DELAYED, or one that is none's."""
     found = []
     for queue in machine.queue_names(""):
         for state in (JobState.READY, JobState.DELAYED, JobState.BURIED):

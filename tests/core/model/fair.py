@@ -46,7 +46,7 @@ class Fairness:
     pending: list[str] = field(default_factory=list)    # groups to be offered in portions
 
     def levels(self) -> list[int]:
-        """Those of the settings, and others on which a group stands."""
+        """Return those of the settings, and others on which a group stands."""
         count = len(self.settings.thresholds_s)
         return sorted({*range(count)} | {group.level for group in self.groups.values()})
 
@@ -243,7 +243,7 @@ class ModelFair(ModelQueues):
 
     @property
     def fair_settings(self) -> FairSettings:
-        """Those in force."""
+        """Return those in force."""
         return FairSettings() if self.fair is None else self.fair.settings
 
     def fair_levels(self) -> list[FairLevel]:

@@ -72,7 +72,7 @@ def relieve(machine: Machine) -> None:
 
 
 def bodies_of(machine: Machine) -> PagedBodies:
-    """Those of a machine with pages, counted now."""
+    """Return those of a machine with pages, counted now."""
     assert machine.pages is not None
     machine.pages.bodies.settle()
     return machine.pages.bodies

@@ -76,7 +76,7 @@ def fail(cluster: Cluster, text: bytes, queue: str = "q", how: How = How.LATER) 
 
 
 def text(cluster: Cluster, number: Number) -> bytes:
-    """What its worker left."""
+    """Return what its worker left."""
     data = cluster.machine.error(number)
     assert data is not None
     assert len(data) == seen(cluster, number).error_bytes

@@ -279,7 +279,7 @@ def test_a_ttl_without_an_end_is_read_as_1_0_0rc1_wrote_it() -> None:
 
 
 def places_of(machine: Machine) -> set[int]:
-    """Those of READY jobs."""
+    """Return those of READY jobs."""
     return {job.seq for name in machine.queue_names("") for job in machine.peek_queue(name, JobState.READY, 99)}
 
 

@@ -33,7 +33,7 @@ class Witness:
 
     @property
     def voters(self) -> tuple[str, ...]:
-        """Those of the founders."""
+        """Return those of the founders."""
         return self.machine.membership.voters
 
     @property

@@ -17,7 +17,7 @@ class Configurations:
 
     @property
     def voters(self) -> tuple[str, ...]:
-        """Those of today."""
+        """Return those of today."""
         return self._voters[-1]
 
     def applied(self, index: int, voters: tuple[str, ...]) -> None:

@@ -95,7 +95,7 @@ class FakeChildren:
 
     @property
     def busy(self) -> list[FakeChild]:
-        """Those that work."""
+        """Return those that work."""
         return [child for child in self.alive.values() if child.job]
 
     def spawner(self) -> Spawner:

@@ -61,7 +61,7 @@ class _Queue:
         return (-stay.job.priority, stay.came_latest_ns, number)
 
     def ahead(self, before: tuple[int, int] | None, until_ns: int, until_id: int) -> Iterator[Stay]:
-        """Those who surely wait until this moment, or until the hand-out of this id, which is the same moment.
+        """Yield those who surely wait until this moment, or until the hand-out of this id, which is the same moment.
 
         Only those who stand before this rank and time of coming; None: all.
         """

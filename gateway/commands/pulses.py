@@ -12,7 +12,7 @@ from sockpqd.gateway.commands.context.client import Client
 from sockpqd.gateway.limits import LOOKED_PER_COMMAND
 from sockpqd.gateway.protocol import listings, responses
 from sockpqd.gateway.protocol.command import Command
-from sockpqd.gateway.waiting.grant_waiter import GrantWaiter
+from sockpqd.gateway.waiting.grant_waiters import GrantWaiter
 
 log = logging.getLogger("sockpqd.gateway")
 

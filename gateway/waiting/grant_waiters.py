@@ -16,14 +16,50 @@ from typing import Any
 from msgspec import Struct
 from sortedcontainers import SortedDict
 
-from sockpqd.core import GRANTS_MAX, Effects, Empty, Grant, Granted, Pulse, PulseNotFound, Reply, Turn
+from sockpqd.core import (
+    GRANTS_MAX,
+    Effects,
+    Empty,
+    Grant,
+    Granted,
+    Operation,
+    Pulse,
+    PulseNotFound,
+    Reply,
+    TakeTurn,
+    Turn,
+)
 from sockpqd.gateway.protocol import responses
+from sockpqd.gateway.protocol.request_id import Numbering
 from sockpqd.gateway.protocol.responses import AtWriting
 from sockpqd.gateway.pulses.window import GrantId
 from sockpqd.gateway.pulses.windows import GrantClaim, PulseWindows
-from sockpqd.gateway.waiting.grant_waiter import GrantWaiter
 from sockpqd.gateway.waiting.slots import NoReply, Outcome
-from sockpqd.gateway.waiting.waiting_line import WaitingLine
+from sockpqd.gateway.waiting.waiting_line import Waiter, WaitingLine
+
+
+class GrantWaiter(Waiter, gc=False, eq=False, kw_only=True):
+    """A PULSE WAIT."""
+
+    pulse: str
+    numbering: Numbering | None = None      # of a numbered command
+    claim: GrantClaim | None = None         # of the grant that the operation in flight asks for
+
+    def __post_init__(self) -> None:
+        if self.numbering is not None:
+            self.request_key = self.numbering.session, self.numbering.number
+
+    @property
+    def operation(self) -> Operation:
+        """Return the operation to propose: a numbered command's own, else one that looks up the pulse."""
+        if self.numbering is None:
+            return Grant(self.pulse, 0)
+        return self.numbering.request(TakeTurn(self.pulse, self.claim is not None), keep_waiting=True)
+
+    @property
+    def refusal(self) -> bytes | None:
+        """Return the answer if its client may not have a grant any more, else None."""
+        return self.client.guard.refusal_of_turn(self.pulse)
 
 
 class PulseLine(Struct, eq=False):

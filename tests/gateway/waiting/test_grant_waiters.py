@@ -12,7 +12,7 @@ import pytest
 from sockpqd.core import Grant, Tick
 from sockpqd.gateway.commands import pulses
 from sockpqd.gateway.limits import UNSURE_S
-from sockpqd.gateway.waiting.grant_waiter import GrantWaiter
+from sockpqd.gateway.waiting.grant_waiters import GrantWaiter
 from tests.gateway.helpers.memory import MemoryClient, MemoryGateway, attached, with_gateway
 from tests.gateway.pulses.writes import Writes
 

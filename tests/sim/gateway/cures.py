@@ -12,8 +12,7 @@ from sockpqd.core.pulse.pulses import Pulses
 from sockpqd.gateway.events.subscriptions import Subscriptions
 from sockpqd.gateway.pulses.window import Window
 from sockpqd.gateway.pulses.windows import GrantClaim, PulseWindows
-from sockpqd.gateway.waiting.grant_waiter import GrantWaiter
-from sockpqd.gateway.waiting.grant_waiters import GrantProposal, GrantWaiters, PendingGrant, PulseLine
+from sockpqd.gateway.waiting.grant_waiters import GrantProposal, GrantWaiter, GrantWaiters, PendingGrant, PulseLine
 from tests.sim.cures.cure import Cure
 
 RUN: dict[str, Any] = {"seconds": 60.0, "failovers": 6}

@@ -96,7 +96,7 @@ async def work_async(servers: list[str], numbers: Iterator[int], record: SharedC
 
 
 def consume(servers: list[str], numbers: Iterator[int], record: SharedCount, prefetch: int) -> None:
-    """A blocking client that consumes, and puts as many as it gets."""
+    """Consume with a blocking client, and put as many as it gets."""
     try:
         with sockpq.Client(servers) as client:
             while not record.over:
@@ -137,7 +137,7 @@ def bodies(numbers: Iterator[int], count: int) -> list[bytes]:
 
 
 async def all_async(servers: list[str], shares: list[Iterator[int]], record: SharedCount, prefetch: int | None) -> None:
-    """All asyncio clients on one loop."""
+    """Run all asyncio clients on one loop."""
     await asyncio.gather(*(
         consume_async(servers, share, record, prefetch) if prefetch else work_async(servers, share, record)
         for share in shares

@@ -94,7 +94,7 @@ def table(commit: str, benchmark: tuple[str, ...], pairs: list[Pair], names: lis
 
 
 def unpack(commit: str, folder: Path) -> None:
-    """The tree of a commit as files below this folder."""
+    """Write the tree of a commit as files below this folder."""
     packed = subprocess.run(["git", "archive", commit], cwd=HERE, check=True, stdout=subprocess.PIPE).stdout
     folder.mkdir(parents=True)
     subprocess.run(["tar", "-x", "-C", str(folder)], input=packed, check=True)

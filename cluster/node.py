@@ -232,7 +232,7 @@ class ClusterNode(DrivenNode):
         return found.result()
 
     def _damaged(self, finding: Finding) -> None:
-        """The scrubber found damage; called in its thread."""
+        """Handle damage that the scrubber found; called in its thread."""
         self._loop.call_soon_threadsafe(self._driver.repair.begin, finding)
 
     def _look_by(self, when: float) -> None:

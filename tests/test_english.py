@@ -55,6 +55,8 @@ _PLAIN = (
     r"\b)[\w'`()-]+ ){0,4}?"
 )
 EVENT = re.compile(rf"{_SUBJECT} {_PLAIN}(?:has|have|had|is|are|was|were|came|may|must|will|can)\b")
+# A function that returns nothing is named by what it does.
+THING = re.compile(r"(?:The|An?|Its|All|One|This|These|Those|There|Each|Every|Some|Any|It|Many)\b")
 CODE = re.compile(r"`[^`]*`")
 
 
@@ -75,13 +77,23 @@ def docstrings(tree: ast.AST) -> Iterator[tuple[int, str]]:
     return ((node.body[0].lineno, text) for node, text in documented(tree))
 
 
+def only_acts(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Return whether a call of the function has no result: it is none of a generator, a class or a decorator."""
+    named = node.returns is None or not isinstance(node.returns, ast.Constant) or node.returns.value is not None
+    yields = any(isinstance(part, ast.Yield | ast.YieldFrom) for part in ast.walk(node))
+    return not (named or yields or node.decorator_list or node.name == "__init__")
+
+
 def translated(source: str) -> list[tuple[int, str]]:
     """The words, and the first lines, of docstrings that are not English, each with its line."""
     found = []
     for node, text in documented(ast.parse(source)):
         line, first, prose = node.body[0].lineno, text.splitlines()[0], CODE.sub("", text)
         is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        if CLAUSE.match(text) or QUESTION.search(prose) or (is_function and EVENT.match(first)):
+        acts = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and only_acts(node)
+        if CLAUSE.match(text) or QUESTION.search(prose) or (is_function and EVENT.match(first)) or (
+            acts and THING.match(first)
+        ):
             found.append((line, first))
         found += [(line, word) for word in DENIED.findall(prose)]
     return found

@@ -162,7 +162,7 @@ class Simulation:
         return True
 
     def _end(self, worker: int, job: int, number: int, run_ms: int) -> None:
-        """The worker gives back its job, done or not."""
+        """Give back the worker's job, done or not."""
         self._free.append(worker)
         self._free.sort()
         if self._used_ms[number] < self._queries[number].run_ms:

@@ -113,7 +113,7 @@ def burst_of(run: WorkerRun, picture: Path) -> dict[str, object]:
 
 
 def draw(points: list[tuple[float, int]], put_at: float, picture: Path) -> None:
-    """The picture; needs the extra `bench`."""
+    """Draw the picture; needs the extra `bench`."""
     from bench.reports.pictures import children
     from bench.reports.plots import write
 

@@ -71,7 +71,7 @@ async def work(client: aio.Client, api: Api) -> None:
 
 
 async def ask_without_turns(api: Api) -> None:
-    """The program that asks without turns."""
+    """Ask without turns, as a program of others does."""
     while api.phase() < len(PHASES):
         await asyncio.sleep(random.expovariate(1.0))
         await api.request(OURS)

@@ -108,7 +108,7 @@ class Notices:
     # ---- the others
 
     def received(self, name: str, message: Notice | Listening | Heard) -> None:
-        """A message of a peer."""
+        """Handle a message of a peer."""
         if isinstance(message, Notice):
             leader = self._leader()
             if leader is not None and leader != name:

@@ -135,7 +135,7 @@ class PageFiles:
                 segment.synced = max(segment.synced, size)
 
     def not_synced(self, numbers: Collection[int]) -> None:
-        """A child could not sync all of these files."""
+        """Note that a child could not sync all of these files."""
         for space in self._spaces:
             space.doubt(numbers)
 

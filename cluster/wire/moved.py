@@ -51,7 +51,7 @@ class Addresses:
             self._moved = not self._moved
 
     def found(self) -> None:
-        """The node answered at the present address."""
+        """Note that the node answered at the present address."""
         if self._moved and self.reported != self._configured:
             log.warning(
                 "%s is at %s, not at %s as this node was configured: correct [[cluster.members]] when convenient",

@@ -137,7 +137,7 @@ class QueueGroups(Struct, gc=False, eq=False):
         return None if job is None else (job.rank, job.seq, self.queue.name)
 
     def rank(self, level: int, key: Key) -> None:
-        """A group with this key stands among the many of this queue."""
+        """Add a group with this key to the many of this queue."""
         assert self.ranking is not None
         keys = self.ranking.get(level)
         if keys is None:
@@ -145,7 +145,7 @@ class QueueGroups(Struct, gc=False, eq=False):
         keys.add(key)
 
     def unrank(self, level: int, key: Key) -> None:
-        """The group with this key no longer stands there."""
+        """Remove the group with this key from them."""
         assert self.ranking is not None
         keys = self.ranking[level]
         keys.remove(key)

@@ -411,7 +411,7 @@ class Subscriptions:
             subscription.lines.append(numbered(subscription.seq, line) if past and seq != subscription.seq else line)
 
     def _miss(self, subscription: Subscription, event: Event, line: bytes) -> None:
-        """A subscriber hears that something may be missing."""
+        """Notify a subscriber that something may be missing."""
         seq, past = event.seq, subscription.behind or event.seq < subscription.seq
         if event.type == LOST:
             if MSG in subscription.wanted.types:

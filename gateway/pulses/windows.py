@@ -160,7 +160,7 @@ class PulseWindows:
         return Window(sum(count for _, count in pulse.window), self.now_s)
 
     def stop(self) -> None:
-        """This node no longer serves."""
+        """Stop, as this node no longer serves."""
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()

@@ -115,7 +115,7 @@ class GrantProposal(Struct, gc=False, eq=False):
             self.waiters.take_back(self.claim)
 
     def refused(self) -> None:
-        """The clients wait on, if this node still serves."""
+        """Let the clients wait on, if this node still serves."""
         self.waiters.take_back(self.claim)
 
     def unknown(self) -> None:

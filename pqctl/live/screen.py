@@ -181,7 +181,7 @@ class TopScreen(App[None]):
         self._show()
 
     def _ask(self) -> None:
-        """The thread: take samples until the screen is closed."""
+        """Take samples, in a thread, until the screen is closed."""
         while not self._over:
             answer: Sample | str
             try:

@@ -169,7 +169,7 @@ class LoopLock:
         self._lock = asyncio.Lock()
 
     async def acquire(self, timeout: float) -> bool:
-        """Returns whether it was got in time."""
+        """Acquire the lock; returns whether it was free in time."""
         if not self._lock.locked():
             return await self._lock.acquire()
         try:

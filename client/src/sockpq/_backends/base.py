@@ -96,7 +96,7 @@ class Lock(Protocol):
     """A mutual exclusion that may be held while waiting for the network."""
 
     async def acquire(self, timeout: float) -> bool:
-        """Returns whether it was got within `timeout` seconds."""
+        """Acquire the lock; returns whether it was free within `timeout` seconds."""
         ...
 
     def release(self) -> None:

@@ -211,7 +211,7 @@ class ThreadLock:
         self._lock = threading.Lock()
 
     async def acquire(self, timeout: float) -> bool:
-        """Returns whether it was got in time."""
+        """Acquire the lock; returns whether it was free in time."""
         return self._lock.acquire(timeout=min(max(timeout, 0), threading.TIMEOUT_MAX))
 
     def release(self) -> None:

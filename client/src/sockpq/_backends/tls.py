@@ -48,7 +48,7 @@ class TlsStream:
         self._broken: OSError | None = None         # found behind data that were still good
 
     async def shake_hands(self, timeout: float) -> None:
-        """The first thing to do; raises Untrusted, OSError (TimeoutError is one)."""
+        """Shake hands, before anything else; raises Untrusted, OSError (TimeoutError is one)."""
         until = self._now() + timeout
         while True:
             try:

@@ -127,7 +127,7 @@ class Batch:
         return progress
 
     def not_sent(self, count: int) -> None:
-        """The last `count` commands given out by `next` did not leave this process."""
+        """Take back the last `count` commands given out by `next`, which did not leave this process."""
         self._refused += [self._sent.pop() for _ in range(count)]
 
     def lost(self) -> bool:

@@ -270,7 +270,7 @@ class Connection:
                 raise
 
     def _judge(self, access: Access, login: Login, answer: Answer) -> None:
-        """The answer to AUTH. A server that does not know it has no users: everybody may do everything.
+        """Judge the answer to AUTH. A server that does not know it has no users: everybody may do everything.
 
         After a refusal of a secret that was replaced since, the next connection may do.
         """

@@ -138,7 +138,7 @@ class Retry:
         return bool(self._unknown or self._open)
 
     def progress(self, deadline: float) -> None:
-        """A part of the work succeeded: what failed before no longer counts."""
+        """Count no earlier failure any more: a part of the work succeeded."""
         self.deadline = deadline
         self.attempts = 0
         self.failing_since, self.told = 0.0, False

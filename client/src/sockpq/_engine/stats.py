@@ -42,7 +42,7 @@ class Counters:
         self._calls: dict[bytes, list[float]] = {}
 
     def called(self, line: bytes, seconds: float, ok: bool) -> None:
-        """A call with this line has ended after `seconds`."""
+        """Count a call with this line that took `seconds`."""
         verb = line.split(None, 1)[0]
         entry = self._calls.get(verb)
         if entry is None:

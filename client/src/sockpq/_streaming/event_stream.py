@@ -117,7 +117,7 @@ class EventStream:
                 self._executor.give_back(slot)
 
     def __del__(self) -> None:
-        """A loop that nobody goes on with gives its connection back."""
+        """Give back the connection of a loop that was abandoned."""
         with suppress(Exception):
             self.leave()
 

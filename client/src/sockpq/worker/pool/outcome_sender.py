@@ -68,7 +68,7 @@ class OutcomeSender:
         return now
 
     def reported(self, finished: Sequence[int]) -> None:
-        """The server knows that these are done."""
+        """Forget jobs that the server has taken as done."""
         for job in finished:
             self._leases.end(job)
 
@@ -167,7 +167,7 @@ class OutcomeSender:
         return give_back(job, counts, 0.0 if self._is_timed(job) and not counts else None)
 
     def lost(self, job: int) -> None:
-        """The server says that the job is not ours any more."""
+        """Note that the server has given the job to others."""
         self._leases.end(job)
         self._counters.lost += 1
         LOG.warning("the lease of a job has ended before its work", extra={"fields": {"id": job}})

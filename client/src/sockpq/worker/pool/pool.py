@@ -321,7 +321,7 @@ class Pool:
         self._members.deal(good, until)
 
     async def _verify(self, job: Handed) -> None:
-        """The pool stood still for so long that another may have the job: begin it only if it is still ours."""
+        """Begin a job only if it is still ours: the pool stood still for so long that another may have it."""
         asked_at = monotonic()
         try:
             ran = 0.0 if self._is_timed(job) else None
@@ -546,7 +546,7 @@ class Pool:
         self._changed.clear()
 
     async def _sleep(self, seconds: float) -> None:
-        """A pause that stop() ends."""
+        """Pause, until stop() at the latest."""
         until = monotonic() + seconds
         while not self._stopping and (left := until - monotonic()) > 0:
             await self._wait(left)

@@ -357,7 +357,7 @@ class Channel(virtual.Channel):
             raise BadMessage(f"it cannot be decoded: {type(error).__name__}: {error}") from error
 
     def basic_recover(self, requeue: bool = False) -> None:
-        """All unacknowledged messages go back to their places."""
+        """Put all unacknowledged messages back in their places."""
         self.qos.restore_unacked()
 
     def end(self, action: AckAction, delivery_tag: str) -> None:

@@ -19,7 +19,7 @@ logger = get_logger("kombu.transport.sockpq")
 
 
 def mingle(module: ModuleType) -> None:
-    """A worker that starts asks the others for revoked tasks and their clock."""
+    """Ask the other workers, at the start of one, for revoked tasks and their clock."""
     module.Mingle.compatible_transports = {*module.Mingle.compatible_transports, DRIVER}
 
 

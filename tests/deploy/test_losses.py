@@ -101,6 +101,9 @@ def test_a_backup_is_restored_into_an_empty_cluster(cluster: Installed) -> None:
     with Client(cluster.servers(), **cluster.options) as client:
         client.put_many("kept", [b"%d" % number for number in range(1000)])
     backup = cluster.folder / "saved" / "backup"
+    named_by_time = cluster.folder / "by_time"
+    cluster.playbook("backup.yml", "-e", f"sockpqd_backup_dir={named_by_time}")
+    assert [file.stat().st_mode & 0o077 for file in named_by_time.iterdir()] == [0]
     cluster.playbook("backup.yml", "-e", f"sockpqd_backup_file={backup}")
     assert backup.stat().st_mode & 0o077 == 0
     run = cluster.playbook("restore.yml", "-e", f"sockpqd_backup_file={backup}", fails=True)

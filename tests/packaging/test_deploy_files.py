@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,24 @@ def test_the_unit_allows_the_system_calls_that_a_node_makes_itself() -> None:
     made |= {"setpriority" for source in sources if "os.nice(" in source}
     allowed = re.findall(r"^SystemCallFilter=([a-z_ ]+)$", (SYSTEMD / "sockpqd.service").read_text(), re.MULTILINE)
     assert {"mincore"} <= made == set(" ".join(allowed).split())
+
+
+def test_no_variable_of_a_playbook_changes_with_the_time() -> None:
+    """A variable is computed each time it is looked at: a name with the time in it was another one for each task."""
+    playbooks = [path for path in (ROOT / "deploy" / "ansible").rglob("*.yml") if "now(" in path.read_text()]
+    assert playbooks
+    for path in playbooks:
+        for task in _tasks(yaml.safe_load(path.read_text())):
+            assert "now(" not in str(task.get("vars", "")), path
+            if "now(" in str({key: value for key, value in task.items() if key not in ("block", "always")}):
+                assert "ansible.builtin.set_fact" in task, path
+
+
+def _tasks(items: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    for item in items:
+        yield item
+        for part in ("tasks", "block", "always", "rescue"):
+            yield from _tasks(item.get(part, []))
 
 
 def test_the_unit_is_that_of_the_role() -> None:

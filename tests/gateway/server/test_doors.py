@@ -22,7 +22,7 @@ from sockpqd.gateway.beanstalkd import BeanstalkdListener
 from sockpqd.gateway.commands.catalog import VERBS
 from sockpqd.gateway.dashboard.site import PATHS
 from sockpqd.gateway.limits import HANDSHAKES_MAX, KIB, MIB, Limits
-from sockpqd.gateway.monitoring import HttpPages, LoopLag, Sources, start
+from sockpqd.gateway.monitoring import HttpPages, LoopLag, Sources, http, start
 from sockpqd.gateway.server.doors import BEANSTALKD, HTTP, KINDS, LEGACY, NATIVE, DoorKind, Doors
 from sockpqd.gateway.server.port import Port
 from tests.gateway.helpers.dashboard import Site, Users
@@ -34,6 +34,8 @@ Address = tuple[str, int]
 Close = Callable[[], Awaitable[None]]
 HOST = "127.0.0.1"
 BODY = 60 * KIB                 # what each kind of door takes
+PLACES, OPERATORS_PLACES, CONNECTIONS_OF_HTTP = 8, 16, 96
+MORE = 20                       # connections than there are places
 LAST_COMMANDS = 4000            # whose answers the kernel takes
 
 
@@ -187,6 +189,22 @@ def test_a_connection_has_a_visit_with_a_place_as_long_as_it_stands(kind: DoorKi
             client.reset()
         await door.until(lambda: not door.hub.connection_manager.accepted)
     at_door(kind, test)
+
+
+@EACH
+def test_there_are_no_more_connections_than_places(kind: DoorKind, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "CONNECTION_S", 600)      # so that no connection ends for being silent
+
+    async def test(door: Visitors) -> None:
+        places = CONNECTIONS_OF_HTTP if kind is HTTP else PLACES + OPERATORS_PLACES
+        clients = [await door.connect() for _ in range(places + MORE)]
+        ended = [asyncio.create_task(client.rest()) for client in clients]
+        await door.until(lambda: sum(task.done() for task in ended) >= MORE)
+        assert 0 < len(door.hub.connection_manager.accepted) <= places
+        for task in ended:
+            task.cancel()
+        await asyncio.gather(*ended, return_exceptions=True)
+    at_door(kind, test, Limits(connections_max=PLACES, hello_timeout_s=600))
 
 
 @EACH

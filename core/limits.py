@@ -29,6 +29,7 @@ LEVEL_S_MAX = 1 << 40               # a threshold of FAIR
 CAP_MS_MAX = 86_400_000             # of one hand-out, as FAIR charges it
 MULTIPLIER_MAX = 100                # by which the share of a level is smaller than the share of the level below
 GROUP_KEEP_MS_MAX = 86_400_000      # for which a group without jobs is remembered
+PROGRESS_MAX = 100                  # per cent
 RAN_MS_MAX = DURATION_MS_MAX        # what a worker may say it has run
 
 # ---- How much the state may hold. The names of all queues with settings fit into a few entries; a change of a user

@@ -329,6 +329,10 @@ class Machine:
         """The text that a worker left with this job, of no bytes if there is none; None: there is no such job."""
         return queries.error(self._state, selector)
 
+    def session_of(self, selector: AnySelector) -> int | None:
+        """The session that this running job is bound to; None if there is none, or no such job."""
+        return queries.session_of(self._state, selector)
+
     def error_bytes(self, queue: str) -> int:
         """The bytes of all texts that workers left with the jobs in the queue."""
         return self._state.errors.bytes_of(queue)

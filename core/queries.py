@@ -43,6 +43,7 @@ class JobView(Struct, gc=False, frozen=True):
     head: int = 0               # bytes of its headers, with which the data begin
     due_ms: int | None = None   # of a DELAYED job: when it becomes READY, if a time decides that
     error_bytes: int = 0        # of the text that its worker left
+    progress: int | None = None     # of a running job: how many per cent of its work are done, as its worker said
 
     @property
     def body_bytes(self) -> int:
@@ -250,7 +251,7 @@ def peek(state: State, selector: AnySelector) -> JobView | None:
     """The selected job; None if there is none."""
     job = _selected(state, selector)
     if isinstance(selector, Number) and isinstance(job, RunningJob) and is_released(state, job):
-        return replace(_seen(state, job), id=None, state=JobState.READY, deadline_ms=None)
+        return replace(_seen(state, job), id=None, state=JobState.READY, deadline_ms=None, progress=None)
     return None if job is None else _seen(state, job)
 
 
@@ -261,6 +262,12 @@ def error(state: State, selector: AnySelector) -> Data | None:
         return None
     text = None if job.extras is None else state.errors.find(job.extras.error)
     return b"" if text is None else text
+
+
+def session_of(state: State, selector: AnySelector) -> int | None:
+    """The session that the selected running job is bound to; None if there is none."""
+    job = _selected(state, selector)
+    return job.session if isinstance(job, RunningJob) else None
 
 
 def _selected(state: State, selector: AnySelector) -> AnyJob | None:
@@ -337,6 +344,7 @@ def _seen(state: State, job: AnyJob, ready: JobState = JobState.READY) -> JobVie
         return JobView(
             job.queue, job.id, job.priority, job.data, JobState.RUNNING, job.item, key, job.attempts, job.at_ms,
             job.deadline_ms, reason, job.seq, group, number, counts, created_ms, lease_ms, head, None, error_bytes,
+            job.progress,
         )
     due_ms = None
     if isinstance(job, DelayedJob):

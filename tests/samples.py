@@ -127,6 +127,7 @@ SAMPLES: dict[Any, dict[str, Values]] = {
     core.Touch: {
         "ids": (*IDS, (1, 2), ()), "expire_ms": (None, None, 0, 20, 10**30), "then": tuple(Then),
         "ran_ms": (None, None, 0, 7, 12_000),
+        "progress": (None, None, 0, 40, 100),
     },
     core.Selector: {"id": (*IDS, 0, 0), "queue": ("", *QUEUES), "key": ("", *KEYS)},
     core.Place: {"queue": QUEUES, "seq": NUMBERS},
@@ -135,7 +136,7 @@ SAMPLES: dict[Any, dict[str, Values]] = {
         "selector": SELECTED, "priority": (None, *PRIORITIES), "when": WHEN, "item": ITEMS,
         "no_item": (False, False, True), "data": (None, *DATA), "headers": (None, None, *HEADERS),
     },
-    core.Delete: {"selector": SELECTED, "unless_running": (False, False, True)},
+    core.Delete: {"selector": SELECTED, "unless_running": (False, False, True), "own": (False, False, True)},
     core.Move: {
         "id": IDS, "queue": QUEUES, "priority": (None, *PRIORITIES), "when": WHEN, "data": (None, *DATA),
         "headers": (None, None, *HEADERS),

@@ -241,14 +241,15 @@ class Touch(Logged, tag=28, frozen=True):
     """TOUCH (spec/state-machine 3.2): restart the lease, for `expire_ms`.
 
     `ids`: the running job, or several. `expire_ms`: 0: no limit; None: as long as at hand-out. Without `expire_ms`
-    there is no `then` either. `ran_ms`: the group is charged for it. Replies: Leased, NotFound; of several jobs
-    Results, with a reply for each.
+    there is no `then` either. `ran_ms`: the group is charged for it. `progress`: so many per cent of the work are done.
+    Replies: Leased, NotFound; of several jobs Results, with a reply for each.
     """
 
     ids: int | tuple[int, ...]
     expire_ms: int | None = None
     then: Then = Then.DEFAULT
     ran_ms: int | None = None
+    progress: int | None = None
 
     @property
     def id(self) -> int:
@@ -298,13 +299,14 @@ class Change(Logged, tag=29, frozen=True):
 
 
 class Delete(Logged, tag=30, frozen=True):
-    """DELETE (spec/state-machine 7.3). `unless_running`: only a job that is not running.
+    """DELETE (spec/state-machine 7.3). `unless_running`: only a job that is not running. `own`: by who holds the job.
 
     Replies: Finished, NotFound, JobRunning (by key, or `unless_running`).
     """
 
     selector: AnySelector
     unless_running: bool = False
+    own: bool = False
 
 
 class Move(Logged, tag=31, frozen=True):

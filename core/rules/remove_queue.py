@@ -143,6 +143,7 @@ def remove_queue(state: State, name: str, jobs_max: int) -> tuple[int, bool]:
     for number in taken:
         running = state.stop(number)
         assert running is not None
+        state.events.tell("CANCEL", name, number)
         state.close(name, running.item)
     removed = chosen.size + len(taken)
     if has_jobs(state, name):

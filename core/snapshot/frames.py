@@ -190,6 +190,7 @@ class RunningRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
     extras: ExtrasRow | None
     pulse: str | None = None
     since_ms: Counter = 0
+    progress: Counter | None = None
 
 
 class Running(Struct, array_like=True, tag="running", forbid_unknown_fields=True):

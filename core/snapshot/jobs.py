@@ -271,6 +271,7 @@ class JobBuilder:
         check(self._id < row.id < self._state.next_id, "job id out of order")
         check(row.then is not Then.DEFAULT, "end of lease is not given")
         check(row.attempts > 0, "a running job was never handed out")
+        check(row.progress is None or row.progress <= limits.PROGRESS_MAX, "more progress than there can be")
         self._id = row.id
         self._check_name(row.queue)
         queue = self._state.queues.get_or_create(row.queue)
@@ -297,6 +298,7 @@ class JobBuilder:
             graced=row.graced,
             pulse=row.pulse,
             since_ms=row.since_ms,
+            progress=row.progress,
         ))
 
     def _checked(

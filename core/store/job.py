@@ -291,6 +291,7 @@ class RunningJob(Struct, gc=False):
     session: int | None = None  # the session it is bound to
     pulse: str | None = None    # the pulse that granted the hand-out
     since_ms: int = 0           # its hand-out, or the last charge for it, since FAIR has been in use
+    progress: int | None = None     # how many per cent of its work are done, as its worker said last
 
     def ready(self, seq: int, attempts: int, extras: Extras | None) -> Job:
         """The same job at this place among the READY ones of its priority."""

@@ -82,7 +82,7 @@ ROWS = (
         numbered=True),
     Row(b"CHANGE",           selectors.change,            may.change,       write.with_data,       LOGGED,  PLAIN,
         numbered=True, in_transaction=QUEUED, body=selectors.CHANGE_DATA),
-    Row(b"DELETE",           selectors.delete,            may.selected,     write.proposed,        LOGGED,  PLAIN,
+    Row(b"DELETE",           selectors.delete,            may.selected,     write.delete,          LOGGED,  PLAIN,
         numbered=True, in_transaction=QUEUED),
     Row(b"MOVE",             selectors.move,              may.move,         write.with_data,       LOGGED,  PLAIN,
         numbered=True, in_transaction=QUEUED, body=selectors.MOVE_DATA),

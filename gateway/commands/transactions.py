@@ -9,8 +9,11 @@ client that pipelines all of them must not have some of them executed because th
 from __future__ import annotations
 
 import logging
+from typing import TypeVar
 
-from sockpqd.core import Batch, End, How, Reply, Results
+from msgspec.structs import replace
+
+from sockpqd.core import Atomic, Batch, Delete, End, How, Reply, Results
 from sockpqd.gateway.commands.context.client import Client
 from sockpqd.gateway.commands.context.client_state import Run
 from sockpqd.gateway.commands.context.in_session import in_session
@@ -21,6 +24,8 @@ from sockpqd.gateway.protocol.request_id import Numbering
 from sockpqd.gateway.waiting.slots import NoReply
 
 log = logging.getLogger("sockpqd.gateway")
+
+_Operation = TypeVar("_Operation", bound=Atomic)
 
 
 def begin(client: Client, command: Command) -> None:
@@ -121,6 +126,7 @@ def _commit(client: Client, transaction: Transaction, numbering: Numbering | Non
             numbering = numbering.covering(operations)
         if cluster.full and cluster.serving:
             operations = tuple(map(without_text, operations))
+        operations = tuple([owned(client, operation) for operation in operations])
         client.propose_mapped(Batch(operations, atomic=True), tell, numbering)
 
 
@@ -132,6 +138,14 @@ def _queue(client: Client, command: Command) -> None:
         client.say(transaction.refuse(responses.BUSY))
         return
     client.say(transaction.queue(command))
+
+
+def owned(client: Client, operation: _Operation) -> _Operation:
+    """The operation, which says so if it is the DELETE of a job that runs in the client's own session."""
+    attached = client.state.attached
+    if isinstance(operation, Delete) and attached is not None:
+        return replace(operation, own=client.hub.cluster.machine.session_of(operation.selector) == attached.number)
+    return operation
 
 
 def log_end(client: Client, command: Command) -> None:

@@ -32,7 +32,7 @@ from sockpqd.gateway.commands.choice import chosen, known_empty
 from sockpqd.gateway.commands.context.client import Client
 from sockpqd.gateway.commands.context.splitting import Many, propose_split, split
 from sockpqd.gateway.commands.context.transaction import data_bytes, without_text
-from sockpqd.gateway.commands.transactions import log_end
+from sockpqd.gateway.commands.transactions import log_end, owned
 from sockpqd.gateway.protocol import responses
 from sockpqd.gateway.protocol.command import Command
 from sockpqd.gateway.protocol.request_id import Numbering
@@ -223,6 +223,11 @@ def blocking_get(client: Client, command: Command) -> None:
 def of_many(client: Client, command: Command) -> None:
     """DONE, LATER and TOUCH on many jobs."""
     _propose_many(client, command.operation, command.numbering, lambda reply: reply)
+
+
+def delete(client: Client, command: Command) -> None:
+    """DELETE: a job is removed."""
+    client.propose(owned(client, command.operation), command.numbering)
 
 
 def later(client: Client, command: Command) -> None:

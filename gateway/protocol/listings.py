@@ -96,7 +96,9 @@ def seen(job: JobView, places: bool = False, head: bool = False) -> str:
     tokens. `head`: the length is that of headers and body.
     """
     number = "-" if job.id is None else str(job.id)
-    tokens = meta(job.item, job.key, job.attempts, job.reason, job.at_ms, job.deadline_ms, job.group, job.number)
+    tokens = meta(
+        job.item, job.key, job.attempts, job.reason, job.at_ms, job.deadline_ms, job.group, job.number, job.progress,
+    )
     last = f" SEQ {job.seq}" if places else ""
     length = job.body_bytes
     if head:

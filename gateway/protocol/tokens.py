@@ -16,7 +16,7 @@ def unix(time_ms: int) -> int:
 
 def meta(
     item: str | None, key: str | None, attempts: int, reason: str | None, at_ms: int | None, deadline_ms: int | None,
-    group: str | None = None, number: int | None = None,
+    group: str | None = None, number: int | None = None, progress: int | None = None,
 ) -> str:
     """Format the meta tokens in their fixed order, each preceded by a space."""
     words = "" if item is None else f" IS {item}"
@@ -33,4 +33,6 @@ def meta(
         words += f" AT {unix(at_ms)}"
     if deadline_ms is not None:
         words += f" EXPIRE {unix(deadline_ms)}"
+    if progress is not None:
+        words += f" PROGRESS {progress}"
     return words

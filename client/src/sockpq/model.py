@@ -304,7 +304,7 @@ class Waiting(NamedTuple):
 
 EventType = Literal[
     "FINQ", "FINI", "PUT", "TAKE", "DONE", "LATER", "EXPIRED", "DEAD", "TTL", "DEPTH", "PULSE", "LEADER", "IDLE",
-    "DROP", "WORKER", "MSG",
+    "DROP", "WORKER", "PROGRESS", "CANCEL", "MSG",
 ]
 EventType.__doc__ = "What an event of events() is about: the word that PROTOCOL has for it."
 

@@ -67,7 +67,12 @@ def _touch(state: State, number: int, operation: ops.Touch, ran_ms: int | None) 
         elif job.deadline_ms is None:
             then = state.settings.expire_default
     deadline_ms = None if lease_ms is None else state.clock_ms + lease_ms
-    state.swap(job, replace(job, deadline_ms=deadline_ms, then=then, graced=False, since_ms=since_ms))
+    touched = replace(job, deadline_ms=deadline_ms, then=then, graced=False, since_ms=since_ms)
+    if operation.progress is not None:
+        touched.progress = min(max(operation.progress, 0), limits.PROGRESS_MAX)
+        if touched.progress != job.progress:
+            state.events.tell("PROGRESS", job.queue, job.id, touched.progress)
+    state.swap(job, touched)
     return replies.Leased(deadline_ms)
 
 
@@ -176,6 +181,8 @@ def delete(state: State, operation: ops.Delete, seed: int) -> Reply:
         return replies.JOB_RUNNING
     if isinstance(job, RunningJob):
         state.stop(job.id)
+        if not operation.own:
+            state.events.tell("CANCEL", job.queue, job.id)
     elif isinstance(job, Job):
         state.remove(state.queues.by_name[job.queue], job)
     elif isinstance(job, DelayedJob):

@@ -11,7 +11,7 @@ from sockpqd.gateway.protocol.arguments import LENGTH, ArgumentError, name, pref
 from sockpqd.gateway.protocol.command import Command, Words
 from sockpqd.gateway.protocol.reasons import shown, suggestion_or_all
 
-_TYPES = {event_type.encode(): event_type for event_type in (*EVENT_TYPES, MSG)}
+TYPES = {event_type.encode(): event_type for event_type in (*EVENT_TYPES, MSG)}
 
 
 _SUBSCRIBE = "SUBSCRIBE takes types, names if not all, and FROM with a number"
@@ -52,9 +52,9 @@ def read_types(word: bytes) -> tuple[str, ...]:
     """Parse types like `FINQ|FINI`, each of which counts once."""
     types = dict.fromkeys(word.split(b"|"))
     for one in types:
-        if one not in _TYPES:
-            raise ArgumentError(f"no type of events {shown(one)}{suggestion_or_all(one, _TYPES)}")
-    return tuple([_TYPES[one] for one in types])
+        if one not in TYPES:
+            raise ArgumentError(f"no type of events {shown(one)}{suggestion_or_all(one, TYPES)}")
+    return tuple([TYPES[one] for one in types])
 
 
 def read_names(word: bytes) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sockpqd.gateway.protocol.arguments import ArgumentError
 from sockpqd.gateway.protocol.command import Command, Words
-from sockpqd.gateway.protocol.grammar import jobs, puts, queues, sched, selectors, take
-from sockpqd.gateway.protocol.grammar.parts.options import Table, keywords
+from sockpqd.gateway.protocol.grammar import events, jobs, puts, queues, sched, selectors, take
+from sockpqd.gateway.protocol.grammar.parts.options import Option, Table, keywords
 from sockpqd.gateway.protocol.reasons import shown, suggestion
 
 SYNOPSIS = (
@@ -29,7 +29,8 @@ SYNOPSIS = (
     "LATER <id> <id> ...",
     "LATER <id> [options]",
     "LATER <id> <id>... [FIRST]",
-    "TOUCH <id> [EXPIRE <seconds> [THEN LATER | THEN DONE | THEN DEAD]] [RAN <seconds>]",
+    "TOUCH <id> [EXPIRE <seconds> [THEN LATER | THEN DONE | THEN DEAD]] [RAN <seconds>] "
+    "[PROGRESS <0 to 100>]",
     "TOUCH <id> <id>... [EXPIRE ..]",
     "PUT <queue> <priority> <length> (IS <item> | NEW) WAIT <queue2> [EXPIRE <seconds> [THEN LATER "
     "| THEN DONE | THEN DEAD]] [options]",
@@ -143,6 +144,7 @@ _KEYWORDS: dict[bytes, tuple[str, Table]] = {
     b"LATER": ("options", jobs.LATER_OPTIONS), b"CHANGE": ("options", selectors.CHANGE_OPTIONS),
     b"QUEUE CREATE": ("settings", queues.CREATE_SETTINGS), b"QUEUE CONFIG": ("settings", queues.SETTINGS),
     b"CONFIG": ("setting", queues.CONFIG), b"SCHED CONFIG": ("setting", sched.SETTINGS),
+    b"SUBSCRIBE": ("types", dict.fromkeys(events.TYPES, Option("types"))),
 }
 
 

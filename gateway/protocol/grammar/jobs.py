@@ -67,8 +67,10 @@ _BURY = {**PRI, b"HERE": Option("here"), b"REASON": Option("reason", plain_word)
 LATER_ERROR = with_option(LATER_OPTIONS, lambda words: 2)
 BURY_ERROR = with_option(_BURY, lambda words: 2)
 _TOUCH = {b"EXPIRE": EXPIRE}
-_TOUCH_ONE = {**_TOUCH, **RAN}
-_WITH_ONE_ID = {b"RAN": "RAN goes with one id, not with several"}
+_TOUCH_ONE = {**_TOUCH, **RAN, b"PROGRESS": Option("progress", between(0, 100))}
+_WITH_ONE_ID = {
+    word: f"{word.decode()} goes with one id, not with several" for word in (b"RAN", b"PROGRESS")
+}
 
 
 def done(words: Words) -> Command | None:
@@ -151,7 +153,7 @@ def _ids(words: Words, options: Table = MappingProxyType({})) -> tuple[int, ...]
 
 
 def touch(words: Words) -> Command | None:
-    """TOUCH <id> [EXPIRE <sec> [THEN ..]] [RAN <sec>]."""
+    """TOUCH <id> [EXPIRE <sec> [THEN ..]] [RAN <sec>] [PROGRESS <0 to 100>]."""
     if len(words) < 2:
         raise ArgumentError("TOUCH takes the id of a job, or several")
     if len(words) > 2 and words[2].isdigit():

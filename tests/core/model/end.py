@@ -156,6 +156,9 @@ class ModelEnd(ModelSpread):
         else:
             job.deadline_ms = None if job.lease_ms is None else self.clock_ms + job.lease_ms
             job.graced = False
+        if touch.progress is not None and touch.progress != job.progress:
+            job.progress = touch.progress
+            self.tell("PROGRESS", job.queue, touch.id, touch.progress)
         return Leased(job.deadline_ms)
 
     # --- selectors
@@ -183,6 +186,8 @@ class ModelEnd(ModelSpread):
             return JobRunning()
         if job.id is not None:
             self.use(job.queue)
+            if not delete.own:
+                self.tell("CANCEL", job.queue, job.id)
         self.count(job.queue, "deleted")
         self.remove(job)
         ended = self._finished(job.queue, job.item)

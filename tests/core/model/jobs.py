@@ -53,6 +53,7 @@ class ModelJob:
     graced: bool = False
     session: int | None = None          # the session it is bound to
     since_ms: int = 0                   # its hand-out, or the last charge for it
+    progress: int | None = None         # as its worker said
 
     def state(self) -> JobState:
         """Return where it is."""
@@ -108,7 +109,7 @@ class ModelJob:
             self.at_ms, self.deadline_ms, self.reason, self.seq, self.group, self.seq if self.numbered else None,
             self.counts if self.numbered else None, self.seq // 1024 if self.numbered else 0,
             self.own_lease_ms, len(self.headers), self.due_ms if self.delayed else None,
-            0 if self.error is None else len(self.error[1]),
+            0 if self.error is None else len(self.error[1]), self.progress,
         )
 
 

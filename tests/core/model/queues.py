@@ -333,6 +333,7 @@ class ModelQueues:
         for job in found[:portion]:
             if job.id is not None:
                 self.use(queue)
+                self.tell("CANCEL", queue, job.id)
             self.remove(job)
         if len(found) > portion:
             return portion, False

@@ -155,7 +155,7 @@ class ModelTime(ModelFair):
             self.use(job.queue)
             if charged:
                 self.charge(job)
-        job.id = None
+        job.id = job.progress = None
         job.deadline_ms = None
         job.lease_ms = None
         job.then = Then.LATER

@@ -114,7 +114,8 @@ def test_delete_and_purge_tell_what_has_come_to_an_end() -> None:
     jobs = (Put("q", 0, b"", "i"), Put("q", 0, b"", "j"), PutWith(Put("p", 0, b"", "i"), key="k"))
     assert said(listening(*jobs), PurgeQueue("q", None)) == ["FINQ q", "FINI j"]
     assert said(listening(*jobs), Delete(Selector(queue="p", key="k"))) == ["FINQ p"]
-    assert said(listening(*jobs, Get(("q",))), DeleteQueue("q", True)) == ["FINQ q", "FINI j"]
+    assert said(listening(*jobs, Get(("q",))), DeleteQueue("q", True)) == [
+        "CANCEL q 1", "FINQ q", "FINI j"]
 
 
 def test_deletion_of_an_empty_queue_tells_nothing() -> None:

@@ -252,6 +252,7 @@ def test_forged_snapshot_is_right_as_it_stands() -> None:
         "ids fall": (HEAD, running(0, 2), running(3, 2), ["end", 0, 2]),
         "negative deadline": (HEAD, running(6, -1), ["end", 0, 1]),
         "then DEFAULT": (HEAD, running(7, Then.DEFAULT.value), ["end", 0, 1]),
+        "more progress than all": (HEAD, running(16, 101), ["end", 0, 1]),
         "graced is no truth value": (HEAD, running(8, 1), ["end", 0, 1]),
         "sum of waiting jobs": (HEAD, WAITING, RUNNING, ["end", 1, 2]),
         "sum of running jobs": (HEAD, WAITING, RUNNING, ["end", 2, 1]),

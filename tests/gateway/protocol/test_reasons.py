@@ -97,7 +97,7 @@ def test_every_option_gives_a_reason(good: str) -> None:
     ("QUEUE LIST mail", "QUEUE LIST takes a prefix: mail*"),
     ("QUEUE LISTS", "QUEUE wants CREATE, CONFIG, DELETE, PURGE, PAUSE, RESUME, STAT or LIST, not 'LISTS'"),
     ("QUEUE CREATE q TRIES 3 DEAD q", "DEAD wants another queue"),
-    ("TOUCH 5 x\x00y", "no option 'x\\x00y'; there are EXPIRE and RAN"),
+    ("TOUCH 5 x\x00y", "no option 'x\\x00y'; there are EXPIRE, RAN and PROGRESS"),
     ("LATER 5 PRIORITY 3", "no option 'PRIORITY' (PRI?)"),
     ("QUEUE CONFIG q FOO 3", "no option 'FOO'; HELP and the command show all"),
 ])

@@ -15,6 +15,7 @@ DURATION_MS_MAX = 4_294_967_295_000         # of a lease, delay, TTL, period, KE
 NUMBER_MAX = 1 << 62                # of all other numbers: a snapshot holds 63 bits, and counting on needs some room
 PRIORITY_MIN, PRIORITY_MAX = -(1 << 63), (1 << 63) - 1
 NAME_CHARS_MAX = 255                # of the names of queues, items and keys
+DEDUP_MS_MIN, DEDUP_MS_MAX = 1000, 86_400_000   # for which a key is remembered: longer is a matter of the application
 HEADERS_MAX, HEADERS_BYTES_MAX = 64, 16_384     # of one job, in all: what a mail or an HTTP request may have
 HEADER_NAME_BYTES_MAX, HEADER_VALUE_BYTES_MAX = 64, 1024
 COUNT_MAX = 10_000                  # jobs of one GET .. COUNT
@@ -52,6 +53,9 @@ RETAINED_KEYS_MAX = 1_000_000       # of one queue; one more makes it forget the
 ERROR_BYTES_MAX = 16 << 10           # of the text of one job: a long traceback, cut in the middle by its worker
 ERRORS_BYTES = 64 << 20              # of the texts of a queue that has no ERRORBYTES
 ERRORS_DROPPED_MAX = 1000            # texts beyond ERRORBYTES, besides two for each that came: an entry drops so many
+REMEMBERED_KEYS_MAX = 10_000_000    # of all queues (PUT .. DEDUP), each some 300 bytes; one more is refused
+REMEMBERED_OF_QUEUE = 1_000_000     # of a queue with settings that says no other number (DEDUPMAX),
+REMEMBERED_OF_PLAIN = 10_000        # and of one without settings, which anybody may begin
 TICKETS_MAX = 1_000_000             # open ones of all pulses; one more gives up the oldest
 REQUEST_WINDOW = 64                 # answers that a session remembers, by the newest request numbers
 

@@ -115,6 +115,7 @@ class Machine:
             state.retained_keys.expire(state.clock_ms)
             if state.errors.pending:
                 state.errors.settle(state.queues.settings)
+            state.remembered_keys.expire(state.clock_ms)
             if state.fair is not None:
                 state.fair.end_entry()
         except BaseException:
@@ -519,6 +520,7 @@ class Machine:
             state.ttls.next_due_ms(),
             state.delays.next_due_ms(state.clock_ms),
             state.retained_keys.next_due_ms(state.clock_ms),
+            state.remembered_keys.next_due_ms(state.clock_ms),
             state.pulses.periods.next_due_ms(),
             state.clock_ms if state.queues.indexing else None,
             state.clock_ms if state.errors.pending else None,
@@ -540,7 +542,7 @@ def _begin_entry(state: State, index: int, now_ms: int, seed: int) -> None:
     seq = state.clock_ms << limits.SEQ_BITS
     if state.next_seq < seq <= limits.SEQ_MAX:
         state.next_seq = seq
-    state.retained_keys.added = 0
+    state.retained_keys.added = state.remembered_keys.added = 0
     if state.fair is not None:
         state.fair.now_ms = state.clock_ms
     state.effects = Effects()

@@ -52,9 +52,10 @@ from sockpqd.core.store.job import (
     time_in_order,
 )
 from sockpqd.core.store.job_list import JobList
+from sockpqd.core.store.keys.remembered_keys import RememberedKeys
+from sockpqd.core.store.keys.retained_keys import RetainedKeys
 from sockpqd.core.store.leases import Leases
 from sockpqd.core.store.queues import TAKEN, Queue, Queues
-from sockpqd.core.store.retained_keys import RetainedKeys
 from sockpqd.core.store.topics import Topics
 
 
@@ -118,6 +119,9 @@ class UndoLog(Protocol):
     def used_fair(self) -> None:
         """Record that groups are in use from here on."""
 
+    def remembered(self, queue: str, key: str, before: tuple[int, int]) -> None:
+        """Record that the key of a Put is remembered; `before`: what was known of it (RememberedKeys.entry)."""
+
     def retained(self, queue: str, key: str, before_ms: int, forgotten: tuple[int, str] | None) -> None:
         """Record that the key is retained; before, it was until `before_ms` (0: not). `forgotten`: dropped for it."""
 
@@ -156,6 +160,7 @@ class State:
         "pulses",
         "put_item",
         "queues",
+        "remembered_keys",
         "retained_keys",
         "running",
         "seed",
@@ -202,6 +207,7 @@ class State:
         self.numbers: dict[int, AnyJob] = {}        # the numbered jobs in memory
         self.retained_keys = RetainedKeys()
         self.errors = ErrorTexts()
+        self.remembered_keys = RememberedKeys()
         self.sessions = Sessions()
         self.workers = Workers(self.sessions.by_number)
         self.topics = Topics()

@@ -157,6 +157,9 @@ class Undo:
     def used_fair(self) -> None:
         pass
 
+    def remembered(self, queue: str, key: str, before: tuple[int, int]) -> None:
+        self._steps.append(lambda: self._state.remembered_keys.set(queue, key, *before))
+
     def retained(self, queue: str, key: str, before_ms: int, forgotten: tuple[int, str] | None) -> None:
         def step() -> None:
             self._state.retained_keys.retain(queue, key, before_ms)

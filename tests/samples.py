@@ -84,6 +84,8 @@ SAMPLES: dict[Any, dict[str, Values]] = {
         "lease_ms": (None, None, None, 0, 20, 10**30),
         "targets": Made(core.ToQueues, core.ToTopic, maybe=True),
         "head": (0, 0, 0, 1, 3),
+        "dedup": (None, None, None, *KEYS),
+        "dedup_ms": (100, 30, 90_000_000, 0),
     },
     core.Get: {
         "queues": (None, None, ("a",), ("b", "a"), ("a", "a_dead", "a"), ()),
@@ -174,6 +176,7 @@ SAMPLES: dict[Any, dict[str, Values]] = {
         "backoff_ms": (None, None, 0, 20, 60),
         "backoff_max_ms": (None, 30, 1000),
         "error_bytes": (None, None, 0, 5, 20),
+        "dedup_max": (None, None, 0, 1, 2),
     },
     core.CreateQueue: {"queue": QUEUES, "change": Made(core.QueueChange), "session": (None, 1)},
     core.ConfigureQueue: {"queue": QUEUES, "change": Made(core.QueueChange)},

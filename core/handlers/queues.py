@@ -22,6 +22,8 @@ from sockpqd.core.state import State
 from sockpqd.core.store.job import time_in_order
 from sockpqd.core.store.queues import PAUSES, Queue
 
+FORGETTING = None, ops.JobState.READY       # a QUEUE PURGE of these makes the queue forget the keys of DEDUP
+
 
 def create_queue(state: State, operation: ops.CreateQueue, seed: int) -> Reply:
     """Create a queue by its settings, if it does not exist yet; it may be bound to a session, which counts as used."""
@@ -124,7 +126,7 @@ def _changed(settings: QueueSettings, change: ops.QueueChange) -> QueueSettings:
         name: min(max(value, 0), limits.DURATION_MS_MAX if name.endswith("_ms") else limits.NUMBER_MAX)
         for name in (
             "expire_ms", "tries", "limit", "item_limit", "capacity", "data_bytes_max", "batch", "keep_ms", "ttl_ms",
-            "idle_ms",
+            "idle_ms", "dedup_max",
         )
         if (value := getattr(change, name)) is not None
     }
@@ -238,6 +240,8 @@ def purge_queue(state: State, operation: ops.PurgeQueue, seed: int) -> Reply:
     name = operation.queue
     if not exists(state, name):
         return replies.QUEUE_NOT_FOUND
+    if operation.state in FORGETTING and operation.before_seq is None:      # the first portion
+        state.remembered_keys.drop(name)
     chosen = not_running(state, name, operation.state, operation.before_seq, limits.PORTION_MAX)
     chosen.drop()
     return Removed(chosen.size, chosen.more)

@@ -70,7 +70,7 @@ class OnDup(IntEnum):
     """The effect of a Put when an unfinished job of its queue has its key (PUT .. KEY .. ONDUP)."""
 
     FAIL = 0        # nothing: the reply is JobExists
-    IGNORE = 1      # nothing: the reply is JobIgnored
+    IGNORE = 1      # nothing: the reply is JobIgnored or IgnoredNumber
     REPLACE = 2     # it replaces the data, priority and time of a job that does not run
 
 
@@ -124,7 +124,8 @@ class PutWith(Logged, tag=22, frozen=True):
     Replies: as for Put, but StoredNumber instead of Stored if there is a number; with `targets` Spread, or the refusal
     of the first queue that refuses.
 
-    `head`: the length of the headers, with which the data begin.
+    `head`: the length of the headers, with which the data begin. `dedup`: once executed, a Put with this key is not
+    executed again in the same queue for `dedup_ms`, but answered JobIgnored or IgnoredNumber.
     """
 
     put: Put
@@ -140,6 +141,8 @@ class PutWith(Logged, tag=22, frozen=True):
     lease_ms: int | None = None
     targets: ToQueues | ToTopic | None = None
     head: int = 0
+    dedup: str | None = None
+    dedup_ms: int = 0       # read with dedup only
 
 
 class InTurn(Logged, frozen=True):

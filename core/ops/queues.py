@@ -72,6 +72,7 @@ class QueueChange(Logged, frozen=True):
     backoff_ms: int | None = None       # how long a job is DELAYED after the first attempt that fails
     backoff_max_ms: int | None = None   # read with backoff_ms only: after any
     error_bytes: int | None = None      # of the texts that workers left with the jobs in the queue; 0 keeps none
+    dedup_max: int | None = None        # keys of DEDUP that are remembered at a time; 0: none
 
 
 class CreateQueue(Logged, tag=35, frozen=True):

@@ -94,6 +94,12 @@ class JobIgnored(Struct, gc=False, frozen=True):
     """PutWith with IGNORE: as JobExists, but counted as success (200 OK EXISTS)."""
 
 
+class IgnoredNumber(Struct, gc=False, frozen=True):
+    """As JobIgnored, to a Put that asks for a number: the job that is there, or was, has this one."""
+
+    number: int
+
+
 class JobReplaced(Struct, gc=False, frozen=True):
     """PutWith with REPLACE: the job that has the key was changed (200 OK REPLACED)."""
 
@@ -342,6 +348,7 @@ Reply = (
     | Leased
     | JobExists
     | JobIgnored
+    | IgnoredNumber
     | JobReplaced
     | JobRunning
     | QueueNotFound

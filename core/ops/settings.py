@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from sockpqd.core.limits import ERRORS_BYTES, PORTION_MAX
+from sockpqd.core.limits import ERRORS_BYTES, PORTION_MAX, REMEMBERED_OF_QUEUE
 from sockpqd.core.ops.jobs import Policy, Then
 from sockpqd.core.ops.queues import Order, Overflow, Sched
 
@@ -43,6 +43,7 @@ class QueueSettings(Struct, gc=False, frozen=True):
     backoff_ms: int = 0         # how long a job is DELAYED after its first attempt that fails,
     backoff_max_ms: int = 0     # and at most after a later one
     error_bytes: int = ERRORS_BYTES
+    dedup_max: int = REMEMBERED_OF_QUEUE        # keys of DEDUP that are remembered at a time
 
 
 def error_bytes_of(settings: Mapping[str, QueueSettings], queue: str) -> int:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from sockpqd.core import limits
+from sockpqd.core.ops.jobs import PutWith
 from sockpqd.core.ops.queues import Overflow
 from sockpqd.core.ops.replies import DATA_TOO_LARGE, QUEUE_FULL, QUEUE_NOT_FOUND, QUEUE_PAUSED, Reply
 from sockpqd.core.rules.remove_queue import drop
 from sockpqd.core.state import State
-from sockpqd.core.store.job import DelayedJob, Job
+from sockpqd.core.store.job import DelayedJob, Job, is_numbered
 from sockpqd.core.store.queues import Queue
 
 
@@ -86,3 +87,22 @@ def key_taken(state: State, queue: str, key: str) -> bool:
     if one is not None and one.keys is not None and key in one.keys:
         return True
     return state.retained_keys.until_ms(queue, key) > state.clock_ms
+
+
+def cannot_remember(state: State, operation: PutWith, queue: str) -> Reply | None:
+    """The refusal of a queue that remembers as many keys as it may (DEDUPMAX) and is asked for one more."""
+    if operation.dedup is None:
+        return None
+    settings = state.queues.settings.get(queue)
+    most = limits.REMEMBERED_OF_PLAIN if settings is None else settings.dedup_max
+    return QUEUE_FULL if state.remembered_keys.full(queue, most, state.clock_ms) else None
+
+
+def remember(state: State, operation: PutWith, job: Job) -> None:
+    """Remember that this job was put, for as long as the operation says (DEDUP)."""
+    key, keys = operation.dedup, state.remembered_keys
+    assert key is not None
+    if state.undo is not None:
+        state.undo.remembered(job.queue, key, keys.entry(job.queue, key))
+    until_ms = state.clock_ms + min(max(operation.dedup_ms, 1), limits.DEDUP_MS_MAX)
+    keys.set(job.queue, key, until_ms, job.seq if is_numbered(job.extras) else 0)

@@ -152,4 +152,5 @@ def remove_queue(state: State, name: str, jobs_max: int) -> tuple[int, bool]:
     state.queues.forget(name)
     drop_own_pulse(state, name)
     state.retained_keys.drop(name)
+    state.remembered_keys.drop(name)
     return removed, True

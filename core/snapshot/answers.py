@@ -66,6 +66,8 @@ def _single_row(answer: Answer) -> frames.SingleAnswer:
             return frames.StoredAnswer(item)
         case replies.StoredNumber(number, item):
             return frames.StoredNumberAnswer(number, item)
+        case replies.IgnoredNumber(number):
+            return frames.IgnoredNumberAnswer(number)
         case HandedOutMany(numbers):
             return frames.HandedManyAnswer(numbers)
         case replies.Rearmed(next_ms):
@@ -116,6 +118,8 @@ def _reply_of(row: frames.SingleAnswer) -> replies.Reply:
             return replies.Stored(item)
         case frames.StoredNumberAnswer(number, item):
             return replies.StoredNumber(number, item)
+        case frames.IgnoredNumberAnswer(number):
+            return replies.IgnoredNumber(number)
         case frames.RearmedAnswer(next_ms):
             return replies.Rearmed(next_ms)
         case frames.LeasedAnswer(deadline_ms):

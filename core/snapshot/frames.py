@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from sockpqd.core.levels import FIRST_LEVEL
-from sockpqd.core.limits import COUNTER_MAX, ERRORS_BYTES
+from sockpqd.core.limits import COUNTER_MAX, ERRORS_BYTES, REMEMBERED_OF_QUEUE
 from sockpqd.core.ops.jobs import Policy, Then
 from sockpqd.core.ops.queues import Order, Overflow, Sched
 from sockpqd.core.ops.workers import WorkerState
@@ -225,6 +225,12 @@ class KeptRows(Struct, array_like=True, tag="kept", forbid_unknown_fields=True):
     rows: list[tuple[str, str, Counter]]
 
 
+class RememberedRows(Struct, array_like=True, tag="remembered", forbid_unknown_fields=True):
+    """Some keys of DEDUP: queue, key, until when it is remembered, the number of its job (0: none)."""
+
+    rows: list[tuple[str, str, Counter, Counter]]
+
+
 class Settings(Struct, array_like=True, tag="settings", forbid_unknown_fields=True):
     """The settings of the cluster, except the expire default, which is in the head."""
 
@@ -274,6 +280,7 @@ class QueueRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
     backoff_ms: Counter = 0
     backoff_max_ms: Counter = 0
     error_bytes: Counter = ERRORS_BYTES
+    dedup_max: Counter = REMEMBERED_OF_QUEUE
 
 
 class QueueRows(Struct, array_like=True, tag="queues", forbid_unknown_fields=True):
@@ -373,6 +380,12 @@ class StoredNumberAnswer(
     item: str | None
 
 
+class IgnoredNumberAnswer(
+    Struct, array_like=True, tag="ignored number", forbid_unknown_fields=True, gc=False, frozen=True,
+):
+    number: Counter
+
+
 class HandedAnswer(Struct, array_like=True, tag="handed", forbid_unknown_fields=True, gc=False, frozen=True):
     """The answer was Handed, with this id."""
 
@@ -453,8 +466,9 @@ class ResultsAnswer(Struct, array_like=True, tag="results", forbid_unknown_field
 
 
 SingleAnswer = (
-    StoredAnswer | StoredNumberAnswer | HandedAnswer | EmptyAnswer | FinishedAnswer | PlainAnswer | HandedManyAnswer
-    | RearmedAnswer | LeasedAnswer | RemovedAnswer | BoundsAnswer | SpreadAnswer | TurnAnswer | DroppedAnswer
+    StoredAnswer | StoredNumberAnswer | IgnoredNumberAnswer | HandedAnswer | EmptyAnswer | FinishedAnswer | PlainAnswer
+    | HandedManyAnswer | RearmedAnswer | LeasedAnswer | RemovedAnswer | BoundsAnswer | SpreadAnswer | TurnAnswer
+    | DroppedAnswer
 )
 AnswerRow = SingleAnswer | AbortedAnswer | ResultsAnswer
 
@@ -570,6 +584,6 @@ class EndFrame(Struct, array_like=True, tag="end", forbid_unknown_fields=True):
 Frame = (
     Head | Settings | PulseTable | PulseRow | OldestIndex | QueueRows | Waiting | NumberIndex | Paged | NumberedPaged
     | PageIndex | PagedDelayed | Delayed | Buried | Running | BodiesFrame | Released | ErrorRows | BindingRows
-    | FairTable | FairRows | UsedRows | CountedRows | KeptRows | SessionTable | SessionRows | WorkerRows | UserRows
-    | CloneFrame | Chunk | FragmentBytes | EndFrame
+    | FairTable | FairRows | UsedRows | CountedRows | KeptRows | RememberedRows | SessionTable | SessionRows
+    | WorkerRows | UserRows | CloneFrame | Chunk | FragmentBytes | EndFrame
 )

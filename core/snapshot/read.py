@@ -71,6 +71,7 @@ _ORDER: list[type[frames.Frame]] = [
     frames.UsedRows,
     frames.CountedRows,
     frames.KeptRows,
+    frames.RememberedRows,
     frames.SessionTable,
     frames.SessionRows,
     frames.WorkerRows,
@@ -392,6 +393,15 @@ class _Builder:
             self._check_name(key)
             self.state.retained_keys.retain(queue, key, until_ms)
 
+    def _add_remembered(self, frame: frames.RememberedRows) -> None:
+        keys = self.state.remembered_keys
+        for queue, key, until_ms, number in frame.rows:
+            check(until_ms > 0 and not keys.until_ms(queue, key), "a key of DEDUP comes twice")
+            check(number < self.state.next_seq, "number of a job out of range")
+            self._check_name(queue)
+            self._check_name(key)
+            keys.set(queue, key, until_ms, number)
+
     def _add_session_table(self, frame: frames.SessionTable) -> None:
         check(frame.next_session > 1, "sessions where none has been")
         check(not self._foreign or frame.next_session <= limits.NUMBER_MAX, "counter is absurd")
@@ -477,6 +487,7 @@ class _Builder:
         frames.UsedRows: _add_used,
         frames.CountedRows: _add_counted,
         frames.KeptRows: _add_kept,
+        frames.RememberedRows: _add_remembered,
         frames.SessionTable: _add_session_table,
         frames.SessionRows: _add_sessions,
         frames.WorkerRows: _add_workers,

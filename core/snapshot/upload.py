@@ -128,6 +128,7 @@ def adopt(state: State, other: State) -> None:
     state.dead = other.dead
     state.retained_keys = other.retained_keys
     state.errors = other.errors
+    state.remembered_keys = other.remembered_keys
     other.items.next_item = max(state.items.next_item, other.items.next_item)
     state.items = other.items
     state.next_id = max(state.next_id, other.next_id)

@@ -11,10 +11,11 @@ and the jobs of a queue in the order of their places; Delayed, likewise in the o
 Buried, likewise in the order of their burials; Running, in rising id; Released, in the order in which the items were
 finished; ErrorRows, in rising number, when workers have left texts; BindingRows, topics in name order and the bindings
 of each in their order; FairTable and FairRows, in name order, when FAIR is in use; UsedRows and CountedRows, in name
-order; KeptRows, queues in name order and the keys of a queue in the order of their expiry; SessionTable and
-SessionRows, in rising number, when there has been a session; WorkerRows and UserRows, in name order; Clone and its
-Chunks, when a CLONE is in progress; FragmentBytes, when an operation in fragments is; one End. Long lists are cut into
-several frames. A body that jobs of several queues share (Extras.body) stands in the first row that has its number.
+order; KeptRows and RememberedRows, queues in name order and the keys of a queue in the order of their expiry;
+SessionTable and SessionRows, in rising number, when there has been a session; WorkerRows and UserRows, in name order;
+Clone and its Chunks, when a CLONE is in progress; FragmentBytes, when an operation in fragments is; one End. Long lists
+are cut into several frames. A body that jobs of several queues share (Extras.body) stands in the first row that has its
+number.
 
 What a node writes for itself may be a snapshot by reference: pages of jobs (core/pages) are named, in Paged and
 NumberedPaged frames between the Waiting ones, instead of read, with NumberIndex frames before them all. Those of
@@ -113,6 +114,7 @@ def _frames(state: State, users: bool, by_reference: bool) -> Iterator[frames.Fr
     yield from _used_frames(state)
     yield from _counted_frames(state)
     yield from _kept_frames(state)
+    yield from _remembered_frames(state)
     yield from session_frames(state.sessions)
     yield from _worker_frames(state)
     if users:
@@ -407,6 +409,12 @@ def _kept_frames(state: State) -> Iterator[frames.KeptRows]:
     kept = iter(state.retained_keys)
     while rows := list(islice(kept, limits.FRAME_JOBS_MAX)):
         yield frames.KeptRows(rows)
+
+
+def _remembered_frames(state: State) -> Iterator[frames.RememberedRows]:
+    remembered = state.remembered_keys.rows()
+    while rows := list(islice(remembered, limits.FRAME_JOBS_MAX)):
+        yield frames.RememberedRows(rows)
 
 
 def _worker_frames(state: State) -> Iterator[frames.WorkerRows]:

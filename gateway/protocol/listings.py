@@ -194,6 +194,7 @@ def settings_of_queue(settings: QueueSettings) -> list[tuple[str, str]]:
         ("SCHED", settings.sched.name),
         ("BACKOFF", backoff),
         ("ERRORBYTES", str(settings.error_bytes)),
+        ("DEDUPMAX", str(settings.dedup_max)),
     ]
 
 

@@ -22,6 +22,7 @@ from sockpqd.core import (
     Finished,
     Handed,
     HandedMany,
+    IgnoredNumber,
     InvalidSnapshot,
     JobExists,
     JobIgnored,
@@ -87,6 +88,7 @@ FEATURES: dict[int, tuple[bytes, ...]] = {1: (
     b"move", b"seq", b"transaction", b"queues", b"policy", b"fair", b"idle", b"deadletter", b"session", b"bound",
     b"fanout",
     b"workers", b"pulse", b"events", b"notify", b"number", b"cluster", b"auth", b"help",
+    b"head", b"dedup", b"backoff",
 )}
 EXISTS = b"200 OK EXISTS\r\n"
 REPLACED = b"200 OK REPLACED\r\n"
@@ -158,6 +160,10 @@ def _stored_number(reply: StoredNumber) -> bytes:
     return f"200 OK NUMBER {reply.number}\r\n".encode() if reply.item is None else (
         f"200 OK IS {reply.item} NUMBER {reply.number}\r\n".encode()
     )
+
+
+def _ignored_number(reply: IgnoredNumber) -> bytes:
+    return f"200 OK EXISTS NUMBER {reply.number}\r\n".encode()
 
 
 def _stored(reply: Stored) -> bytes:
@@ -286,6 +292,7 @@ ENCODERS: dict[type, Callable[[Any], bytes]] = {
     DataDropped: lambda reply: answer(reply.reply)[:-2] + b" DROPPED\r\n",
     JobExists: _always(JOB_EXISTS),
     JobIgnored: _always(EXISTS),
+    IgnoredNumber: _ignored_number,
     JobReplaced: _always(REPLACED),
     JobRunning: _always(JOB_RUNNING),
     QueueNotFound: _always(QUEUE_NOT_FOUND),

@@ -12,8 +12,9 @@ from sockpqd.core.state import State
 from sockpqd.core.undo import Undo
 
 _EXECUTED = (
-    replies.Stored, replies.StoredNumber, replies.JobIgnored, replies.JobReplaced, replies.Finished, replies.Rearmed,
-    replies.Accepted, replies.DataDropped, replies.Leased, replies.Spread, replies.Removed,
+    replies.Stored, replies.StoredNumber, replies.JobIgnored, replies.IgnoredNumber, replies.JobReplaced,
+    replies.Finished, replies.Rearmed, replies.Accepted, replies.DataDropped, replies.Leased, replies.Spread,
+    replies.Removed,
 )
 
 

@@ -9,7 +9,15 @@ from sockpqd.core.ops import replies
 from sockpqd.core.ops.jobs import OnDup, Put, PutWith
 from sockpqd.core.ops.replies import STORED, Reply, Stored, StoredNumber
 from sockpqd.core.ops.settings import QueueSettings
-from sockpqd.core.rules.admit import admitted, at_capacity, displaced, key_taken, rejects_puts
+from sockpqd.core.rules.admit import (
+    admitted,
+    at_capacity,
+    cannot_remember,
+    displaced,
+    key_taken,
+    rejects_puts,
+    remember,
+)
 from sockpqd.core.state import State
 from sockpqd.core.store.body import Data
 from sockpqd.core.store.job import (
@@ -19,6 +27,7 @@ from sockpqd.core.store.job import (
     Job,
     RunningJob,
     extras_of_many,
+    is_numbered,
 )
 from sockpqd.core.store.queues import PUT, Queue
 
@@ -83,12 +92,15 @@ def put_with(state: State, operation: PutWith, seed: int) -> Reply:
         if queue is not None and queue.settings is None:
             return _put_numbered_at_once(state, queue, put, lease_of(operation))
     state.put_item = None
+    dedup = operation.dedup
+    if dedup is not None and (number := state.remembered_keys.find(name, dedup, state.clock_ms)) is not None:
+        return _exists(operation, number)
     refusal = rejects_puts(state, name, len(put.data))
     if refusal is not None:
         return refusal
     if operation.key is not None and key_taken(state, name, operation.key):
         return _duplicate(state, operation, operation.key, seed)
-    refusal = at_capacity(state, name)
+    refusal = at_capacity(state, name) or cannot_remember(state, operation, name)
     if refusal is not None:
         return refusal
     queue = state.queues.get_or_create(name)
@@ -96,7 +108,9 @@ def put_with(state: State, operation: PutWith, seed: int) -> Reply:
     item = state.items.new_name(seed) if put.new_item else put.item
     state.put_item = item
     seq = state.new_seq()
-    place(state, operation, queue, item, seq)
+    job = place(state, operation, queue, item, seq)
+    if dedup is not None:
+        remember(state, operation, job)
     queue.counters[PUT] += 1
     state.events.tell("PUT", queue.name, put.priority)
     if queue.settings is not None:
@@ -112,6 +126,7 @@ def _nothing_but_numbered(operation: PutWith) -> bool:
         put.item is None and not put.new_item and operation.when is None and not operation.after
         and operation.key is None and operation.every_ms is None and operation.ttl_ms is None
         and operation.tries is None and operation.group is None and not operation.head
+        and operation.dedup is None
     )
 
 
@@ -130,8 +145,8 @@ def put_with_cost(operation: PutWith) -> Cost:
     """Bytes and work of a PutWith."""
     size, _ = put_cost(operation.put)
     size, work, after = size + OPTIONS_BYTES, JOB_WITH_EXTRAS, operation.after
-    if after or operation.key is not None or operation.group is not None:
-        size += of_names(*after, operation.key, operation.group)
+    if after or operation.key is not None or operation.group is not None or operation.dedup is not None:
+        size += of_names(*after, operation.key, operation.group, operation.dedup)
         work += AFTER * len(after)
     if operation.targets is not None:
         more_bytes, more_work = targets_cost(operation, operation.targets)
@@ -139,17 +154,25 @@ def put_with_cost(operation: PutWith) -> Cost:
     return size, work
 
 
+def _exists(operation: PutWith, number: int) -> Reply:
+    """The reply of success that there is a job already. `number`: its own, 0: it has none."""
+    return replies.IgnoredNumber(number) if operation.number and number else replies.JOB_IGNORED
+
+
 def _duplicate(state: State, operation: PutWith, key: str, seed: int) -> Reply:
     """Handle a Put whose key is taken, as its ONDUP says."""
-    if operation.on_dup is OnDup.IGNORE:
-        return replies.JOB_IGNORED
     put = operation.put
     queue = state.queues.by_name.get(put.queue)
     job = None if queue is None or queue.keys is None else queue.keys.get(key)
+    if operation.on_dup is OnDup.IGNORE:
+        return _exists(operation, 0 if job is None or not is_numbered(job.extras) else job.seq)
     if operation.on_dup is OnDup.FAIL or job is None or isinstance(job, BuriedJob) or queue is None:
         return replies.JOB_EXISTS
     if isinstance(job, RunningJob):
         return replies.JOB_RUNNING
+    refusal = cannot_remember(state, operation, put.queue)
+    if refusal is not None:
+        return refusal
     if operation.group is not None:
         state.use_fair()        # now, as the first use offers the group of the job that is replaced, too
     if isinstance(job, DelayedJob):
@@ -158,7 +181,9 @@ def _duplicate(state: State, operation: PutWith, key: str, seed: int) -> Reply:
         state.replace_ready(begins=True)
         state.remove(queue, job)
     item = state.items.new_name(seed) if put.new_item else put.item
-    place(state, operation, queue, item, job.seq, replaced=job)
+    placed = place(state, operation, queue, item, job.seq, replaced=job)
+    if operation.dedup is not None:
+        remember(state, operation, placed)
     state.replace_ready(begins=False)
     queue.used_ms = state.clock_ms
     if job.item is not None:

@@ -13,7 +13,15 @@ from sockpqd.core.ops import replies
 from sockpqd.core.ops.jobs import Put, PutWith, ToQueues, ToTopic
 from sockpqd.core.ops.replies import Reply
 from sockpqd.core.rules import activate
-from sockpqd.core.rules.admit import admitted, at_capacity, displaced, key_taken, rejects_puts
+from sockpqd.core.rules.admit import (
+    admitted,
+    at_capacity,
+    cannot_remember,
+    displaced,
+    key_taken,
+    rejects_puts,
+    remember,
+)
 from sockpqd.core.state import State
 from sockpqd.core.store.job import Job, is_plain
 from sockpqd.core.store.queues import PUT
@@ -44,7 +52,7 @@ def targets_cost(operation: PutWith, targets: ToQueues | ToTopic) -> Cost:
 
 
 def _plain(job: PutWith) -> bool:
-    return job.key is None and job.when is None and not job.after and job.every_ms is None
+    return job.key is None and job.dedup is None and job.when is None and not job.after and job.every_ms is None
 
 
 def _unmarked(job: PutWith) -> bool:
@@ -66,6 +74,8 @@ def _spread(state: State, names: Sequence[str], operation: PutWith) -> Reply:
         if len(names) > state.spread_left:
             return replies.DATA_TOO_LARGE
         state.spread_left -= len(names)
+    if operation.dedup is not None:
+        names = [name for name in names if state.remembered_keys.find(name, operation.dedup, state.clock_ms) is None]
     for name in names:
         refusal = _refusal(state, name, operation)
         if refusal is not None:
@@ -81,7 +91,9 @@ def _refusal(state: State, name: str, operation: PutWith) -> Reply | None:
     refusal = None if plain else rejects_puts(state, name, len(operation.put.data))
     if refusal is None and operation.key is not None and key_taken(state, name, operation.key):
         refusal = replies.JOB_EXISTS
-    return refusal if plain else refusal or at_capacity(state, name)
+    if not plain:
+        refusal = refusal or at_capacity(state, name)
+    return refusal or cannot_remember(state, operation, name)
 
 
 def _put_into(state: State, names: Sequence[str], operation: PutWith) -> None:
@@ -107,6 +119,8 @@ def _put_into(state: State, names: Sequence[str], operation: PutWith) -> None:
             job = place(state, operation, queue, put.item, state.new_seq(), body=body, data=data)
             if queue.settings is None and not operation.after:
                 like, plain = job, job.item is None and is_plain(job.extras) and job.at_ms is None
+        if operation.dedup is not None:
+            remember(state, operation, job)
         queue.counters[PUT] += 1
         events.seq += 1
         if events.recorded:

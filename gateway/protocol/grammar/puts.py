@@ -8,13 +8,25 @@ from __future__ import annotations
 
 import re
 
-from sockpqd.core import DURATION_MS_MAX, HEADERS_BYTES_MAX, Get, OnDup, Put, PutWith, ToQueues, ToTopic
+from sockpqd.core import (
+    DEDUP_MS_MAX,
+    DEDUP_MS_MIN,
+    DURATION_MS_MAX,
+    HEADERS_BYTES_MAX,
+    Get,
+    OnDup,
+    Put,
+    PutWith,
+    ToQueues,
+    ToTopic,
+)
 from sockpqd.gateway.limits import AFTER_ITEMS_MAX, BATCH_JOBS_MAX, SETTING_MAX, SPREAD_QUEUES_MAX
 from sockpqd.gateway.protocol.arguments import (
     LENGTH,
     NAME,
     PRIORITY,
     ArgumentError,
+    WrongWord,
     between,
     key,
     milliseconds,
@@ -29,6 +41,7 @@ from sockpqd.gateway.protocol.arguments import (
 from sockpqd.gateway.protocol.command import Command, UsualLine, Words
 from sockpqd.gateway.protocol.grammar.parts.options import WHEN, Option, one_of, read_options
 from sockpqd.gateway.protocol.grammar.take import lease
+from sockpqd.gateway.protocol.tokens import seconds
 
 
 def _items(word: bytes) -> tuple[str, ...]:
@@ -38,6 +51,13 @@ def _items(word: bytes) -> tuple[str, ...]:
 
 
 _ON_DUP = {b"FAIL": OnDup.FAIL, b"IGNORE": OnDup.IGNORE, b"REPLACE": OnDup.REPLACE}
+
+def _dedup_ms(word: bytes) -> int:
+    duration_ms = milliseconds(word)
+    if not DEDUP_MS_MIN <= duration_ms <= DEDUP_MS_MAX:
+        raise WrongWord(f"{seconds(DEDUP_MS_MIN)} to {seconds(DEDUP_MS_MAX)} seconds", word)
+    return duration_ms
+
 
 OPTIONS = {
     b"KEY": Option("key", key, behind=(b"ONDUP", Option("on_dup", one_of(_ON_DUP)))),
@@ -51,6 +71,7 @@ OPTIONS = {
     b"NUMBER": Option("number"),
     b"LEASE": Option("lease_ms", milliseconds),
     b"HEAD": Option("head", between(0, HEADERS_BYTES_MAX)),
+    b"DEDUP": Option("dedup", key, second=("dedup_ms", _dedup_ms)),
 }
 
 

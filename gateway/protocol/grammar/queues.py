@@ -9,6 +9,7 @@ from sockpqd.core import (
     BACKOFF_MS_MAX,
     ERRORS_BYTES,
     OWN_PREFIX,
+    REMEMBERED_OF_QUEUE,
     Configure,
     ConfigureQueue,
     CreateQueue,
@@ -88,8 +89,9 @@ SETTINGS = {
     b"SCHED": Option("sched", _or_off(one_of({b"FIFO": Sched.FIFO, b"FAIR": Sched.FAIR}), Sched.FIFO)),
     b"OVERFLOW": Option("overflow", _or_off(_overflow, Overflow.REFUSE)),
     b"ALARM": Option("alarm", _or_off(_number)),
-    b"BACKOFF": Option("backoff_ms", _or_off(milliseconds), second=("backoff_max_ms", milliseconds)),
     b"ERRORBYTES": Option("error_bytes", _or_off(between(0, SIGNED_MAX), ERRORS_BYTES)),
+    b"BACKOFF": Option("backoff_ms", _or_off(milliseconds), second=("backoff_max_ms", milliseconds), off=True),
+    b"DEDUPMAX": Option("dedup_max", _or_off(_number, REMEMBERED_OF_QUEUE)),
 }
 
 def _shared_pulse(word: bytes) -> str:

@@ -326,6 +326,8 @@ def _random_put(random: Random, now_ms: int) -> Put | PutWith:
         random.choice(list(OnDup)),
         random.choice([None, None, 2]),
     )
+    if random.random() < 0.15:
+        wish = structs.replace(wish, dedup=random.choice(KEYS), dedup_ms=random.choice([50, 400]))
     return wish if random.random() < 0.6 else structs.replace(wish, number=True, lease_ms=random.choice([None, 40]))
 
 
@@ -352,6 +354,7 @@ def _random_on_queue(random: Random, queue: str) -> Operation:
             backoff_ms=random.choice([None, 0, 40]),
             backoff_max_ms=random.choice([None, 40, 300]),
             error_bytes=random.choice([None, 0, 9, 30]),
+            dedup_max=random.choice([None, None, 0, 1, 2]),
         )),
         ConfigureFair(multiplier=random.choice([None, 1, 3]), keep_ms=random.choice([None, 0, 300])),
         PauseQueue(queue, random.random() < 0.2, random.random() < 0.3), ResumeQueue(queue),

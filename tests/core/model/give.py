@@ -106,6 +106,8 @@ class ModelGive(ModelTime):
         if not given:
             return Empty(any(self.unfinished(queue, item) for queue in (get.queues or ())) if get.queues is not None
                          else self.unfinished(None, item))
+        if pick.count is None and pick.policy is None and pick.turn is None and not pick.meta and not pick.head:
+            turned = []         # nobody is told, as of a Get
         jobs = tuple(self.handed(job, pick, turned=True if job in turned else UNSET) for job in given)
         return jobs[0] if pick.count is None else HandedMany(jobs)
 

@@ -51,6 +51,7 @@ from sockpqd.core import (
     Handed,
     HandedMany,
     How,
+    IgnoredNumber,
     InvalidSnapshot,
     JobIgnored,
     JobReplaced,
@@ -119,8 +120,8 @@ SPENT_MAX = 8 * 1024 * 1024     # bytes handed out after which an entry is over
 There = tuple[list[tuple[int, str, str | None]], list[tuple[str, str | None]]]
 # What aborts no transaction.
 Fine = (
-    Stored | StoredNumber | Spread | JobIgnored | JobReplaced | Finished | Rearmed | Accepted | DataDropped | Leased
-    | Removed
+    Stored | StoredNumber | Spread | JobIgnored | IgnoredNumber | JobReplaced | Finished | Rearmed | Accepted
+    | DataDropped | Leased | Removed
 )
 
 
@@ -154,6 +155,7 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
         self.before_ms, self.clock_ms = self.clock_ms, max(self.clock_ms, now_ms)
         if self.clock_ms <= 2**52:
             self.next_seq = max(self.next_seq, self.clock_ms * 1024)        # places tell the time
+        self.remembered = {name: known for name, known in self.remembered.items() if known[0] > self.clock_ms}
         if self.online and not (operations and isinstance(operations[0], Lead | Resume)):
             before = self._there()
             self.end_due()
@@ -494,7 +496,7 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
         self.adopt_pulses(other.pulses)
         self.queues = {name: structs.replace(one, bound=0) for name, one in other.queues.items()}
         self.used = dict.fromkeys(other.used, self.clock_ms)
-        self.kept = other.kept
+        self.kept, self.remembered = other.kept, other.remembered
         self.past = other.past
         self.fair = other.fair
         self.given_ms = other.given_ms

@@ -10,6 +10,7 @@ from sockpqd.core import (
     DataTooLarge,
     Due,
     Finished,
+    IgnoredNumber,
     JobCounts,
     JobExists,
     JobIgnored,
@@ -49,18 +50,23 @@ class ModelPut(ModelGive):
         wish = PutWith(operation) if isinstance(operation, Put) else operation
         put = wish.put
         self.put_item = None
+        known = self.remembered.get((put.queue, wish.dedup or ""))
+        if wish.dedup is not None and known is not None:
+            return self._there_is(wish, known[1])
         refusal = self._closed(put.queue, put.data)
         if refusal is not None:
             return refusal
         twin = self.holder(put.queue, wish.key)
         if twin is not None or self.key_kept(put.queue, wish.key):
             if wish.on_dup is OnDup.IGNORE:
-                return JobIgnored()
+                return self._there_is(wish, twin.seq if twin is not None and twin.numbered else None)
             if twin is None or wish.on_dup is OnDup.FAIL:
                 return JobExists()
             if twin.id is not None:
                 return JobRunning()
         elif self._refuses(put.queue):
+            return QueueFull()
+        if self.remembers_all(put.queue, wish):
             return QueueFull()
         leaving = self._leaving(put.queue) if twin is None else None
         item = self._new_item() if put.new_item else put.item
@@ -86,6 +92,9 @@ class ModelPut(ModelGive):
             job.counts = JobCounts(delay_ms=max(0, self.time_of(wish.when) - self.clock_ms))
         self._start(job, wish.when)
         self.use(put.queue)
+        if wish.dedup is not None:
+            until_ms = self.clock_ms + min(max(wish.dedup_ms, 1), 86_400_000)
+            self.remembered[put.queue, wish.dedup] = (until_ms, job.seq if job.numbered else None)
         if twin is not None:
             return JobReplaced()
         self.put_item = item
@@ -96,6 +105,15 @@ class ModelPut(ModelGive):
             self.tell("DROP", put.queue)
         name = item if put.new_item else None
         return StoredNumber(job.seq, name) if job.numbered else Stored(name)
+
+    @staticmethod
+    def _there_is(wish: PutWith, number: int | None) -> Reply:
+        return IgnoredNumber(number) if wish.number and number is not None else JobIgnored()
+
+    def remembers_all(self, queue: str, wish: PutWith) -> bool:
+        """Can the queue not remember one more?"""
+        most = self.queues[queue].dedup_max if queue in self.queues else 10_000
+        return wish.dedup is not None and len([name for name in self.remembered if name[0] == queue]) >= most
 
     def _start(self, job: ModelJob, when: Due | None) -> None:
         time_ms = None if when is None else self.time_of(when)

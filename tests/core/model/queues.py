@@ -52,6 +52,7 @@ class ModelQueues:
         self.queues: dict[str, QueueSettings] = {}              # those that have settings
         self.settings = ClusterSettings()
         self.kept: dict[tuple[str, str], int] = {}              # until when a key of a queue counts as taken
+        self.remembered: dict[tuple[str, str], tuple[int, int | None]] = {}     # keys of DEDUP: until when; the number
         self.left: list[str] = []       # items, in the order in which a job left them, since the last operation
         self.clock_ms = 0
         self.next_seq = 1
@@ -284,6 +285,10 @@ class ModelQueues:
             self._forget_keys(queue)
         return Accepted()
 
+    def forget_puts(self, queue: str) -> None:
+        """What was put there may be put again."""
+        self.remembered = {name: known for name, known in self.remembered.items() if name[0] != queue}
+
     def _forget_keys(self, queue: str) -> None:
         self.kept = {name: until_ms for name, until_ms in self.kept.items() if name[0] != queue}
 
@@ -343,6 +348,7 @@ class ModelQueues:
             self.drop_bindings(topic, {one for one in self.topics[topic] if one[0] == queue})
         self.left_queue(queue)
         self._forget_keys(queue)
+        self.forget_puts(queue)
         return len(found), True
 
     def _purge(self, operation: PurgeQueue) -> Reply:
@@ -350,6 +356,8 @@ class ModelQueues:
         dead = self.in_state(queue, JobState.DEAD)
         if not self.known(queue) and not dead:
             return QueueNotFound()
+        if operation.before_seq is None and operation.state in (None, JobState.READY):
+            self.forget_puts(queue)
         others = (JobState.READY, JobState.DELAYED, JobState.DEAD, JobState.BURIED)
         states = others if operation.state is None else (operation.state,)
         found: list[ModelJob] = []

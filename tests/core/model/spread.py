@@ -36,13 +36,14 @@ class ModelSpread(ModelPut):
             reached = [queue for queue, pattern in bindings if pattern is None or fits(pattern.split("."), key)]
             names = list(dict.fromkeys(reached))
         self.put_item = None
+        names = [name for name in names if job.dedup is None or (name, job.dedup) not in self.remembered]
         for name in names:
             refusal = self._closed(name, job.put.data)
             if refusal is not None:
                 return refusal
             if self.holder(name, job.key) is not None or self.key_kept(name, job.key):
                 return JobExists()
-            if self._refuses(name):
+            if self._refuses(name) or self.remembers_all(name, job):
                 return QueueFull()
         for name in names:
             self.put(structs.replace(job, put=structs.replace(job.put, queue=name), targets=None))

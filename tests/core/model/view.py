@@ -85,7 +85,7 @@ class ModelView(ModelEnd):
         times += [(time_ms + BUCKET_MS - 1) // BUCKET_MS * BUCKET_MS for time_ms in starts if time_ms is not None]
         pauses = [one.pause_ends_ms for one in self.queues.values() if one.pause_ends_ms]
         times += [(time_ms + BUCKET_MS - 1) // BUCKET_MS * BUCKET_MS for time_ms in pauses]
-        ends = [*self.kept.values()]
+        ends = [*self.kept.values(), *(until_ms for until_ms, _ in self.remembered.values())]
         pending = [*self.releases]
         if self.fair is not None:
             keep_ms = self.fair.settings.keep_ms

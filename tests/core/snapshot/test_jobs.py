@@ -56,7 +56,7 @@ NEVER_MS = 2**63 - 1
 SETTINGS: list[Any] = ["settings", False, Policy.PRIORITY.value, 5000, None, True]
 QUEUE: list[Any] = [
     "q", 60_000, Then.DEAD.value, Order.FIFO.value, 3, "graves", 1, 10, 1, 0, 0, 5, 1000, 50, False, True,
-    70, 80, Overflow.DROPOLDEST.value, 0, 0, False, "ga", 0, 5000, 9000, False, 500, 60_000, 2**63 - 1,
+    70, 80, Overflow.DROPOLDEST.value, 0, 0, False, "ga", 0, 5000, 9000, False, 500, 60_000, 2**63 - 1, 20,
 ]
 PULSES: list[Any] = ["pulses", 8, 1]
 # name, settings (together, payload and deny, too), present speed, counters, period of the law, window, tickets, spread
@@ -83,11 +83,12 @@ ERRORS: list[Any] = ["errors", [[8, b"why"]]]        # that of 9 was dropped
 BINDINGS: list[Any] = ["bindings", [["t", "s", None], ["t", "q", "a.#"], ["u", "q", "*"]]]
 USED: list[Any] = ["used", [["q", 900], ["r", 950]]]
 KEPT: list[Any] = ["kept", [["q", "old", 1040], ["r", "old", 1050]]]
+REMEMBERED: list[Any] = ["remembered", [["q", "old", 1040, 3], ["r", "old", 1050, 0]]]
 BURIED: list[Any] = ["buried", "q", [[3, 7, 0, None, b"b", 1, None, None]]]
 END: list[Any] = ["end", 4, 2, 2, 1]
 ALL = [
     HEAD, SETTINGS, PULSES, PULSE, QUEUES, WAITING, DELAYED, BURIED, RUNNING, RELEASED, ERRORS, BINDINGS, USED, KEPT,
-    END,
+    REMEMBERED, END,
 ]
 
 
@@ -151,7 +152,7 @@ def test_forged_snapshot_is_right_as_it_stands() -> None:
         "negative grace": instead(SETTINGS, changed(SETTINGS, 3, -1)),
         "autocreate is no truth value": instead(SETTINGS, changed(SETTINGS, 1, 1)),
         "queues out of order": instead(QUEUES, ["queues", [QUEUES[1][1], QUEUES[1][0]]]),
-        "bound to no session": instead(QUEUES, ["queues", [[*QUEUE[:-6], 7, 0, False], QUEUES[1][1]]]),
+        "bound to no session": instead(QUEUES, ["queues", [[*QUEUE[:-7], 7, 0, False], QUEUES[1][1]]]),
         "topics out of order": instead(BINDINGS, ["bindings", [["u", "q", None], ["t", "q", None]]]),
         "bound twice": instead(BINDINGS, ["bindings", [["t", "q", None], ["t", "q", None]]]),
         "pattern of other characters": instead(BINDINGS, ["bindings", [["t", "q", "a b"]]]),
@@ -219,6 +220,9 @@ def test_forged_snapshot_is_right_as_it_stands() -> None:
         "nobody released from an item that is not there": instead(RELEASED),
         "key remembered twice": instead(KEPT, ["kept", [["q", "old", 1040], ["q", "old", 1050]]]),
         "key remembered for ever": instead(KEPT, ["kept", [["q", "old", None]]]),
+        "key of DEDUP twice": instead(REMEMBERED, ["remembered", [["q", "old", 1040, 0], ["q", "old", 1050, 0]]]),
+        "key of DEDUP for ever": instead(REMEMBERED, ["remembered", [["q", "old", 0, 0]]]),
+        "number of a job to come": instead(REMEMBERED, ["remembered", [["q", "old", 1040, 20]]]),
         "kept before released": [*ALL[:6], KEPT, RELEASED, END],
         "sum of waiting jobs": instead(END, ["end", 2, 2, 2, 1]),
         "sum of delayed jobs": instead(END, ["end", 4, 2, 1, 1]),

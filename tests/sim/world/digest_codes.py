@@ -95,6 +95,7 @@ REPLIES: dict[type[Any], int] = {
     core.Leased: 8,
     core.JobExists: 9,
     core.JobIgnored: 10,
+    core.IgnoredNumber: 99,
     core.JobReplaced: 11,
     core.JobRunning: 12,
     core.QueueNotFound: 13,

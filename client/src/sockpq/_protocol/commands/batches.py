@@ -104,7 +104,7 @@ def puts_batch(puts: Sequence[Command[Stored]]) -> list[Part]:
 
 def _is_new(text: str) -> bool:
     """Return whether this PUT created the job. Raises the error of a refusal."""
-    return fields_of(text) != ["EXISTS"]
+    return fields_of(text)[:1] != ["EXISTS"]
 
 
 def get_batch(

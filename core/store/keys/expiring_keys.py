@@ -1,4 +1,4 @@
-"""Keys of finished jobs that still count as taken (QUEUE CONFIG .. KEEP, spec/state-machine 7.2).
+"""Keys that queues know until a time, each for itself.
 
 Each entry of the log removes at least twice as many expired keys as it may have added, so they never pile up. The keys
 of a deleted queue stop counting at once; their memory is freed little by little, which nobody can observe.
@@ -15,24 +15,41 @@ from sockpqd.core import limits
 from sockpqd.core.store.timer_index import TimerIndex
 
 
-class _Keys(Struct, gc=False, eq=False):
-    """The retained keys of one queue."""
+class Keys(Struct, gc=False, eq=False):
+    """The keys of one queue."""
 
     until_ms: dict[str, int] = field(default_factory=dict)
     order: SortedList = field(default_factory=SortedList)       # (until_ms, key)
-    indexed_ms: int = 0                                         # when the first expires, as indexed in RetainedKeys
+    numbers: dict[str, int] = field(default_factory=dict)       # of jobs, for keys that have one
+    indexed_ms: int = 0                                         # when the first expires, as indexed in ExpiringKeys
+
+    def remove_first(self) -> tuple[int, str]:
+        """Remove the key that expires first; return when, and which."""
+        first: tuple[int, str] = self.order.pop(0)
+        self._remove(first[1])
+        return first
+
+    def remove_last(self) -> None:
+        """Remove the key that expires last."""
+        self._remove(self.order.pop()[1])
+
+    def _remove(self, key: str) -> None:
+        del self.until_ms[key]
+        if self.numbers:
+            self.numbers.pop(key, None)
 
 
-class RetainedKeys:
-    """The expiry time of each retained (queue, key)."""
+class ExpiringKeys:
+    """The expiry time of each (queue, key), and perhaps a number. `count`: how many are here."""
 
-    __slots__ = ("_dropped", "_firsts", "_queues", "added")
+    __slots__ = ("_dropped", "_firsts", "_queues", "added", "count")
 
     def __init__(self) -> None:
-        self._queues: dict[str, _Keys] = {}
+        self._queues: dict[str, Keys] = {}
         self._firsts: TimerIndex[tuple[int, str]] = TimerIndex(limits.RETAINED_KEY_BITS)    # (indexed_ms, queue)
         self.added = 0                              # by the entry that is being applied
-        self._dropped: list[_Keys] = []             # memory to be freed; not part of the state
+        self.count = 0                              # without those that were dropped
+        self._dropped: list[Keys] = []              # memory to be freed; not part of the state
 
     def __iter__(self) -> Iterator[tuple[str, str, int]]:
         """Queue, key and expiry: queues in name order, the keys of each in the order of their expiry."""
@@ -41,36 +58,37 @@ class RetainedKeys:
                 yield queue, key, until_ms
 
     def __len__(self) -> int:
-        return sum(len(keys.until_ms) for keys in self._queues.values())
+        return self.count
 
     def until_ms(self, queue: str, key: str) -> int:
-        """The time at which the key expires; 0: it is not retained."""
+        """The time at which the key expires; 0: it is unknown."""
         keys = self._queues.get(queue)
         return 0 if keys is None else keys.until_ms.get(key, 0)
 
-    def retain(self, queue: str, key: str, until_ms: int) -> tuple[int, str] | None:
-        """Retain the key until then (0: forget it). Returns expiry and name of a key that was dropped for it."""
+    def set(self, queue: str, key: str, until_ms: int, number: int = 0) -> None:
+        """Know the key until then (0: forget it)."""
         keys = self._queues.get(queue)
         if keys is None:
-            keys = self._queues[queue] = _Keys()
+            keys = self._queues[queue] = Keys()
         before_ms = keys.until_ms.pop(key, None)
         if before_ms is not None:
             keys.order.remove((before_ms, key))
-        forgotten: tuple[int, str] | None = None
+            keys.numbers.pop(key, None)
+            self.count -= 1
         if until_ms:
-            if len(keys.until_ms) >= limits.RETAINED_KEYS_MAX:
-                forgotten = keys.order.pop(0)
-                del keys.until_ms[forgotten[1]]
             keys.until_ms[key] = until_ms
             keys.order.add((until_ms, key))
+            if number:
+                keys.numbers[key] = number
             self.added += 1
+            self.count += 1
         self._index(queue, keys)
-        return forgotten
 
     def drop(self, queue: str) -> None:
         """Forget all keys of the queue."""
         keys = self._queues.pop(queue, None)
         if keys is not None:
+            self.count -= len(keys.order)
             self._firsts.remove((keys.indexed_ms, queue))
             self._dropped.append(keys)
 
@@ -78,29 +96,32 @@ class RetainedKeys:
         """Remove expired keys and free dropped ones, a limited number of both; called once with each entry."""
         if self._firsts.first_ms > clock_ms and not self._dropped:
             return
-        left = limits.FORGOTTEN_KEYS_MAX + 2 * self.added
-        while left and (first := self._firsts.first_due(clock_ms)) is not None:
-            queue = first[1]
-            keys = self._queues[queue]
-            while left and keys.order and keys.order[0][0] <= clock_ms:
-                _, key = keys.order.pop(0)
-                del keys.until_ms[key]
-                left -= 1
-            self._index(queue, keys)
+        left = self._expire(clock_ms, limits.FORGOTTEN_KEYS_MAX + 2 * self.added)
         while left and self._dropped:
             keys = self._dropped[-1]
             while left and keys.order:
-                _, key = keys.order.pop()
-                del keys.until_ms[key]
+                keys.remove_last()
                 left -= 1
             if not keys.order:
                 self._dropped.pop()
+
+    def _expire(self, clock_ms: int, most: int) -> int:
+        """Remove this many expired keys at most; returns how many more it could have been."""
+        while most and (first := self._firsts.first_due(clock_ms)) is not None:
+            queue = first[1]
+            keys = self._queues[queue]
+            while most and keys.order and keys.order[0][0] <= clock_ms:
+                keys.remove_first()
+                self.count -= 1
+                most -= 1
+            self._index(queue, keys)
+        return most
 
     def next_due_ms(self, clock_ms: int) -> int | None:
         """The time at which `expire` has something to do; None if never."""
         return clock_ms if self._dropped else self._firsts.next_due_ms()
 
-    def _index(self, queue: str, keys: _Keys) -> None:
+    def _index(self, queue: str, keys: Keys) -> None:
         first_ms: int = keys.order[0][0] if keys.order else 0
         if first_ms != keys.indexed_ms:
             if keys.indexed_ms:

@@ -59,7 +59,7 @@ SECOND = 1_000_000_000
 
 
 class Result(Struct):
-    """How one run ended."""
+    """The result of one run."""
 
     scenario: str
     seed: int

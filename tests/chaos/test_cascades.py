@@ -19,7 +19,7 @@ CASCADE = Cascade(7, (PutWith("b", "mail", 0, 0),))
 
 
 class Answering(PlainExtendedClient):
-    """Is answered so to COMMIT, whatever the server of other clients does."""
+    """A client that is answered so to COMMIT, whatever the server of other clients does."""
 
     def __init__(self, committed: str) -> None:
         super().__init__("plain", {}, History())

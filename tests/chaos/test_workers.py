@@ -59,7 +59,7 @@ def least(number):
 
 
 class Ends:
-    """How hand-outs end, as the servers tell it, by the hand-outs' numbers."""
+    """The ends of hand-outs, as the servers report them, by the hand-outs' numbers."""
 
     def __init__(self, client: Client) -> None:
         self.by_hand_out: dict[int, str] = {}
@@ -87,7 +87,7 @@ class Ends:
 
 
 class Leader:
-    """What is done to the node that serves, one thing at a time."""
+    """The faults of the node that serves, one at a time."""
 
     def __init__(self, cluster: ProxiedCluster) -> None:
         self._cluster = cluster

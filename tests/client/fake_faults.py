@@ -10,7 +10,7 @@ from enum import Enum
 
 
 class Fault(Enum):
-    """What to do with the next command of a verb instead of answering it."""
+    """The treatment of the next command of a verb instead of an answer."""
 
     CLOSE = "close without executing it"
     EXECUTE_AND_CLOSE = "execute it, then close without an answer"

@@ -10,7 +10,7 @@ WINDOW = 64
 
 @dataclass
 class Stored:
-    """What is known of one request: its command, its answer (the second one of a PUT .. WAIT)."""
+    """The server's memory of one request: its command, its answer (the second one of a PUT .. WAIT)."""
 
     command: bytes
     answer: bytes | None = None

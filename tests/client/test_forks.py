@@ -27,7 +27,7 @@ JOBS = 2
 
 
 class Oops(Exception):
-    """What a child ends by."""
+    """The exception that a child ends by."""
 
 
 def normally() -> None:

@@ -169,7 +169,7 @@ def test_a_worker_whose_cluster_was_replaced_ends_no_job_there(
 
 
 def test_no_session_travels_to_the_only_server(make_client: MakeClient) -> None:
-    """Which is not asked who leads before it is used."""
+    """The only server is not asked who leads before it is used."""
     with FakeCluster(1) as cluster:
         client = make_client(cluster.addresses, **TIMES)
         client.put("q", b"1")

@@ -17,7 +17,7 @@ NEW = ("batch", "within", "change", "move", "transaction")
 
 
 class MappedSlot:
-    """What a server was told, line by line."""
+    """The lines that a server received."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []

@@ -69,7 +69,7 @@ def test_an_answer_to_a_command_that_was_taken_back() -> None:
 
 
 class TricklingStream:
-    """What is below TLS: the beginning of a record, a byte each 0.01 s."""
+    """The layer below TLS: the beginning of a record, a byte each 0.01 s."""
 
     def __init__(self) -> None:
         self.now = 0.0

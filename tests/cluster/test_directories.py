@@ -21,7 +21,7 @@ PATIENCE_S = 30.0
 
 
 class Calls:
-    """What the operating system is asked for, in order: ("mkdir" | "fsync" | "fdatasync", path)."""
+    """The calls to the operating system, in order: ("mkdir" | "fsync" | "fdatasync", path)."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.made: list[tuple[str, Path]] = []

@@ -28,7 +28,7 @@ commands = st.one_of(
 
 
 class Model:
-    """What the journal should say."""
+    """The contents that the journal should have."""
 
     def __init__(self) -> None:
         self.kept: list[tuple[bytes, int, int]] = []    # also what align() hides

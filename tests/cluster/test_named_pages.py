@@ -57,7 +57,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Log:
-    """What all nodes apply; entry 1 is empty."""
+    """The entries that all nodes apply; entry 1 is empty."""
 
     def __init__(self) -> None:
         self.entries: list[list[Operation]] = [[]]

@@ -16,7 +16,7 @@ from tests.cluster.test_proposer import Log
 
 
 class Measured(Log):
-    """A log at whose entries a Pipelining looks."""
+    """A log for a Pipelining to look at."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -15,7 +15,7 @@ MIB = 1 << 20
 
 
 class Bounds(Struct, frozen=True):
-    """What must hold, beside what must always hold: see verdict.py."""
+    """The conditions of an attack, beside those that always hold: see verdict.py."""
 
     p50_ms: float = 100.0           # of the ordinary client's commands
     gap_s: float = 5.0              # the longest time in which it got no job through

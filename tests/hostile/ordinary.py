@@ -38,7 +38,7 @@ USUAL = (LOST, "500 Offline Mode", "404 Queue Empty", "404 Job Not Found")
 
 
 class Habits(Struct, frozen=True):
-    """How it works."""
+    """The settings of the client."""
 
     servers: tuple[str, ...] = ()
     lease_s: float = 10.0
@@ -49,7 +49,7 @@ class Habits(Struct, frozen=True):
 
 
 class Report(Struct):
-    """What it has seen. Times are of time.monotonic(), which all processes of a machine share."""
+    """The client's observations. Times are of time.monotonic(), which all processes of a machine share."""
 
     ended_s: list[float] = field(default_factory=list)              # when each cycle ended
     commands: list[tuple[float, float]] = field(default_factory=list)   # of each that was answered: when sent, ms

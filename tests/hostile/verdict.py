@@ -16,7 +16,7 @@ TEXT_CHARACTERS = 160
 
 
 class Outcome(Struct):
-    """What became of one attack."""
+    """The outcome of one attack."""
 
     attack: str
     left_out: str = ""                  # why it could not be made here

@@ -45,7 +45,7 @@ for number in range(first, first + count):
 
 
 class Found(NamedTuple):
-    """What came of one run."""
+    """The outcome of one run."""
 
     sent: int
     lost: int

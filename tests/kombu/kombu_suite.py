@@ -22,7 +22,7 @@ PATIENCE = 3            # the tests give a message one second to arrive: too lit
 
 
 class Patient(kombu.Connection):
-    """What has to arrive may take longer than the tests think."""
+    """A connection that lets arrivals take longer than the tests think."""
 
     def drain_events(self, *, timeout: float | None = None, **options: Any) -> Any:
         """Wait longer."""

@@ -39,7 +39,7 @@ LEFT_MAX_S = 120.0                  # a safety limit
 
 
 class There(NamedTuple):
-    """What there is in a cluster, besides what the client that looks needs itself."""
+    """The contents of a cluster, besides what the client that looks needs itself."""
 
     queues: frozenset[str]
     bindings: frozenset[tuple[str, str]]

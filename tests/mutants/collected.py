@@ -75,7 +75,7 @@ class Collected(Process):
 
 @dataclass
 class Known:
-    """What a test did without a change."""
+    """The result of a test without a change."""
 
     called: set[Place] = field(default_factory=set)     # the first lines of functions
     lines: set[Place] = field(default_factory=set)

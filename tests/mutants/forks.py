@@ -36,7 +36,7 @@ POLL_S = 0.005
 
 @dataclass(frozen=True)
 class Ended:
-    """How a program ended."""
+    """The end of a program."""
 
     how: str                # green, red or timeout; of tests also import, which only a new import can tell
     processor_s: float

@@ -17,7 +17,7 @@ COLUMNS = (*CAUGHT, "equivalent", "SURVIVED", "not run")
 
 @dataclass(frozen=True)
 class Result:
-    """What noticed a mutant: tests, seeds, timeout or nothing; `said`: the first line about it."""
+    """The reason why a mutant was noticed: tests, seeds, timeout or nothing; `said`: the first line about it."""
 
     by: str
     said: str

@@ -46,7 +46,7 @@ def test_a_lost_disk_is_excused_for_what_it_had() -> None:
 
 
 class OldJournal:
-    """What the account asks of a journal: entries 1 to `last_index`, all of term 1."""
+    """The part of a journal that the account asks: entries 1 to `last_index`, all of term 1."""
 
     first_index, last_term, voter = 1, 1, True
 

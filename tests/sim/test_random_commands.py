@@ -23,7 +23,7 @@ CLOCK_MS = 10_000
 
 
 class OneClient:
-    """What RandomCommands needs of a Client."""
+    """The part of a Client that RandomCommands needs."""
 
     clock_ms = CLOCK_MS
     queues = QUEUES

@@ -37,7 +37,7 @@ POLL_S = 0.01
 
 
 class Filled(Struct):
-    """What it took to put the jobs, and to write a snapshot of them."""
+    """The costs of putting the jobs, and of writing a snapshot of them."""
 
     put_s: float
     memory_bytes: int
@@ -49,7 +49,7 @@ class Filled(Struct):
 
 
 class Loaded(Struct):
-    """What it took to load the snapshot, and to take the first jobs."""
+    """The costs of loading the snapshot, and of taking the first jobs."""
 
     start_s: float
     memory_bytes: int

@@ -586,7 +586,7 @@ def _clone(story: Story) -> None:
 
 
 class Found(NamedTuple):
-    """What the program of this environment finds in a data directory."""
+    """The findings of this environment's program in a data directory."""
 
     index: int
     chain: str                  # the hash of everything that was executed

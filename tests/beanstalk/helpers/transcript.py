@@ -29,7 +29,7 @@ class HandTurns:
 
 
 class Client:
-    """What a client has got."""
+    """The bytes that a client has got."""
 
     def __init__(self, server: BeanstalkdServer, queue: Queue, turns: HandTurns) -> None:
         self.got = b""

@@ -17,7 +17,7 @@ LINE_BYTES_MAX = 10_000
 
 
 class Ids:
-    """Which id stands for which number. Both sides may be asked about what is not known: it stays as it is."""
+    """The ids of numbers, and the numbers of ids. What is not known stays as it is, on both sides."""
 
     def __init__(self) -> None:
         self._small: dict[int, int] = {}
@@ -40,7 +40,7 @@ class Ids:
 
 
 class Requests:
-    """What a client sends."""
+    """The commands that a client sends."""
 
     def __init__(self, ids: Ids) -> None:
         self._ids = ids
@@ -80,7 +80,7 @@ class Requests:
 
 
 class Answers:
-    """What the server answers."""
+    """The answers of the server."""
 
     def __init__(self, ids: Ids) -> None:
         self._ids = ids

@@ -15,7 +15,7 @@ class Running(Struct, frozen=True):
 
 
 class Node(Struct, frozen=True):
-    """What a node says of itself when all nodes are level: CLUSTER HASH and TOTAL."""
+    """The state of a node by its own account when all nodes are level: CLUSTER HASH and TOTAL."""
 
     name: str
     applied: int

@@ -26,7 +26,7 @@ THEN = {False: core.Then.LATER, True: core.Then.DONE}
 
 
 class Knobs(Struct, frozen=True):
-    """How unkind the world is."""
+    """The degree to which the world is unkind."""
 
     clients: int = 6
     session_clients: int = 2

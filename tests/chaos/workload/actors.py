@@ -44,7 +44,7 @@ class Client(Stoppable, Protocol):
 
 
 class Meter:
-    """How many jobs were put and not yet taken, roughly: it only paces the producers."""
+    """The rough number of jobs that were put and not yet taken: it only paces the producers."""
 
     def __init__(self) -> None:
         self.put = 0

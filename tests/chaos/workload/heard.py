@@ -19,7 +19,7 @@ class Line(Struct, frozen=True):
 
 
 class Span(Struct):
-    """What one connection heard. `after`: the number behind which it began; `again`: it asked for that (FROM)."""
+    """The events that one connection heard. `after`: the number behind which it began; `again`: asked for (FROM)."""
 
     after: int
     again: bool

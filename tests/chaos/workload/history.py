@@ -20,7 +20,7 @@ Policy = Literal["random", "weight", "rr", "order", "sorted", "priority", "oldes
 
 
 class Outcome(Enum):
-    """What the caller knows."""
+    """The outcome as the caller knows it."""
 
     OK = "ok"                       # answered: `handed`, `finished` or `missing` tell what
     NOT_EXECUTED = "not executed"   # `500`, or never sent completely

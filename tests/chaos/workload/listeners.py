@@ -144,7 +144,7 @@ class Listeners:
 
 
 class _Lines:
-    """What comes on a connection; nothing is lost when a read takes too long."""
+    """The lines that come on a connection; nothing is lost when a read takes too long."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection

@@ -30,7 +30,7 @@ class NotDrained(Exception):
 
 
 class Load(Struct, frozen=True):
-    """Who takes part: as many plain clients as clients with sessions, or twice as many with sessions."""
+    """The participants: as many plain clients as clients with sessions, or twice as many with sessions."""
 
     queues: int = 3
     producers: int = 2      # of each kind

@@ -31,7 +31,7 @@ SLOTS = 8               # of each pool of workers
 
 
 class SessionExtendedClient(SessionClient):
-    """Has the interface of PlainExtendedClient."""
+    """A client with the interface of PlainExtendedClient."""
 
     def put_with(self, put: PutWith) -> Record | None:
         """PUT with DELAY, KEY and GROUP."""

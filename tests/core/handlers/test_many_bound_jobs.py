@@ -35,7 +35,7 @@ JOBS = 3 * DUE_MAX + 10
 
 
 class Node:
-    """Whose client has many jobs."""
+    """A node whose client has many jobs."""
 
     def __init__(self) -> None:
         self.machine = Machine()

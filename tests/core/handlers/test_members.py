@@ -46,7 +46,7 @@ REFUSALS = (NodeExists, ChangeInProgress, UnknownNode, LastNode)
 
 @pytest.fixture
 def machine() -> Machine:
-    """Of a cluster with three voters."""
+    """A machine of a cluster with three voters."""
     machine = Machine()
     run(machine, lead())
     return machine

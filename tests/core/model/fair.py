@@ -21,7 +21,7 @@ LEVELS = 16
 
 @dataclass
 class ModelGroup:
-    """What is known of a group."""
+    """The state of a group."""
 
     used_us: int = 0
     level: int = 0
@@ -105,7 +105,7 @@ class Fairness:
 
 
 class ModelFair(ModelQueues):
-    """What jobs and time do to groups."""
+    """The effects of jobs and time on groups."""
 
     def __init__(self) -> None:
         super().__init__()

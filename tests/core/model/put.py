@@ -39,7 +39,7 @@ from tests.core.model.queues import PORTION
 
 
 class ModelPut(ModelGive):
-    """What brings jobs."""
+    """The operations that bring jobs."""
 
     def __init__(self) -> None:
         super().__init__()

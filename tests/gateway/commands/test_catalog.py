@@ -30,7 +30,7 @@ GRAMMAR = GATEWAY / "protocol" / "grammar"
 # ---- all that a verb needs: an operation and what it does, of core; and of the gateway how it is read, and its row
 
 class Poke(Struct, array_like=True, tag=99, gc=False, frozen=True):
-    """Is there such a queue?"""
+    """The command that asks whether there is such a queue."""
 
     queue: str
 

@@ -58,7 +58,7 @@ SILENT = ("n3",)        # never heard of
 
 
 class Promise:
-    """Where the outcome of an operator's operation goes: whoever asked awaits it."""
+    """The place for the outcome of an operator's operation, which its caller awaits."""
 
     def __init__(self) -> None:
         self.reply: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()

@@ -10,7 +10,7 @@ from tests.gateway.helpers.memory import MemoryClient
 
 
 class Writes:
-    """What is written to these clients that matches `pattern`: when, and to which of them."""
+    """The lines written to these clients that match `pattern`: when, and to which of them."""
 
     def __init__(self, clients: Sequence[MemoryClient], pattern: re.Pattern[bytes]) -> None:
         self.times: list[float] = []

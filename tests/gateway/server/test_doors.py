@@ -47,7 +47,7 @@ class Opened(Struct):
 
 
 class Way(Struct):
-    """How a kind of door is opened, and what its clients say."""
+    """A kind of door: how it is opened, and what its clients send."""
 
     open: Callable[[Gateway], Awaitable[Opened]]
     half: bytes                 # the beginning of something long

@@ -18,7 +18,7 @@ SEEDS = range(400)
 
 @dataclass(frozen=True)
 class Cure:
-    """How to take a cure out, and the runs in which that shows: fields of the plan that are not drawn."""
+    """A way to take a cure out, and the runs in which that shows: fields of the plan that are not drawn."""
 
     remove: Callable[[pytest.MonkeyPatch], None]
     fixed: Mapping[str, Any]

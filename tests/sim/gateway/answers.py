@@ -12,7 +12,7 @@ GO = (b"GO", b"NOGO")
 
 
 class Form(Enum):
-    """What a command may be answered with; LINE is also for refusals of the others."""
+    """The possible answers to a command; LINE is also for refusals of the others."""
 
     LINE = "a line"
     TURN = "a line, or a grant with its data"
@@ -24,7 +24,7 @@ EVENT = b"250 "
 
 
 class Asked(NamedTuple):
-    """What an answer must look like, and which pulse was asked for a turn."""
+    """The form that an answer must have, and which pulse was asked for a turn."""
 
     form: Form = Form.LINE
     pulse: str | None = None

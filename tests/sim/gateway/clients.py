@@ -100,7 +100,7 @@ class GatewayClient:
 
 
 class Session:
-    """What a client knows of its session."""
+    """A client's knowledge of its session."""
 
     sid: str = ""
     number: int = 0             # of the last command

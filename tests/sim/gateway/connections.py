@@ -20,7 +20,7 @@ HOST = "10.0.0.9"
 
 
 class Caller(Protocol):
-    """Who dials."""
+    """The side that dials."""
 
     def heard(self, line: Line, answer: Answer) -> None:
         """An answer has come."""

@@ -20,7 +20,7 @@ WAIT = b"PULSE WAIT "
 
 
 class FirstCome:
-    """Who waits at one process."""
+    """The clients that wait at one process."""
 
     def __init__(self, events: Events) -> None:
         self._events = events

@@ -52,7 +52,7 @@ class Tale:
 
 
 class Hearing:
-    """What one subscriber has heard. `position`: all events up to this number."""
+    """The events that one subscriber has heard. `position`: all events up to this number."""
 
     def __init__(self, number: int, tale: Tale) -> None:
         self.position: int | None = None

@@ -39,7 +39,7 @@ class SimHub(Hub):
 
 
 class GatewayDriven(DrivenNode):
-    """What the hub knows as its cluster."""
+    """The cluster as the hub knows it."""
 
     def __init__(self, driver: Driver, node: GatewayNode) -> None:
         super().__init__(driver)
@@ -69,7 +69,7 @@ class GatewayDriven(DrivenNode):
 
 
 class Process:
-    """What lives and dies with a process: its loop, its hub, its connections."""
+    """The objects that live and die with a process: its loop, its hub, its connections."""
 
     def __init__(self, node: GatewayNode) -> None:
         rng = node.world.secrets

@@ -39,7 +39,7 @@ QUIET: dict[str, Any] = {
 
 
 class NoTimePromises(TimePromises):
-    """Where most clocks are wrong, replicated time is."""
+    """An oracle that promises nothing of time: where most clocks are wrong, replicated time is."""
 
     def committed(self, seed: int, clock_ms: int) -> None:
         """Whatever it is."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Promise(NamedTuple):
-    """What a journal vouches for after a sync."""
+    """The entries that a journal vouches for after a sync."""
 
     term: int
     vote: str | None

@@ -92,7 +92,7 @@ class Hearer:
 
 
 class EventNode:
-    """What the gateway's subscriptions need of a simulated node."""
+    """The part of a simulated node that the gateway's subscriptions need."""
 
     def __init__(self, machine: Machine, driver: Driver) -> None:
         self.machine = machine

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Leases:
-    """Which term is served; `nodes`: all of the world."""
+    """The term that is served; `nodes`: all of the world."""
 
     def __init__(self, nodes: Iterable[SimNode]) -> None:
         self._nodes = nodes

@@ -53,7 +53,7 @@ class Reference(Model):
 
 
 class Remembered(Model):
-    """What a CLONE needs of a model. It is never changed, so that it can be used again and again."""
+    """The part of a model that a CLONE needs. It is never changed, so that it can be used again and again."""
 
     def __init__(self, model: Model) -> None:
         vars(self).update(vars(model) | jobs_of(model), pulses=copy.deepcopy(model.pulses), known_bytes={})

@@ -18,7 +18,7 @@ from sockpqd.core import Operation, Reply
 
 
 class Kind(IntEnum):
-    """What a record of the digest is about."""
+    """The subjects of the records of the digest."""
 
     MESSAGE = 1             # sent
     CONNECTED = 2

@@ -29,7 +29,7 @@ STALLS, STALL_S = 0.002, 0.4        # and so many as long as this, unless nothin
 
 
 class SyncTimes:
-    """What the syncs of a disk take: about `usual_s` mostly, sometimes ten times that, and now and then it stalls."""
+    """The duration of a disk's syncs: about `usual_s` mostly, sometimes ten times that, and now and then it stalls."""
 
     def __init__(self, rng: random.Random, usual_s: float) -> None:
         self._rng = rng

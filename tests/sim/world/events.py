@@ -10,7 +10,7 @@ RIGHT_MS = 300                  # NTP keeps wall clocks so near the true time
 
 
 class Events:
-    """What happens next. Things of the same moment happen in the order in which they were asked for."""
+    """The events to come. Those of the same moment happen in the order in which they were asked for."""
 
     def __init__(self) -> None:
         self.now = 0.0

@@ -104,7 +104,7 @@ class ObservedMachine(Machine):
 
 
 class SlowChild(BackgroundTask):
-    """What a forked child does, some time later, with the state as it was at the fork."""
+    """The work of a forked child, some time later, with the state as it was at the fork."""
 
     def __init__(self, node: SimNode, work: Callable[[], None], ready_at: float) -> None:
         self.error = ""

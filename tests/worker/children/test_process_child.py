@@ -19,7 +19,7 @@ WAIT_S = 15.0
 
 
 class Told:
-    """What the child tells; keeps the order."""
+    """The messages of the child, in order."""
 
     def __init__(self) -> None:
         self.is_ready = asyncio.Event()

@@ -37,7 +37,7 @@ def read(url: str) -> str:
 
 
 class FakePool:
-    """What a heartbeat steers."""
+    """The part of a pool that a heartbeat steers."""
 
     busy = 1
 

@@ -32,7 +32,7 @@ class _Taker(Struct, eq=False):
 
 
 class Hidden:
-    """How many jobs of a queue may have been taken without anybody's knowledge, and when."""
+    """The number of jobs of a queue that may have been taken without anybody's knowledge, and when."""
 
     def __init__(self, jobs: Jobs, facts: Facts) -> None:
         self._facts = facts
@@ -103,7 +103,7 @@ class Hidden:
 
 
 class _Queue:
-    """What matters to one queue."""
+    """The records that matter to one queue."""
 
     def __init__(self, takers: list[_Taker], facts: Facts) -> None:
         self.starts = [taker.start_ns for taker in takers]

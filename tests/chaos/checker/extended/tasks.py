@@ -37,7 +37,7 @@ ENDS = (Done, DoneMany, Cascade)        # a job that was told so is finished
 
 
 class Effect(Enum):
-    """Did it take place?"""
+    """The certainty that it took place."""
 
     SURE = "sure"
     PERHAPS = "perhaps"

@@ -37,7 +37,7 @@ class _Taking(Struct, eq=False):
 
 
 class _Queue:
-    """What surely waits, as time goes on."""
+    """The jobs that surely wait, as time goes on."""
 
     def __init__(self, sure: list[Stay]) -> None:
         self.waiting: SortedList = SortedList()

@@ -24,7 +24,7 @@ class _Write(Struct):
 
 
 class _Pool(Struct):
-    """What was said to a pool, by its value, and the heartbeats that were answered."""
+    """The orders given to a pool, by value, and the heartbeats that were answered."""
 
     writes: dict[int, _Write]
     beats: list[Record]

@@ -29,7 +29,7 @@ class _Wait(Struct, eq=False):
 
 
 class _Serving:
-    """When a server surely served: answers to short commands that it executed, never far apart."""
+    """The times when a server surely served: answers to short commands that it executed, never far apart."""
 
     def __init__(self, gap_ns: int) -> None:
         self._gap_ns = gap_ns

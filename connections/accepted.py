@@ -73,7 +73,9 @@ class AcceptedConnection:
             return
         self._socket: socket.socket = transport.get_extra_info("socket")
         set_up(self._socket)
-        self._transport.set_write_buffer_limits(0)      # bytes that the kernel does not accept are counted at once
+        # Bytes that the kernel does not accept are counted at once. With the limit 0 the TLS of uvloop takes an empty
+        # buffer for a full one, and does not say before the next event that there is room.
+        self._transport.set_write_buffer_limits(0 if transport.get_extra_info("ssl_object") is None else 1)
         self._timeouts = ClientTimeouts(limits, asyncio.get_running_loop().time())
 
     def end_trial(self) -> None:

@@ -403,6 +403,16 @@ def test_with_a_context_it_speaks_https_only(tmp_path: Path, caplog: pytest.LogC
     assert not caplog.records
 
 
+def test_a_connection_over_tls_closes_when_it_is_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_module, "CONNECTION_S", 3600)
+    trusting = ssl.create_default_context(cafile=ca_file(tmp_path))
+
+    async def test(watched: Watched) -> None:
+        assert await watched.get("/healthz", tls=trusting) == (200, "ok\n")
+
+    run(test, tls=server_tls("localhost"))
+
+
 # ---- who does not behave
 
 

@@ -12,9 +12,11 @@ from sockpqd.core import limits
 from sockpqd.core.fair.levels import FairSettings
 from sockpqd.core.ops.jobs import AnySelector, Number, Place
 from sockpqd.core.ops.queues import JobState
+from sockpqd.core.ops.replies import Life
 from sockpqd.core.pages.paging_counts import PagingCounts, paging_counts
 from sockpqd.core.rules.expire import is_released
 from sockpqd.core.rules.hand_out import unfinished as any_unfinished
+from sockpqd.core.rules.life import life_of
 from sockpqd.core.state import State
 from sockpqd.core.store.body import Data, bytes_of
 from sockpqd.core.store.job import NEVER_MS, AnyJob, BuriedJob, DelayedJob, Job, JobCounts, RunningJob
@@ -44,6 +46,7 @@ class JobView(Struct, gc=False, frozen=True):
     due_ms: int | None = None   # of a DELAYED job: when it becomes READY, if a time decides that
     error_bytes: int = 0        # of the text that its worker left
     progress: int | None = None     # of a running job: how many per cent of its work are done, as its worker said
+    life: Life | None = None    # of a numbered job
 
     @property
     def body_bytes(self) -> int:
@@ -340,11 +343,14 @@ def _seen(state: State, job: AnyJob, ready: JobState = JobState.READY) -> JobVie
     number, created_ms = None, 0
     if counts is not None:
         number, created_ms = job.seq, max(job.seq >> limits.SEQ_BITS, state.seqs_since_ms)
+        if counts.last_ms is not None:      # its times are shown as its life
+            counts = replace(counts, first_ms=None, last_ms=None)
+    life = life_of(state, job)
     if isinstance(job, RunningJob):
         return JobView(
             job.queue, job.id, job.priority, job.data, JobState.RUNNING, job.item, key, job.attempts, job.at_ms,
             job.deadline_ms, reason, job.seq, group, number, counts, created_ms, lease_ms, head, None, error_bytes,
-            job.progress,
+            job.progress, life,
         )
     due_ms = None
     if isinstance(job, DelayedJob):
@@ -354,5 +360,5 @@ def _seen(state: State, job: AnyJob, ready: JobState = JobState.READY) -> JobVie
         ready = JobState.BURIED
     return JobView(
         job.queue, None, -job.rank, job.data, ready, job.item, key, job.attempts, job.at_ms, None, reason, job.seq,
-        group, number, counts, created_ms, lease_ms, head, due_ms, error_bytes,
+        group, number, counts, created_ms, lease_ms, head, due_ms, error_bytes, None, life,
     )

@@ -490,8 +490,11 @@ class State:
             if deadline_ms is not None:
                 self.leases.add(running)
             if extras is not None and extras.counts is not None:
+                running.started_ms = self.clock_ms
                 self.numbers[job.seq] = running
         else:
+            if is_numbered(extras):
+                running.started_ms = self.clock_ms
             if self.fair is not None:
                 running.since_ms = self.clock_ms
             if queue.settings is not None and queue.settings.pulse in self.allowed:

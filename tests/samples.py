@@ -106,6 +106,7 @@ SAMPLES: dict[Any, dict[str, Values]] = {
         "free": (None, (), (core.Allowance("p", 3),)),
         "number": (None, *NUMBERS),
         "head": (False, True),
+        "life": (False, False, True),
     },
     core.Done: {"id": IDS},
     core.Later: {"id": IDS},

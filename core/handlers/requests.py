@@ -90,7 +90,7 @@ def _again(state: State, operation: Request, answered: AnsweredRequest) -> Reply
         pulse = None if job.pulse is None else state.pulses.by_name.get(job.pulse)
         if pulse is not None:
             state.pulses.remember(pulse, 1, state.clock_ms)
-    jobs = [handed(job, requested) for job in running]
+    jobs = [handed(state, job, requested) for job in running]
     state.spent += sum(len(job.data) for job in jobs)
     return jobs[0] if isinstance(answer, HandedOut) else HandedMany(tuple(jobs))
 

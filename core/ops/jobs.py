@@ -170,8 +170,8 @@ class GetWith(Logged, tag=23, frozen=True):
     free (spec/pulse 5.1); any other Get sees such queues empty.
 
     `number`: the job with this number, whether READY, DELAYED or BURIED, regardless of pauses and limits; of the other
-    options only `meta`, `head`, and the lease and the session of `get`, are read. A future time of the job counts as
-    come.
+    options only `meta`, `head`, `life`, and the lease and the session of `get`, are read. A future time of the job
+    counts as come.
 
     Replies: Empty, or HandedMany with `count`, Handed without; SessionNotFound; with `number` NotFound and JobRunning.
     """
@@ -184,6 +184,7 @@ class GetWith(Logged, tag=23, frozen=True):
     free: tuple[Allowance, ...] | None = None
     number: int | None = None
     head: bool = False                  # Handed.head is filled in, and its data begin with the headers
+    life: bool = False                  # Handed.life is filled in, if the job has a number
 
 
 class How(IntEnum):

@@ -32,11 +32,22 @@ class Meta(Struct, gc=False, frozen=True):
     number: int | None = None   # of a numbered job
 
 
+class Life(Struct, gc=False, frozen=True):
+    """The life of a numbered job (META LIFE). Times are Unix time in milliseconds."""
+
+    created_ms: int
+    first_ms: int | None        # its first hand-out; None: there was none
+    started_ms: int | None      # its last one
+    taken: int                  # hand-outs, but those undone
+    origin: str | None = None   # of a dead job: the queue in which it died
+
+
 class Handed(Struct, gc=False, frozen=True):
     """Get: this job is now running under `id`.
 
     `meta`: unset unless a GetWith asks for it, and then not encoded. `turned`: unset unless its queue was chosen by
     turns. `head`: unset unless a GetWith asks for the headers; then the data begin with so many bytes of them.
+    `life`: unset unless a GetWith asks for it and the job has a number.
     """
 
     id: int
@@ -47,6 +58,7 @@ class Handed(Struct, gc=False, frozen=True):
     meta: Meta | UnsetType = UNSET
     turned: bool | UnsetType = UNSET
     head: int | UnsetType = UNSET
+    life: Life | UnsetType = UNSET
 
 
 class HandedMany(Struct, gc=False, frozen=True):

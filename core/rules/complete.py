@@ -20,6 +20,7 @@ from sockpqd.core.store.job import (
     Extras,
     Job,
     RunningJob,
+    after_attempt,
     counted,
     delayed_by,
     expiring,
@@ -50,7 +51,7 @@ def finish(state: State, job: RunningJob, last: bool = False, *, expired: bool =
     extras = job.extras
     if extras is not None:
         if extras.every_ms is not None and extras.origin is None and not last:
-            return Rearmed(_rearm(state, job, extras, extras.every_ms))
+            return Rearmed(_rearm(state, job, extras.every_ms))
         if extras.key is not None:
             _retain_key(state, job.queue, extras.key)
     if job.item is None and (queue.taken or queue.ready.size):
@@ -58,13 +59,15 @@ def finish(state: State, job: RunningJob, last: bool = False, *, expired: bool =
     return FINISHED[state.close(job.queue, job.item)]
 
 
-def _rearm(state: State, job: RunningJob, extras: Extras, every_ms: int) -> int:
+def _rearm(state: State, job: RunningJob, every_ms: int) -> int:
     """Schedule the job for its next time, which is returned: the first multiple of its period in the future."""
     assert job.at_ms is not None
     next_ms = job.at_ms
     if next_ms <= state.clock_ms:       # otherwise a Change has set the time
         next_ms += ((state.clock_ms - next_ms) // every_ms + 1) * every_ms
-    again = replace(job.ready(state.next_place(job), attempts=0, extras=with_error(extras, None)), at_ms=next_ms)
+    again = replace(
+        job.ready(state.next_place(job), attempts=0, extras=with_error(after_attempt(job), None)), at_ms=next_ms,
+    )
     activate.place(state, state.queues.by_name[job.queue], again, active_ms=None)
     return next_ms
 
@@ -119,7 +122,7 @@ def put_back(
     else:
         seq = state.next_place(job)
     attempts = job.attempts - options.yielded
-    extras = job.extras
+    extras = after_attempt(job)
     if options.first:
         extras = replace(extras or Extras(), ready_ms=state.clock_ms)
     back = Job(-priority, 0, seq, queue.name, job.data, job.item, attempts, at_ms, extras)
@@ -170,7 +173,7 @@ def bury(state: State, job: RunningJob, reason: str | None = None) -> bool:
         name = job.queue[: limits.NAME_CHARS_MAX - len(DEAD_SUFFIX)] + DEAD_SUFFIX
     state.events.tell("DEAD", job.queue, name, job.id)
     queue = state.queues.get_or_create(name)
-    extras = counted(job.extras, buries=1, died_ms=state.clock_ms) or Extras()
+    extras = counted(after_attempt(job), buries=1, died_ms=state.clock_ms) or Extras()
     extras = replace(
         extras,
         key=None if queue.keys is not None and extras.key in queue.keys else extras.key,
@@ -190,7 +193,7 @@ def bury_here(state: State, job: RunningJob, priority: int | None, reason: str |
     queue = state.queues.by_name[job.queue]
     queue.counters[DEAD] += 1
     state.events.tell("DEAD", job.queue, job.queue, job.id)
-    extras = counted(expiring(job.extras, None), buries=1, died_ms=state.clock_ms)
+    extras = counted(expiring(after_attempt(job), None), buries=1, died_ms=state.clock_ms)
     if reason is not None:
         extras = replace(extras or Extras(), reason=reason)
     rank = -job.priority if priority is None else -priority

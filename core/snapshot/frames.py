@@ -70,6 +70,8 @@ class CountsRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
     kicks: Counter
     delay_ms: Counter = 0
     died_ms: Counter = 0
+    first_ms: Counter | None = None
+    last_ms: Counter | None = None
 
 
 class ExtrasRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
@@ -191,6 +193,7 @@ class RunningRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
     pulse: str | None = None
     since_ms: Counter = 0
     progress: Counter | None = None
+    started_ms: Counter = 0
 
 
 class Running(Struct, array_like=True, tag="running", forbid_unknown_fields=True):

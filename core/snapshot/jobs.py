@@ -280,7 +280,7 @@ class JobBuilder:
         if self._foreign:
             handed_out = extras is None or extras.counts is None or extras.counts.reserves > 0
             check(handed_out, "a running job was never handed out")
-            _check_numbers(row.priority, max(row.attempts, row.lease_ms or 0), row.at_ms, extras)
+            _check_numbers(row.priority, max(row.attempts, row.lease_ms or 0, row.started_ms), row.at_ms, extras)
         self._state.start(queue, RunningJob(
             id=row.id,
             queue=queue.name,
@@ -299,6 +299,7 @@ class JobBuilder:
             pulse=row.pulse,
             since_ms=row.since_ms,
             progress=row.progress,
+            started_ms=row.started_ms,
         ))
 
     def _checked(
@@ -331,6 +332,10 @@ class JobBuilder:
         periodic = extras.every_ms is not None and extras.origin is None
         check(extras.every_ms != 0 and (not periodic or at_ms is not None), "a periodic job has no time")
         check(len(set(extras.after)) == len(extras.after), "a job waits twice for an item")
+        if extras.counts is not None:
+            first_ms, last_ms = extras.counts.first_ms, extras.counts.last_ms
+            check((first_ms is None) == (last_ms is None), "only one of two hand-outs is known")
+            check((first_ms or 0) <= (last_ms or 0), "the last hand-out was before the first")
         return item, extras
 
     def _name(self, frame: BodiesFrame) -> None:
@@ -410,5 +415,5 @@ def _check_numbers(priority: int, attempts: int, at_ms: int | None, extras: Extr
     numbers: tuple[int, ...] = (attempts, at_ms or 0)
     if extras is not None:
         numbers += (extras.tries or 0, extras.ttl_ms or 0, extras.every_ms or 0, extras.lease_ms or 0)
-        numbers += () if extras.counts is None else astuple(extras.counts)
+        numbers += () if extras.counts is None else tuple([number or 0 for number in astuple(extras.counts)])
     check(max(numbers) <= limits.NUMBER_MAX, "a number of a job is absurd")

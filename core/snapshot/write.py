@@ -300,7 +300,7 @@ def _running_row(job: RunningJob, data: bytes) -> frames.RunningRow:
     return frames.RunningRow(
         job.id, job.queue, job.priority, job.seq, job.item, data, job.deadline_ms, job.then, job.graced, job.when,
         job.attempts, job.at_ms, job.lease_ms, extras_row(job.extras), job.pulse, job.since_ms,
-        job.progress,
+        job.progress, job.started_ms,
     )
 
 

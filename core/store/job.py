@@ -72,7 +72,7 @@ NEVER_MS = (1 << 63) - 1        # the due time of a job that waits for items
 
 
 class JobCounts(Struct, gc=False, frozen=True, omit_defaults=True):
-    """The history of a numbered job in counts; its number gives the time of its creation."""
+    """The history of a numbered job in counts and times; its number gives the time of its creation."""
 
     reserves: int = 0       # hand-outs, but those undone
     timeouts: int = 0       # leases that ended
@@ -81,6 +81,8 @@ class JobCounts(Struct, gc=False, frozen=True, omit_defaults=True):
     kicks: int = 0
     delay_ms: int = 0       # for which it was DELAYED by its Put or its last Later
     died_ms: int = 0        # its last death or burial, until a kick or a Move
+    first_ms: int | None = None     # its first hand-out that has ended,
+    last_ms: int | None = None      # and its last one
 
 
 class Extras(Struct, gc=False, frozen=True, omit_defaults=True):
@@ -192,7 +194,7 @@ def counted(
     old = extras.counts
     counts = JobCounts(
         old.reserves + reserves, old.timeouts + timeouts, old.releases + releases, old.buries + buries,
-        old.kicks + kicks, old.delay_ms, old.died_ms if died_ms is None else died_ms,
+        old.kicks + kicks, old.delay_ms, old.died_ms if died_ms is None else died_ms, old.first_ms, old.last_ms,
     )
     return replace(extras, counts=counts)
 
@@ -216,6 +218,18 @@ def delayed_by(extras: Extras | None, delay_ms: int) -> Extras | None:
     if extras is None or extras.counts is None or extras.counts.delay_ms == max(delay_ms, 0):
         return extras
     return replace(extras, counts=replace(extras.counts, delay_ms=max(delay_ms, 0)))
+
+
+def after_attempt(job: RunningJob) -> Extras | None:
+    """The extras of a job whose hand-out has ended; a numbered one remembers when it was handed out.
+
+    A first hand-out thus needs no extras of its own while the job runs, and is forgotten if it is undone.
+    """
+    extras = job.extras
+    if extras is None or extras.counts is None:
+        return extras
+    first_ms = job.started_ms if extras.counts.first_ms is None else extras.counts.first_ms
+    return replace(extras, counts=replace(extras.counts, first_ms=first_ms, last_ms=job.started_ms))
 
 
 def expiring(extras: Extras | None, clock_ms: int | None) -> Extras | None:
@@ -292,6 +306,7 @@ class RunningJob(Struct, gc=False):
     pulse: str | None = None    # the pulse that granted the hand-out
     since_ms: int = 0           # its hand-out, or the last charge for it, since FAIR has been in use
     progress: int | None = None     # how many per cent of its work are done, as its worker said last
+    started_ms: int = 0         # of a numbered job: its hand-out
 
     def ready(self, seq: int, attempts: int, extras: Extras | None) -> Job:
         """The same job at this place among the READY ones of its priority."""

@@ -86,14 +86,14 @@ def sched_settings(client: Client, command: Command) -> None:
 
 def peek(client: Client, command: Command) -> None:
     """PEEK: show one job, in whatever state."""
-    selector, *head = command.arguments
+    selector, head, life = (*command.arguments, False, False)[:3]
     job = client.hub.cluster.machine.peek(selector)
     if job is None:
         client.say(responses.JOB_NOT_FOUND)
         return
     data = bytes_of(job.data) if head else job.body()
     client.hub.budget -= len(data) // PEEKED_BYTES_PER_COMMAND
-    client.say(b"200 OK " + listings.seen_lines([job], head=bool(head)) + data)
+    client.say(b"200 OK " + listings.seen_lines([job], head=head, life=life) + data)
 
 
 def peek_error(client: Client, command: Command) -> None:

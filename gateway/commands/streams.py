@@ -50,6 +50,7 @@ async def taken_list(client: Client, session: int) -> None:
 
 async def peek_list(
     client: Client, queue: str, state: JobState, count: int, places: bool = False, head: bool = False,
+    life: bool = False,
 ) -> None:
     """Stream the answer to PEEK at a queue: a list, then all data concatenated."""
     await client.hub.turn()
@@ -61,7 +62,7 @@ async def peek_list(
             await client.hub.turn()
     await client.stream(responses.number(len(jobs)))
     async for piece in pieces(client, jobs):
-        await client.stream(listings.seen_lines(machine.views(piece, state), places, head))
+        await client.stream(listings.seen_lines(machine.views(piece, state), places, head, life))
     await _stream_data(client, jobs, head)
 
 

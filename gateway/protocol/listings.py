@@ -25,7 +25,7 @@ from sockpqd.core import (
 )
 from sockpqd.gateway.limits import SESSION_TTL_MS_DEFAULT
 from sockpqd.gateway.protocol.responses import UNKNOWN
-from sockpqd.gateway.protocol.tokens import meta, seconds, unix
+from sockpqd.gateway.protocol.tokens import meta, of_life, seconds, unix
 
 
 def queue_lines(queues: Iterable[tuple[str, QueueCounts | None]]) -> bytes:
@@ -91,14 +91,16 @@ def settings_of_fair(settings: FairSettings) -> list[tuple[str, str]]:
     ]
 
 
-def seen(job: JobView, places: bool = False, head: bool = False) -> str:
-    """Format the line of PEEK for a job, `<q> <id|-> <p> <len> <state> [meta] [SEQ <n>] [HEAD <h>]`, with all its meta
-    tokens. `head`: the length is that of headers and body.
+def seen(job: JobView, places: bool = False, head: bool = False, life: bool = False) -> str:
+    """Format the line of PEEK for a job, `<q> <id|-> <p> <len> <state> [meta] [life] [SEQ <n>] [HEAD <h>]`, with all
+    its meta tokens. `head`: the length is that of headers and body.
     """
     number = "-" if job.id is None else str(job.id)
     tokens = meta(
         job.item, job.key, job.attempts, job.reason, job.at_ms, job.deadline_ms, job.group, job.number, job.progress,
     )
+    if life and job.life is not None:
+        tokens += of_life(job.life)
     last = f" SEQ {job.seq}" if places else ""
     length = job.body_bytes
     if head:
@@ -131,9 +133,13 @@ def of_job(job: JobView, now_ms: int) -> list[tuple[str, object]]:
     ]
 
 
-def seen_lines(jobs: Iterable[JobView], places: bool = False, head: bool = False) -> bytes:
-    """Format the lines of PEEK; `places`: with the numbers of their places; `head`: as for data with headers."""
-    return "".join([seen(job, places, head) for job in jobs]).encode()
+def seen_lines(
+    jobs: Iterable[JobView], places: bool = False, head: bool = False, life: bool = False,
+) -> bytes:
+    """Format the lines of PEEK; `places`: with the numbers of their places; `head`: as for data with headers; `life`:
+    with what the numbered ones have gone through.
+    """
+    return "".join([seen(job, places, head, life) for job in jobs]).encode()
 
 
 def names(names: Sequence[str]) -> bytes:

@@ -32,6 +32,7 @@ from sockpqd.core import (
     Joined,
     LastNode,
     Leased,
+    Life,
     Machine,
     Meta,
     NodeExists,
@@ -74,7 +75,7 @@ from sockpqd.core import (
     WorkerState,
 )
 from sockpqd.gateway.limits import LARGE_BODY_BYTES
-from sockpqd.gateway.protocol.tokens import meta, seconds, unix
+from sockpqd.gateway.protocol.tokens import meta, of_life, seconds, unix
 
 UNKNOWN = "-"                   # a value that this node does not know
 CLUSTER_ID_BYTES = 8            # of the 16 random ones: no two clusters that anybody mixes up share them
@@ -190,16 +191,18 @@ def _handed(reply: Handed) -> bytes:
 
 
 def _meta_of(reply: Handed) -> str:
-    """Return the tokens after the length of a job handed out: its item, or all of them if META was requested, and the
-    length of its headers if they were.
+    """Return the tokens after the length of a job handed out: its item, or all of them if META was requested, what
+    it has gone through with LIFE, and the length of its headers if they were.
     """
     given = reply.meta
-    head = "" if reply.head is UNSET else f" HEAD {reply.head}"
+    last = "" if reply.head is UNSET else f" HEAD {reply.head}"
     if not isinstance(given, Meta):
-        return head if reply.item is None else f" IS {reply.item}{head}"
+        return last if reply.item is None else f" IS {reply.item}{last}"
+    if isinstance(reply.life, Life):
+        last = of_life(reply.life) + last
     return meta(
         reply.item, given.key, given.attempt, given.reason, given.at_ms, given.deadline_ms, given.group, given.number,
-    ) + head
+    ) + last
 
 
 def _handed_many(reply: HandedMany) -> bytes:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from sockpqd.core import Life
+
 
 def seconds(duration_ms: int) -> str:
     """Format milliseconds as seconds, with a fraction only if there is one."""
@@ -36,3 +38,10 @@ def meta(
     if progress is not None:
         words += f" PROGRESS {progress}"
     return words
+
+
+def of_life(life: Life) -> str:
+    """Format the life of a numbered job, as LIFE shows it."""
+    first, started = ["-" if at_ms is None else str(at_ms) for at_ms in (life.first_ms, life.started_ms)]
+    origin = "" if life.origin is None else f" FROM {life.origin}"
+    return f" CREATED {life.created_ms} FIRST {first} STARTED {started} TAKEN {life.taken}{origin}"

@@ -26,6 +26,7 @@ from sockpqd.core.store.job import (
     Extras,
     Job,
     RunningJob,
+    after_attempt,
     head_of,
     of_many,
     time_in_order,
@@ -230,6 +231,7 @@ def move(state: State, operation: ops.Move, seed: int) -> Reply:
     if operation.data is not None or operation.headers is not None:
         data, changed = _with_data(state, job, operation)
         extras = Extras() if changed is None else changed
+    counts = None if (past := after_attempt(job)) is None else past.counts
     state.stop(job.id)
     result(state, job, ops.Feedback.OK)
     state.queues.by_name[job.queue].counters[DONE] += 1
@@ -238,8 +240,7 @@ def move(state: State, operation: ops.Move, seed: int) -> Reply:
     leaving = None if queue.settings is None else displaced(queue)
     extras = Extras(
         key=extras.key, tries=extras.tries, group=extras.group, ttl_ms=ttl_ms(queue, None), body=extras.body,
-        lease_ms=extras.lease_ms, counts=None if extras.counts is None else replace(extras.counts, died_ms=0),
-        head=extras.head,
+        lease_ms=extras.lease_ms, counts=None if counts is None else replace(counts, died_ms=0), head=extras.head,
     )
     at_ms = None if operation.when is None else activate.moment(state, operation.when)
     moved = Job(

@@ -24,6 +24,7 @@ from sockpqd.core.rules.complete import now_due, unburied
 from sockpqd.core.rules.expire import by_number
 from sockpqd.core.rules.fair_choice import found_in
 from sockpqd.core.rules.hand_out import hand_out, lease, unfinished
+from sockpqd.core.rules.life import life_of
 from sockpqd.core.rules.select import Way, next_job, offers
 from sockpqd.core.state import State
 from sockpqd.core.store.body import Body
@@ -166,7 +167,7 @@ def _get_by_place(state: State, operation: GetWith, names: tuple[str, ...]) -> R
     job = state.hand_out(first, taken, *lease(state, first, get, taken))
     if session is not None:
         session.bind(job)
-    return handed(job, operation)
+    return handed(state, job, operation)
 
 
 def _get_some(state: State, operation: GetWith, way: Way, seed: int) -> Reply:
@@ -195,8 +196,10 @@ def _get_some(state: State, operation: GetWith, way: Way, seed: int) -> Reply:
         for job in jobs:
             session.bind(job)
     if operation.count is None:
-        return handed(jobs[0], operation, turned=True if turned else UNSET)
-    return HandedMany(tuple([handed(job, operation, turned=True if job.id in turned else UNSET) for job in jobs]))
+        return handed(state, jobs[0], operation, turned=True if turned else UNSET)
+    return HandedMany(tuple([
+        handed(state, job, operation, turned=True if job.id in turned else UNSET) for job in jobs
+    ]))
 
 
 def _get_number(state: State, operation: GetWith, number: int) -> Reply:
@@ -216,7 +219,7 @@ def _get_number(state: State, operation: GetWith, number: int) -> Reply:
     running = state.hand_out(queue, taken, *lease(state, queue, get, taken))
     if session is not None:
         session.bind(running)
-    return handed(running, operation)
+    return handed(state, running, operation)
 
 
 def _taken_out(state: State, job: Job | DelayedJob | BuriedJob) -> Job:
@@ -342,7 +345,7 @@ def _of_many_queues(
     return jobs, turned
 
 
-def handed(job: RunningJob, operation: object, turned: bool | UnsetType = UNSET) -> Handed:
+def handed(state: State, job: RunningJob, operation: object, turned: bool | UnsetType = UNSET) -> Handed:
     """The reply that hands out this job to this operation, as a GetWith says; `turned`: see Handed."""
     data = job.data
     if type(data) is Body:
@@ -359,4 +362,5 @@ def handed(job: RunningJob, operation: object, turned: bool | UnsetType = UNSET)
     key, reason, group = (None, None, None) if extras is None else (extras.key, extras.reason, extras.group)
     number = job.seq if is_numbered(extras) else None
     attempt_data = Meta(key, job.attempts, job.at_ms, job.deadline_ms, reason, group, number)
-    return Handed(job.id, job.queue, job.priority, data, job.item, attempt_data, turned, head)
+    life = (life_of(state, job) if asked.life else None) or UNSET
+    return Handed(job.id, job.queue, job.priority, data, job.item, attempt_data, turned, head, life)

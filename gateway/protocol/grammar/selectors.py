@@ -45,7 +45,8 @@ _HEAD = Option("head", between(0, HEADERS_BYTES_MAX), behind=(b"DATA", _DATA), d
 _MOVE = {**PRI, **WHEN, b"HEAD": _HEAD, b"DATA": _DATA}
 CHANGE_OPTIONS = {**_MOVE, b"IS": Option("item", name), b"NOITEM": Option("item")}
 
-_PEEK = {b"COUNT": Option("count", between(1, BATCH_JOBS_MAX)), b"SEQ": Option("seq"), b"HEAD": Option("head")}
+_SHOWN = {b"HEAD": Option("head"), b"LIFE": Option("life")}
+_PEEK = {b"COUNT": Option("count", between(1, BATCH_JOBS_MAX)), b"SEQ": Option("seq"), **_SHOWN}
 _state = one_of(STATES)
 _SELECTORS = b"KEY", b"SEQ", b"NUMBER"
 _PLACE = "the place of a job must be"
@@ -117,11 +118,13 @@ def delete(words: Words) -> Command:
 
 
 def peek(words: Words) -> Command | None:
-    """PEEK at one job. Arguments: its selector; with HEAD True."""
+    """PEEK at one job. Arguments: its selector; whether HEAD is given, and LIFE, if any is."""
     if _names_one(words):
         return Command(arguments=(_selector(words)[0],))
-    if len(words) > 2 and words[-1] == b"HEAD" and _names_one(words[:-1]):
-        return Command(arguments=(_selector(words[:-1])[0], True))
+    for count in range(1, min(len(_SHOWN), len(words) - 2) + 1):
+        one, shown = words[:-count], words[-count:]
+        if len({*shown} & {*_SHOWN}) == count and _names_one(one):
+            return Command(arguments=(_selector(one)[0], b"HEAD" in shown, *((True,) if b"LIFE" in shown else ())))
     return None
 
 
@@ -152,10 +155,12 @@ def job_stat(words: Words) -> Command:
 
 
 def peek_queue(words: Words) -> Command:
-    """PEEK at the first jobs of a queue. Arguments: queue, state, count; whether SEQ is given, and HEAD, if any is."""
+    """PEEK at the first jobs of a queue. Arguments: queue, state, count; whether SEQ, HEAD, LIFE are given."""
     if len(words) < 3 or (words[1] in _SELECTORS and words[2] not in STATES):
         raise ArgumentError("PEEK takes <id>, KEY <queue> <key>, SEQ <queue> <n>, NUMBER <n> or <queue> <state>")
     queue, state = name(words[1]), _state(words[2])
     found = read_options(words, 3, _PEEK)
-    shown = ("seq" in found, True) if "head" in found else (True,) if "seq" in found else ()
+    shown = ["seq" in found, "head" in found, "life" in found]
+    while shown and not shown[-1]:
+        shown.pop()
     return Command(arguments=(queue, state, found.get("count", 1), *shown))

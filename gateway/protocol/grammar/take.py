@@ -7,6 +7,7 @@ one word of look-ahead, which makes the grammar unambiguous.
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from sockpqd.core import Get, GetWith, Then
 from sockpqd.gateway.limits import BATCH_JOBS_MAX
@@ -40,19 +41,27 @@ OPTIONS = {
     b"BY": Option("policy", one_of(POLICIES)),
     b"META": Option("meta"),
     b"HEAD": Option("head"),
+    b"LIFE": Option("life"),
     b"BOUND": Option("bound"),
 }
 
 
-_OF_NUMBER = {word: OPTIONS[word] for word in (b"EXPIRE", b"META", b"HEAD", b"BOUND")}
+_OF_NUMBER = {word: OPTIONS[word] for word in (b"EXPIRE", b"META", b"HEAD", b"LIFE", b"BOUND")}
 
 
 def get_number(words: Words) -> Command:
-    """GET NUMBER <n> [EXPIRE <sec> [THEN ..]] [META] [HEAD] [BOUND]."""
+    """GET NUMBER <n> [EXPIRE <sec> [THEN ..]] [META [LIFE]] [HEAD] [BOUND]."""
     found = read_options(words, 3, _OF_NUMBER)
-    bound, meta, head = found.pop("bound", False), found.pop("meta", False), found.pop("head", False)
-    get = GetWith(Get(None, **found), meta=meta, number=unsigned(words[2], JOB_NUMBER), head=head)
-    return Command(get, bound=bound)
+    bound, shown = found.pop("bound", False), _shown(found)
+    return Command(GetWith(Get(None, **found), number=unsigned(words[2], JOB_NUMBER), **shown), bound=bound)
+
+
+def _shown(found: dict[str, Any]) -> dict[str, Any]:
+    """Take out the options that say what else is shown of the jobs."""
+    shown = {word: True for word in ("meta", "head", "life") if found.pop(word, False)}
+    if "life" in shown and "meta" not in shown:
+        raise ArgumentError("LIFE is a part of META")
+    return shown
 
 
 def get(words: Words) -> Command | None:
@@ -119,12 +128,12 @@ def _hand_out(words: Words) -> Command:
 def _with_options(names: tuple[str, ...] | None, words: Words) -> Command:
     found = read_options(words, 2, OPTIONS)
     get = Get(names, found.get("expire_ms"), found.get("then", Then.DEFAULT), found.get("item"))
-    count, policy, meta, head = found.get("count"), found.get("policy"), "meta" in found, "head" in found
+    count, policy, shown = found.get("count"), found.get("policy"), _shown(found)
     if names is None and policy in OF_LISTS:
         raise ArgumentError(f"BY {policy.name} is for named queues, not for *")
-    picks = count is not None or policy is not None or meta or head
+    picks = count is not None or policy is not None or bool(shown)
     return Command(
-        GetWith(get, count, policy, meta, head=head) if picks else get,
+        GetWith(get, count, policy, **shown) if picks else get,
         within_ms=found.get("within_ms"), bound="bound" in found,
     )
 

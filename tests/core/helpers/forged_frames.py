@@ -15,8 +15,8 @@ WAITING: list[Any] = ["waiting", "q", [[0, 0, 3, None, b"a", 0, None, None], [0,
 RUNNING: list[Any] = [
     "running",
     [
-        [1, "q", 0, 1, None, b"c", 1500, LATER, False, 0, 1, None, None, None, None, 0, 40],
-        [2, "r", 0, 2, "x", b"d", None, LATER, True, 0, 1, None, None, None, None, 0, None],
+        [1, "q", 0, 1, None, b"c", 1500, LATER, False, 0, 1, None, None, None, None, 0, 40, 0],
+        [2, "r", 0, 2, "x", b"d", None, LATER, True, 0, 1, None, None, None, None, 0, None, 0],
     ],
 ]
 END: list[Any] = ["end", 2, 2, 0, 0]

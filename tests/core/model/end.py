@@ -139,6 +139,7 @@ class ModelEnd(ModelSpread):
     def undo(self, job: ModelJob) -> None:
         job.attempts -= 1
         job.went_through(reserves=-1)
+        job.hand_outs = job.hand_outs[:-1]
         fade_ms = job.fade_ms
         self.become_ready(job, None, charged=False)
         job.fade_ms = fade_ms

@@ -171,6 +171,7 @@ class ModelGive(ModelTime):
         job.session = get.session
         job.attempts += 1
         job.went_through(reserves=1)
+        job.hand_outs += (self.clock_ms,)
         self.spent += job.size
         if get.expire_ms is not None:
             expire_ms, then = get.expire_ms, get.then
@@ -197,4 +198,5 @@ class ModelGive(ModelTime):
             return Handed(job.id, job.queue, job.priority, data, job.item, UNSET, turned, head)
         number = job.seq if job.numbered else None
         about = Meta(job.key, job.attempts, job.at_ms, job.deadline_ms, job.reason, job.group, number)
-        return Handed(job.id, job.queue, job.priority, data, job.item, about, turned, head)
+        life = job.life() if asked.life and job.numbered else UNSET
+        return Handed(job.id, job.queue, job.priority, data, job.item, about, turned, head, life)

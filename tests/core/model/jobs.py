@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from sockpqd.core import Event, JobCounts, JobState, JobView, QueueCounts, Reply, Then
+from sockpqd.core import Event, JobCounts, JobState, JobView, Life, QueueCounts, Reply, Then
 
 Name = TypeVar("Name", str, tuple[str, str])
 
@@ -54,6 +54,7 @@ class ModelJob:
     session: int | None = None          # the session it is bound to
     since_ms: int = 0                   # its hand-out, or the last charge for it
     progress: int | None = None         # as its worker said
+    hand_outs: tuple[int, ...] = ()     # when they were, but those undone
 
     def state(self) -> JobState:
         """Return where it is."""
@@ -101,6 +102,11 @@ class ModelJob:
         whole = self.headers + self.data
         return (self.id, self.queue, self.priority, whole, self.item, self.deadline_ms, self.session)
 
+    def life(self) -> Life:
+        """Return what it has gone through."""
+        first_ms, last_ms = (self.hand_outs[0], self.hand_outs[-1]) if self.hand_outs else (None, None)
+        return Life(self.seq // 1024, first_ms, last_ms, len(self.hand_outs), self.origin)
+
     def seen(self, state: JobState | None = None) -> JobView:
         """Return what PEEK shows, for one who asked for jobs in this state."""
         return JobView(
@@ -109,7 +115,7 @@ class ModelJob:
             self.at_ms, self.deadline_ms, self.reason, self.seq, self.group, self.seq if self.numbered else None,
             self.counts if self.numbered else None, self.seq // 1024 if self.numbered else 0,
             self.own_lease_ms, len(self.headers), self.due_ms if self.delayed else None,
-            0 if self.error is None else len(self.error[1]), self.progress,
+            0 if self.error is None else len(self.error[1]), self.progress, self.life() if self.numbered else None,
         )
 
 

@@ -6,6 +6,7 @@ import tracemalloc
 from collections.abc import Iterable
 
 import pytest
+from msgspec import UNSET
 
 from sockpqd.core import (
     Accepted,
@@ -26,6 +27,7 @@ from sockpqd.core import (
     JobState,
     Kick,
     Later,
+    Life,
     Machine,
     Move,
     NotFound,
@@ -39,6 +41,7 @@ from sockpqd.core import (
     Stored,
     StoredNumber,
     Tick,
+    Touch,
 )
 from tests.core.helpers.logs import restored, snapshot_of
 
@@ -204,6 +207,69 @@ def test_a_job_that_goes_back_as_it_was_counts_as_released_by_nobody(cluster: Cl
     assert cluster.counts(number) == JobCounts(reserves=3)
     cluster.do(End(cluster.take().id, How.LATER, priority=0, first=True))
     assert cluster.counts(number) == JobCounts(reserves=4, releases=1)
+
+
+def test_it_remembers_when_it_was_handed_out(cluster: Cluster) -> None:
+    def life() -> Life | None:
+        job = cluster.machine.peek(Number(number))
+        assert job is not None
+        return job.life
+
+    number = cluster.put(b"a")
+    cluster.do(Return(cluster.take().id), after_ms=5)
+    assert life() == Life(START_MS, None, None, 0)
+    cluster.do(Get(("q",)), after_ms=5)
+    assert life() == Life(START_MS, START_MS + 10, START_MS + 10, 1)
+    (running,) = cluster.machine.running()
+    cluster.do(Touch(running.id, 100), End(running.id, How.LATER, first=True), after_ms=5)
+    assert life() == Life(START_MS, START_MS + 10, START_MS + 10, 1)
+    cluster.do(Get(("q",), 10), after_ms=5)
+    cluster.do(Tick(), after_ms=30)
+    assert life() == Life(START_MS, START_MS + 10, START_MS + 20, 2)
+    cluster.do(Return(cluster.take().id), after_ms=5)
+    assert life() == Life(START_MS, START_MS + 10, START_MS + 20, 2)
+    cluster.do(Get(("q",)), after_ms=5)
+    cluster.do(End(cluster.machine.running()[0].id, How.BURY), after_ms=5)
+    dead = Life(START_MS, START_MS + 10, START_MS + 60, 3, "q")
+    assert life() == dead
+    assert restored(snapshot_of(cluster.machine)).peek_queue("q", JobState.DEAD, 1)[0].life == dead
+    cluster.do(Kick("q", 1))
+    (given,) = cluster.do(GetWith(Get(("q",)), meta=True, life=True), after_ms=5)
+    assert isinstance(given, Handed)
+    assert given.life == life() == Life(START_MS, START_MS + 10, START_MS + 70, 4)
+    restored_life = restored(snapshot_of(cluster.machine)).peek(Number(number))
+    assert restored_life is not None
+    assert restored_life.life == given.life
+    cluster.do(Move(given.id, "q"), after_ms=5)
+    cluster.do(End(cluster.take().id, How.BURY, here=True), PutWith(Put("q", 0, b"b")))
+    assert life() == Life(START_MS, START_MS + 10, START_MS + 75, 5)
+
+
+def test_a_job_without_a_number_has_no_life_to_show(cluster: Cluster) -> None:
+    cluster.do(Put("q", 0, b"a"))
+    (given,) = cluster.do(GetWith(Get(("q",)), meta=True, life=True))
+    assert isinstance(given, Handed)
+    assert given.life is UNSET
+    assert [job.started_ms for job in cluster.machine.running()] == [0]
+
+
+def test_a_replaced_job_keeps_its_life(cluster: Cluster) -> None:
+    number = cluster.put(b"a", key="k")
+    cluster.do(Later(cluster.take().id), PutWith(Put("q", 3, b"b"), key="k", on_dup=OnDup.REPLACE), after_ms=5)
+    job = cluster.machine.peek(Number(number))
+    assert job is not None
+    assert job.life == Life(START_MS, START_MS, START_MS, 1)
+
+
+def test_an_aborted_batch_undoes_the_end_of_a_hand_out(cluster: Cluster) -> None:
+    number = cluster.put(b"a")
+    running = cluster.take().id
+    cluster.do(Batch((Later(running), Done(99)), atomic=True), after_ms=5)
+    (job,) = cluster.machine.running()
+    assert job.started_ms == START_MS
+    view = cluster.machine.peek(Number(number))
+    assert view is not None
+    assert view.life == Life(START_MS, START_MS, START_MS, 1)
 
 
 def test_an_aborted_batch_leaves_no_number(cluster: Cluster) -> None:

@@ -73,7 +73,7 @@ DELAYED: list[Any] = [
     [
         [
             5000, 6, 0, None, b"e", 0, 5000,
-            ["k", 2, 10, None, 60, None, [], None, "why", None, 3, 7000, [1, 2, 3, 4, 5, 6, 7], 1, 8],
+            ["k", 2, 10, None, 60, None, [], None, "why", None, 3, 7000, [1, 2, 3, 4, 5, 6, 7, 800, 900], 1, 8],
         ],
         [NEVER_MS, 5, 0, None, b"f", 0, None, [*[None] * 6, ["x", "y"], *[None] * 6, 0, 9]],
     ],
@@ -166,6 +166,8 @@ def test_forged_snapshot_is_right_as_it_stands() -> None:
         "text of two jobs": instead(DELAYED, rare(14, 8, row=1)),
         "number of a text out of range": instead(DELAYED, rare(14, 20, row=1)),
         "texts before jobs": instead(BURIED, ERRORS, BURIED),
+        "last hand-out before the first": instead(DELAYED, rare(12, [1, 2, 3, 4, 5, 6, 7, 901, 900])),
+        "first hand-out without a last one": instead(DELAYED, rare(12, [1, 2, 3, 4, 5, 6, 7, 800, None])),
         "shared body out of range": instead(DELAYED, rare(10, 20)),
         "shared body missing": instead(DELAYED, changed(DELAYED, 2, [
             changed(DELAYED[2][0], 4, b""), DELAYED[2][1],

@@ -153,13 +153,14 @@ class RandomCommands:
         rng = self._rng
         queues = None if rng.random() < 0.3 else tuple(sorted(rng.sample(self._client.queues, rng.randrange(1, 4))))
         get = Get(queues, rng.choice(EXPIRES_MS), rng.choice(sorted(Then)), rng.choice((None, None, None, "i")))
-        return GetWith(get, rng.choice((None, 1, 2, 5)), rng.choice((None, *sorted(Policy))), rng.random() < 0.5)
+        return GetWith(get, rng.choice((None, 1, 2, 5)), rng.choice((None, *sorted(Policy))), rng.random() < 0.5,
+                       life=rng.random() < 0.2)
 
     def _take(self) -> Taking:
         if self._rng.random() < 0.05:
             rng = self._rng
             number, expire_ms = self._client.number(), rng.choice(EXPIRES_MS)
-            return GetWith(Get(None, expire_ms), meta=rng.random() < 0.5, number=number)
+            return GetWith(Get(None, expire_ms), meta=rng.random() < 0.5, number=number, life=rng.random() < 0.5)
         pick, draw = self._pick(), self._rng.random()
         if draw < 0.8:
             return pick

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sockpqd.cluster.api import BACKLOG_BYTES_MAX
-from sockpqd.core import CloneBegin, CloneChunk, Done, Get, Handed, PageLost, Put
+from sockpqd.core import AnyJob, CloneBegin, CloneChunk, Done, Get, Handed, PageLost, Put, body_of
 from sockpqd.gateway.commands import streams
 from sockpqd.gateway.limits import (
     COMMANDS_IN_FLIGHT_MAX,
@@ -530,12 +530,12 @@ def test_a_list_of_jobs_that_are_gone_with_their_state_is_cut_off(
 ) -> None:
     blocks = 0
 
-    def lost(data: bytes) -> bytes:
+    def lost(job: AnyJob) -> bytes:
         nonlocal blocks
         blocks += 1
         if blocks == 3:
             raise PageLost("the state with this job was given up")
-        return data
+        return body_of(job)
 
     async def test(gateway: MemoryGateway) -> None:
         client, other = gateway.connect(), gateway.connect()
@@ -544,7 +544,7 @@ def test_a_list_of_jobs_that_are_gone_with_their_state_is_cut_off(
             await gateway.settle()
         client.take()
         monkeypatch.setattr(streams, "STREAM_PIECE_BYTES", 1)
-        monkeypatch.setattr(streams, "bytes_of", lost)
+        monkeypatch.setattr(streams, "body_of", lost)
         client.send(b"PEEK q READY COUNT 3\r\nPING\r\n")
         await gateway.settle()
         assert client.closed

@@ -493,7 +493,7 @@ class State:
                 running.started_ms = self.clock_ms
                 self.numbers[job.seq] = running
         else:
-            if is_numbered(extras):
+            if extras is not None and extras.counts is not None:        # no call, as every hand-out passes here
                 running.started_ms = self.clock_ms
             if self.fair is not None:
                 running.since_ms = self.clock_ms

@@ -495,7 +495,7 @@ def test_what_is_forwarded_is_of_the_level_of_the_cluster(monkeypatch: pytest.Mo
         gateway.cluster.forward_call = lambda user, address, data, told: sent.append(data)
         plain.call(put())
         monkeypatch.setattr(entry, "FEATURE_LEVEL", FEATURE_LEVEL + 1)
-        monkeypatch.setitem(FIELD_LEVELS, ("PutWith", "targets"), FEATURE_LEVEL + 1)
+        monkeypatch.setitem(FIELD_LEVELS, ("PutWith", PutWith.__struct_fields__[-1]), FEATURE_LEVEL + 1)
         gateway.cluster.machine.known_level = FEATURE_LEVEL + 1
         cut.call(put())
         whole, shorter = (msgspec.msgpack.decode(data)[1][-2] for data in sent)

@@ -45,7 +45,7 @@ class JobView(Struct, gc=False, frozen=True):
     head: int = 0               # bytes of its headers, with which the data begin
     due_ms: int | None = None   # of a DELAYED job: when it becomes READY, if a time decides that
     error_bytes: int = 0        # of the text that its worker left
-    progress: int | None = None     # of a running job: how many per cent of its work are done, as its worker said
+    progress: int | None = None     # of a running job: how many per cent of its work are done, as its worker reported
     life: Life | None = None    # of a numbered job
 
     @property

@@ -305,7 +305,7 @@ class RunningJob(Struct, gc=False):
     session: int | None = None  # the session it is bound to
     pulse: str | None = None    # the pulse that granted the hand-out
     since_ms: int = 0           # its hand-out, or the last charge for it, since FAIR has been in use
-    progress: int | None = None     # how many per cent of its work are done, as its worker said last
+    progress: int | None = None     # how many per cent of its work are done, as its worker last reported
     started_ms: int = 0         # of a numbered job: its hand-out
 
     def ready(self, seq: int, attempts: int, extras: Extras | None) -> Job:

@@ -111,7 +111,7 @@ class ModelPut(ModelGive):
         return IgnoredNumber(number) if wish.number and number is not None else JobIgnored()
 
     def remembers_all(self, queue: str, wish: PutWith) -> bool:
-        """Can the queue not remember one more?"""
+        """Return whether the queue cannot remember one more."""
         most = self.queues[queue].dedup_max if queue in self.queues else 10_000
         return wish.dedup is not None and len([name for name in self.remembered if name[0] == queue]) >= most
 

@@ -286,7 +286,7 @@ class ModelQueues:
         return Accepted()
 
     def forget_puts(self, queue: str) -> None:
-        """What was put there may be put again."""
+        """Let what was put there be put again."""
         self.remembered = {name: known for name, known in self.remembered.items() if name[0] != queue}
 
     def _forget_keys(self, queue: str) -> None:

@@ -129,3 +129,13 @@ FRAME_JOBS_MAX = 1000               # or this many jobs,
 FRAME_ROWS_MAX = 100                # or this many users or settings of queues,
 FRAME_SESSION_PARTS_MAX = 1000      # or this many sessions, requests and bound jobs together
 COUNTER_MAX = (1 << 63) - 1         # of any counter in a snapshot
+
+# ---- Records of ended jobs. A block is small enough to be read for one of them.
+
+RECORD_BLOCK_MAX = 128              # records in a block, or
+RECORD_BLOCK_BYTES = 64 << 10       # until their data have this size; it may be one larger record
+RECORD_BITS = 10                    # about a second: a record that is over is shown no more in any case
+RECORD_QUEUES_MAX = 1000            # of which one entry lets records be over because their time has passed
+RETAIN_MAX = 100_000                # RETAINMAX,
+RETAIN_BYTES = 64 << 20             # RETAINBYTES and
+RETAINED_BYTES = 1 << 30            # RETAINEDBYTES, unless set otherwise

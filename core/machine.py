@@ -94,6 +94,8 @@ class Machine:
         state = self._state
         _begin_entry(state, index, now_ms, seed)
         effects, events = state.effects, state.events
+        if state.records.due.first_ms <= state.clock_ms:
+            state.records.expire(state.clock_ms)
         # A new leader, and one that can log again after a while, grants a grace before anything may end; whatever has
         # used up its grace ends with the next entry.
         if state.online and not (operations and type(operations[0]) in GRACIOUS):
@@ -116,6 +118,8 @@ class Machine:
             if state.errors.pending:
                 state.errors.settle(state.queues.settings)
             state.remembered_keys.expire(state.clock_ms)
+            if state.records.passed:
+                state.records.settle()
             if state.fair is not None:
                 state.fair.end_entry()
         except BaseException:
@@ -166,8 +170,28 @@ class Machine:
         Local to this node: no reply and no snapshot depends on it. To be called between entries. Raises PageLost, as
         any call that reads a page may: then the state is incomplete, and the node must stop.
         """
-        pager = self._state.pager
-        return pager is not None and pager.page_out_some(self._state.queues, self._state.delays)
+        state, pager = self._state, self._state.pager
+        if state.records.page_out():
+            return True
+        return pager is not None and pager.page_out_some(state.queues, state.delays)
+
+    def ended(self, number: int) -> JobView | None:
+        """The job of this number that has ended, if there is a record of it. Raises PageLost."""
+        return queries.ended(self._state, number)
+
+    def result(self, number: int) -> bytes | None:
+        """The result of a job that has ended; None if there is no record of it. Raises PageLost."""
+        return queries.result(self._state, number)
+
+    def retained(self, queue: str) -> tuple[int, int]:
+        """The number of jobs of the queue that have ended of which there is a record, and the bytes of these."""
+        return self._state.records.counts(queue, self._state.clock_ms)
+
+    def ended_jobs(
+        self, queue: str, count: int, before: int | None = None,
+    ) -> tuple[list[JobView], int | None]:
+        """Some of the jobs of the queue that have ended, `count` at most, as queries.ended_jobs. Raises PageLost."""
+        return queries.ended_jobs(self._state, queue, count, before)
 
     @property
     def crowded(self) -> bool:
@@ -521,6 +545,7 @@ class Machine:
             state.delays.next_due_ms(state.clock_ms),
             state.retained_keys.next_due_ms(state.clock_ms),
             state.remembered_keys.next_due_ms(state.clock_ms),
+            state.records.next_due_ms(),
             state.pulses.periods.next_due_ms(),
             state.clock_ms if state.queues.indexing else None,
             state.clock_ms if state.errors.pending else None,

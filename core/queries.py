@@ -14,9 +14,10 @@ from sockpqd.core.ops.jobs import AnySelector, Number, Place
 from sockpqd.core.ops.queues import JobState
 from sockpqd.core.ops.replies import Life
 from sockpqd.core.pages.paging_counts import PagingCounts, paging_counts
+from sockpqd.core.records.record import JobRecord
 from sockpqd.core.rules.expire import is_released
 from sockpqd.core.rules.hand_out import unfinished as any_unfinished
-from sockpqd.core.rules.life import life_of
+from sockpqd.core.rules.life import life_of, life_of_counts
 from sockpqd.core.state import State
 from sockpqd.core.store.body import Data, bytes_of
 from sockpqd.core.store.job import NEVER_MS, AnyJob, BuriedJob, DelayedJob, Job, JobCounts, RunningJob
@@ -45,8 +46,9 @@ class JobView(Struct, gc=False, frozen=True):
     head: int = 0               # bytes of its headers, with which the data begin
     due_ms: int | None = None   # of a DELAYED job: when it becomes READY, if a time decides that
     error_bytes: int = 0        # of the text that its worker left
-    progress: int | None = None     # of a running job: how many per cent of its work are done, as its worker reported
+    progress: int | None = None     # of a running job: the percentage of its work that its worker reported as done
     life: Life | None = None    # of a numbered job
+    ended_ms: int | None = None     # of a job that has ended
 
     @property
     def body_bytes(self) -> int:
@@ -178,6 +180,7 @@ def stat(state: State, name: str, now_ms: int, *, awaited: bool = False) -> list
     queue = state.queues.by_name.get(name)
     settings = state.queues.settings.get(name)
     pause_ms, ends_ms = (0, 0) if settings is None else (settings.pause_ms, settings.pause_ends_ms)
+    retained, retained_bytes = state.records.counts(name, state.clock_ms)
     return [
         ("READY", known.ready),
         ("DELAYED", known.delayed),
@@ -202,6 +205,8 @@ def stat(state: State, name: str, now_ms: int, *, awaited: bool = False) -> list
         ("TOTAL_PAUSES", past.pauses),
         ("PAUSE_S", -(-pause_ms // 1000)),
         ("PAUSE_LEFT_S", max(0, -((now_ms - ends_ms) // 1000)) if ends_ms else 0),
+        ("RETAINED", retained),
+        ("RETAINED_BYTES", retained_bytes),
     ]
 
 
@@ -259,8 +264,14 @@ def peek(state: State, selector: AnySelector) -> JobView | None:
 
 
 def error(state: State, selector: AnySelector) -> Data | None:
-    """The text that a worker left with the selected job, of no bytes if there is none; None: there is no such job."""
+    """The text that a worker left with the selected job, of no bytes if there is none; None: there is no such job.
+
+    A number also finds the record of a job that has ended.
+    """
     job = _selected(state, selector)
+    if job is None and isinstance(selector, Number):
+        found = state.records.find(selector.number, state.clock_ms)
+        return None if found is None else found.record.error
     if job is None:
         return None
     text = None if job.extras is None else state.errors.find(job.extras.error)
@@ -282,6 +293,42 @@ def _selected(state: State, selector: AnySelector) -> AnyJob | None:
         return state.running.get(selector.id)
     queue = state.queues.by_name.get(selector.queue)
     return None if queue is None or queue.keys is None else queue.keys.get(selector.key)
+
+
+def ended(state: State, number: int) -> JobView | None:
+    """The job of this number that has ended; None if it has not, or there is no record. Raises PageLost."""
+    found = None if state.numbered(number) is not None else state.records.find(number, state.clock_ms)
+    return None if found is None else _seen_record(state, found.queue, found.record)
+
+
+def result(state: State, number: int) -> bytes | None:
+    """The result of a job that has ended; None if there is no record of it. Raises PageLost."""
+    found = None if state.numbered(number) is not None else state.records.find(number, state.clock_ms)
+    return None if found is None else found.record.result
+
+
+def ended_jobs(state: State, queue: str, count: int, before: int | None) -> tuple[list[JobView], int | None]:
+    """Some of the jobs of the queue that have ended, the newest first, `count` at most.
+
+    `before`: where the last call ended, None: begin. Returns also where this one has, None: there are no others.
+    Raises PageLost.
+    """
+    records, position = state.records.newest(queue, state.clock_ms, count, before)
+    return [_seen_record(state, queue, record) for record in records], position
+
+
+def _seen_record(state: State, queue: str, record: JobRecord) -> JobView:
+    extras = record.extras
+    created_ms = max(record.number >> limits.SEQ_BITS, state.seqs_since_ms)
+    counts = None if extras.counts is None else replace(extras.counts, first_ms=None, last_ms=None)
+    return JobView(
+        queue=queue, id=None, priority=record.priority, data=record.data, state=record.state, item=record.item,
+        key=extras.key, attempts=record.attempts, at_ms=None, deadline_ms=None, reason=extras.reason,
+        seq=record.number, group=extras.group, number=record.number, counts=counts,
+        created_ms=created_ms, own_lease_ms=extras.lease_ms,
+        head=extras.head, error_bytes=len(record.error), ended_ms=record.ended_ms,
+        life=life_of_counts(created_ms, extras),
+    )
 
 
 def next_jobs(state: State, name: str, which: JobState, count: int, behind: AnyJob | None) -> list[AnyJob]:
@@ -317,7 +364,7 @@ def _jobs(state: State, name: str, which: JobState, count: int, behind: AnyJob |
         return state.dead.get(name, ())
     if queue is not None and which is JobState.BURIED:
         return queue.buried or ()
-    if queue is not None and queue.running:
+    if which is JobState.RUNNING and queue is not None and queue.running:
         return (state.running[number] for number in queue.first_taken(count))
     return ()
 

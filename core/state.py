@@ -31,6 +31,7 @@ from sockpqd.core.pages.pager import Pager
 from sockpqd.core.pages.pages import Page
 from sockpqd.core.pulse.pulse import Pulse
 from sockpqd.core.pulse.pulses import Pulses
+from sockpqd.core.records.records import RecordPlace, Records
 from sockpqd.core.sessions.table import Sessions
 from sockpqd.core.sessions.workers import Workers
 from sockpqd.core.store.body import Data
@@ -125,6 +126,15 @@ class UndoLog(Protocol):
     def retained(self, queue: str, key: str, before_ms: int, forgotten: tuple[int, str] | None) -> None:
         """Record that the key is retained; before, it was until `before_ms` (0: not). `forgotten`: dropped for it."""
 
+    def recorded(self, queue: str) -> None:
+        """Record that the queue has one more record of an ended job."""
+
+    def passed(self, queue: str, over: int, count: int, total_bytes: int) -> None:
+        """Record that more records of the queue are over than before: these are the numbers from before."""
+
+    def forgot(self, number: int, place: RecordPlace) -> None:
+        """Record that the record of this number was removed from this place."""
+
 
 class State:
     """All data that the log determines. Two states are equal iff their snapshots are the same bytes."""
@@ -160,6 +170,7 @@ class State:
         "pulses",
         "put_item",
         "queues",
+        "records",
         "remembered_keys",
         "retained_keys",
         "running",
@@ -208,6 +219,7 @@ class State:
         self.retained_keys = RetainedKeys()
         self.errors = ErrorTexts()
         self.remembered_keys = RememberedKeys()
+        self.records = Records(self.queues.settings)
         self.sessions = Sessions()
         self.workers = Workers(self.sessions.by_number)
         self.topics = Topics()
@@ -236,6 +248,7 @@ class State:
         if pager is None:
             return
         pager.pages.numbers = self.numbers
+        self.records.store = pager.pages
         if not pager.resident:
             self.body_bytes_min = pager.pages.bodies.bytes_min
 

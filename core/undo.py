@@ -10,6 +10,7 @@ from collections.abc import Callable
 from sockpqd.core import limits
 from sockpqd.core.ops.effects import Effects
 from sockpqd.core.pulse.pulse import Pulse
+from sockpqd.core.records.records import RecordPlace
 from sockpqd.core.state import State
 from sockpqd.core.store.delayed import ItemRelease
 from sockpqd.core.store.job import BuriedJob, DelayedJob, Job, RunningJob
@@ -168,3 +169,12 @@ class Undo:
                 self._state.retained_keys.retain(queue, other, until_ms)
 
         self._steps.append(step)
+
+    def recorded(self, queue: str) -> None:
+        self._steps.append(lambda: self._state.records.take_back(queue))
+
+    def passed(self, queue: str, over: int, count: int, total_bytes: int) -> None:
+        self._steps.append(lambda: self._state.records.restore(queue, over, count, total_bytes))
+
+    def forgot(self, number: int, place: RecordPlace) -> None:
+        self._steps.append(lambda: self._state.records.put_back(number, place))

@@ -145,6 +145,9 @@ LINES_PER_TURN = 128
 # So many bytes of a job that is shown are budgeted as one plain command: they are copied, and may be on the disk.
 PEEKED_BYTES_PER_COMMAND = 4 * KIB
 
+# The data of jobs that have ended which are shown at once, unless a single job has more.
+ENDED_BYTES_MAX = MIB
+
 # A look at this many priorities of a queue, or tickets of a pulse, is budgeted as one plain command.
 LOOKED_PER_COMMAND = 64
 

@@ -124,7 +124,7 @@ SAMPLES: dict[Any, dict[str, Values]] = {
         "ran_ms": (None, None, None, 0, 7, 999, 1000, 12_000, 400_000),
         "feedback": (None, *Feedback),
         "sleep_ms": (0, 9),
-        "error": (None, None, b"why", b"", b"because of that"),
+        "text": (None, None, b"why", b"", b"because of that"),
         "dropped": (False, False, True),
     },
     core.Touch: {
@@ -139,14 +139,17 @@ SAMPLES: dict[Any, dict[str, Values]] = {
         "selector": SELECTED, "priority": (None, *PRIORITIES), "when": WHEN, "item": ITEMS,
         "no_item": (False, False, True), "data": (None, *DATA), "headers": (None, None, *HEADERS),
     },
-    core.Delete: {"selector": SELECTED, "unless_running": (False, False, True), "own": (False, False, True)},
+    core.Delete: {
+        "selector": SELECTED, "unless_running": (False, False, True), "own": (False, False, True),
+        "ended": (False, False, True),
+    },
     core.Move: {
         "id": IDS, "queue": QUEUES, "priority": (None, *PRIORITIES), "when": WHEN, "data": (None, *DATA),
         "headers": (None, None, *HEADERS),
     },
     core.Kick: {
         "queue": QUEUES, "count": (0, 1, 2, 10), "here": (False, True), "buried": (None, None, None, True, False),
-        "selector": Made(core.Number, maybe=True),
+        "selector": Made(core.Number, maybe=True), "ended": (False, False, True),
     },
     core.Batch: {"operations": Some((core.Done(7), core.Put("a", 0, b"1")), 2), "atomic": (False, True)},
     # ---- queues, and time shared among groups
@@ -178,13 +181,16 @@ SAMPLES: dict[Any, dict[str, Values]] = {
         "backoff_max_ms": (None, 30, 1000),
         "error_bytes": (None, None, 0, 5, 20),
         "dedup_max": (None, None, 0, 1, 2),
+        "retain_ms": (None, None, None, 0, 50, 200),
+        "retain_max": (None, None, 0, 2, 3),
+        "retain_bytes": (None, None, 0, 4, 10**30),
     },
     core.CreateQueue: {"queue": QUEUES, "change": Made(core.QueueChange), "session": (None, 1)},
     core.ConfigureQueue: {"queue": QUEUES, "change": Made(core.QueueChange)},
     core.DeleteQueue: {"queue": QUEUES, "force": (False, True)},
     core.PurgeQueue: {
         "queue": QUEUES, "state": (None, JobState.READY, JobState.DELAYED, JobState.DEAD, JobState.BURIED),
-        "before_seq": (None, None, 5),
+        "before_seq": (None, None, 5), "ended": (False, False, False, True),
     },
     core.PauseQueue: {
         "queue": QUEUES, "incoming": (False, False, True), "outgoing": (False, True),
@@ -195,7 +201,7 @@ SAMPLES: dict[Any, dict[str, Values]] = {
     core.Configure: {
         "expire_default": (None, Then.DONE, Then.LATER), "autocreate": (None, None, True, False),
         "policy": (None, *Policy), "grace_ms": (None, 0, 40), "session_ttl_ms": (None, 5000),
-        "fast_empty": (None, True, False),
+        "fast_empty": (None, True, False), "retained_bytes": (None, None, 4, 10**30),
     },
     core.ConfigureFair: {
         "thresholds_s": (None, None, (0, 1), (0, 1, 2, 7, 13), (0, 0)), "cap_ms": (None, 1000, 5000, 10),
@@ -261,9 +267,9 @@ OPERATIONS: tuple[Any, ...] = get_args(core.Operation)
 
 # The options of End that go with each end; one job's, as several have only `first`.
 OPTIONS_OF_END = {
-    How.DONE: ("last", "ran_ms"),
-    How.LATER: ("when", "priority", "first", "yielded", "reason", "ran_ms", "error", "dropped"),
-    How.BURY: ("priority", "here", "reason", "error", "dropped"),
+    How.DONE: ("last", "ran_ms", "text", "dropped"),
+    How.LATER: ("when", "priority", "first", "yielded", "reason", "ran_ms", "text", "dropped"),
+    How.BURY: ("priority", "here", "reason", "text", "dropped"),
 }
 
 

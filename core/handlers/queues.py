@@ -126,7 +126,7 @@ def _changed(settings: QueueSettings, change: ops.QueueChange) -> QueueSettings:
         name: min(max(value, 0), limits.DURATION_MS_MAX if name.endswith("_ms") else limits.NUMBER_MAX)
         for name in (
             "expire_ms", "tries", "limit", "item_limit", "capacity", "data_bytes_max", "batch", "keep_ms", "ttl_ms",
-            "idle_ms", "dedup_max",
+            "idle_ms", "dedup_max", "retain_ms", "retain_max", "retain_bytes",
         )
         if (value := getattr(change, name)) is not None
     }
@@ -176,6 +176,7 @@ def _configure(state: State, name: str, settings: QueueSettings) -> Reply:
         state.errors.look_at(name)
     if not settings.keep_ms:
         state.retained_keys.drop(name)
+    state.records.configured(name, old, settings, state.clock_ms)
     if queue is not None and queue.ready.size and not queue.closed:
         state.effects.reopened[name] = None
     return replies.ACCEPTED
@@ -240,11 +241,14 @@ def purge_queue(state: State, operation: ops.PurgeQueue, seed: int) -> Reply:
     name = operation.queue
     if not exists(state, name):
         return replies.QUEUE_NOT_FOUND
+    if operation.ended:
+        return Removed(state.records.purge(name, state.clock_ms), more=False)
     if operation.state in FORGETTING and operation.before_seq is None:      # the first portion
         state.remembered_keys.drop(name)
     chosen = not_running(state, name, operation.state, operation.before_seq, limits.PORTION_MAX)
     chosen.drop()
-    return Removed(chosen.size, chosen.more)
+    ended = 0 if chosen.more or operation.state is not None else state.records.purge(name, state.clock_ms)
+    return Removed(chosen.size + ended, chosen.more)
 
 
 def purge_cost(operation: ops.DeleteQueue | ops.PurgeQueue | ops.ExpireQueue) -> Cost:
@@ -293,9 +297,12 @@ def configure(state: State, operation: ops.Configure, seed: int) -> Reply:
             values[name] = min(max(length_ms, 0), limits.DURATION_MS_MAX)
     if operation.expire_default is not None:
         values["expire_default"] = Then.DONE if operation.expire_default is Then.DONE else Then.LATER
+    if operation.retained_bytes is not None:
+        values["retained_bytes"] = min(max(operation.retained_bytes, 0), limits.NUMBER_MAX)
     if operation.policy is not None:
         values["policy"] = Policy(operation.policy)
         if operation.policy is Policy.FAIR:
             state.use_fair()
     state.settings = replace(state.settings, **values)
+    state.records.limit(state.settings.retained_bytes)
     return replies.ACCEPTED

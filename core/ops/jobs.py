@@ -212,8 +212,8 @@ class End(Logged, tag=24, frozen=True):
     DONE: even a periodic job ends. `here`: of BURY: the job becomes BURIED in its own queue, with this `priority` if it
     is given. `reason`: of LATER and BURY; it is kept with the job. `ran_ms`: its group is charged for that. `feedback`:
     for the pulse that granted the hand-out, instead of FAIL for a BURY and OK otherwise; `sleep_ms` with SLEEP only.
-    `error`: of LATER and BURY of one job; the text that says why, in place of an earlier one. `dropped`: there was such
-    a text, but the leader had no room for it.
+    `text`, of one job: the ERROR of LATER and BURY, in place of an earlier one; the RESULT of DONE, for its record.
+    `dropped`: there was a text, but the leader had no room for it.
 
     Replies: as for Done and Later, in a DataDropped with `dropped`; of BURY Finished (of the queue), NotFound; of
     several jobs Results, with a reply for each.
@@ -231,7 +231,7 @@ class End(Logged, tag=24, frozen=True):
     ran_ms: int | None = None
     feedback: Feedback | None = None
     sleep_ms: int = 0
-    error: bytes | None = None
+    text: bytes | None = None
     dropped: bool = False
 
     @property
@@ -305,12 +305,15 @@ class Change(Logged, tag=29, frozen=True):
 class Delete(Logged, tag=30, frozen=True):
     """DELETE (spec/state-machine 7.3). `unless_running`: only a job that is not running. `own`: by who holds the job.
 
+    `ended`: the record of a job that has ended.
+
     Replies: Finished, NotFound, JobRunning (by key, or `unless_running`).
     """
 
     selector: AnySelector
     unless_running: bool = False
     own: bool = False
+    ended: bool = False                 # with a Number only
 
 
 class Move(Logged, tag=31, frozen=True):
@@ -334,7 +337,8 @@ class Kick(Logged, tag=33, frozen=True):
 
     `here`: make the first `count` BURIED jobs of the queue READY instead, or if it has none the first DELAYED ones;
     jobs that wait for items stay. `buried`: which of the two, as decided by the portion before. `selector`: make this
-    BURIED or DELAYED job READY, and no other. One operation moves a portion at most (PORTION_MAX, PORTION_BYTES_MAX).
+    BURIED or DELAYED job READY, and no other; `ended`: the job of this number that has ended. One operation moves a
+    portion at most (PORTION_MAX, PORTION_BYTES_MAX).
 
     Replies: Removed (with `buried` if `here`); NotFound, with a `selector`.
     """
@@ -344,6 +348,7 @@ class Kick(Logged, tag=33, frozen=True):
     here: bool = False
     buried: bool | None = None
     selector: Number | None = None
+    ended: bool = False
 
 
 JobPut = Put | PutWith       # what puts jobs

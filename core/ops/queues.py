@@ -37,6 +37,9 @@ class JobState(IntEnum):
     RUNNING = 2
     DEAD = 3
     BURIED = 4          # in its own queue, by BURY .. HERE
+    DONE = 5            # of a job that has ended, in its record (RETAIN),
+    CANCELLED = 6       # deleted, or dropped for a newer one,
+    EXPIRED = 7         # or it was not taken within its TTL
 
 
 class QueueChange(Logged, frozen=True):
@@ -73,6 +76,9 @@ class QueueChange(Logged, frozen=True):
     backoff_max_ms: int | None = None   # read with backoff_ms only: after any
     error_bytes: int | None = None      # of the texts that workers left with the jobs in the queue; 0 keeps none
     dedup_max: int | None = None        # keys of DEDUP that are remembered at a time; 0: none
+    retain_ms: int | None = None        # for which records of ended jobs are kept,
+    retain_max: int | None = None       # how many at most,
+    retain_bytes: int | None = None     # and how many bytes of them; 0 keeps none
 
 
 class CreateQueue(Logged, tag=35, frozen=True):
@@ -109,14 +115,16 @@ class DeleteQueue(Logged, tag=37, frozen=True):
 
 
 class PurgeQueue(Logged, tag=38, frozen=True):
-    """QUEUE PURGE: remove jobs in this state (None: all but the running ones), at most a portion.
+    """QUEUE PURGE: remove jobs in this state (None: all but the running ones, and the records), at most a portion.
 
-    `before_seq`: only jobs put before (Machine.next_seq; None: all). Replies: Removed, QueueNotFound.
+    `before_seq`: only jobs put before (Machine.next_seq; None: all). `ended`: the records only.
+    Replies: Removed, QueueNotFound.
     """
 
     queue: str
     state: JobState | None
     before_seq: int | None = None
+    ended: bool = False
 
 
 class PauseQueue(Logged, tag=39, frozen=True):
@@ -147,6 +155,7 @@ class Configure(Logged, tag=41, frozen=True):
     grace_ms: int | None = None         # the failover grace of later leaderships, instead of their own configuration
     session_ttl_ms: int | None = None   # the TTL of sessions whose client names none
     fast_empty: bool | None = None      # a Get that finds nothing is answered without the log
+    retained_bytes: int | None = None   # of the records of ended jobs in all queues
 
 
 class ExpireQueue(Logged, tag=65, frozen=True):

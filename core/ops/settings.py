@@ -6,7 +6,14 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from sockpqd.core.limits import ERRORS_BYTES, PORTION_MAX, REMEMBERED_OF_QUEUE
+from sockpqd.core.limits import (
+    ERRORS_BYTES,
+    PORTION_MAX,
+    REMEMBERED_OF_QUEUE,
+    RETAIN_BYTES,
+    RETAIN_MAX,
+    RETAINED_BYTES,
+)
 from sockpqd.core.ops.jobs import Policy, Then
 from sockpqd.core.ops.queues import Order, Overflow, Sched
 
@@ -44,6 +51,9 @@ class QueueSettings(Struct, gc=False, frozen=True):
     backoff_max_ms: int = 0     # and at most after a later one
     error_bytes: int = ERRORS_BYTES
     dedup_max: int = REMEMBERED_OF_QUEUE        # keys of DEDUP that are remembered at a time
+    retain_ms: int = 0          # for which records of ended jobs are kept; 0: there are none
+    retain_max: int = RETAIN_MAX            # as many, and
+    retain_bytes: int = RETAIN_BYTES        # as many bytes of them
 
 
 def error_bytes_of(settings: Mapping[str, QueueSettings], queue: str) -> int:
@@ -61,3 +71,4 @@ class ClusterSettings(Struct, gc=False, frozen=True):
     grace_ms: int | None = None
     session_ttl_ms: int | None = None
     fast_empty: bool = False
+    retained_bytes: int = RETAINED_BYTES    # of the records of all queues

@@ -58,13 +58,14 @@ class Pages:
     """
 
     __slots__ = (
-        "_numbered", "_space", "_store", "bodies", "count", "data_bytes", "full", "index", "indexed", "jobs", "numbers",
-        "read", "written",
+        "_numbered", "_records", "_space", "_store", "bodies", "count", "data_bytes", "full", "index", "indexed",
+        "jobs", "numbers", "read", "written",
     )
 
     def __init__(self, store: PageStore) -> None:
         self._store = store
         self._space = store.space()
+        self._records: PageSpace | None = None
         self.bodies = PagedBodies(self._space)
         self.numbers: dict[int, AnyJob] = {}
         self.read = 0
@@ -220,11 +221,21 @@ class Pages:
         """Drop the pages of an abandoned state."""
         self.bodies.drop()
         self._space.drop()
+        if self._records is not None:
+            self._records.drop()
+            self._records = None
         self._nothing()
 
     def another(self) -> Pages:
         """Empty pages of another state in the same store."""
         return Pages(self._store)
+
+    @property
+    def records(self) -> PageSpace:
+        """The space of the records of ended jobs: their own, so that whole files of it are given up in their order."""
+        if self._records is None:
+            self._records = self._store.space()
+        return self._records
 
     def another_space(self) -> PageSpace:
         """An empty space in the same store for another purpose."""

@@ -9,10 +9,11 @@ from msgspec.structs import replace
 
 from sockpqd.core import limits
 from sockpqd.core.ops.jobs import End, How
-from sockpqd.core.ops.queues import Order
+from sockpqd.core.ops.queues import JobState, Order
 from sockpqd.core.ops.replies import FINISHED, Rearmed, Reply
 from sockpqd.core.rules import activate
 from sockpqd.core.rules.backoff import backoff_ms
+from sockpqd.core.rules.keep_record import keep_record
 from sockpqd.core.state import State
 from sockpqd.core.store.job import (
     BuriedJob,
@@ -36,10 +37,12 @@ FIRST = End(0, How.LATER, first=True)
 UNFINISHED = FINISHED[False, False]
 
 
-def finish(state: State, job: RunningJob, last: bool = False, *, expired: bool = False) -> Reply:
+def finish(
+    state: State, job: RunningJob, last: bool = False, *, expired: bool = False, result: bytes = b"",
+) -> Reply:
     """Finish a stopped job. A periodic one is scheduled again, unless this was the `last` time.
 
-    `expired`: its lease has ended, which is an event of its own.
+    `expired`: its lease has ended, which is an event of its own. `result`: for its record.
     """
     queue = state.queues.by_name[job.queue]
     queue.counters[DONE] += 1
@@ -54,6 +57,8 @@ def finish(state: State, job: RunningJob, last: bool = False, *, expired: bool =
             return Rearmed(_rearm(state, job, extras.every_ms))
         if extras.key is not None:
             _retain_key(state, job.queue, extras.key)
+        if extras.counts is not None:
+            keep_record(state, job, queue.settings, JobState.DONE, result)
     if job.item is None and (queue.taken or queue.ready.size):
         return UNFINISHED
     return FINISHED[state.close(job.queue, job.item)]
@@ -106,7 +111,7 @@ def put_back(
         job = replace(job, extras=delayed_by(job.extras, wait_ms))
     if options.reason is not None:
         job = replace(job, extras=replace(job.extras or Extras(), reason=options.reason))
-    job = keep_error(state, job, options.error)
+    job = keep_error(state, job, options.text)
     queue.counters[LATER] += not expired
     priority = job.priority if options.priority is None or worn_out else options.priority
     if not expired:

@@ -5,7 +5,13 @@ from __future__ import annotations
 from sockpqd.core.limits import SEQ_BITS
 from sockpqd.core.ops.replies import Life
 from sockpqd.core.state import State
-from sockpqd.core.store.job import AnyJob, RunningJob
+from sockpqd.core.store.job import AnyJob, Extras, RunningJob
+
+
+def life_of_counts(created_ms: int, extras: Extras) -> Life | None:
+    """The life of a job that does not run; None if it has no number."""
+    counts = extras.counts
+    return None if counts is None else Life(created_ms, counts.first_ms, counts.last_ms, counts.reserves, extras.origin)
 
 
 def life_of(state: State, job: AnyJob) -> Life | None:

@@ -153,4 +153,5 @@ def remove_queue(state: State, name: str, jobs_max: int) -> tuple[int, bool]:
     drop_own_pulse(state, name)
     state.retained_keys.drop(name)
     state.remembered_keys.drop(name)
+    state.records.drop(name)
     return removed, True

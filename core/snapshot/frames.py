@@ -10,9 +10,16 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from sockpqd.core.levels import FIRST_LEVEL
-from sockpqd.core.limits import COUNTER_MAX, ERRORS_BYTES, REMEMBERED_OF_QUEUE
+from sockpqd.core.limits import (
+    COUNTER_MAX,
+    ERRORS_BYTES,
+    REMEMBERED_OF_QUEUE,
+    RETAIN_BYTES,
+    RETAIN_MAX,
+    RETAINED_BYTES,
+)
 from sockpqd.core.ops.jobs import Policy, Then
-from sockpqd.core.ops.queues import Order, Overflow, Sched
+from sockpqd.core.ops.queues import JobState, Order, Overflow, Sched
 from sockpqd.core.ops.workers import WorkerState
 
 Counter = Annotated[int, Meta(ge=0, le=COUNTER_MAX)]
@@ -234,6 +241,46 @@ class RememberedRows(Struct, array_like=True, tag="remembered", forbid_unknown_f
     rows: list[tuple[str, str, Counter, Counter]]
 
 
+class RecordRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
+    """The record of an ended job: the fields of records.record.JobRecord."""
+
+    number: Counter
+    state: JobState
+    ended_ms: Counter
+    priority: int
+    item: str | None
+    data: bytes
+    attempts: Counter
+    extras: ExtrasRow
+    result: bytes = b""
+    error: bytes = b""
+
+
+class RecordRows(Struct, array_like=True, tag="records", forbid_unknown_fields=True):
+    """Some records of one queue, in the order of their ends."""
+
+    queue: str
+    rows: list[RecordRow]
+
+
+# serial, base, ends (since the base) and sizes of its records as in records.block, where the page is
+RecordPageRow = tuple[Counter, Counter, list[Counter], list[Counter], bytes]
+
+
+class RecordPages(Struct, array_like=True, tag="record pages", forbid_unknown_fields=True):
+    """Pages with records of one queue, before the others of it; the first `start` are over. Only by reference."""
+
+    queue: str
+    start: Counter
+    pages: list[RecordPageRow]
+
+
+class RecordIndex(Struct, array_like=True, tag="record index", forbid_unknown_fields=True):
+    """Maps the numbers of records in pages to blocks (pages/seq_index.py). Only in snapshots by reference."""
+
+    spans: list[tuple[Counter, bytes, bytes]]
+
+
 class Settings(Struct, array_like=True, tag="settings", forbid_unknown_fields=True):
     """The settings of the cluster, except the expire default, which is in the head."""
 
@@ -242,6 +289,7 @@ class Settings(Struct, array_like=True, tag="settings", forbid_unknown_fields=Tr
     grace_ms: Counter | None
     session_ttl_ms: Counter | None
     fast_empty: bool
+    retained_bytes: Counter = RETAINED_BYTES
 
 
 class OldestIndex(Struct, array_like=True, tag="oldest", forbid_unknown_fields=True):
@@ -284,6 +332,9 @@ class QueueRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
     backoff_max_ms: Counter = 0
     error_bytes: Counter = ERRORS_BYTES
     dedup_max: Counter = REMEMBERED_OF_QUEUE
+    retain_ms: Counter = 0
+    retain_max: Counter = RETAIN_MAX
+    retain_bytes: Counter = RETAIN_BYTES
 
 
 class QueueRows(Struct, array_like=True, tag="queues", forbid_unknown_fields=True):
@@ -587,6 +638,6 @@ class EndFrame(Struct, array_like=True, tag="end", forbid_unknown_fields=True):
 Frame = (
     Head | Settings | PulseTable | PulseRow | OldestIndex | QueueRows | Waiting | NumberIndex | Paged | NumberedPaged
     | PageIndex | PagedDelayed | Delayed | Buried | Running | BodiesFrame | Released | ErrorRows | BindingRows
-    | FairTable | FairRows | UsedRows | CountedRows | KeptRows | RememberedRows | SessionTable | SessionRows
-    | WorkerRows | UserRows | CloneFrame | Chunk | FragmentBytes | EndFrame
+    | FairTable | FairRows | UsedRows | CountedRows | KeptRows | RememberedRows | RecordIndex | RecordPages | RecordRows
+    | SessionTable | SessionRows | WorkerRows | UserRows | CloneFrame | Chunk | FragmentBytes | EndFrame
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable
 
-from msgspec.structs import astuple, replace
+from msgspec.structs import astuple
 
 from sockpqd.core import limits
 from sockpqd.core.ops.jobs import Then
@@ -37,6 +37,7 @@ from sockpqd.core.snapshot.frames import (
     Waiting,
     check,
 )
+from sockpqd.core.snapshot.rows import extras_of
 from sockpqd.core.state import State
 from sockpqd.core.store.body import Data
 from sockpqd.core.store.delayed import ItemRelease
@@ -46,9 +47,7 @@ from sockpqd.core.store.job import (
     DelayedJob,
     Extras,
     Job,
-    JobCounts,
     RunningJob,
-    of_many,
 )
 from sockpqd.core.store.job_list import JobList
 from sockpqd.core.store.queues import Queue
@@ -316,7 +315,7 @@ class JobBuilder:
             item = state.items.open(item).name
         if row is None:
             return item, None
-        extras = _extras(row)
+        extras = extras_of(row)
         self.grouped = self.grouped or extras.group is not None
         for name in (extras.key, extras.origin, extras.group, *extras.after):
             if name is not None:
@@ -401,12 +400,6 @@ def _fill(index: SeqIndex, frame: PageIndex | NumberIndex) -> None:
             index.restore(span, lows, numbers)
         except ValueError as error:
             raise SnapshotError(f"inconsistent snapshot: {error}") from None
-
-
-def _extras(row: ExtrasRow) -> Extras:
-    """The extras in a row; the same object for jobs that have no more than many others."""
-    counts = None if row.counts is None else JobCounts(*astuple(row.counts))
-    return of_many(replace(Extras(*astuple(row)), counts=counts))
 
 
 def _check_numbers(priority: int, attempts: int, at_ms: int | None, extras: Extras | None) -> None:

@@ -36,6 +36,7 @@ from sockpqd.core.snapshot.fair import check_accounts, count_jobs, restored_acco
 from sockpqd.core.snapshot.frames import LevelError, SnapshotError, check
 from sockpqd.core.snapshot.jobs import KINDS, JobBuilder, JobFrame
 from sockpqd.core.snapshot.pulses import order_tickets, restored_pulse
+from sockpqd.core.snapshot.records import RecordBuilder
 from sockpqd.core.snapshot.sessions import restored_session
 from sockpqd.core.snapshot.write import CHECKSUM_BYTES, FORMAT, MAGIC
 from sockpqd.core.state import Collected, State
@@ -72,6 +73,7 @@ _ORDER: list[type[frames.Frame]] = [
     frames.CountedRows,
     frames.KeptRows,
     frames.RememberedRows,
+    frames.RecordRows,      # and those that KINDS counts among them
     frames.SessionTable,
     frames.SessionRows,
     frames.WorkerRows,
@@ -86,6 +88,7 @@ _ONCE = (
     frames.CloneFrame, frames.EndFrame,
 )
 _WITH_DATA = (frames.Waiting, frames.Delayed, frames.Buried, frames.Running, frames.ErrorRows)
+_KINDS = KINDS | {frames.RecordIndex: frames.RecordRows, frames.RecordPages: frames.RecordRows}
 _NEEDED: dict[type[frames.Frame], type[frames.Frame]] = {       # which must come before
     frames.PulseRow: frames.PulseTable,
     frames.SessionRows: frames.SessionTable,
@@ -218,6 +221,7 @@ class _Builder:
         self._groups: list[GroupAccount] = []                # of FAIR,
         self._group = ""                                # the name of the last one,
         self._accounts = 0                              # and how many there are
+        self._records = RecordBuilder(self.state.records, self._check_name)
         self._used = ""                                 # name of the last queue with IDLE
         self._counted = ""                              # name of the last queue with counters
 
@@ -231,7 +235,7 @@ class _Builder:
         if isinstance(frame, frames.BodiesFrame) and not self.empty:         # may be before any one with jobs
             self._add_jobs(frame)
             return
-        kind = KINDS.get(type(frame), type(frame))
+        kind = _KINDS.get(type(frame), type(frame))
         first = _ORDER.index(self._last) if self._last is not None else -1
         right = _ORDER.index(kind) >= first and (kind is not self._last or kind not in _ONCE)
         needed = _NEEDED.get(kind)
@@ -281,7 +285,7 @@ class _Builder:
     def _add_settings(self, frame: frames.Settings) -> None:
         self.state.settings = ClusterSettings(
             self.state.settings.expire_default, frame.autocreate, frame.policy, frame.grace_ms, frame.session_ttl_ms,
-            frame.fast_empty,
+            frame.fast_empty, frame.retained_bytes,
         )
 
     def _add_oldest(self, frame: frames.OldestIndex) -> None:
@@ -402,6 +406,15 @@ class _Builder:
             self._check_name(key)
             keys.set(queue, key, until_ms, number)
 
+    def _add_records(self, frame: frames.RecordRows) -> None:
+        self._records.add_rows(frame, self.state.next_seq)
+
+    def _add_record_index(self, frame: frames.RecordIndex) -> None:
+        self._records.add_index(frame)
+
+    def _add_record_pages(self, frame: frames.RecordPages) -> None:
+        self._records.add_pages(frame)
+
     def _add_session_table(self, frame: frames.SessionTable) -> None:
         check(frame.next_session > 1, "sessions where none has been")
         check(not self._foreign or frame.next_session <= limits.NUMBER_MAX, "counter is absurd")
@@ -488,6 +501,9 @@ class _Builder:
         frames.CountedRows: _add_counted,
         frames.KeptRows: _add_kept,
         frames.RememberedRows: _add_remembered,
+        frames.RecordIndex: _add_record_index,
+        frames.RecordPages: _add_record_pages,
+        frames.RecordRows: _add_records,
         frames.SessionTable: _add_session_table,
         frames.SessionRows: _add_sessions,
         frames.WorkerRows: _add_workers,

@@ -15,7 +15,9 @@ from sockpqd.core.pages.merge import merged
 from sockpqd.core.pages.page_space import PageLost
 from sockpqd.core.pages.pages import DelayedPage
 from sockpqd.core.snapshot import frames
-from sockpqd.core.snapshot.write import CHECKSUM_BYTES, MAGIC, extras_row
+from sockpqd.core.snapshot.records import expanded_pages
+from sockpqd.core.snapshot.rows import extras_row
+from sockpqd.core.snapshot.write import CHECKSUM_BYTES, MAGIC
 from sockpqd.core.store.body import bytes_of
 from sockpqd.core.store.job import Job
 
@@ -34,6 +36,9 @@ _PAGE_INDEX = _encoder.encode(frames.PageIndex([]))[:len("page index") + 2]
 _PAGED_DELAYED = _encoder.encode(frames.PagedDelayed("", [], []))[:len("delayed pages") + 2]
 _DELAYED = _encoder.encode(frames.Delayed("", []))[:len("delayed") + 2]
 _BODIES = _encoder.encode(frames.BodiesFrame([]))[:len("bodies") + 2]
+_record_decoder = msgspec.msgpack.Decoder(frames.RecordPages)
+_RECORD_INDEX = _encoder.encode(frames.RecordIndex([]))[:len("record index") + 2]
+_RECORD_PAGES = _encoder.encode(frames.RecordPages("", 0, []))[:len("record pages") + 2]
 _END = _encoder.encode(frames.EndFrame(0, 0))[:len("end") + 2]
 _PROLOGUE_BYTES = len(MAGIC) + 4
 
@@ -58,6 +63,8 @@ def _references_in(piece: bytes) -> list[bytes]:
         return [page[-1] for page in _delayed_decoder.decode(piece[4:]).pages]
     if piece.startswith(_BODIES, 4):
         return [body[-1] for body in _bodies_decoder.decode(piece[4:]).bodies]
+    if piece.startswith(_RECORD_PAGES, 4):
+        return [page[-1] for page in _record_decoder.decode(piece[4:]).pages]
     return []
 
 
@@ -117,7 +124,10 @@ def _with_all_jobs(pieces: Iterator[bytes], read: Callable[[bytes], bytes]) -> I
             return
         if following.startswith((_PAGED, _NUMBERED_PAGED), 4):
             yield from _with_jobs(following, read)
-        elif not following.startswith((_PAGE_INDEX, _NUMBER_INDEX), 4):
+        elif following.startswith(_RECORD_PAGES, 4):
+            for frame in expanded_pages(_record_decoder.decode(following[4:]), read):
+                yield _framed(frame)
+        elif not following.startswith((_PAGE_INDEX, _NUMBER_INDEX, _RECORD_INDEX), 4):
             yield following
 
 

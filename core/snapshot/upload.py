@@ -112,6 +112,8 @@ def adopt(state: State, other: State) -> None:
     state.pulses = other.pulses
     state.queues = other.queues
     state.numbers = other.numbers
+    state.records = other.records
+    state.records.limit(state.settings.retained_bytes)
     if state.pager is not None and other.pager is not None:
         other.pager.pages.replace(state.pager.pages)
         state.keep_in(other.pager)

@@ -12,16 +12,17 @@ Buried, likewise in the order of their burials; Running, in rising id; Released,
 finished; ErrorRows, in rising number, when workers have left texts; BindingRows, topics in name order and the bindings
 of each in their order; FairTable and FairRows, in name order, when FAIR is in use; UsedRows and CountedRows, in name
 order; KeptRows and RememberedRows, queues in name order and the keys of a queue in the order of their expiry;
-SessionTable and SessionRows, in rising number, when there has been a session; WorkerRows and UserRows, in name order;
-Clone and its Chunks, when a CLONE is in progress; FragmentBytes, when an operation in fragments is; one End. Long lists
-are cut into several frames. A body that jobs of several queues share (Extras.body) stands in the first row that has its
-number.
+RecordRows, queues in name order and the records of a queue in the order in which their jobs ended; SessionTable and
+SessionRows, in rising number, when there has been a session; WorkerRows and UserRows, in name order; Clone and its
+Chunks, when a CLONE is in progress; FragmentBytes, when an operation in fragments is; one End. Long lists are cut into
+several frames. A body that jobs of several queues share (Extras.body) stands in the first row that has its number.
 
 What a node writes for itself may be a snapshot by reference: pages of jobs (core/pages) are named, in Paged and
 NumberedPaged frames between the Waiting ones, instead of read, with NumberIndex frames before them all. Those of
 DELAYED jobs are named in PagedDelayed frames before the Delayed ones of the same queue, with PageIndex frames before
 them all. So are large bodies: a BodiesFrame has the places of the bodies of the frame behind it, whose rows have no
-data for them. It is smaller, and different on each node; no other node and no client gets it.
+data for them; and pages of records, in RecordPages frames before the other records of their queue, with RecordIndex
+frames before them all. It is smaller, and different on each node; no other node and no client gets it.
 
 To change the layout of a released format: raise FORMAT and record a data directory of the new one
 (tests/upgrade/scenario.py). A row may grow at its end, by fields with defaults: so the frames of today read what older
@@ -52,10 +53,12 @@ from sockpqd.core.pages.seq_index import SeqIndex
 from sockpqd.core.snapshot import frames
 from sockpqd.core.snapshot.fair import fair_frames
 from sockpqd.core.snapshot.pulses import pulse_frames
+from sockpqd.core.snapshot.records import record_frames
+from sockpqd.core.snapshot.rows import extras_row
 from sockpqd.core.snapshot.sessions import session_frames
 from sockpqd.core.state import State
 from sockpqd.core.store.body import Body, Data, bytes_of
-from sockpqd.core.store.job import AnyJob, BuriedJob, DelayedJob, Extras, Job, RunningJob
+from sockpqd.core.store.job import AnyJob, BuriedJob, DelayedJob, Job, RunningJob
 from sockpqd.core.store.queues import Queue
 
 _Index = TypeVar("_Index", frames.PageIndex, frames.NumberIndex)
@@ -115,6 +118,7 @@ def _frames(state: State, users: bool, by_reference: bool) -> Iterator[frames.Fr
     yield from _counted_frames(state)
     yield from _kept_frames(state)
     yield from _remembered_frames(state)
+    yield from record_frames(state.records, by_reference=by_reference)
     yield from session_frames(state.sessions)
     yield from _worker_frames(state)
     if users:
@@ -338,19 +342,13 @@ class _Bodies:
         yield frame
 
 
-def extras_row(extras: Extras | None) -> frames.ExtrasRow | None:
-    if extras is None:
-        return None
-    row = frames.ExtrasRow(*astuple(extras))
-    if extras.counts is not None:
-        row.counts = frames.CountsRow(*astuple(extras.counts))
-    return row
-
-
 def _settings_frames(state: State) -> Iterator[frames.Settings]:
     known = state.settings
     if known != ClusterSettings(expire_default=known.expire_default):
-        yield frames.Settings(known.autocreate, known.policy, known.grace_ms, known.session_ttl_ms, known.fast_empty)
+        yield frames.Settings(
+            known.autocreate, known.policy, known.grace_ms, known.session_ttl_ms, known.fast_empty,
+            known.retained_bytes,
+        )
 
 
 def _queue_frames(state: State) -> Iterator[frames.OldestIndex | frames.QueueRows]:

@@ -14,9 +14,11 @@ from sockpqd.cluster.api import Cluster
 from sockpqd.core import (
     OWN_PREFIX,
     AnySelector,
+    Delete,
     Get,
     GetWith,
     JobPut,
+    Kick,
     Machine,
     Number,
     Put,
@@ -175,7 +177,8 @@ def selected(rights: Rights, command: Command, cluster: Cluster) -> bytes | None
     if isinstance(selector, Selector) and selector.id:
         return _of_job(rights.get, selector.id, cluster)
     if isinstance(selector, Number):
-        refusal, hidden = _of_number(rights.queue, selector.number, cluster)
+        ended = isinstance(command.operation, Delete | Kick) and command.operation.ended
+        refusal, hidden = _of_number(rights.queue, selector.number, cluster, ended=ended)
         if hidden and command.operation is None:
             command.arguments = (Number(NO_JOB), *command.arguments[1:])
         elif hidden:
@@ -189,17 +192,30 @@ def change(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
     return selected(rights, command, cluster) if _owns(rights, command.operation.item) else FORBIDDEN
 
 
-def _of_number(prefixes: tuple[str, ...], number: int, cluster: Cluster) -> tuple[bytes | None, bool]:
+def selected_ended(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
+    """Require `queue` for the queue of the job of a number, also when it has ended."""
+    (selector, *rest) = command.arguments
+    refusal, hidden = _of_number(rights.queue, selector.number, cluster, ended=True)
+    if hidden:
+        command.arguments = (Number(NO_JOB), *rest)
+    return refusal
+
+
+def _of_number(
+    prefixes: tuple[str, ...], number: int, cluster: Cluster, *, ended: bool = False,
+) -> tuple[bytes | None, bool]:
     """Return the refusal, and whether the job is hidden: it lies in a queue for which the user has none of `prefixes`.
 
     A hidden job is looked for in vain, under NO_JOB: so nothing tells it from one that is gone. A number that is not
-    given out yet is refused, as an id is.
+    given out yet is refused, as an id is. `ended`: the job may have ended.
     """
     if "" in prefixes:
         return None, False
     if not prefixes:
         return FORBIDDEN, False
     job = cluster.machine.peek(Number(number))
+    if job is None and ended:
+        job = cluster.machine.ended(number)
     if job is not None:
         return None, not job.queue.startswith(prefixes)
     return _to_come(cluster, JOB_NOT_FOUND) if number >= cluster.machine.next_seq else None, False

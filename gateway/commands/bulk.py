@@ -73,7 +73,7 @@ class _Purge:
         """Return the next operation; only the first sees all jobs at its place in the log."""
         if done and self._before_seq is None:
             self._before_seq = self._machine.next_seq
-        return PurgeQueue(self._purge.queue, self._purge.state, self._before_seq)
+        return PurgeQueue(self._purge.queue, self._purge.state, self._before_seq, self._purge.ended)
 
 
 def purge(client: Client, command: Command) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sockpqd.core import QueueSettings, bytes_of
+from sockpqd.core import JobView, QueueSettings, bytes_of
 from sockpqd.gateway.commands import streams
 from sockpqd.gateway.commands.context.client import Client
 from sockpqd.gateway.limits import LOOKED_PER_COMMAND, PEEKED_BYTES_PER_COMMAND
@@ -87,13 +87,33 @@ def sched_settings(client: Client, command: Command) -> None:
 def peek(client: Client, command: Command) -> None:
     """PEEK: show one job, in whatever state."""
     selector, head, life = (*command.arguments, False, False)[:3]
-    job = client.hub.cluster.machine.peek(selector)
+    _show(client, client.hub.cluster.machine.peek(selector), head=head, life=life)
+
+
+def peek_ended(client: Client, command: Command) -> None:
+    """PEEK .. ENDED: show one job, also when it has ended."""
+    selector, head, life = command.arguments
+    machine = client.hub.cluster.machine
+    _show(client, machine.peek(selector) or machine.ended(selector.number), head=head, life=life)
+
+
+def _show(client: Client, job: JobView | None, *, head: bool, life: bool) -> None:
     if job is None:
         client.say(responses.JOB_NOT_FOUND)
         return
     data = bytes_of(job.data) if head else job.body()
     client.hub.budget -= len(data) // PEEKED_BYTES_PER_COMMAND
     client.say(b"200 OK " + listings.seen_lines([job], head=head, life=life) + data)
+
+
+def peek_result(client: Client, command: Command) -> None:
+    """PEEK .. RESULT: show the result of a job that has ended."""
+    result = client.hub.cluster.machine.result(command.arguments[0].number)
+    if result is None:
+        client.say(responses.JOB_NOT_FOUND)
+        return
+    client.hub.budget -= len(result) // PEEKED_BYTES_PER_COMMAND
+    client.say(responses.number(len(result)) + result)
 
 
 def peek_error(client: Client, command: Command) -> None:
@@ -112,6 +132,11 @@ def job_stat(client: Client, command: Command) -> None:
 def peek_queue(client: Client, command: Command) -> None:
     """PEEK at the first jobs of a queue in one state."""
     client.run(streams.peek_list(client, *command.arguments))
+
+
+def peek_queue_ended(client: Client, command: Command) -> None:
+    """PEEK at the jobs of a queue that have ended, the newest first."""
+    client.run(streams.peek_ended(client, *command.arguments))
 
 
 def cluster_status(client: Client, command: Command) -> None:

@@ -15,7 +15,7 @@ from typing import BinaryIO, TypeVar
 
 from sockpqd.core import AnyJob, JobState, RunningJob, body_of, bytes_of
 from sockpqd.gateway.commands.context.client import Client, Services
-from sockpqd.gateway.limits import LINES_PER_PIECE, STREAM_PIECE_BYTES
+from sockpqd.gateway.limits import ENDED_BYTES_MAX, LINES_PER_PIECE, STREAM_PIECE_BYTES
 from sockpqd.gateway.protocol import listings, responses
 from sockpqd.gateway.protocol.command import Command
 
@@ -64,6 +64,31 @@ async def peek_list(
     async for piece in pieces(client, jobs):
         await client.stream(listings.seen_lines(machine.views(piece, state), places, head, life))
     await _stream_data(client, jobs, head)
+
+
+async def peek_ended(client: Client, queue: str, count: int, places: bool, head: bool, life: bool) -> None:
+    """Stream the answer to PEEK at the jobs of a queue that have ended, of ENDED_BYTES_MAX of data at most."""
+    await client.hub.turn()
+    machine = client.hub.cluster.machine
+    lines: list[bytes] = []
+    data: list[bytes] = []
+    left, before = ENDED_BYTES_MAX, None
+    while len(lines) < count and left > 0:
+        some, before = machine.ended_jobs(queue, count - len(lines), before)
+        for job in some:
+            shown = bytes_of(job.data) if head else job.body()
+            left -= len(shown)
+            if left < 0 and lines:
+                break
+            lines.append(listings.seen_lines([job], places, head, life))
+            data.append(shown)
+        if before is None:
+            break
+        await client.hub.turn()
+    await client.stream(responses.number(len(lines)))
+    for part in (lines, data):
+        for piece in part:
+            await client.stream(piece)
 
 
 async def queue_list(client: Client, prefix: str) -> None:

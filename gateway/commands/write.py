@@ -252,5 +252,5 @@ def ended(client: Client, command: Command) -> None:
 
 
 def _without_text(client: Client, end: End) -> End:
-    """The same without its ERROR if there is no room for that."""
-    return without_text(end) if end.error and no_room(client) else end
+    """The same without its ERROR or RESULT if there is no room for that."""
+    return without_text(end) if end.text and no_room(client) else end

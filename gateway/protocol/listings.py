@@ -98,6 +98,7 @@ def seen(job: JobView, places: bool = False, head: bool = False, life: bool = Fa
     number = "-" if job.id is None else str(job.id)
     tokens = meta(
         job.item, job.key, job.attempts, job.reason, job.at_ms, job.deadline_ms, job.group, job.number, job.progress,
+        job.ended_ms,
     )
     if life and job.life is not None:
         tokens += of_life(job.life)
@@ -201,6 +202,9 @@ def settings_of_queue(settings: QueueSettings) -> list[tuple[str, str]]:
         ("BACKOFF", backoff),
         ("ERRORBYTES", str(settings.error_bytes)),
         ("DEDUPMAX", str(settings.dedup_max)),
+        ("RETAIN", seconds(settings.retain_ms)),
+        ("RETAINMAX", str(settings.retain_max)),
+        ("RETAINBYTES", str(settings.retain_bytes)),
     ]
 
 
@@ -223,6 +227,7 @@ def settings_of_cluster(settings: ClusterSettings) -> list[tuple[str, str]]:
         ("GRACE", "-" if settings.grace_ms is None else seconds(settings.grace_ms)),
         ("SESSIONTTL", seconds(session_ttl_ms)),
         ("FASTEMPTY", _switch(settings.fast_empty)),
+        ("RETAINEDBYTES", str(settings.retained_bytes)),
     ]
 
 

@@ -19,6 +19,7 @@ def unix(time_ms: int) -> int:
 def meta(
     item: str | None, key: str | None, attempts: int, reason: str | None, at_ms: int | None, deadline_ms: int | None,
     group: str | None = None, number: int | None = None, progress: int | None = None,
+    ended_ms: int | None = None,
 ) -> str:
     """Format the meta tokens in their fixed order, each preceded by a space."""
     words = "" if item is None else f" IS {item}"
@@ -37,6 +38,8 @@ def meta(
         words += f" EXPIRE {unix(deadline_ms)}"
     if progress is not None:
         words += f" PROGRESS {progress}"
+    if ended_ms is not None:
+        words += f" ENDED {unix(ended_ms)}"
     return words
 
 

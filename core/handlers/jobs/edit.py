@@ -9,11 +9,12 @@ from sockpqd.core.handlers.cost import BASE_BYTES, JOB, JOB_WITH_EXTRAS, Cost, o
 from sockpqd.core.handlers.jobs.finish import ran
 from sockpqd.core.ops import jobs as ops
 from sockpqd.core.ops import replies
-from sockpqd.core.ops.queues import Order
+from sockpqd.core.ops.queues import JobState, Order
 from sockpqd.core.ops.replies import ACCEPTED, FINISHED, NOT_FOUND, Reply
 from sockpqd.core.rules import activate, complete
 from sockpqd.core.rules.admit import admitted, at_capacity, displaced, key_taken, rejects_puts, too_large, ttl_ms
 from sockpqd.core.rules.expire import by_number
+from sockpqd.core.rules.keep_record import keep_record, put_again, take_record
 from sockpqd.core.rules.portion import Portion
 from sockpqd.core.rules.pulses import result
 from sockpqd.core.state import State
@@ -176,7 +177,9 @@ def change_cost(operation: ops.Change) -> Cost:
 
 
 def delete(state: State, operation: ops.Delete, seed: int) -> Reply:
-    """End the job without marking it as done."""
+    """End the job without marking it as done, or remove the record of one that has ended."""
+    if operation.ended:
+        return FINISHED[False, False] if take_record(state, operation.selector) else NOT_FOUND
     job = _selected(state, operation.selector)
     if isinstance(job, RunningJob) and operation.unless_running:
         return replies.JOB_RUNNING
@@ -196,6 +199,7 @@ def delete(state: State, operation: ops.Delete, seed: int) -> Reply:
     queue = state.queues.find(job.queue)
     if queue is not None:
         queue.counters[DELETED] += 1
+        keep_record(state, job, queue.settings, JobState.CANCELLED)
     if isinstance(job, BuriedJob):          # its queue is as finished as before
         return FINISHED[False, state.close(job.queue, job.item)[1]]
     return FINISHED[state.close(job.queue, job.item)]
@@ -271,6 +275,8 @@ def move_cost(operation: ops.Move) -> Cost:
 def kick(state: State, operation: ops.Kick, seed: int) -> Reply:
     """Put dead jobs back into their original queue, or make BURIED or DELAYED jobs of the queue READY, or one job."""
     if operation.selector is not None:
+        if operation.ended:
+            return _kick_ended(state, operation.selector)
         return _kick_selected(state, operation.selector)
     if operation.here:
         return _kick_here(state, operation)
@@ -324,6 +330,15 @@ def _kick_selected(state: State, selector: ops.Number) -> Reply:
     if not isinstance(job, BuriedJob | DelayedJob) or (isinstance(job, DelayedJob) and job.due_ms == NEVER_MS):
         return NOT_FOUND
     _kick(state, job)
+    return replies.Removed(1)
+
+
+def _kick_ended(state: State, selector: ops.Number) -> Reply:
+    """Make a job that has ended READY again, as it was put; its record is removed."""
+    found = take_record(state, selector)
+    if found is None:
+        return NOT_FOUND
+    put_again(state, found)
     return replies.Removed(1)
 
 

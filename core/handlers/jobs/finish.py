@@ -71,8 +71,8 @@ def _end(state: State, number: int, options: ops.End, ran_ms: int | None) -> Rep
         put_back(state, job, options)
         return ACCEPTED
     if options.how is DONE:
-        return finish(state, job, options.last)
-    job = complete.keep_error(state, job, options.error)
+        return finish(state, job, options.last, result=options.text or b"")
+    job = complete.keep_error(state, job, options.text)
     if options.here:
         return FINISHED[complete.bury_here(state, job, options.priority, options.reason), False]
     return FINISHED[complete.bury(state, job, options.reason), False]
@@ -91,7 +91,7 @@ def end_cost(operation: ops.End) -> Cost:
         size, work = of_ids(operation.ids)
     else:
         size, work = BASE_BYTES, JOB if operation.how is ops.How.DONE else JOB_WITH_EXTRAS
-    return size + of_names(operation.reason) + len(operation.error or b""), work
+    return size + of_names(operation.reason) + len(operation.text or b""), work
 
 
 def ran(ran_ms: int) -> int:

@@ -22,7 +22,7 @@ class RememberedKeys(ExpiringKeys):
         return keys.numbers.get(key, 0)
 
     def entry(self, queue: str, key: str) -> tuple[int, int]:
-        """The arguments of `set` that make the key what it is now: expiry and number."""
+        """Return the expiry and the number with which `set` restores the key as it is now."""
         keys = self._queues.get(queue)
         return (0, 0) if keys is None else (keys.until_ms.get(key, 0), keys.numbers.get(key, 0))
 

@@ -42,14 +42,14 @@ def data_bytes(operation: Operation) -> int | None:
 
 
 def text_of(operation: Operation) -> bytes | None:
-    """Return the text with which the operation ends a hand-out, without which it is executed if there is no room."""
-    return operation.error if isinstance(operation, End) else None
+    """Return the ERROR or RESULT of the operation, without which it is executed if there is no room."""
+    return operation.text if isinstance(operation, End) else None
 
 
 def without_text(operation: _Operation) -> _Operation:
     """The operation as it is executed if there is no room for such a text."""
-    if isinstance(operation, End) and operation.error:
-        return replace(operation, error=None, dropped=True)
+    if isinstance(operation, End) and operation.text:
+        return replace(operation, text=None, dropped=True)
     return operation
 
 

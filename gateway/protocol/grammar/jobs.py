@@ -62,10 +62,14 @@ LATER_OPTIONS = {
     **RAN,
     **_ERROR,
 }
-_DONE = {b"LAST": Option("last"), b"REASON": Option("reason", plain_word), **FEEDBACK, **RAN}
 _BURY = {**PRI, b"HERE": Option("here"), b"REASON": Option("reason", plain_word), **_ERROR}
 LATER_ERROR = with_option(LATER_OPTIONS, lambda words: 2)
 BURY_ERROR = with_option(_BURY, lambda words: 2)
+_DONE = {
+    b"LAST": Option("last"), b"REASON": Option("reason", plain_word), **FEEDBACK, **RAN,
+    b"RESULT": Option("length", unsigned, data=True),
+}
+DONE_DATA = with_option(_DONE, lambda words: 2)
 _TOUCH = {b"EXPIRE": EXPIRE}
 _TOUCH_ONE = {**_TOUCH, **RAN, b"PROGRESS": Option("progress", between(0, 100))}
 _WITH_ONE_ID = {
@@ -74,7 +78,7 @@ _WITH_ONE_ID = {
 
 
 def done(words: Words) -> Command | None:
-    """DONE <id> [LAST] [RAN <sec>] [SLOW | SLEEP <sec>] [REASON <word>].
+    """DONE <id> [LAST] [RAN <sec>] [SLOW | SLEEP <sec>] [REASON <word>] [RESULT <length>].
 
     Arguments: the reason if given, for the server's log.
     """
@@ -86,9 +90,12 @@ def done(words: Words) -> Command | None:
     if words[2] not in _DONE:
         return None
     number, found = unsigned(words[1], JOB_ID), read_options(words, 2, _DONE)
-    reason = found.pop("reason", None)
-    end = _end(number, How.DONE, found) if found else Done(number)
-    return Command(end, arguments=() if reason is None else (reason,))
+    reason, length = found.pop("reason", None), found.pop("length", None)
+    end = _end(number, How.DONE, found) if found or length is not None else Done(number)
+    told = () if reason is None else (reason,)
+    if length is None:
+        return Command(end, arguments=told)
+    return Command(end, length, field="text", spare=True, arguments=told)
 
 
 USUAL_DONE = UsualLine(
@@ -127,7 +134,7 @@ def _with_error(found: dict[str, Any], end: Callable[[], End], told: tuple[str, 
     if length is None:
         return Command(end(), arguments=told)
     answer = TOO_LARGE if length > ERROR_BYTES_MAX else None
-    return Command(end(), length, field="error", spare=True, arguments=told, answer=answer)
+    return Command(end(), length, field="text", spare=True, arguments=told, answer=answer)
 
 
 def later_many(words: Words) -> Command:
@@ -183,10 +190,11 @@ def bury(words: Words) -> Command:
 
 
 def kick_number(words: Words) -> Command:
-    """KICK JOB NUMBER <n>."""
-    if len(words) != 4:
-        raise ArgumentError("KICK JOB NUMBER takes the number of a job")
-    return Command(Kick("", 1, selector=Number(unsigned(words[3], JOB_NUMBER))))
+    """KICK JOB NUMBER <n> [ENDED]."""
+    ended = len(words) == 5 and words[4] == b"ENDED"
+    if len(words) != 4 + ended:
+        raise ArgumentError("KICK JOB NUMBER takes the number of a job, and perhaps ENDED")
+    return Command(Kick("", 1, selector=Number(unsigned(words[3], JOB_NUMBER)), ended=ended))
 
 
 def kick(words: Words) -> Command | None:

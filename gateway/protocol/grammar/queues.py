@@ -10,6 +10,8 @@ from sockpqd.core import (
     ERRORS_BYTES,
     OWN_PREFIX,
     REMEMBERED_OF_QUEUE,
+    RETAIN_BYTES,
+    RETAIN_MAX,
     Configure,
     ConfigureQueue,
     CreateQueue,
@@ -47,6 +49,7 @@ from sockpqd.gateway.protocol.grammar.sessions import session_ttl_ms
 from sockpqd.gateway.protocol.tokens import seconds
 
 _number = between(0, SETTING_MAX)
+_bytes = between(0, SIGNED_MAX)
 
 
 
@@ -92,6 +95,9 @@ SETTINGS = {
     b"ERRORBYTES": Option("error_bytes", _or_off(between(0, SIGNED_MAX), ERRORS_BYTES)),
     b"BACKOFF": Option("backoff_ms", _or_off(milliseconds), second=("backoff_max_ms", milliseconds), off=True),
     b"DEDUPMAX": Option("dedup_max", _or_off(_number, REMEMBERED_OF_QUEUE)),
+    b"RETAIN": Option("retain_ms", _or_off(milliseconds)),
+    b"RETAINMAX": Option("retain_max", _or_off(_number, RETAIN_MAX)),
+    b"RETAINBYTES": Option("retain_bytes", _or_off(_bytes, RETAIN_BYTES)),
 }
 
 def _shared_pulse(word: bytes) -> str:
@@ -107,9 +113,10 @@ SETTINGS[b"PULSE"] = Option("pulse", _or_off(_shared_pulse, ""))
 CREATE_SETTINGS = {**SETTINGS, b"BOUND": Option("bound")}
 _ELSEWHERE = {b"BOUND": "BOUND is for QUEUE CREATE"}
 
+ENDED = "ended"
 _purged = one_of({
     b"READY": JobState.READY, b"DELAYED": JobState.DELAYED, b"DEAD": JobState.DEAD,
-    b"BURIED": JobState.BURIED, b"ALL": None,
+    b"BURIED": JobState.BURIED, b"ALL": None, b"ENDED": ENDED,
 })
 _paused = one_of({b"IN": (True, False), b"OUT": (False, True), b"ALL": (True, True)})
 
@@ -163,8 +170,11 @@ def queue_delete(words: Words) -> Command:
 def queue_purge(words: Words) -> Command:
     """QUEUE PURGE <queue> <state>."""
     if len(words) != 3:
-        raise ArgumentError("QUEUE PURGE takes a queue and READY, DELAYED, DEAD, BURIED or ALL")
-    return Command(PurgeQueue(name(words[1]), _purged(words[2])))
+        raise ArgumentError("QUEUE PURGE takes a queue and READY, DELAYED, DEAD, BURIED, ENDED or ALL")
+    purged = _purged(words[2])
+    if purged is ENDED:
+        return Command(PurgeQueue(name(words[1]), None, ended=True))
+    return Command(PurgeQueue(name(words[1]), purged))
 
 
 def queue_pause(words: Words) -> Command:
@@ -207,6 +217,7 @@ CONFIG = {
     b"GRACE": Option("grace_ms", milliseconds),
     b"SESSIONTTL": Option("session_ttl_ms", session_ttl_ms),
     b"FASTEMPTY": Option("fast_empty", _switch),
+    b"RETAINEDBYTES": Option("retained_bytes", _bytes),
 }
 
 

@@ -106,13 +106,15 @@ def _data_to_come(found: dict[str, Any]) -> tuple[int, int | None]:
 
 
 def delete(words: Words) -> Command:
-    """DELETE the selected job; by its number with UNTAKEN, unless it runs."""
+    """DELETE the selected job; by its number with UNTAKEN, unless it runs, and with ENDED, the record of it."""
     selector, end = _selector(words)
     if isinstance(selector, Number) and words[end:] == [b"UNTAKEN"]:
         return Command(Delete(selector, unless_running=True))
+    if isinstance(selector, Number) and words[end:] == [b"ENDED"]:
+        return Command(Delete(selector, ended=True))
     if end != len(words):
-        if words[end:] == [b"UNTAKEN"]:
-            raise ArgumentError("UNTAKEN goes with NUMBER")
+        if words[end:] in ([b"UNTAKEN"], [b"ENDED"]):
+            raise ArgumentError(f"{words[end].decode()} goes with NUMBER")
         raise ArgumentError(f"DELETE takes one job, {shown(words[end])} is too much")
     return Command(Delete(selector))
 
@@ -125,6 +127,23 @@ def peek(words: Words) -> Command | None:
         one, shown = words[:-count], words[-count:]
         if len({*shown} & {*_SHOWN}) == count and _names_one(one):
             return Command(arguments=(_selector(one)[0], b"HEAD" in shown, *((True,) if b"LIFE" in shown else ())))
+    return None
+
+
+def peek_ended(words: Words) -> Command | None:
+    """PEEK NUMBER <n> ENDED: one job, also when it has ended. Arguments: the number; whether HEAD, LIFE are given."""
+    match words[1:]:
+        case [b"NUMBER", number, b"ENDED", *_] if number.isdigit():
+            found = read_options(words, 4, _SHOWN)
+            return Command(arguments=(Number(unsigned(number, JOB_NUMBER)), "head" in found, "life" in found))
+    return None
+
+
+def peek_result(words: Words) -> Command | None:
+    """PEEK NUMBER <n> RESULT. Arguments: the number."""
+    match words[1:]:
+        case [b"NUMBER", number, b"RESULT"] if number.isdigit():
+            return Command(arguments=(Number(unsigned(number, JOB_NUMBER)),))
     return None
 
 
@@ -152,6 +171,14 @@ def job_stat(words: Words) -> Command:
     if len(words) != 3 or words[1] != b"NUMBER":
         raise ArgumentError("JOB STAT takes NUMBER and the number of a job")
     return Command(arguments=(_selector(words)[0],))
+
+
+def peek_queue_ended(words: Words) -> Command | None:
+    """PEEK at the jobs of a queue that have ended. Arguments: queue, count; whether SEQ, HEAD, LIFE are given."""
+    if len(words) < 3 or words[2] != b"ENDED":
+        return None
+    found = read_options(words, 3, _PEEK)
+    return Command(arguments=(name(words[1]), found.get("count", 1), "seq" in found, "head" in found, "life" in found))
 
 
 def peek_queue(words: Words) -> Command:

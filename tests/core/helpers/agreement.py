@@ -6,7 +6,7 @@ from itertools import groupby
 
 from msgspec.structs import astuple
 
-from sockpqd.core import EVENT_TYPES, Address, Event, JobState, Machine, Selector
+from sockpqd.core import EVENT_TYPES, Address, Event, JobState, Machine, Number, Selector
 from sockpqd.core.store.queues import URGENT_RANK
 from tests.core.helpers.logs import LogEntry, restored, snapshot_of
 from tests.core.model.model import Model
@@ -148,5 +148,22 @@ def _assert_same_queue(machine: Machine, model: Model, queue: str) -> None:
         seen = model.peek_queue(queue, state, PEEKED)
         assert machine.peek_queue(queue, state, PEEKED) == seen
         assert machine.peek_queue(queue, state, 1) == seen[:1]
+    _assert_same_records(machine, model, queue)
     for key in {job.key for job in model.jobs if job.key is not None}:
         assert machine.peek(Selector(queue=queue, key=key)) == model.peek(Selector(queue=queue, key=key))
+
+
+def _assert_same_records(machine: Machine, model: Model, queue: str) -> None:
+    expected = model.records_of(queue)[::-1]
+    seen, before = machine.ended_jobs(queue, 1)
+    while before is not None:
+        some, before = machine.ended_jobs(queue, 2, before)
+        seen += some
+    assert seen == [record.view for record in expected]
+    assert machine.retained(queue) == (len(expected), sum(record.size for record in expected))
+    for record in expected:
+        number = record.view.number or 0
+        unfinished = machine.peek(Number(number)) is not None
+        assert machine.ended(number) == (None if unfinished else record.view)
+        assert unfinished or machine.error(Number(number)) == record.error
+        assert machine.result(number) == (None if unfinished else record.result)

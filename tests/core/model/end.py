@@ -16,6 +16,7 @@ from sockpqd.core import (
     Finished,
     How,
     JobRunning,
+    JobState,
     Later,
     Leased,
     NotFound,
@@ -75,9 +76,9 @@ class ModelEnd(ModelSpread):
 
     def _ended(self, job: ModelJob, end: End) -> Reply:
         if end.how is How.DONE:
-            return self._done(job, end.last)
-        if end.error is not None:
-            job.error = (self.new_seq(), end.error) if end.error else None
+            return self._done(job, end.last, end.text or b"")
+        if end.text is not None:
+            job.error = (self.new_seq(), end.text) if end.text else None
         if end.how is How.BURY and end.here:
             return self._bury_here(job, end)
         if end.reason is not None:
@@ -89,10 +90,10 @@ class ModelEnd(ModelSpread):
         self._later(job, end)
         return Accepted()
 
-    def _done(self, job: ModelJob, last: bool = False) -> Reply:
+    def _done(self, job: ModelJob, last: bool = False, result: bytes = b"") -> Reply:
         queue, item = job.queue, job.item
         self.tell("DONE", queue, job.priority, job.id or 0)
-        next_ms = self.done(job, last)
+        next_ms = self.done(job, last, result)
         return self._finished(queue, item) if next_ms is None else Rearmed(next_ms)
 
     def _finished(self, queue: str, item: str | None) -> Finished:
@@ -177,8 +178,14 @@ class ModelEnd(ModelSpread):
         return self.holder(selector.queue, selector.key)
 
     def delete_job(self, delete: Delete) -> Reply:
-        """It ends."""
+        """It ends, or its record goes."""
         job = self.selected(delete.selector)
+        if delete.ended:
+            record = self.record(delete.selector.number) if isinstance(delete.selector, Number) else None
+            if record is None or job is not None:
+                return NotFound()
+            self.records.remove(record)
+            return Finished(False, False)
         if job is None:
             return NotFound()
         if job.id is not None and delete.unless_running:
@@ -191,6 +198,7 @@ class ModelEnd(ModelSpread):
                 self.tell("CANCEL", job.queue, job.id)
         self.count(job.queue, "deleted")
         self.remove(job)
+        self.ended(job, JobState.CANCELLED)
         ended = self._finished(job.queue, job.item)
         return Finished(False, ended.item_done) if job.buried else ended
 

@@ -156,6 +156,8 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
         if self.clock_ms <= 2**52:
             self.next_seq = max(self.next_seq, self.clock_ms * 1024)        # places tell the time
         self.remembered = {name: known for name, known in self.remembered.items() if known[0] > self.clock_ms}
+        for queue in list(self.queues):
+            self.limit_records(queue, self.settings_of(queue))
         if self.online and not (operations and isinstance(operations[0], Lead | Resume)):
             before = self._there()
             self.end_due()
@@ -497,6 +499,8 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
         self.queues = {name: structs.replace(one, bound=0) for name, one in other.queues.items()}
         self.used = dict.fromkeys(other.used, self.clock_ms)
         self.kept, self.remembered = other.kept, other.remembered
+        self.records = other.records
+        self.limit_all_records(self.settings.retained_bytes)
         self.past = other.past
         self.fair = other.fair
         self.given_ms = other.given_ms

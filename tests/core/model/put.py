@@ -102,6 +102,7 @@ class ModelPut(ModelGive):
         self.tell("PUT", put.queue, put.priority)
         if leaving is not None:
             self.remove(leaving)
+            self.ended(leaving, JobState.CANCELLED)
             self.tell("DROP", put.queue)
         name = item if put.new_item else None
         return StoredNumber(job.seq, name) if job.numbered else Stored(name)
@@ -208,6 +209,7 @@ class ModelPut(ModelGive):
         self.use(move.queue)
         if leaving is not None:
             self.remove(leaving)
+            self.ended(leaving, JobState.CANCELLED)
             self.tell("DROP", move.queue)
         self.left_queue(old)
         return Finished(not self.unfinished(old), False)
@@ -228,6 +230,24 @@ class ModelPut(ModelGive):
         self._kick_one(job)
         return Removed(1)
 
+    def _kick_ended(self, selector: Number) -> Reply:
+        record = self.record(selector.number)
+        if record is None or self.selected(selector) is not None:
+            return NotFound()
+        self.records.remove(record)
+        view = record.view
+        key = None if self.holder(view.queue, view.key) else view.key
+        job = ModelJob(
+            view.queue, view.priority, view.seq, view.data[view.head:], view.item, view.seq, numbered=True,
+            own_lease_ms=view.own_lease_ms, counts=view.counts or JobCounts(), key=key, tries=record.tries,
+            ttl_ms=record.ttl_ms, group=view.group, headers=view.data[:view.head], hand_outs=record.hand_outs,
+        )
+        job.went_through(kicks=1)
+        self.jobs.append(job)
+        self.become_ready(job, job.seq)
+        self.tell("PUT", job.queue, job.priority)
+        return Removed(1)
+
     def _kick_one(self, job: ModelJob) -> None:
         job.kicked()
         if job.buried:
@@ -241,7 +261,7 @@ class ModelPut(ModelGive):
     def kick(self, kick: Kick) -> Reply:
         """Dead jobs come back to their queue, or others of it can be taken, or one."""
         if kick.selector is not None:
-            return self._kick_number(kick.selector)
+            return self._kick_ended(kick.selector) if kick.ended else self._kick_number(kick.selector)
         if kick.here:
             return self._kick_here(kick)
         dead = self.in_state(kick.queue, JobState.DEAD)[: max(0, kick.count)]

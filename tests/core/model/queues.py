@@ -32,6 +32,7 @@ from sockpqd.core import (
 )
 from sockpqd.core.ops.queues import QueueChange
 from tests.core.model.jobs import ModelJob
+from tests.core.model.records import ModelRecords
 
 QUEUES_MAX = 100_000
 PORTION = 1000
@@ -42,7 +43,7 @@ OnQueue = (
 )
 
 
-class ModelQueues:
+class ModelQueues(ModelRecords):
     """All jobs in one list, and what the queues are told."""
 
     def __init__(self) -> None:
@@ -182,6 +183,10 @@ class ModelQueues:
         if job.item is not None:
             self.left.append(job.item)
 
+    def ended(self, job: ModelJob, state: JobState, result: bytes = b"") -> None:
+        """The job has ended; its queue may keep a record."""
+        self.keep_record(job, self.settings_of(job.queue), self.settings.retained_bytes, state, result)
+
     def keep_key(self, job: ModelJob) -> None:
         """The job was done: its key counts as taken for a while."""
         keep_ms = self.settings_of(job.queue).keep_ms
@@ -232,6 +237,7 @@ class ModelQueues:
             case Configure():
                 changes = {name: value for name, value in structs.asdict(operation).items() if value is not None}
                 self.settings = structs.replace(self.settings, **changes)
+                self.limit_all_records(self.settings.retained_bytes)
                 if operation.policy is Policy.FAIR:
                     self.use_fair()
                 return Accepted()
@@ -278,7 +284,9 @@ class ModelQueues:
     def _give_settings(self, queue: str, settings: QueueSettings) -> Reply:
         if queue not in self.queues and len(self.queues) >= QUEUES_MAX:
             return TooManyQueues()
-        self.queues[queue] = settings
+        old, self.queues[queue] = self.settings_of(queue), settings
+        for one in (old, settings):
+            self.limit_records(queue, one)
         self.used.pop(queue, None)
         self.use(queue)
         if settings.keep_ms == 0:
@@ -286,7 +294,7 @@ class ModelQueues:
         return Accepted()
 
     def forget_puts(self, queue: str) -> None:
-        """Let what was put there be put again."""
+        """Forget what DEDUP remembers of the queue."""
         self.remembered = {name: known for name, known in self.remembered.items() if name[0] != queue}
 
     def _forget_keys(self, queue: str) -> None:
@@ -349,6 +357,7 @@ class ModelQueues:
         self.left_queue(queue)
         self._forget_keys(queue)
         self.forget_puts(queue)
+        self.forget_records(queue)
         return len(found), True
 
     def _purge(self, operation: PurgeQueue) -> Reply:
@@ -356,6 +365,8 @@ class ModelQueues:
         dead = self.in_state(queue, JobState.DEAD)
         if not self.known(queue) and not dead:
             return QueueNotFound()
+        if operation.ended:
+            return Removed(self.forget_records(queue), False)
         if operation.before_seq is None and operation.state in (None, JobState.READY):
             self.forget_puts(queue)
         others = (JobState.READY, JobState.DELAYED, JobState.DEAD, JobState.BURIED)
@@ -367,7 +378,8 @@ class ModelQueues:
             found = [job for job in found if job.seq < operation.before_seq]
         for job in found[:PORTION]:
             self.remove(job)
-        return Removed(min(len(found), PORTION), len(found) > PORTION)
+        ended = self.forget_records(queue) if operation.state is None and len(found) <= PORTION else 0
+        return Removed(min(len(found), PORTION) + ended, len(found) > PORTION)
 
 
 def _changed(settings: QueueSettings, change: QueueChange) -> QueueSettings:

@@ -132,13 +132,14 @@ class ModelTime(ModelFair):
         self.become_ready(job, self.next_place(job))
         self.left_queue(old)
 
-    def done(self, job: ModelJob, last: bool = False) -> int | None:
+    def done(self, job: ModelJob, last: bool = False, result: bytes = b"") -> int | None:
         """The job is done; when it is a periodic one, its next activation."""
         self.count(job.queue, "done")
         self.use(job.queue)
         if job.every_ms is None or last or job.origin is not None:
             self.remove(job)
             self.keep_key(job)
+            self.ended(job, JobState.DONE, result)
             return None
         next_ms = job.at_ms or 0
         next_ms += max(0, (self.clock_ms - next_ms) // job.every_ms + 1) * job.every_ms
@@ -200,6 +201,7 @@ class ModelTime(ModelFair):
             self.count(job.queue, "expired_ttl")
             self.tell("TTL", job.queue)
             self.remove(job)
+            self.ended(job, JobState.EXPIRED)
             self.end_operation()
         return len(over)
 

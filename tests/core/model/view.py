@@ -8,7 +8,7 @@ from tests.core.model.jobs import ModelJob, counted
 from tests.core.model.time import BUCKET_MS
 
 EVENTS = ("put", "taken", "done", "later", "expired", "dead", "expired_ttl", "deleted", "pauses")
-SECOND_MS = 1024        # keys are forgotten as exactly as that
+SECOND_MS = 1024        # keys and records are forgotten as exactly as that
 
 
 class ModelView(ModelEnd):
@@ -86,6 +86,7 @@ class ModelView(ModelEnd):
         pauses = [one.pause_ends_ms for one in self.queues.values() if one.pause_ends_ms]
         times += [(time_ms + BUCKET_MS - 1) // BUCKET_MS * BUCKET_MS for time_ms in pauses]
         ends = [*self.kept.values(), *(until_ms for until_ms, _ in self.remembered.values())]
+        ends += [one.ended_ms + self.settings_of(one.view.queue).retain_ms for one in self.records]
         pending = [*self.releases]
         if self.fair is not None:
             keep_ms = self.fair.settings.keep_ms

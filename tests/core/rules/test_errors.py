@@ -71,7 +71,7 @@ def take(cluster: Cluster, number: Number) -> int:
 def fail(cluster: Cluster, text: bytes, queue: str = "q", how: How = How.LATER) -> Number:
     """A job that has failed with this text."""
     number = put(cluster, queue)
-    cluster.do(End(take(cluster, number), how, error=text))
+    cluster.do(End(take(cluster, number), how, text=text))
     return number
 
 
@@ -121,11 +121,11 @@ def test_it_is_kept_through_all_states(cluster: Cluster) -> None:
 
 def test_the_last_one_is_kept(cluster: Cluster) -> None:
     number = fail(cluster, TEXT)
-    cluster.do(End(take(cluster, number), How.LATER, error=b"another"))
+    cluster.do(End(take(cluster, number), How.LATER, text=b"another"))
     assert text(cluster, number) == b"another"
     cluster.do(Later(take(cluster, number)))
     assert text(cluster, number) == b"another"
-    cluster.do(End(take(cluster, number), How.LATER, error=b""))
+    cluster.do(End(take(cluster, number), How.LATER, text=b""))
     assert text(cluster, number) == b""
 
 
@@ -155,20 +155,20 @@ def test_kick_move_replace_and_next_drop_it(cluster: Cluster) -> None:
     number = fail(cluster, TEXT, how=How.BURY)
     cluster.do(Kick("q", 1))
     assert text(cluster, number) == b""
-    cluster.do(End(take(cluster, number), How.BURY, here=True, error=TEXT))
+    cluster.do(End(take(cluster, number), How.BURY, here=True, text=TEXT))
     cluster.do(Kick("q", 1, here=True))
     assert text(cluster, number) == b""
-    cluster.do(End(take(cluster, number), How.LATER, Due(5_000), error=TEXT))
+    cluster.do(End(take(cluster, number), How.LATER, Due(5_000), text=TEXT))
     cluster.do(Kick("", 1, selector=number))
     assert text(cluster, number) == b""
-    cluster.do(End(take(cluster, number), How.LATER, error=TEXT))
+    cluster.do(End(take(cluster, number), How.LATER, text=TEXT))
     cluster.do(Move(take(cluster, number), "r"))
     assert text(cluster, number) == b""
     cluster.do(PutWith(Put("p", 0, b"x"), key="k", every_ms=1000))
     key = Selector(queue="p", key="k")
     (handed,) = cluster.do(Get(("p",)))
     assert isinstance(handed, Handed)
-    cluster.do(End(handed.id, How.LATER, error=TEXT))
+    cluster.do(End(handed.id, How.LATER, text=TEXT))
     assert cluster.machine.error(key) == TEXT
     (again,) = cluster.do(Get(("p",)))
     assert isinstance(again, Handed)
@@ -176,7 +176,7 @@ def test_kick_move_replace_and_next_drop_it(cluster: Cluster) -> None:
     assert cluster.machine.error(key) == b""
     (last,) = cluster.do(Get(("p",)), after_ms=2000)
     assert isinstance(last, Handed)
-    cluster.do(End(last.id, How.LATER, error=TEXT))
+    cluster.do(End(last.id, How.LATER, text=TEXT))
     cluster.do(PutWith(Put("p", 0, b"y"), key="k", on_dup=OnDup.REPLACE))
     assert cluster.machine.error(key) == b""
 
@@ -203,7 +203,7 @@ def test_the_oldest_are_dropped_beyond_the_bytes_of_the_queue(cluster: Cluster) 
     cluster.do(ConfigureQueue("q", QueueChange(error_bytes=10)))
     one, two, three = (fail(cluster, letter * 4) for letter in (b"1", b"2", b"3"))
     assert kept(cluster, one, two, three) == [b"", b"2222", b"3333"]
-    cluster.do(End(take(cluster, two), How.LATER, error=b"22222222"))       # now it is the newest
+    cluster.do(End(take(cluster, two), How.LATER, text=b"22222222"))       # now it is the newest
     assert kept(cluster, one, two, three) == [b"", b"22222222", b""]
     assert text(cluster, fail(cluster, b"x" * 11)) == b""
 
@@ -240,7 +240,7 @@ def test_what_is_lowered_counts_at_once(cluster: Cluster) -> None:
 def test_many_are_dropped_in_portions(cluster: Cluster) -> None:
     cluster.do(*[Put("q", 0, b"")] * 2500)
     cluster.do(GetWith(GET, 2500))
-    cluster.do(*[End(number, How.LATER, error=b"x") for number in range(1, 2501)])
+    cluster.do(*[End(number, How.LATER, text=b"x") for number in range(1, 2501)])
     assert cluster.machine.error_bytes("q") == 2500
     cluster.do(ConfigureQueue("q", QueueChange(error_bytes=0)))
     assert cluster.machine.error_bytes("q") == 1500
@@ -276,7 +276,7 @@ def test_and_when_it_is_done_or_its_time_is_over(cluster: Cluster) -> None:
     cluster.do(PutWith(Put("q", 0, b"a"), ttl_ms=100))
     (handed,) = cluster.do(GET)
     assert isinstance(handed, Handed)
-    cluster.do(End(handed.id, How.LATER, error=TEXT))
+    cluster.do(End(handed.id, How.LATER, text=TEXT))
     assert cluster.machine.error_bytes("q") == len(TEXT)
     cluster.do(Tick(), after_ms=200)
     assert cluster.machine.error_bytes("q") == 0
@@ -287,12 +287,12 @@ def test_an_aborted_batch_brings_it_back(cluster: Cluster) -> None:
     running = [take(cluster, old), take(cluster, new)]
     before = snapshot_of(cluster.machine)
     (reply,) = cluster.do(Batch((
-        End(running[0], How.BURY, error=b"other"), Kick("q", 1), End(running[1], How.LATER, error=b"new"), Done(99),
+        End(running[0], How.BURY, text=b"other"), Kick("q", 1), End(running[1], How.LATER, text=b"new"), Done(99),
     ), atomic=True))
     assert reply == Aborted(4, NotFound())
     assert kept(cluster, old, new) == [TEXT, b""]
     after = snapshot_of(cluster.machine)
     assert len(after) == len(before)
-    cluster.do(Batch((Done(99),), atomic=True), End(running[1], How.LATER, error=b"new"))
+    cluster.do(Batch((Done(99),), atomic=True), End(running[1], How.LATER, text=b"new"))
     assert kept(cluster, old, new) == [TEXT, b"new"]
     assert cluster.machine.error_bytes("q") == len(TEXT) + 3

@@ -23,6 +23,7 @@ from sockpqd.core import (
     Kick,
     Machine,
     Move,
+    Number,
     OnDup,
     OpenSession,
     Operation,
@@ -53,10 +54,11 @@ from tests.core.snapshot.test_snapshot import refuse
 
 NEVER_MS = 2**63 - 1
 
-SETTINGS: list[Any] = ["settings", False, Policy.PRIORITY.value, 5000, None, True]
+SETTINGS: list[Any] = ["settings", False, Policy.PRIORITY.value, 5000, None, True, 4096]
 QUEUE: list[Any] = [
     "q", 60_000, Then.DEAD.value, Order.FIFO.value, 3, "graves", 1, 10, 1, 0, 0, 5, 1000, 50, False, True,
     70, 80, Overflow.DROPOLDEST.value, 0, 0, False, "ga", 0, 5000, 9000, False, 500, 60_000, 2**63 - 1, 20,
+    3_600_000, 50, 2048,
 ]
 PULSES: list[Any] = ["pulses", 8, 1]
 # name, settings (together, payload and deny, too), present speed, counters, period of the law, window, tickets, spread
@@ -84,11 +86,18 @@ BINDINGS: list[Any] = ["bindings", [["t", "s", None], ["t", "q", "a.#"], ["u", "
 USED: list[Any] = ["used", [["q", 900], ["r", 950]]]
 KEPT: list[Any] = ["kept", [["q", "old", 1040], ["r", "old", 1050]]]
 REMEMBERED: list[Any] = ["remembered", [["q", "old", 1040, 3], ["r", "old", 1050, 0]]]
+# number, state, ended_ms, priority, item, data, attempts, extras, result, error
+RECORD: list[Any] = [
+    2, JobState.DONE.value, 900, 7, "x", b"hb", 1,
+    ["k", *[None] * 5, [], *[None] * 5, [1, 2, 3, 4, 5, 6, 7], 1, None],
+    b"result", b"why",
+]
+RECORDS: list[Any] = ["records", "q", [RECORD]]
 BURIED: list[Any] = ["buried", "q", [[3, 7, 0, None, b"b", 1, None, None]]]
 END: list[Any] = ["end", 4, 2, 2, 1]
 ALL = [
     HEAD, SETTINGS, PULSES, PULSE, QUEUES, WAITING, DELAYED, BURIED, RUNNING, RELEASED, ERRORS, BINDINGS, USED, KEPT,
-    REMEMBERED, END,
+    REMEMBERED, RECORDS, END,
 ]
 
 
@@ -129,7 +138,7 @@ def queue(at: int, value: object) -> list[Any]:
 def test_forged_snapshot_is_right_as_it_stands() -> None:
     machine = restored(forged(*ALL))
     assert snapshot_of(machine) == forged(*ALL)
-    assert machine.settings == ClusterSettings(Then.LATER, False, Policy.PRIORITY, 5000, None, True)
+    assert machine.settings == ClusterSettings(Then.LATER, False, Policy.PRIORITY, 5000, None, True, 4096)
     settings = machine.queue_settings("q")
     assert settings is not None
     assert (settings.expire_ms, settings.then, settings.dead) == (60_000, Then.DEAD, "graves")
@@ -141,6 +150,11 @@ def test_forged_snapshot_is_right_as_it_stands() -> None:
     assert (found.headers(), found.body()) == (b"e", b"")
     assert machine.error(Selector(queue="q", key="k")) == b"why"
     assert machine.error_bytes("q") == 3
+    ended = machine.ended(2)
+    assert ended is not None
+    assert (ended.state, ended.ended_ms, ended.item, ended.headers(), ended.body()) == (
+        JobState.DONE, 900, "x", b"h", b"b")
+    assert (machine.result(2), machine.error(Number(2)), machine.retained("q")) == (b"result", b"why", (1, 11))
 
 
 @pytest.mark.parametrize(
@@ -322,3 +336,18 @@ def test_export_of_a_long_log_can_be_cloned() -> None:
 
 def test_a_row_has_all_extras_of_a_job_in_their_order() -> None:
     assert ExtrasRow.__struct_fields__ == Extras.__struct_fields__
+
+
+@pytest.mark.parametrize("record", [
+    changed(RECORD, 0, 20), changed(RECORD, 1, JobState.RUNNING.value), changed(RECORD, 7, [None] * 6 + [[]]),
+    changed(RECORD, 7, changed(RECORD[7], 13, 3)),
+])
+def test_wrong_records_are_refused(machine: Machine, record: list[Any]) -> None:
+    refuse(machine, forged(*instead(RECORDS, ["records", "q", [record]])))
+
+
+def test_records_stand_in_their_order_and_in_queues_with_settings(machine: Machine) -> None:
+    refuse(machine, forged(*instead(RECORDS, ["records", "q", [RECORD, changed(changed(RECORD, 0, 1), 2, 899)]])))
+    refuse(machine, forged(*instead(RECORDS, ["records", "q", [RECORD, RECORD]])))
+    refuse(machine, forged(*instead(RECORDS, ["records", "r", [RECORD]], ["records", "q", [changed(RECORD, 0, 1)]])))
+    refuse(machine, forged(*instead(RECORDS, ["records", "s", [RECORD]])))

@@ -88,15 +88,15 @@ def test_job_stat() -> None:
         await gateway.talk(b"GET NUMBER %s\r\nLATER 1 PRI 6 DELAY 20\r\nKICK tube/a+b 1 HERE\r\n" % number)
         answer = await gateway.talk(b"JOB STAT NUMBER %s\r\nJOB STAT NUMBER 7\r\nJOB STAT 7\r\nJOB STAT\r\n" % number)
         first, *lines = answer.split(b"\r\n")
-        figures = dict(line.split(b" ") for line in lines[:15])
-        assert first == b"200 OK 15"
+        figures = dict(line.split(b" ") for line in lines[:17])
+        assert first == b"200 OK 17"
         assert int(figures.pop(b"CREATED")) > 0
         assert figures == {
             b"QUEUE": b"tube/a+b", b"STATE": b"READY", b"PRI": b"6", b"LENGTH": b"0", b"AGE_S": b"0", b"LEASE": b"60",
             b"DELAY": b"20", b"LEFT_S": b"0", b"ATTEMPTS": b"1", b"RESERVES": b"1", b"TIMEOUTS": b"0",
-            b"RELEASES": b"1", b"BURIES": b"0", b"KICKS": b"1",
+            b"RELEASES": b"1", b"BURIES": b"0", b"KICKS": b"1", b"ERROR_LENGTH": b"0", b"DIED": b"-",
         }
-        assert lines[15:] == [
+        assert lines[17:] == [
             b"404 Job Not Found", *[b"400 Bad Arguments: JOB STAT takes NUMBER and the number of a job"] * 2, b"",
         ]
     with_gateway(test)

@@ -234,7 +234,7 @@ class RandomCommands:
         rng, client = self._rng, self._client
         kinds: tuple[Callable[[], Atomic], ...] = (
             self._put_elsewhere, self._put_elsewhere, self._put_elsewhere,
-            lambda: End(client.release(), How.BURY, reason="why", error=rng.choice((None, b"dead for a reason"))),
+            lambda: End(client.release(), How.BURY, reason="why", text=rng.choice((None, b"dead for a reason"))),
             self._later_with_reason,
             lambda: End(client.release(), How.DONE, ran_ms=rng.choice(RAN_MS), last=rng.random() < 0.2),
             lambda: replace(rng.choice((self._later, self._later_with_reason))(), ran_ms=rng.choice(RAN_MS)),

@@ -1,0 +1,94 @@
+"""Records in the order in which their jobs ended, in blocks: the newest are in memory, the others in pages."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+from collections.abc import Callable
+
+import msgspec
+
+from sockpqd.core.limits import RECORD_BLOCK_BYTES, RECORD_BLOCK_MAX
+from sockpqd.core.pages.page_space import PageLost, PageSpace
+from sockpqd.core.records.record import JobRecord
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(list[JobRecord])
+
+
+class Block:
+    """Up to RECORD_BLOCK_MAX consecutive records of one queue.
+
+    For each there is its end and its size in memory, in 8 bytes; a size of 0 means that it was removed (one more than
+    its bytes otherwise). `serial`: the number of the block. `page`: where its records are; None: in memory.
+    """
+
+    __slots__ = ("_records", "base_ms", "ends", "first", "page", "serial", "sizes", "total_bytes")
+
+    def __init__(self, serial: int, first: int, base_ms: int) -> None:
+        """`first`: the position of its first record in the queue, counted from the beginning; `base_ms`: its end."""
+        self.serial = serial
+        self.first = first
+        self.page: int | None = None
+        self.total_bytes = 0                    # of all that were added, also of removed ones
+        self.sizes = array("Q")
+        self.base_ms = base_ms
+        self.ends = array("Q")                 # in ms since `base_ms`
+        self._records: list[JobRecord] = []
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    @property
+    def full(self) -> bool:
+        """Return whether the next record needs another block."""
+        return len(self.sizes) >= RECORD_BLOCK_MAX or self.total_bytes >= RECORD_BLOCK_BYTES
+
+    def ended_ms(self, at: int) -> int:
+        """The end of the record at this position, which may have been removed."""
+        return self.base_ms + self.ends[at]
+
+    def ended_until(self, ms: int) -> int:
+        """Return the number of the records that had ended by then."""
+        return bisect_right(self.ends, ms - self.base_ms) if ms >= self.base_ms else 0
+
+    def add(self, record: JobRecord) -> None:
+        """Append a record, which ended last."""
+        self.sizes.append(record.kept_bytes + 1)
+        self.ends.append(record.ended_ms - self.base_ms)
+        self._records.append(record)
+        self.total_bytes += record.kept_bytes
+
+    def pop(self) -> JobRecord:
+        """Take back the last record, which was added by the present entry."""
+        record = self._records.pop()
+        self.sizes.pop()
+        self.ends.pop()
+        self.total_bytes -= record.kept_bytes
+        return record
+
+    def write(self, space: PageSpace) -> bool:
+        """Move the records into a page; returns whether there was room for it."""
+        self.page = space.put(_encoder.encode(self._records))
+        if self.page is not None:
+            self._records = []
+        return self.page is not None
+
+    def records(self, read: Callable[[int], bytes]) -> list[JobRecord]:
+        """All its records, also those that were removed. `read`: returns the bytes of a page. Raises PageLost."""
+        if self.page is None:
+            return self._records
+        try:
+            records = _decoder.decode(read(self.page))
+        except msgspec.MsgspecError as error:
+            raise PageLost(f"page {self.page} holds no records: {error}") from error
+        if len(records) != len(self.sizes):
+            raise PageLost(f"page {self.page} holds other records")
+        return records
+
+    def adopt(self, page: int, ends: list[int], sizes: list[int]) -> None:
+        """Take over the records that an earlier process left in this page: their ends and sizes as here."""
+        self.page = page
+        self.ends.extend(ends)
+        self.sizes.extend(sizes)
+        self.total_bytes = sum(size - 1 for size in sizes if size)

@@ -1,0 +1,84 @@
+"""The records of one queue, the oldest first; those at the front that are over are not shown any more."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+
+from sockpqd.core.records.block import Block
+
+
+class QueueRecords:
+    """`count` records that are not over, with `total_bytes`. Positions are counted from the first record ever.
+
+    `over`: the records before this position are over. `due_ms`, `listed_ms`: as indexed in Records, when the first is
+    over, and when it ended; the true times may be later.
+    """
+
+    __slots__ = ("blocks", "count", "due_ms", "end", "listed_ms", "over", "total_bytes")
+
+    def __init__(self) -> None:
+        self.blocks: deque[Block] = deque()
+        self.end = 0                # the position of the next record
+        self.over = 0
+        self.count = 0
+        self.total_bytes = 0
+        self.due_ms = 0
+        self.listed_ms = 0
+
+    @property
+    def numbers(self) -> tuple[int, int, int]:
+        """The position before which records are over, the number of the others, and their bytes."""
+        return self.over, self.count, self.total_bytes
+
+    def first_end_ms(self) -> int | None:
+        """The end of the oldest record that is not over; None: there is none."""
+        for block in self.blocks:
+            for at in range(max(0, self.over - block.first), len(block)):
+                if block.sizes[at]:
+                    return block.ended_ms(at)
+        return None
+
+    def parts(self, ended_ms: int) -> list[tuple[Block, int]]:
+        """The blocks, each with its first record that is not over and ended after `ended_ms`."""
+        return [
+            (block, start) for block in self.blocks
+            if (start := max(0, self.over - block.first, block.ended_until(ended_ms))) < len(block)
+        ]
+
+    def pass_until(self, ended_ms: int) -> None:
+        """Let the records be over that ended by then."""
+        for block in self.blocks:
+            known = block.ended_until(ended_ms)
+            self._pass(block, known)
+            if known < len(block):
+                return
+
+    def pass_beyond(self, count_max: int, bytes_max: int) -> None:
+        """Let the oldest be over until there are as many, and as many bytes, at most."""
+        for block in self.blocks:
+            while self.count > count_max or self.total_bytes > bytes_max:
+                at = max(0, self.over - block.first)
+                if at >= len(block):
+                    break
+                self._pass(block, at + 1)
+            else:
+                return
+
+    def pass_positions(self, start: int) -> None:
+        """Let the first `start` records of the first block be over."""
+        self._pass(self.blocks[0], start)
+
+    def _pass(self, block: Block, known: int) -> None:
+        """Let the first `known` records of the block, which is the first that is not over, be over."""
+        begun = max(0, self.over - block.first)
+        if known > begun:
+            sizes = [size for size in block.sizes[begun:known] if size]
+            self.count -= len(sizes)
+            self.total_bytes -= sum(sizes) - len(sizes)
+            self.over = block.first + known
+
+    def passed_blocks(self) -> Iterator[Block]:
+        """Take the blocks away of which all records are over."""
+        while self.blocks and self.blocks[0].first + len(self.blocks[0]) <= self.over:
+            yield self.blocks.popleft()

@@ -1,0 +1,462 @@
+"""The records of all queues (spec/state-machine 10.4): when each is over, and where each is.
+
+A record is over when the RETAIN of its queue has passed since its end, or when RETAINMAX, RETAINBYTES or, over all
+queues, RETAINEDBYTES is exceeded, the oldest first. Then it is shown no more. Blocks of which all records are over are
+given up whole, unread.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple, Protocol
+
+from msgspec.structs import replace
+from sortedcontainers import SortedList
+
+from sockpqd.core import limits
+from sockpqd.core.ops.settings import QueueSettings
+from sockpqd.core.pages.page_space import PageSpace
+from sockpqd.core.pages.seq_index import SeqIndex
+from sockpqd.core.records.block import Block
+from sockpqd.core.records.queue_records import QueueRecords
+from sockpqd.core.records.record import JobRecord
+from sockpqd.core.store.timer_index import NOTHING_MS, TimerIndex
+
+# serial, base, ends since then, sizes, reference of the page: see Block
+PageRow = tuple[int, int, list[int], list[int], bytes]
+
+
+class RecordStore(Protocol):
+    """Provides the space for pages of records: Pages does."""
+
+    @property
+    def records(self) -> PageSpace:
+        """The space, made when it is asked for."""
+        ...
+
+
+class RecordUndo(Protocol):
+    """The part of UndoLog (state.py) for records."""
+
+    def recorded(self, queue: str) -> None:
+        """Record that the queue has a new record, the last one."""
+
+    def passed(self, queue: str, over: int, count: int, total_bytes: int) -> None:
+        """Record that more records of the queue are over than before: these are the numbers from before."""
+
+    def forgot(self, number: int, place: RecordPlace) -> None:
+        """Record that the record of this number was removed from this place."""
+
+
+Numbers = tuple[int, int, int]      # see QueueRecords.numbers
+
+
+class RecordPlace(NamedTuple):
+    """The place from which a record was removed, with its size as in Block."""
+
+    queue: str
+    block: Block
+    at: int
+    size: int
+
+
+class FoundRecord(NamedTuple):
+    """A record, and the queue in which its job ended."""
+
+    queue: str
+    record: JobRecord
+
+
+class Records:
+    """The records of one state. `settings`: of all queues. `total_bytes`: of all that are not over.
+
+    `store`: of pages; None: all are in memory. `due`: when the first of each queue is over, or sooner. `passed`:
+    queues with records that the present entry let be over.
+    """
+
+    __slots__ = (
+        "_blocks", "_full", "_index", "_next_serial", "_oldest", "_queues", "due", "passed", "settings", "store",
+        "total_bytes",
+    )
+
+    def __init__(self, settings: Mapping[str, QueueSettings]) -> None:
+        self.settings = settings
+        self.store: RecordStore | None = None
+        self.total_bytes = 0
+        self._queues: dict[str, QueueRecords] = {}
+        self._blocks: dict[int, tuple[str, Block]] = {}     # by serial
+        self._index = SeqIndex()                            # serials of blocks, by the numbers of the records in them
+        self._next_serial = 1
+        self._full: deque[Block] = deque()                  # to be written, the oldest first
+        self.passed: dict[str, None] = {}
+        self.due: TimerIndex[tuple[int, str]] = TimerIndex(limits.RECORD_BITS)      # (due_ms, queue)
+        self._oldest: SortedList = SortedList()             # (listed_ms, queue)
+
+    def __len__(self) -> int:
+        return sum(records.count for records in self._queues.values())
+
+    @property
+    def _pages(self) -> PageSpace:
+        assert self.store is not None
+        return self.store.records
+
+    def _read(self, page: int) -> bytes:
+        return self._pages.get(page)
+
+    # ---- looking
+
+    def names(self) -> list[str]:
+        """The queues with records, in the order of their names."""
+        return sorted(name for name, records in self._queues.items() if records.count)
+
+    def counts(self, queue: str, clock_ms: int) -> tuple[int, int]:
+        """The number of records of the queue that are not over, and their bytes."""
+        records = self._queues.get(queue)
+        if records is None:
+            return 0, 0
+        if records.due_ms > clock_ms:
+            return records.count, records.total_bytes
+        parts = records.parts(self._over_ms(queue, clock_ms))
+        sizes = [size for block, start in parts for size in block.sizes[start:] if size]
+        return len(sizes), sum(sizes) - len(sizes)
+
+    def find(self, number: int, clock_ms: int) -> FoundRecord | None:
+        """The record of this number; None if there is none, or it is over. Raises PageLost."""
+        serial = self._index.find(number)
+        known = None if serial is None else self._blocks.get(serial)
+        if known is None:
+            return None
+        queue, block = known
+        records = block.records(self._read)
+        at = _position(block, records, number)
+        over = block.first + at < self._queues[queue].over or block.ended_ms(at) <= self._over_ms(queue, clock_ms)
+        return None if over else FoundRecord(queue, records[at])
+
+    def newest(
+        self, queue: str, clock_ms: int, count: int, before: int | None = None,
+    ) -> tuple[list[JobRecord], int | None]:
+        """The newest records of the queue that stand before this position, `count` at most and all of one block.
+
+        Returns also the position of the last of them; None: none is left. Raises PageLost.
+        """
+        records = self._queues.get(queue)
+        found: list[JobRecord] = []
+        if records is None:
+            return found, None
+        for block, start in reversed(records.parts(self._over_ms(queue, clock_ms))):
+            end = len(block) if before is None else min(len(block), before - block.first)
+            if end <= start:
+                continue
+            known = block.records(self._read)
+            for at in range(end - 1, start - 1, -1):
+                if block.sizes[at]:
+                    found.append(known[at])
+                    if len(found) == count:
+                        return found, block.first + at
+            return found, block.first + start
+        return found, None
+
+    def oldest(self, queue: str, *, in_memory: bool = False) -> Iterator[JobRecord]:
+        """The records of the queue that are kept, the oldest first; `in_memory`: that are in no page.
+
+        Raises PageLost.
+        """
+        records = self._queues.get(queue)
+        if records is not None:
+            for block, start in records.parts(-1):
+                if block.page is None or not in_memory:
+                    known = block.records(self._read)
+                    yield from [known[at] for at in range(start, len(block)) if block.sizes[at]]
+
+    def _over_ms(self, queue: str, clock_ms: int) -> int:
+        """Records of the queue that ended by then are over."""
+        return clock_ms - self.settings[queue].retain_ms
+
+    # ---- changes
+
+    def add(
+        self, queue: str, settings: QueueSettings, record: JobRecord, bytes_max: int, undo: RecordUndo | None,
+    ) -> None:
+        """Keep the record of a job that ended now. `bytes_max`: of all queues together."""
+        last_ms = self._last_ms(queue)
+        if record.ended_ms < last_ms:       # after a CLONE of a cluster whose time was ahead
+            record = replace(record, ended_ms=last_ms)
+        records = self.append(queue, record)
+        if undo is not None:
+            undo.recorded(queue)
+        if records.count > settings.retain_max or records.total_bytes > settings.retain_bytes:
+            before = records.numbers
+            records.pass_beyond(settings.retain_max, settings.retain_bytes)
+            self._passed(queue, records, before, undo)
+        self.limit(bytes_max, undo)
+
+    def limit(self, bytes_max: int, undo: RecordUndo | None = None) -> None:
+        """Let the oldest records of all queues be over until they have `bytes_max` bytes at most."""
+        while self.total_bytes > bytes_max:
+            self._pass_oldest(undo)
+
+    def _last_ms(self, queue: str) -> int:
+        """The end of the newest record of the queue; 0 without any."""
+        records = self._queues.get(queue)
+        block = records.blocks[-1] if records is not None and records.blocks else None
+        return 0 if block is None or not len(block) else block.ended_ms(-1)
+
+    def append(self, queue: str, record: JobRecord) -> QueueRecords:
+        """Add a record that ended last, whatever there is; returns the records of the queue."""
+        records = self._begun(queue, record.ended_ms)
+        block = records.blocks[-1] if records.blocks else None
+        if block is None or block.full:
+            if block is not None:
+                self._full.append(block)
+            block = self._new_block(queue, records, self._next_serial, record.ended_ms)
+        block.add(record)
+        self._index.add((record.number,), block.serial)
+        records.end += 1
+        self._count(records, 1, record.kept_bytes)
+        return records
+
+    def _begun(self, queue: str, ended_ms: int) -> QueueRecords:
+        """The records of the queue, where the next one, which ended then, is the first if all others are over."""
+        records = self._queues.get(queue)
+        if records is None:
+            records = self._queues[queue] = QueueRecords()
+        elif records.count:
+            return records
+        else:
+            self.due.remove((records.due_ms, queue))
+            self._oldest.remove((records.listed_ms, queue))
+        records.due_ms, records.listed_ms = ended_ms + self.settings[queue].retain_ms, ended_ms
+        self.due.add((records.due_ms, queue))
+        self._oldest.add((ended_ms, queue))
+        return records
+
+    def _new_block(self, queue: str, records: QueueRecords, serial: int, base_ms: int) -> Block:
+        block = Block(serial, records.end, base_ms)
+        self._next_serial = max(self._next_serial, serial + 1)
+        self._blocks[block.serial] = queue, block
+        records.blocks.append(block)
+        return block
+
+    def _count(self, records: QueueRecords, count: int, kept_bytes: int) -> None:
+        records.count += count
+        records.total_bytes += kept_bytes
+        self.total_bytes += kept_bytes
+
+    def _passed(self, queue: str, records: QueueRecords, before: Numbers, undo: RecordUndo | None) -> None:
+        """Note that records of the queue became over; `before`: its numbers from before that."""
+        self.total_bytes += records.total_bytes - before[2]
+        if records.over != before[0]:
+            self.passed[queue] = None
+            if undo is not None:
+                undo.passed(queue, *before)
+
+    def _pass_oldest(self, undo: RecordUndo | None) -> None:
+        """Let the oldest record of all queues be over."""
+        listed_ms, queue = self._oldest[0]
+        records = self._queues[queue]
+        first_ms = records.first_end_ms()
+        if first_ms != listed_ms:
+            self._oldest.pop(0)
+            records.listed_ms = NOTHING_MS if first_ms is None else first_ms
+            self._oldest.add((records.listed_ms, queue))
+            return
+        before = records.numbers
+        records.pass_beyond(records.count - 1, records.total_bytes)
+        self._passed(queue, records, before, undo)
+
+    def settle(self) -> None:
+        """Release the blocks of which all records are over, at the end of an entry."""
+        for queue in self.passed:
+            records = self._queues.get(queue)
+            if records is None:
+                continue
+            if not records.count:
+                records.over = records.end      # past what was removed singly
+            for block in records.passed_blocks():
+                self._release(block)
+            if not records.blocks:
+                self._unlist(queue, records)
+        self.passed.clear()
+
+    def expire(self, clock_ms: int) -> None:
+        """Let records be over whose time has passed, of RECORD_QUEUES_MAX queues at most."""
+        for _ in range(limits.RECORD_QUEUES_MAX):
+            first = self.due.first_due(clock_ms)
+            if first is None:
+                return
+            queue = first[1]
+            records = self._queues[queue]
+            before = records.numbers
+            records.pass_until(self._over_ms(queue, clock_ms))
+            self._passed(queue, records, before, None)
+            first_ms = records.first_end_ms()
+            if first_ms is not None:
+                self._set_due(queue, records, first_ms + self.settings[queue].retain_ms)
+            else:
+                self._set_due(queue, records, NOTHING_MS)
+
+    def next_due_ms(self) -> int | None:
+        """The time at which `expire` has something to do; None if never."""
+        while self.due.first_ms < NOTHING_MS:
+            due_ms, queue = next(iter(self.due))
+            records = self._queues[queue]
+            first_ms = records.first_end_ms()
+            true_ms = NOTHING_MS if first_ms is None else first_ms + self.settings[queue].retain_ms
+            if true_ms == due_ms:
+                return self.due.next_due_ms()
+            self._set_due(queue, records, true_ms)
+        return None
+
+    def _set_due(self, queue: str, records: QueueRecords, due_ms: int) -> None:
+        self.due.remove((records.due_ms, queue))
+        records.due_ms = due_ms
+        self.due.add((due_ms, queue))
+
+    def _unlist(self, queue: str, records: QueueRecords) -> None:
+        del self._queues[queue]
+        self.due.remove((records.due_ms, queue))
+        self._oldest.remove((records.listed_ms, queue))
+
+    def _release(self, block: Block) -> None:
+        del self._blocks[block.serial]
+        self._index.drop(block.serial, sum([1 for size in block.sizes if size]))
+        if block.page is not None:
+            self._pages.free(block.page)
+
+    def remove(self, number: int, undo: RecordUndo | None) -> None:
+        """Remove the record of this number, which is there. Raises PageLost."""
+        serial = self._index.find(number)
+        assert serial is not None
+        queue, block = self._blocks[serial]
+        at = _position(block, block.records(self._read), number)
+        place = RecordPlace(queue, block, at, block.sizes[at])
+        block.sizes[at] = 0
+        self._count(self._queues[queue], -1, 1 - place.size)
+        self._index.remove((number,))
+        self.passed[queue] = None
+        if undo is not None:
+            undo.forgot(number, place)
+
+    def purge(self, queue: str, clock_ms: int) -> int:
+        """Remove all records of the queue; returns how many were not over."""
+        records = self._queues.get(queue)
+        if records is None:
+            return 0
+        count, _ = self.counts(queue, clock_ms)
+        before = records.numbers
+        records.pass_beyond(0, 0)
+        self._passed(queue, records, before, None)
+        return count
+
+    def drop(self, queue: str) -> None:
+        """Forget the queue with its records."""
+        records = self._queues.get(queue)
+        if records is None:
+            return
+        self.total_bytes -= records.total_bytes
+        for block in records.blocks:
+            self._release(block)
+        self._unlist(queue, records)
+
+    def configured(self, queue: str, old: QueueSettings, new: QueueSettings, clock_ms: int) -> None:
+        """Apply changed settings: what was over stays so, and more is over where they keep less."""
+        records = self._queues.get(queue)
+        if records is None:
+            return
+        before = records.numbers
+        for settings in (old, new):
+            records.pass_until(clock_ms - settings.retain_ms)
+            records.pass_beyond(settings.retain_max, settings.retain_bytes)
+        self._passed(queue, records, before, None)
+        first_ms = records.first_end_ms()
+        self._set_due(queue, records, NOTHING_MS if first_ms is None else first_ms + new.retain_ms)
+
+    # ---- undoing a batch
+
+    def take_back(self, queue: str) -> None:
+        """Undo the last `add` to this queue."""
+        records = self._queues[queue]
+        block = records.blocks[-1]
+        record = block.pop()
+        records.end -= 1
+        self._count(records, -1, -record.kept_bytes)
+        self._index.remove((record.number,))
+        if not block.sizes:
+            records.blocks.pop()
+            del self._blocks[block.serial]
+            if not records.blocks:
+                self._unlist(queue, records)
+
+    def restore(self, queue: str, over: int, count: int, total_bytes: int) -> None:
+        """Undo that records of the queue were over."""
+        records = self._queues[queue]
+        self.total_bytes += total_bytes - records.total_bytes
+        records.over, records.count, records.total_bytes = over, count, total_bytes
+
+    def put_back(self, number: int, place: RecordPlace) -> None:
+        """Undo the removal of a record from this place."""
+        place.block.sizes[place.at] = place.size
+        self._count(self._queues[place.queue], 1, place.size - 1)
+        self._index.add((number,), place.block.serial)
+
+    # ---- pages
+
+    def page_out(self) -> bool:
+        """Write one full block into a page; returns whether there are more. Without room it stays in memory."""
+        while self.store is not None and self._full:
+            block = self._full[0]
+            if not block.full or block.page is not None or block.serial not in self._blocks:
+                self._full.popleft()
+            elif block.write(self.store.records):
+                self._full.popleft()
+                return bool(self._full)
+            else:
+                return False
+        return False
+
+    def spans(self) -> Iterator[tuple[int, bytes, bytes]]:
+        """The index of the numbers in pages, in a form for `adopt_span`."""
+        return self._index.spans({serial for serial, (_, block) in self._blocks.items() if block.page is None})
+
+    def pages(self, queue: str) -> tuple[int, list[PageRow]]:
+        """The pages of the queue, in a form for `adopt`, and how many of the first records in them are over."""
+        parts = [(block, start) for block, start in self._queues[queue].parts(-1) if block.page is not None]
+        if not parts:
+            return 0, []
+        space = self._pages
+        return parts[0][1], [
+            (block.serial, block.base_ms, list(block.ends), list(block.sizes), space.reference(block.page or 0))
+            for block, _ in parts
+        ]
+
+    def adopt_span(self, span: int, lows: bytes, pages: bytes) -> None:
+        """Take over a part of the index. Raises ValueError."""
+        self._index.restore(span, lows, pages)
+
+    def adopt(self, queue: str, row: PageRow) -> None:
+        """Take over a page that an earlier process left. Raises PageLost."""
+        serial, base_ms, ends, sizes, reference = row
+        records = self._begun(queue, base_ms)
+        block = self._new_block(queue, records, serial, base_ms)
+        block.adopt(self._pages.adopt(reference), ends, sizes)
+        records.end += len(sizes)
+        kept = [size for size in sizes if size]
+        self._count(records, len(kept), sum(kept) - len(kept))
+
+    def adopt_start(self, queue: str, start: int) -> None:
+        """Let the first records of the queue, all in its first page, be over."""
+        records = self._queues[queue]
+        before = records.total_bytes
+        records.pass_positions(start)
+        self.total_bytes += records.total_bytes - before
+
+    def number_is_free(self, number: int) -> bool:
+        """Return whether no record has this number."""
+        serial = self._index.find(number)
+        return serial is None or serial not in self._blocks
+
+
+def _position(block: Block, records: list[JobRecord], number: int) -> int:
+    """The position of the record of this number, which is in the block."""
+    return next(at for at, record in enumerate(records) if record.number == number and block.sizes[at])

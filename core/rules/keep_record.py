@@ -1,0 +1,70 @@
+"""The record that an ended job leaves in a queue with RETAIN, and its way back (spec/state-machine 10.4)."""
+
+from __future__ import annotations
+
+from sockpqd.core.ops.jobs import AnySelector, Number
+from sockpqd.core.ops.queues import JobState
+from sockpqd.core.ops.settings import QueueSettings
+from sockpqd.core.records.record import JobRecord
+from sockpqd.core.records.records import FoundRecord
+from sockpqd.core.state import State
+from sockpqd.core.store.body import bytes_of
+from sockpqd.core.store.job import AnyJob, Extras, Job, RunningJob, after_attempt, counted, is_numbered
+
+
+def keep_record(
+    state: State, job: AnyJob, settings: QueueSettings | None, how: JobState, result: bytes = b"",
+    reason: str | None = None,
+) -> None:
+    """Keep the record of a job that has just ended in this way, if its queue keeps records and it has a number.
+
+    `reason`: of the end, instead of the job's own. Raises PageLost.
+    """
+    if settings is None or not settings.retain_ms or not is_numbered(job.extras):
+        return
+    extras = after_attempt(job) if isinstance(job, RunningJob) else job.extras
+    assert extras is not None
+    data, text = bytes_of(job.data), state.errors.find(extras.error)
+    state.spent += len(data)
+    state.records.add(job.queue, settings, JobRecord(
+        number=job.seq, state=how, ended_ms=state.clock_ms,
+        priority=job.priority if isinstance(job, RunningJob) else -job.rank, item=job.item, data=data,
+        attempts=job.attempts, extras=_kept(extras, reason), result=result,
+        error=b"" if text is None else bytes_of(text),
+    ), state.settings.retained_bytes, state.undo)
+
+
+def _kept(extras: Extras, reason: str | None) -> Extras:
+    """The part of the extras that a record keeps."""
+    return Extras(
+        key=extras.key, tries=extras.tries, ttl_ms=extras.ttl_ms, origin=extras.origin, reason=reason or extras.reason,
+        group=extras.group, lease_ms=extras.lease_ms, counts=extras.counts, head=extras.head,
+    )
+
+
+def take_record(state: State, selector: AnySelector) -> FoundRecord | None:
+    """Remove the record of this number, if no job has it; returns it. Raises PageLost."""
+    if not isinstance(selector, Number) or state.numbered(selector.number) is not None:
+        return None
+    found = state.records.find(selector.number, state.clock_ms)
+    if found is not None:
+        state.spent += found.record.kept_bytes
+        state.records.remove(selector.number, state.undo)
+    return found
+
+
+def put_again(state: State, found: FoundRecord) -> None:
+    """Make the job of a record READY in its queue, with no attempt counted; its TTL counts from now."""
+    record, old = found.record, found.record.extras
+    queue = state.queues.get_or_create(found.queue)
+    item = None if record.item is None else state.items.open(record.item).name
+    extras = Extras(
+        key=None if queue.keys is not None and old.key in queue.keys else old.key, tries=old.tries, ttl_ms=old.ttl_ms,
+        group=old.group, lease_ms=old.lease_ms, counts=old.counts, head=old.head,
+    )
+    job = Job(
+        -record.priority, 0, record.number, queue.name, state.held(record.data), item, 0, None,
+        counted(extras, kicks=1),
+    )
+    state.make_ready(queue, job)
+    state.events.tell("PUT", queue.name, record.priority)

@@ -1,0 +1,135 @@
+"""The laws of records of ended jobs: the model has the same ones, and neither snapshots nor pages change any."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pytest
+
+from sockpqd.core import (
+    Batch,
+    Configure,
+    ConfigureQueue,
+    Delete,
+    DeleteQueue,
+    Done,
+    End,
+    Get,
+    Handed,
+    How,
+    Kick,
+    Machine,
+    Number,
+    Operation,
+    Overflow,
+    PurgeQueue,
+    Put,
+    PutWith,
+    QueueChange,
+    StoredNumber,
+    Then,
+    Tick,
+    expanded,
+)
+from tests.core.helpers.agreement import assert_equal_to_model, assert_same
+from tests.core.helpers.logs import KNOWN_LEVEL, LogEntry, restored, snapshot_of
+from tests.core.helpers.paging import MemoryStore, paged_machine
+from tests.core.model.model import Model
+
+QUEUES = ("a", "b")
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sockpqd.core.records.block.RECORD_BLOCK_MAX", 5)
+    monkeypatch.setattr("sockpqd.core.records.block.RECORD_BLOCK_BYTES", 60)
+
+
+def record_log(seed: int, length: int) -> list[LogEntry]:
+    """A log of jobs that end in all ways, in queues that keep their records."""
+    random = Random(seed)
+    machine = Machine(KNOWN_LEVEL)
+    log: list[LogEntry] = []
+    ids: list[int] = []
+    numbers: list[int] = []
+    now_ms = 1_700_000_000_000
+    for queue in QUEUES:
+        _apply(machine, log, now_ms, 0, [ConfigureQueue(queue, QueueChange(retain_ms=3000, expire_ms=400))])
+    while len(log) < length:
+        now_ms += random.choice([0, 1, 30, 200])
+        operations = [operation(random, ids, numbers) for _ in range(random.randrange(1, 8))]
+        for reply in _apply(machine, log, now_ms, random.getrandbits(64), operations):
+            ids += [reply.id] if isinstance(reply, Handed) else []
+            numbers += [reply.number] if isinstance(reply, StoredNumber) else []
+        ids, numbers = ids[-20:], numbers[-60:]
+    return log
+
+
+def _apply(machine: Machine, log: list[LogEntry], now_ms: int, seed: int, operations: list[Operation]) -> list[Any]:
+    log.append(LogEntry(now_ms, seed, operations))
+    return list(machine.apply(len(log), *log[-1]).replies)
+
+
+def operation(random: Random, ids: list[int], numbers: list[int]) -> Any:
+    """One operation."""
+    queue, kind = random.choice(QUEUES), random.random()
+    data = random.randbytes(random.randrange(20))
+    number = Number(random.choice([*numbers, 5]))
+    if kind < 0.35:
+        return PutWith(
+            Put(queue, random.choice([0, 7]), data, random.choice([None, None, "x"])), number=random.random() < 0.9,
+            key=random.choice([None, None, "k"]), ttl_ms=random.choice([None, None, 50]),
+            tries=random.choice([None, 1]),
+        )
+    if kind < 0.6:
+        return Get(random.choice([None, (queue,)]), random.choice([None, 40]), random.choice([Then.DONE, Then.LATER]))
+    id_ = random.choice([*ids, 0])
+    ones: list[Any] = [
+        Done(id_), Done(id_), End(id_, How.DONE, text=data), End(id_, How.DONE, text=data), End(id_, How.BURY),
+        End(id_, How.LATER, text=data),
+        Delete(number), Delete(number, ended=True), Kick("", 1, selector=number, ended=True),
+    ]
+    if kind < 0.85:
+        return random.choice(ones)
+    if kind < 0.93:
+        return Batch((*random.choices(ones, k=4), Done(random.choice([id_, 0]))), True)
+    return random.choice([
+        ConfigureQueue(queue, QueueChange(retain_ms=random.choice([0, 500, 3000, 3000]))),
+        ConfigureQueue(queue, QueueChange(retain_max=random.choice([0, 3, 1000, 1000]))),
+        ConfigureQueue(queue, QueueChange(retain_bytes=random.choice([0, 50, 10_000, 10_000]))),
+        ConfigureQueue(queue, QueueChange(capacity=random.choice([0, 0, 2]), overflow=Overflow.DROPOLDEST)),
+        Configure(retained_bytes=random.choice([0, 90, 10_000, 10_000])), PurgeQueue(queue, None, ended=True),
+        PurgeQueue(queue, None), DeleteQueue(queue, force=True) if kind > 0.995 else Tick(),
+    ])
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_model_has_the_same_records(seed: int) -> None:
+    assert_equal_to_model(record_log(seed, 400), Machine(KNOWN_LEVEL), Model(), every=3)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_pages_and_snapshots_change_no_record(seed: int) -> None:
+    random, model, store = Random(seed), Model(), MemoryStore()
+    machine = paged_machine(store)
+    paged = 0
+    for entry in record_log(seed, 400):
+        replies = machine.apply(machine.index + 1, *entry).replies
+        assert replies == model.apply(model.index + 1, *entry).replies
+        while machine.page_out():
+            paged += 1
+        if random.random() < 0.05:
+            assert_same(machine, model)
+            whole = snapshot_of(machine)
+            assert snapshot_of(restored(whole)) == whole
+            named = b"".join(machine.snapshot(by_reference=True))
+            store.restart()
+            read = {number.to_bytes(8, "big"): page for number, page in store.left.items()}
+            other = Machine(KNOWN_LEVEL)
+            other.restore(expanded([named], read.__getitem__))
+            assert snapshot_of(other) == whole
+            machine = paged_machine(store)
+            machine.restore([named])
+            assert snapshot_of(machine) == whole
+    assert paged > 40

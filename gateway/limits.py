@@ -98,9 +98,6 @@ IDLE_MS_MIN = 1000
 IDLE_LOOK_S = 0.25
 IDLE_LOOKS_MAX = 2000
 
-# Lines of which waiters for many queues are taken out before clients have their turn: half a millisecond of work.
-LINES_LEFT_AT_ONCE = 1000
-
 # Answers of one turn are joined up to this size before they are written.
 OUTPUT_PIECE_BYTES = 256 * KIB
 

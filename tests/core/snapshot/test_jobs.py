@@ -89,7 +89,7 @@ REMEMBERED: list[Any] = ["remembered", [["q", "old", 1040, 3], ["r", "old", 1050
 # number, state, ended_ms, priority, item, data, attempts, extras, result, error
 RECORD: list[Any] = [
     2, JobState.DONE.value, 900, 7, "x", b"hb", 1,
-    ["k", *[None] * 5, [], *[None] * 5, [1, 2, 3, 4, 5, 6, 7], 1, None],
+    ["k", *[None] * 5, [], *[None] * 5, [1, 2, 3, 4, 5, 6, 7, 800, 900], 1, None],
     b"result", b"why",
 ]
 RECORDS: list[Any] = ["records", "q", [RECORD]]

@@ -13,6 +13,7 @@ from sockpq import BadArguments, Client
 
 from tests.client.conftest import MakeClient
 from tests.client.fake_server import FakeCluster
+from tests.client.real_server import RealServer
 
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
@@ -72,15 +73,22 @@ def telemetry(monkeypatch: pytest.MonkeyPatch) -> Telemetry:
 
 
 @pytest.fixture
-def traced(cluster: FakeCluster, telemetry: Telemetry, make_client: MakeClient) -> Client:
-    return make_client(cluster.addresses, timeout=5, tracing=True)
+def server() -> Iterator[RealServer]:
+    with RealServer() as server:
+        yield server
+
+
+@pytest.fixture
+def traced(server: RealServer, telemetry: Telemetry, make_client: MakeClient) -> Client:
+    return make_client(server.address, timeout=5, tracing=True)
 
 
 def test_a_trace_goes_on_where_the_job_is_worked_on(
-    cluster: FakeCluster, telemetry: Telemetry, traced: Client
+    server: RealServer, telemetry: Telemetry, traced: Client, make_client: MakeClient,
 ) -> None:
     traced.put("q", b"body")
-    assert cluster.bodies("q") == [f"\x1ftraceparent={PARENT};tracestate=a=1\n".encode() + b"body"]
+    (seen,) = make_client(server.address).peek_queue("q", headers=True)
+    assert (seen.data, seen.headers) == (b"body", {"traceparent": PARENT, "tracestate": "a=1"})
     for job in traced.consume("q", expire=30, wait=0.1):
         assert job.data == b"body"
         assert telemetry.attached == 1
@@ -89,22 +97,38 @@ def test_a_trace_goes_on_where_the_job_is_worked_on(
     assert ("process q", telemetry.carrier) in telemetry.ended
 
 
-def test_workers_understand_bodies_without_the_line(
-    cluster: FakeCluster, telemetry: Telemetry, traced: Client, make_client: MakeClient
+def test_headers_of_the_job_stand_beside_those_of_the_trace(traced: Client) -> None:
+    traced.put("q", b"body", headers={"tenant": "a"})
+    job = traced.get("q", expire=30)
+    assert job is not None
+    assert job.headers == {"traceparent": PARENT, "tracestate": "a=1", "tenant": "a"}
+
+
+def test_a_server_without_headers_gets_the_job_without_its_trace(
+    cluster: FakeCluster, telemetry: Telemetry, make_client: MakeClient,
 ) -> None:
-    plain = make_client(cluster.addresses, timeout=5)
-    plain.put("q", b"body")
-    plain.put("q", b"\x1ftraceparent=without an end")
-    first, second = (traced.get("q", expire=30) for _ in range(2))
+    client = make_client(cluster.addresses, timeout=5, tracing=True)
+    client.put("q", b"body")
+    client.put_many("q", [b"1"])
+    assert cluster.bodies("q") == [b"body", b"1"]
+    assert [job.data for job in client.get_many(2, "q", expire=30)] == [b"body", b"1"]
+
+
+def test_workers_understand_jobs_without_a_trace(
+    server: RealServer, telemetry: Telemetry, traced: Client, make_client: MakeClient
+) -> None:
+    make_client(server.address, timeout=5).put("q", b"body")
+    first = traced.get("q", expire=30)
     assert first is not None
-    assert second is not None
-    assert (first.data, second.data) == (b"body", b"\x1ftraceparent=without an end")
+    assert first.data == b"body"
+    assert first.headers == {}
 
 
-def test_where_there_is_no_trace_nothing_is_added(cluster: FakeCluster, telemetry: Telemetry, traced: Client) -> None:
+def test_where_there_is_no_trace_nothing_is_added(server: RealServer, telemetry: Telemetry, traced: Client) -> None:
     telemetry.carrier = {}
     traced.put_many("q", [b"1", b"2"])
-    assert cluster.bodies("q") == [b"1", b"2"]
+    seen = traced.peek_queue("q", count=2, headers=True)
+    assert [(one.data, one.headers) for one in seen] == [(b"1", {}), (b"2", {})]
 
 
 def test_a_loop_that_is_left_ends_its_span(telemetry: Telemetry, traced: Client) -> None:

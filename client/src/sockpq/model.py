@@ -34,7 +34,8 @@ class Meta(NamedTuple):
 
     `at`: the time for which it was put, if it was; `expires_at`: when its lease ends, None without one. Both are Unix
     time in seconds, rounded up. `reason`: why a worker put it back last, if given. `group`: the one of put(group=), for
-    fair shares. `number`: the one of put(number=True).
+    fair shares. `number`: the one of put(number=True). `progress`: of a running job, 0 to 100, as its worker reported
+    it last by touch(progress=). `ended`: the Unix time at which a job that is kept has ended.
     """
 
     key: str | None
@@ -44,6 +45,8 @@ class Meta(NamedTuple):
     reason: str | None = None
     group: str | None = None
     number: int | None = None
+    progress: int | None = None
+    ended: int | None = None
 
 
 class FairLevel(NamedTuple):
@@ -74,12 +77,14 @@ class Handed(NamedTuple):
     data: bytes
     item: str | None
     meta: Meta | None = None
+    headers: dict[str, str] | None = None       # None: not asked for
 
 
 class Stored(NamedTuple):
     """PUT: the job is queued. `item`: the name of the group it belongs to; `key`: its key in its queue.
 
-    `outcome`: "new"; or with `on_duplicate` "exists" (another job has the key, nothing was changed), "replaced".
+    `outcome`: "new"; or with `on_duplicate` "exists" (another job has the key, nothing was changed), "replaced"; or
+    with `dedup` "exists" (it was put before, and nothing is changed).
     `number`: with put(number=True), by which it is found in any state and queue: Number(stored.number).
     """
 
@@ -97,12 +102,20 @@ class Finished(NamedTuple):
     """DONE: the job is removed.
 
     `queue_done`: it was the last unfinished job of its queue (FINQ); `item_done`: the last one of its item (FINI).
-    `next_at`: it is not removed, but a periodic one, and active again at this Unix time.
+    `next_at`: it is not removed, but a periodic one, and active again at this Unix time. `dropped`: its `result` or
+    `error` was not kept, because the servers are short of memory or disk.
     """
 
     queue_done: bool
     item_done: bool
     next_at: int | None = None
+    dropped: bool = False
+
+    def __repr__(self) -> str:
+        dropped = ", dropped=True" if self.dropped else ""
+        return (
+            f"Finished(queue_done={self.queue_done!r}, item_done={self.item_done!r}, next_at={self.next_at!r}{dropped})"
+        )
 
 
 class PeekedJob(NamedTuple):
@@ -110,7 +123,8 @@ class PeekedJob(NamedTuple):
 
     `attempt`: how often it was handed out; `at`, `expires_at` and `reason` as in Meta; `reason` also says why it was
     buried. `place`: its place (the old one of a running job), with peek_queue(places=True) only. `number` and `group`:
-    of a job that has one.
+    of a job that has one. `headers`: with headers=True only. `progress` and `ended` as in Meta; the state of a job with
+    `ended` is "done", "cancelled" or "expired".
     """
 
     id: int | None
@@ -127,6 +141,9 @@ class PeekedJob(NamedTuple):
     place: Place | None = None
     number: int | None = None
     group: str | None = None
+    headers: dict[str, str] | None = None
+    progress: int | None = None
+    ended: int | None = None
 
     @property
     def text(self) -> str:
@@ -135,6 +152,44 @@ class PeekedJob(NamedTuple):
 
     def json(self) -> Any:
         """Its data decoded as JSON, for put(json=); raises ValueError when they are not JSON."""
+        return loads(self.data)
+
+
+class FoundJob(NamedTuple):
+    """A job of find(): as PeekedJob, with the `length` of its data in the place of these, and all else in `meta`."""
+
+    id: int | None
+    queue: str
+    priority: int
+    length: int
+    state: str
+    item: str | None
+    meta: Meta
+    place: Place | None
+
+    @property
+    def number(self) -> int | None:
+        """Its number, by which it is found in every state."""
+        return self.meta.number
+
+
+class Awaited(NamedTuple):
+    """The end of a job by await_job().
+
+    `state`: "done", "cancelled", "expired", "dead" or "buried"; `data`: of a "done" job its result, of a "dead" or
+    "buried" one the text of its error, b"" without one.
+    """
+
+    state: str
+    data: bytes
+
+    @property
+    def text(self) -> str:
+        """The data decoded from UTF-8; raises UnicodeDecodeError."""
+        return self.data.decode()
+
+    def json(self) -> Any:
+        """The data decoded as JSON; raises ValueError when they are not JSON."""
         return loads(self.data)
 
 

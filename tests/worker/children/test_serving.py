@@ -49,7 +49,6 @@ def test_a_limit_that_is_over_in_a_destructor_is_raised_after_it(monkeypatch: py
             raised.append(end)
 
     monkeypatch.setattr(serving, "run", task)
-    monkeypatch.setattr(serving, "without_trace", lambda app, job: job)
     app: Any = SimpleNamespace(child_starts=[])
     Serving(app, LIMIT_S).work(None)        # type: ignore[arg-type]
     assert len(raised) == 1

@@ -36,5 +36,8 @@ def test_what_was_not_begun_goes_back_as_if_it_had_not_been_taken() -> None:
 
 
 def test_the_request() -> None:
-    assert request(("a", "b"), 8, 60, None).line == b"GETB a|b EXPIRE 60 META COUNT 8 WITHIN 60\r\n"
-    assert request(("a",), 8, 60, "fair").line == b"GETB a EXPIRE 60 META BY FAIR COUNT 8 WITHIN 60\r\n"
+    assert request(("a", "b"), 8, 60, None).line == b"GETB a|b EXPIRE 60 META HEAD COUNT 8 WITHIN 60\r\n"
+    assert request(("a",), 8, 60, "fair").line == b"GETB a EXPIRE 60 BY FAIR META HEAD COUNT 8 WITHIN 60\r\n"
+    older = request(("a",), 8, 60, None).older
+    assert older is not None
+    assert older.line == b"GETB a EXPIRE 60 META COUNT 8 WITHIN 60\r\n"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from os import PathLike
 from types import TracebackType
 from typing import Any, BinaryIO, Literal, overload
@@ -28,6 +28,7 @@ from sockpq._protocol.arguments import (
     Codec,
     Data,
     Direction,
+    EndedState,
     OnDuplicate,
     Policy,
     State,
@@ -40,19 +41,21 @@ from sockpq._protocol.arguments import (
     switch,
 )
 from sockpq._protocol.command import Command
-from sockpq._protocol.commands import batches, cluster, jobs, pulses
+from sockpq._protocol.commands import batches, cluster, jobs, pulses, records
 from sockpq._protocol.commands import events as event_commands
 from sockpq._protocol.commands import queues as queue_commands
 from sockpq._streaming.event_stream import EventStream
 from sockpq.configuration import configuration
 from sockpq.errors import NoOutput, SockpqError
 from sockpq.model import (
+    Awaited,
     Binding,
     ClusterId,
     EventType,
     FairGroup,
     FairLevel,
     Finished,
+    FoundJob,
     Handed,
     JobStat,
     Key,
@@ -129,9 +132,9 @@ class Client:
         they change, so that a client goes on when an authority or a secret is replaced.
 
         `codec`: an object with `encode(value)` to bytes and `decode(data)`, for `put(value=)` and `job.value`.
-        `tracing`: make OpenTelemetry spans, and continue traces where jobs are processed (sockpq[otel]; all programs
-        that use a queue must do so, see the README). `cluster`: the id of the cluster to use; by default the cluster of
-        the first server. Servers of other clusters are refused with ForeignCluster.
+        `tracing`: make OpenTelemetry spans, and continue traces where jobs are processed (sockpq[otel]).
+        `cluster`: the id of the cluster to use; by default the cluster of the first server. Servers of other clusters
+        are refused with ForeignCluster.
         """
         if servers is None:
             configured = configuration()
@@ -190,6 +193,7 @@ class Client:
         wait: None = None,
         item: str | None = None,
         meta: bool = False,
+        headers: bool = False,
         policy: Policy | None = None,
         timeout: float | None = None,
         retry_unknown: bool | None = None,
@@ -206,6 +210,7 @@ class Client:
         wait: float | None = None,
         item: str | None = None,
         meta: bool = False,
+        headers: bool = False,
         policy: Policy | None = None,
         timeout: float | None = None,
         retry_unknown: bool | None = None,
@@ -221,6 +226,7 @@ class Client:
         wait: float | None = None,
         item: str | None = None,
         meta: bool = False,
+        headers: bool = False,
         policy: Policy | None = None,
         timeout: float | None = None,
         retry_unknown: bool | None = None,
@@ -233,12 +239,16 @@ class Client:
         up (`then="dead"`); the cluster has a default. Without a lease a job whose answer is lost would run for ever, so
         that such a call can raise OutcomeUnknown: give one.
 
-        `item`: only jobs of this item. `meta`: fill the job's `meta` with its attempt, key and times. `policy`: which
+        `item`: only jobs of this item. `meta`: fill the job's `meta` with its attempt, key and times. `headers`: fetch
+        the job's `headers` with it; otherwise the first reading of them takes a command of its own. `policy`: which
         of several queues: "random", or "priority" for the greatest priority; the cluster has a default.
 
         In asyncio `job = await client.get(..)`, or `async with client.get(..) as job:`.
         """
-        command = jobs.get(queues, block, expire, then, wait, item=item, meta=meta, policy=policy)
+        command = jobs.get(
+            queues, block, expire, then, wait, item=item, meta=meta, headers=self._executor.asks_for(headers),
+            policy=policy,
+        )
         return PendingJob(self._take(command, wait, timeout, retry_unknown))
 
     async def _take(
@@ -256,6 +266,7 @@ class Client:
         then: Then | None = None,
         *,
         meta: bool = False,
+        headers: bool = False,
         timeout: float | None = None,
         retry_unknown: bool | None = None,
     ) -> PendingJob[Job]:
@@ -264,7 +275,8 @@ class Client:
         Neither a pause nor the limits of its queue prevent it. Raises JobNotFound, JobRunning. The other options are
         as for get().
         """
-        return PendingJob(self._take_one(jobs.get_number(number, expire, then, meta=meta), timeout, retry_unknown))
+        command = jobs.get_number(number, expire, then, meta=meta, headers=self._executor.asks_for(headers))
+        return PendingJob(self._take_one(command, timeout, retry_unknown))
 
     async def _take_one(self, command: Command[Handed], timeout: float | None, retry_unknown: bool | None) -> Job:
         handed = await run(self._executor.run(
@@ -283,6 +295,7 @@ class Client:
         wait: float | None = None,
         item: str | None = None,
         meta: bool = False,
+        headers: bool = False,
         policy: Policy | None = None,
         timeout: float | None = None,
     ) -> list[Job]:
@@ -292,7 +305,9 @@ class Client:
         are not delivered at once. The other options are as for get().
         """
         count = integer(count, "count", 1, 10_000)
-        taking = batches.TakeSource(batches.as_queues(queues), block, expire, then, wait, item, meta, policy)
+        taking = batches.TakeSource(
+            batches.as_queues(queues), block, expire, then, wait, item, meta, self._executor.asks_for(headers), policy
+        )
         handed = await run(batch_calls.get_many(self._executor, count, taking, timeout))
         return [Job(self._executor, one) for one in handed]
 
@@ -308,6 +323,7 @@ class Client:
         prefetch: int = 1,
         item: str | None = None,
         meta: bool = False,
+        headers: bool = False,
         policy: Policy | None = None,
         ran: Literal["wall", "cpu"] = "wall",
         timeout: float | None = None,
@@ -337,7 +353,8 @@ class Client:
         """
         block: Block = "until_done" if switch(until_done, "until_done") else True
         taking = batches.TakeSource(
-            batches.as_queues(queues), block, LEASE_S if expire is None else expire, then, wait, item, meta, policy
+            batches.as_queues(queues), block, LEASE_S if expire is None else expire, then, wait, item, meta,
+            self._executor.asks_for(headers), policy,
         )
         loop = Consumption(
             self._executor, taking, timeout, switch(heartbeat, "heartbeat"),
@@ -404,6 +421,7 @@ class Client:
         key: str | None = None,
         on_duplicate: OnDuplicate | None = None,
         tries: int | None = None,
+        headers: Mapping[str, str] | None = None,
         timeout: float | None = None,
         retry_unknown: bool | None = None,
     ) -> int:
@@ -417,7 +435,7 @@ class Client:
         bodies = batches.bodies_of(datas, json, values, self._executor.bodies)
         puts = batches.puts(
             queue, bodies, priority, item, keys=keys, delay=delay, at=at, ttl=ttl, every=every, after=after, key=key,
-            on_duplicate=on_duplicate, tries=tries,
+            on_duplicate=on_duplicate, tries=tries, headers=headers, of_client=self._executor.bodies,
         )
         return await run(batch_calls.put_many(self._executor, puts, timeout, retry_unknown))
 
@@ -495,6 +513,62 @@ class Client:
             raise NoOutput("the job is queued, its output did not come in time", handed.item)
         return Job(self._executor, handed)
 
+    # jobs that have ended
+
+    async def await_job(
+        self,
+        job: Number | int | Key,
+        *,
+        wait: float | None = None,
+        timeout: float | None = None,
+    ) -> Awaited | None:
+        """Wait until a job has ended or was given up, for `wait` seconds at most; None when it has not.
+
+        The job by its number (put(number=True)), or by its `Key`: the unfinished job that has this key now. It is
+        "done", with the result of done(result=); "cancelled" or "expired"; or "dead" or "buried", with the text of its
+        error. Raises JobNotFound when there is no such job, also when its queue does not keep the ended ones, and
+        when it was purged.
+        """
+        return await run(self._executor.run(records.await_job(job, wait), timeout=timeout))
+
+    def find(
+        self,
+        queues: str | Iterable[str] | None = None,
+        *,
+        state: State | EndedState | Iterable[State | EndedState] | None = None,
+        header: tuple[str, str] | None = None,
+        key: str | None = None,
+        item: str | None = None,
+        group: str | None = None,
+        reason: str | None = None,
+        since: float | None = None,
+        until: float | None = None,
+        count: int = 100,
+        server: str | None = None,
+        timeout: float | None = None,
+    ) -> AsyncIterator[FoundJob]:
+        """Iterate over the jobs of `queues` (None: of all) that have all of this, as the leader or `server` has them.
+
+        `state`: one or several; None: all but those that have ended ("done", "cancelled", "expired"), which a queue
+        keeps if it is so set. `header`: a name and its value. `key`: the beginning of its key. `since` and `until`:
+        the Unix time, both included, at which it was put, took its place, or, of one that has ended, ended. `count`:
+        how many are fetched at once. Each job that stays as it is comes exactly once.
+        """
+        search = records.search(queues, state, header, key, item, group, reason, since, until, count)
+        return self._found(search, server, timeout)
+
+    async def _found(
+        self, search: records.Search, server: str | None, timeout: float | None
+    ) -> AsyncIterator[FoundJob]:
+        cursor: str | None = None
+        while True:
+            page = await run(self._executor.run_where(search.page(cursor), server, timeout=timeout))
+            for job in page.jobs:
+                yield job
+            cursor = page.cursor
+            if cursor is None:
+                return
+
     # the cluster
 
     async def cluster_status(self, server: str | None = None, *, timeout: float | None = None) -> list[NodeStatus]:
@@ -504,7 +578,7 @@ class Client:
         limit = self._executor.limits.connect_timeout if timeout is None else span(timeout, "timeout")
         return await run(self._executor.status_of_best(limit))
 
-    # declared: Client jobs queue_commands cluster event_commands pulses
+    # declared: Client jobs records queue_commands cluster event_commands pulses
 
     async def put(
         self,
@@ -527,6 +601,8 @@ class Client:
         group: str | None = None,
         number: bool = False,
         lease: float | None = None,
+        headers: Mapping[str, str] | None = None,
+        dedup: tuple[str, float] | None = None,
         timeout: float | None = None,
         retry_unknown: bool | None = None,
     ) -> Stored:
@@ -544,13 +620,17 @@ class Client:
         without done(). `group`: its group for get(policy="fair"); by default its queue. `number`: it gets a number, the
         `number` of the result, by which `Number` finds it in any state and queue, and it always returns to its old
         place. `lease`: the lease for clients that take it without `expire` (0: none), instead of its queue's.
+        `headers`: names and values beside its body, which a consumer reads as `job.headers` and find() looks for.
+        `dedup`: a key and seconds: while the queue remembers an accepted put() with this key, another one queues
+        nothing and returns `outcome` "exists", whatever has become of the job.
 
         Raises JobExists, QueueFull, QueuePaused, QueueNotFound where these options or the queue's settings ask for it.
         """
         return await run(self._executor.run(
             jobs.put(queue, data, priority, item, new_item, json=json, value=value, delay=delay, at=at, ttl=ttl,
             every=every, after=after, key=key, on_duplicate=on_duplicate, tries=tries, group=group, number=number,
-            lease=lease, bodies=self._executor.bodies), timeout=timeout, retry_unknown=retry_unknown
+            lease=lease, headers=headers, dedup=dedup, bodies=self._executor.bodies), timeout=timeout,
+            retry_unknown=retry_unknown
         ))
 
     async def put_to(
@@ -569,6 +649,8 @@ class Client:
         after: str | Iterable[str] | None = None,
         key: str | None = None,
         tries: int | None = None,
+        headers: Mapping[str, str] | None = None,
+        dedup: tuple[str, float] | None = None,
         timeout: float | None = None,
         retry_unknown: bool | None = None,
     ) -> int:
@@ -578,8 +660,8 @@ class Client:
         """
         return await run(self._executor.run(
             jobs.put_to(queues, data, priority, item, json=json, value=value, delay=delay, at=at, ttl=ttl, every=every,
-            after=after, key=key, tries=tries, bodies=self._executor.bodies), timeout=timeout,
-            retry_unknown=retry_unknown
+            after=after, key=key, tries=tries, headers=headers, dedup=dedup, bodies=self._executor.bodies),
+            timeout=timeout, retry_unknown=retry_unknown
         ))
 
     async def publish(
@@ -599,6 +681,8 @@ class Client:
         after: str | Iterable[str] | None = None,
         key: str | None = None,
         tries: int | None = None,
+        headers: Mapping[str, str] | None = None,
+        dedup: tuple[str, float] | None = None,
         timeout: float | None = None,
         retry_unknown: bool | None = None,
     ) -> int:
@@ -609,8 +693,8 @@ class Client:
         """
         return await run(self._executor.run(
             jobs.publish(topic, data, priority, item, route=route, json=json, value=value, delay=delay, at=at, ttl=ttl,
-            every=every, after=after, key=key, tries=tries, bodies=self._executor.bodies), timeout=timeout,
-            retry_unknown=retry_unknown
+            every=every, after=after, key=key, tries=tries, headers=headers, dedup=dedup, bodies=self._executor.bodies),
+            timeout=timeout, retry_unknown=retry_unknown
         ))
 
     async def done(
@@ -622,6 +706,7 @@ class Client:
         sleep: float | None = None,
         reason: str | None = None,
         ran: float | None = None,
+        result: Data | None = None,
         timeout: float | None = None,
         retry_unknown: bool | None = None,
     ) -> Finished:
@@ -632,14 +717,14 @@ class Client:
 
         For a queue with a rate: `slow`, this was too fast; `sleep`, no hand-outs for this long, in seconds. `reason`:
         why, for the server's log. `ran`: how many seconds the work took, for get(policy="fair"), instead of the time
-        since the hand-out.
+        since the hand-out. `result`: for await_job(), and for job_result() where its queue keeps jobs that have ended.
 
         Raises JobNotFound when it is not running (any more). When an answer was lost and the repetition finds no such
         job, it is unknown whether the first attempt removed it or its lease had ended: OutcomeUnknown, or with
         `retry_unknown` a plain return.
         """
         return await run(self._executor.run(
-            jobs.done(job, last=last, slow=slow, sleep=sleep, reason=reason, ran=ran), timeout=timeout,
+            jobs.done(job, last=last, slow=slow, sleep=sleep, reason=reason, ran=ran, result=result), timeout=timeout,
             retry_unknown=retry_unknown
         ))
 
@@ -653,6 +738,7 @@ class Client:
         first: bool = False,
         yielded: bool = False,
         reason: str | None = None,
+        error: str | None = None,
         slow: bool = False,
         sleep: float | None = None,
         ran: float | None = None,
@@ -662,12 +748,13 @@ class Client:
 
         `delay` (seconds) or `at` (Unix time): when it is active again; `priority`: its new one; `first`: put it back to
         its old place instead; `yielded`: a slice of the work is finished: the attempt is not counted.
-        `reason`: why, in a word of 1 to 64 letters, digits and _ . : -, kept with the job until kick(). `slow`,
-        `sleep` and `ran`: see done().
+        `reason`: why, in a word of 1 to 64 letters, digits and _ . : -, kept with the job until kick().
+        `error`: the text of what went wrong, for example a traceback, as job_error() shows it; of more than 16,384
+        bytes the middle is left out. `slow`, `sleep` and `ran`: see done().
         """
         await run(self._executor.run(
             jobs.later(job, delay=delay, at=at, priority=priority, first=first, yielded=yielded, reason=reason,
-            slow=slow, sleep=sleep, ran=ran), timeout=timeout
+            error=error, slow=slow, sleep=sleep, ran=ran), timeout=timeout
         ))
 
     async def touch(
@@ -677,15 +764,17 @@ class Client:
         then: Then | None = None,
         *,
         ran: float | None = None,
+        progress: int | None = None,
         timeout: float | None = None,
     ) -> int | None:
         """Renew the lease of a running job, with the same length or `expire` seconds (0: without limit).
 
+        `progress`: how much of the work is done, 0 to 100, for everybody who looks at the job.
         `ran`: how many seconds the work has taken since the hand-out or the last touch(), for get(policy="fair").
 
         Returns when it ends, in Unix time, None for never. Raises JobNotFound when the job is not running (any more).
         """
-        return await run(self._executor.run(jobs.touch(job, expire, then, ran=ran), timeout=timeout))
+        return await run(self._executor.run(jobs.touch(job, expire, then, ran=ran, progress=progress), timeout=timeout))
 
     async def touch_many(
         self,
@@ -710,16 +799,17 @@ class Client:
         at: float | None = None,
         item: str | None = None,
         no_item: bool = False,
+        headers: Mapping[str, str] | None = None,
         timeout: float | None = None,
     ) -> None:
         """Change a running job by its id, or another one by its `Key`, `Place` or `Number`; options not given stay.
 
-        `data`, `json` or `value` is its new body, as for put(). `no_item` takes it out of its item. Raises JobNotFound,
-        and JobRunning when the job with this key is running.
+        `data`, `json` or `value` is its new body, as for put(). `headers` replace all that it has; {} takes them away.
+        `no_item` takes it out of its item. Raises JobNotFound, and JobRunning when the job with this key is running.
         """
         await run(self._executor.run(
             jobs.change(job, data=data, json=json, value=value, priority=priority, delay=delay, at=at, item=item,
-            no_item=no_item, bodies=self._executor.bodies), timeout=timeout
+            no_item=no_item, headers=headers, bodies=self._executor.bodies), timeout=timeout
         ))
 
     async def delete(
@@ -750,16 +840,17 @@ class Client:
         priority: int | None = None,
         delay: float | None = None,
         at: float | None = None,
+        headers: Mapping[str, str] | None = None,
         timeout: float | None = None,
     ) -> Finished:
         """Finish a running job here and put it into `queue`, atomically: a step of a cascade.
 
-        Its item and key go with it; a new body (`data`, `json` or `value`), `priority`, `delay` or `at` change it.
-        Raises JobNotFound, and the errors of put().
+        Its item, key and headers go with it; a new body (`data`, `json` or `value`), `headers`, `priority`, `delay` or
+        `at` change it. Raises JobNotFound, and the errors of put().
         """
         return await run(self._executor.run(
             jobs.move(job, queue, data=data, json=json, value=value, priority=priority, delay=delay, at=at,
-            bodies=self._executor.bodies), timeout=timeout
+            headers=headers, bodies=self._executor.bodies), timeout=timeout
         ))
 
     async def bury(
@@ -769,26 +860,45 @@ class Client:
         *,
         here: bool = False,
         priority: int | None = None,
+        error: str | None = None,
         timeout: float | None = None,
     ) -> Finished:
         """Give up a running job: it goes to its queue's dead-letter queue; kick() brings it back.
 
         `reason`: why, in a word of 1 to 64 letters, digits and _ . : -, kept with the job until kick(), and logged.
+        `error`: the text of what went wrong, as for later().
         `here`: it stays in its own queue, buried, until kick(here=True), with another `priority` if one is given.
         """
-        return await run(self._executor.run(jobs.bury(job, reason, here=here, priority=priority), timeout=timeout))
+        return await run(self._executor.run(
+            jobs.bury(job, reason, here=here, priority=priority, error=error), timeout=timeout
+        ))
 
     async def peek(
         self,
         job: Job | int | Key | Place | Number,
         *,
+        headers: bool = False,
         server: str | None = None,
         timeout: float | None = None,
     ) -> PeekedJob | None:
-        """Look at a running job, or one with this `Key`, `Place` or `Number`, without taking it; None if there is
-        none.
+        """Look at a running job, or one with this `Key`, `Place` or `Number`, without taking it; None if there is none.
+
+        `headers`: fill its `headers`.
         """
-        return await run(self._executor.run_where(jobs.peek(job), server, timeout=timeout))
+        return await run(self._executor.run_where(jobs.peek(job, headers=headers), server, timeout=timeout))
+
+    async def job_error(
+        self,
+        job: Job | int | Key | Place | Number,
+        *,
+        server: str | None = None,
+        timeout: float | None = None,
+    ) -> str | None:
+        """Return the text of the last error of a job: of its last later() or bury() with `error`; None without one.
+
+        Raises JobNotFound.
+        """
+        return await run(self._executor.run_where(jobs.job_error(job), server, timeout=timeout))
 
     async def peek_queue(
         self,
@@ -797,16 +907,17 @@ class Client:
         count: int = 1,
         *,
         places: bool = False,
+        headers: bool = False,
         server: str | None = None,
         timeout: float | None = None,
     ) -> list[PeekedJob]:
         """Look at the first `count` jobs of a queue that are "ready", "delayed", "running", "dead" or "buried".
 
         The dead ones are the jobs that were given up in this queue. With `places` each job has its `place`, by which
-        peek(), change() and delete() find it; a server that is too old sends none.
+        peek(), change() and delete() find it; a server that is too old sends none. `headers`: fill their `headers`.
         """
         return await run(self._executor.run_where(
-            jobs.peek_queue(queue, state, count, places=places), server, timeout=timeout
+            jobs.peek_queue(queue, state, count, places=places, headers=headers), server, timeout=timeout
         ))
 
     async def kick(
@@ -839,6 +950,56 @@ class Client:
     ) -> JobStat:
         """Return the state and the history of a job, by its number. Raises JobNotFound."""
         return await run(self._executor.run_where(jobs.job_stat(number), server, timeout=timeout))
+
+    async def job_result(
+        self,
+        number: Number | int,
+        *,
+        server: str | None = None,
+        timeout: float | None = None,
+    ) -> bytes:
+        """Return the result of a job that has ended, of done(result=), by its number; b"" without one.
+
+        Raises JobNotFound when it has not ended, or is no longer kept.
+        """
+        return await run(self._executor.run_where(records.job_result(number), server, timeout=timeout))
+
+    async def ended(
+        self,
+        number: Number | int,
+        *,
+        headers: bool = False,
+        server: str | None = None,
+        timeout: float | None = None,
+    ) -> PeekedJob | None:
+        """Look at a job by its number, also when it has ended and its queue keeps such jobs; None if it is not
+        found.
+        """
+        return await run(self._executor.run_where(records.ended(number, headers=headers), server, timeout=timeout))
+
+    async def ended_jobs(
+        self,
+        queue: str,
+        count: int = 1,
+        *,
+        headers: bool = False,
+        server: str | None = None,
+        timeout: float | None = None,
+    ) -> list[PeekedJob]:
+        """Look at the last `count` jobs of a queue that have ended, the newest first, if it keeps them (RETAIN)."""
+        return await run(self._executor.run_where(
+            records.ended_jobs(queue, count, headers=headers), server, timeout=timeout
+        ))
+
+    async def retry_ended(
+        self,
+        number: Number | int,
+        *,
+        timeout: float | None = None,
+        retry_unknown: bool | None = None,
+    ) -> int:
+        """Make a job that has ended ready again, as it was put, by its number; returns 1. Raises JobNotFound."""
+        return await run(self._executor.run(records.retry_ended(number), timeout=timeout, retry_unknown=retry_unknown))
 
     async def sched_levels(self, server: str | None = None, *, timeout: float | None = None) -> list[FairLevel]:
         """List the levels of fair shares (get(policy="fair")); a `server` that is named may lag."""

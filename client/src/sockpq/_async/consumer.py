@@ -35,13 +35,15 @@ class Consumer:
         wait: float | None = None,
         item: str | None = None,
         meta: bool = False,
+        headers: bool = False,
         policy: Policy | None = None,
         timeout: float | None = None,
     ) -> list[Job]:
         """Take up to `count` jobs, as Client.get_many does; [] when there is none, or when wake() was called."""
         count = integer(count, "count", 1, batches.BATCH_JOBS_MAX)
         command = batches.get_batch(
-            count, batches.as_queues(queues), block, None, None, wait, item=item, meta=meta, policy=policy, bound=True
+            count, batches.as_queues(queues), block, None, None, wait, item=item, meta=meta,
+            headers=self._executor.asks_for(headers), policy=policy, bound=True,
         )
         self._keep_alive.start()
         return [Job(self._executor, one) for one in await run(self._session.take(command, wait, timeout))]

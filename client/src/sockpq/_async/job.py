@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from json import loads
 from types import TracebackType
 from typing import Any
@@ -12,8 +13,9 @@ from sockpq._engine.executor import Executor
 from sockpq._process import is_inherited
 from sockpq._protocol.arguments import ABSENT, Data, Then
 from sockpq._protocol.commands import jobs
+from sockpq._protocol.headers import header_block
 from sockpq.errors import BadArguments, JobNotFound, SockpqError
-from sockpq.model import Finished, Handed, Meta
+from sockpq.model import Finished, Handed, Meta, PeekedJob
 
 REPR_BYTES_MAX = 40
 
@@ -23,13 +25,13 @@ class Job:
 
     `id` is its number for this hand-out only; `item` is the group it belongs to, or None; `meta` has more if
     get(meta=True) requested it. `key`, `number`, `group`, `attempt` and `reason` are taken from `meta`; for a job that
-    was taken without it the blocking client asks the server once, at the first of them. `lost`: consume(heartbeat=True)
-    has found that its lease has ended, so that another worker may have it. As a context manager it is DONE at the end
-    of the block, and LATER when the block raises.
+    was taken without it the blocking client asks the server once, at the first of them; likewise for `headers`.
+    `lost`: consume(heartbeat=True) has found that its lease has ended, so that another worker may have it. As a context
+    manager it is DONE at the end of the block, and LATER when the block raises.
     """
 
     __slots__ = (
-        "__weakref__", "_carrier", "_ended", "_executor", "_process", "_ran", "data", "id", "item", "lost", "meta",
+        "__weakref__", "_ended", "_executor", "_headers", "_process", "_ran", "data", "id", "item", "lost", "meta",
         "priority", "queue",
     )
 
@@ -39,10 +41,7 @@ class Job:
         self._process = os.getpid()             # a child that this one forks does not hold it
         self._ran: float | None = None          # how long the work on it took, in consume(policy="fair")
         self.lost = False
-        self.id, self.queue, self.priority, self.data, self.item, self.meta = handed
-        self._carrier: dict[str, str] = {}      # the trace that its producer is in
-        if executor.tracing:
-            self.data, self._carrier = executor.tracing.unmark(self.data)
+        self.id, self.queue, self.priority, self.data, self.item, self.meta, self._headers = handed
 
     @property
     def text(self) -> str:
@@ -87,12 +86,26 @@ class Job:
         return self._told.reason
 
     @property
+    def headers(self) -> dict[str, str]:
+        """Its headers, of put(headers=). Raises JobNotFound if the server must be asked and the job no longer runs."""
+        if self._headers is None:
+            self._headers = self._look("headers", headers=True).headers or {}
+        return self._headers
+
+    def _look(self, option: str, *, headers: bool = False) -> PeekedJob:
+        """Ask the server for what was not asked for when the job was taken, by this option of get()."""
+        peeked = at_once(
+            self._executor.run(jobs.peek(self, headers=headers)), f"take the job with {option}=True to read this"
+        )
+        if peeked is None:
+            raise JobNotFound(f"job {self.id} is not running any more, and was taken without {option}=True")
+        return peeked
+
+    @property
     def _told(self) -> Meta:
         """The metadata, fetched once if the job was taken without."""
         if self.meta is None:
-            peeked = at_once(self._executor.run(jobs.peek(self)), "take the job with meta=True to read this")
-            if peeked is None:
-                raise JobNotFound(f"job {self.id} is not running any more, and was taken without meta=True")
+            peeked = self._look("meta")
             self.meta = Meta(
                 peeked.key, peeked.attempt, peeked.at, peeked.expires_at, peeked.reason, peeked.group, peeked.number
             )
@@ -100,11 +113,12 @@ class Job:
 
     async def touch(
         self, expire: float | None = None, then: Then | None = None, *, ran: float | None = None,
-        timeout: float | None = None,
+        progress: int | None = None, timeout: float | None = None,
     ) -> int | None:
         """Renew its lease, with the same length or `expire` seconds (0: without limit). See Client.touch."""
+        command = jobs.touch(self, expire, then, ran=ran, progress=progress)
         try:
-            return await run(self._executor.run(jobs.touch(self, expire, then, ran=ran), timeout=timeout))
+            return await run(self._executor.run(command, timeout=timeout))
         except JobNotFound:
             self.lost = True
             raise
@@ -120,17 +134,19 @@ class Job:
         at: float | None = None,
         item: str | None = None,
         no_item: bool = False,
+        headers: Mapping[str, str] | None = None,
         timeout: float | None = None,
     ) -> None:
         """Change the running job, for example its data for the next worker. See Client.change."""
         command = jobs.change(
             self, data=data, json=json, value=value, priority=priority, delay=delay, at=at, item=item,
-            no_item=no_item, bodies=self._executor.bodies,
+            no_item=no_item, headers=headers, bodies=self._executor.bodies,
         )
         await run(self._executor.run(command, timeout=timeout))
-        changed = data is not None or json is not ABSENT or value is not ABSENT
-        if changed:
-            self.data = self._executor.tracing.unmark(command.data)[0] if self._executor.tracing else command.data
+        if headers is not None:
+            self._headers = dict(headers)
+        if data is not None or json is not ABSENT or value is not ABSENT:
+            self.data = command.data[len(header_block(headers)) :]
         self.priority = self.priority if priority is None else priority
         self.item = None if no_item else item or self.item
 
@@ -170,12 +186,13 @@ class Job:
         sleep: float | None = None,
         reason: str | None = None,
         ran: float | None = None,
+        result: Data | None = None,
         timeout: float | None = None,
     ) -> Finished:
         """Remove a running job. See Client.done."""
         self._ended = True
         return await run(self._executor.run(
-            jobs.done(self, last=last, slow=slow, sleep=sleep, reason=reason, ran=ran), timeout=timeout
+            jobs.done(self, last=last, slow=slow, sleep=sleep, reason=reason, ran=ran, result=result), timeout=timeout
         ))
 
     async def later(
@@ -187,6 +204,7 @@ class Job:
         first: bool = False,
         yielded: bool = False,
         reason: str | None = None,
+        error: str | None = None,
         slow: bool = False,
         sleep: float | None = None,
         ran: float | None = None,
@@ -196,7 +214,7 @@ class Job:
         self._ended = True
         await run(self._executor.run(
             jobs.later(self, delay=delay, at=at, priority=priority, first=first, yielded=yielded, reason=reason,
-            slow=slow, sleep=sleep, ran=ran), timeout=timeout
+            error=error, slow=slow, sleep=sleep, ran=ran), timeout=timeout
         ))
 
     async def move(
@@ -209,13 +227,14 @@ class Job:
         priority: int | None = None,
         delay: float | None = None,
         at: float | None = None,
+        headers: Mapping[str, str] | None = None,
         timeout: float | None = None,
     ) -> Finished:
         """Finish a running job here and put it into `queue`, atomically. See Client.move."""
         self._ended = True
         return await run(self._executor.run(
             jobs.move(self, queue, data=data, json=json, value=value, priority=priority, delay=delay, at=at,
-            bodies=self._executor.bodies), timeout=timeout
+            headers=headers, bodies=self._executor.bodies), timeout=timeout
         ))
 
     async def bury(
@@ -224,8 +243,11 @@ class Job:
         *,
         here: bool = False,
         priority: int | None = None,
+        error: str | None = None,
         timeout: float | None = None,
     ) -> Finished:
         """Give up a running job. See Client.bury."""
         self._ended = True
-        return await run(self._executor.run(jobs.bury(self, reason, here=here, priority=priority), timeout=timeout))
+        return await run(self._executor.run(
+            jobs.bury(self, reason, here=here, priority=priority, error=error), timeout=timeout
+        ))

@@ -21,7 +21,7 @@ async def put_many(
     try:
         results = await _run_parts(executor, puts_batch(puts), timeout, retry_unknown)
     except NotSupported:
-        results = await _run_parts(executor, [Part(put, 1) for put in puts], timeout, retry_unknown)
+        results = await _run_parts(executor, [Part(put.older or put, 1) for put in puts], timeout, retry_unknown)
     refused = {position: found for position, found in enumerate(results) if isinstance(found, SockpqError)}
     for error in refused.values():
         if len(refused) == len(puts) and isinstance(error, AuthError | ForbiddenError):
@@ -33,6 +33,8 @@ async def put_many(
 async def get_many(executor: Executor, count: int, taking: TakeSource, timeout: float | None) -> list[Handed]:
     """Take up to `count` jobs; only for the first of them it may wait."""
     single = taking.one()
+    if taking.headers == "if_known":        # asked for one by one, they would not be known
+        single = taking._replace(headers=False).one()
     jobs: list[Handed] = []
     first = True
     while True:

@@ -247,7 +247,7 @@ class CallRunner:
                 call.number = 0
                 connection = await self._connections.connection(slot, call.retry, call.command.logged)
                 attempt = self._connections.attempt(connection)
-                if call.command.needs and not await attempt.knows(call.command.needs, call.retry.deadline):
+                while call.command.needs and not await attempt.knows(call.command.needs, call.retry.deadline):
                     call.downgrade(connection)
                 number = call.number_on(connection)
                 call.sent = True

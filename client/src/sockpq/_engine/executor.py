@@ -19,7 +19,7 @@ from sockpq._engine.probe import hopeless, status_of_best
 from sockpq._engine.retry import ForeignServer, Lost, Retry, as_unknown, is_unknown, least_s, pause_s
 from sockpq._engine.tracing import Tracing
 from sockpq._protocol.addresses import Address, parse_server
-from sockpq._protocol.arguments import Bodies, Codec
+from sockpq._protocol.arguments import Bodies, Codec, HeadersWanted, switch
 from sockpq._protocol.command import Command, Repeat, Steps
 from sockpq._protocol.commands.cluster import PING
 from sockpq._protocol.protocol import Answer
@@ -46,7 +46,7 @@ class Executor:
         tracing: Tracing | None = None, cluster: str | None = None,
     ) -> None:
         """`codec`, `tracing` and `cluster` are the client's; Job reaches the first two through the executor."""
-        self.bodies = Bodies(codec, tracing.mark if tracing else None)
+        self.bodies = Bodies(codec, tracing.headers if tracing else None)
         self.tracing = tracing
         self.limits = limits
         self.network = network
@@ -68,6 +68,10 @@ class Executor:
     def close(self) -> None:
         """Close all connections and sessions, and end all calls in flight."""
         self._connections.close()
+
+    def asks_for(self, headers: bool) -> HeadersWanted:
+        """Return whether jobs are taken with their headers; a client that traces finds the trace in them."""
+        return switch(headers, "headers") or ("if_known" if self.tracing else False)
 
     async def connect(self, *, timeout: float | None = None) -> None:
         """Have a connection to the serving leader, and a session, ready for the next call."""

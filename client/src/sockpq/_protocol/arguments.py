@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from json import dumps
 from typing import Any, Literal, NamedTuple, Protocol, cast
 
 from sockpq._process import check_own
 from sockpq._protocol.addresses import parse_server
+from sockpq._protocol.headers import header_block
 from sockpq.errors import BadArguments, DataTooLarge
 from sockpq.model import Key, Number, Place
 
@@ -22,8 +23,12 @@ OnDuplicate = Literal["fail", "ignore", "replace"]
 Policy = Literal["random", "weight", "rr", "order", "sorted", "priority", "oldest", "fair", "place"]
 POLICIES = ("random", "weight", "rr", "order", "sorted", "priority", "oldest", "fair", "place")
 State = Literal["ready", "delayed", "running", "dead", "buried"]
+STATES = ("ready", "delayed", "running", "dead", "buried")
+EndedState = Literal["done", "cancelled", "expired"]
+ENDED_STATES = ("done", "cancelled", "expired")
 WorkerState = Literal["run", "pause", "stop"]
 Direction = Literal["in", "out", "all"]
+HeadersWanted = bool | Literal["if_known"]      # "if_known": where the server has them
 
 
 class HeldJob(Protocol):
@@ -56,6 +61,9 @@ KEY_BYTES_MIN, KEY_BYTES_MAX = 16, 64       # of a secret that the servers keep
 SESSION_S_MIN, SESSION_S_MAX = 1, 86_400
 UNIX_S_MAX = 253_402_300_799        # the end of the year 9999
 TRIES_MAX = 1_000_000
+DEDUP_S_MIN, DEDUP_S_MAX = 1, 86_400
+ERROR_BYTES_MAX = 16_384
+CUT = b"\n[..]\n"
 JOB_KEY = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
 WORD = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 
@@ -222,28 +230,58 @@ class Bodies(NamedTuple):
     """The way in which one client converts the bodies of all its jobs."""
 
     codec: Codec | None = None
-    mark: Callable[[bytes], bytes] | None = None        # what stands before each of them
+    trace: Callable[[], dict[str, str]] | None = None       # the headers of the current trace, of a client that traces
 
 
 PLAIN = Bodies()
 
 
+class Content(NamedTuple):
+    """The data of a job that is put: `data` begin with a block of headers of `head` bytes."""
+
+    data: bytes
+    head: int = 0
+    traced: bool = False        # it has no other headers than the trace: it can be put without them
+
+    @property
+    def option(self) -> str:
+        """The option of a PUT line: " HEAD 20", or nothing."""
+        return f" HEAD {self.head}" if self.head else ""
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The words of CAPS that a server needs."""
+        return ("head",) if self.head else ()
+
+    @property
+    def body(self) -> bytes:
+        """The data without the headers."""
+        return self.data[self.head :] if self.head else self.data
+
+
+def content_of(body: bytes | None, headers: Mapping[str, str] | None, bodies: Bodies) -> Content:
+    """The data of a job that is put, with its headers and the trace. Raises TypeError without a body."""
+    data = must_have(body)
+    trace = bodies.trace() if bodies.trace else None
+    if not headers and not trace:
+        return Content(data)
+    block = header_block({**trace, **(headers or {})} if trace else headers)
+    if len(block) + len(data) > DATA_BYTES_MAX:
+        raise DataTooLarge(f"{len(block) + len(data)} bytes of headers and data; the limit is {DATA_BYTES_MAX}")
+    return Content(block + data, len(block), not headers)
+
+
 def body_of(data: Data | None, json: Any, value: Any, bodies: Bodies = PLAIN) -> bytes | None:
     """The body of a job from the one of `data`, `json` and `value` that is given; None if none is."""
-    made = _body_of(data, json, value, bodies.codec)
-    return made if made is None or bodies.mark is None else body(bodies.mark(made))
-
-
-def _body_of(data: Data | None, json: Any, value: Any, codec: Codec | None) -> bytes | None:
     given = (data is not None) + (json is not ABSENT) + (value is not ABSENT)
     if given > 1:
         raise BadArguments("data, json and value are three ways to say the same: give one of them")
     if json is not ABSENT:
         return body(dumps(json, ensure_ascii=False, separators=(",", ":")))
     if value is not ABSENT:
-        if codec is None:
+        if bodies.codec is None:
             raise BadArguments("value needs a client with a codec: Client(.., codec=..)")
-        return body(codec.encode(value))
+        return body(bodies.codec.encode(value))
     return None if data is None else body(data)
 
 
@@ -308,6 +346,32 @@ def job_key(value: str) -> str:
     return _matching(JOB_KEY, value, "a key is 1 to 128 of A-Z a-z 0-9 _ . : -")
 
 
+def dedup(value: tuple[str, float]) -> str:
+    """Check a key that is remembered and for how long; returns the end of a PUT line: " DEDUP mail-17 3600"."""
+    if isinstance(value, str) or len(value) != 2:
+        raise BadArguments(f"dedup is a key and a number of seconds, ('mail-17', 3600), not {value!r}")
+    key, span_s = value
+    return f" DEDUP {job_key(key)} {seconds(span_s, 'dedup', DEDUP_S_MIN, DEDUP_S_MAX)}"
+
+
+def error_text(value: str) -> bytes:
+    """The text of an error; one above the limit is cut in the middle, where a traceback says least."""
+    if not isinstance(value, str):
+        raise TypeError(f"error must be a string, not {type(value).__name__}")
+    text = value.encode(errors="backslashreplace")
+    if len(text) <= ERROR_BYTES_MAX:
+        return text
+    half = (ERROR_BYTES_MAX - len(CUT)) // 2
+    begin, end = (part.decode(errors="ignore").encode() for part in (text[:half], text[-half:]))
+    return begin + CUT + end
+
+
+def key_prefix(value: str) -> str:
+    """Check the beginning of a key and return it as the protocol writes it: "mail-*"."""
+    prefix = value.removesuffix("*") if isinstance(value, str) else value
+    return f"{job_key(prefix)}*" if prefix else "*"
+
+
 def reason(value: str) -> str:
     """Check the reason for an end of a hand-out and return it."""
     return _matching(WORD, value, "a reason is 1 to 64 of A-Z a-z 0-9 _ . : -")
@@ -337,7 +401,7 @@ def ran_clock(value: str) -> str:
 
 def state(value: str) -> str:
     """Check the state of a job; returns it as the protocol writes it."""
-    if value not in ("ready", "delayed", "running", "dead", "buried"):
+    if value not in STATES:
         raise BadArguments(f"a state is 'ready', 'delayed', 'running', 'dead' or 'buried', not {value!r}")
     return value.upper()
 

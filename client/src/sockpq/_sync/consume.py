@@ -91,7 +91,7 @@ class Consumption:
                 self._current = job
                 self._began = self._clock()
                 if self._executor.tracing:
-                    self._work = self._executor.tracing.begin_work(job.queue, job._carrier)
+                    self._work = self._executor.tracing.begin_work(job.queue, job._headers)
                 return job
             if not self._waiting:
                 self._turn_over()

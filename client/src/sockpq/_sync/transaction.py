@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Any
 
@@ -92,12 +92,14 @@ class Transaction:
         group: str | None = None,
         number: bool = False,
         lease: float | None = None,
+        headers: Mapping[str, str] | None = None,
+        dedup: tuple[str, float] | None = None,
     ) -> None:
         """Queue a job. See Client.put."""
         self._add(
             jobs.put(queue, data, priority, item, new_item, json=json, value=value, delay=delay, at=at, ttl=ttl,
             every=every, after=after, key=key, on_duplicate=on_duplicate, tries=tries, group=group, number=number,
-            lease=lease, bodies=self._executor.bodies)
+            lease=lease, headers=headers, dedup=dedup, bodies=self._executor.bodies)
         )
 
     def put_to(
@@ -116,11 +118,13 @@ class Transaction:
         after: str | Iterable[str] | None = None,
         key: str | None = None,
         tries: int | None = None,
+        headers: Mapping[str, str] | None = None,
+        dedup: tuple[str, float] | None = None,
     ) -> None:
         """Queue the same job in several queues (at most 1,000), in all of them or in none. See Client.put_to."""
         self._add(
             jobs.put_to(queues, data, priority, item, json=json, value=value, delay=delay, at=at, ttl=ttl, every=every,
-            after=after, key=key, tries=tries, bodies=self._executor.bodies)
+            after=after, key=key, tries=tries, headers=headers, dedup=dedup, bodies=self._executor.bodies)
         )
 
     def publish(
@@ -140,11 +144,13 @@ class Transaction:
         after: str | Iterable[str] | None = None,
         key: str | None = None,
         tries: int | None = None,
+        headers: Mapping[str, str] | None = None,
+        dedup: tuple[str, float] | None = None,
     ) -> None:
         """Queue a job in all queues that are bound to `topic` (topic_bind()), or in none. See Client.publish."""
         self._add(
             jobs.publish(topic, data, priority, item, route=route, json=json, value=value, delay=delay, at=at, ttl=ttl,
-            every=every, after=after, key=key, tries=tries, bodies=self._executor.bodies)
+            every=every, after=after, key=key, tries=tries, headers=headers, dedup=dedup, bodies=self._executor.bodies)
         )
 
     def done(
@@ -156,9 +162,10 @@ class Transaction:
         sleep: float | None = None,
         reason: str | None = None,
         ran: float | None = None,
+        result: Data | None = None,
     ) -> None:
         """Remove a running job. See Client.done."""
-        self._add(jobs.done(job, last=last, slow=slow, sleep=sleep, reason=reason, ran=ran), job)
+        self._add(jobs.done(job, last=last, slow=slow, sleep=sleep, reason=reason, ran=ran, result=result), job)
 
     def later(
         self,
@@ -170,6 +177,7 @@ class Transaction:
         first: bool = False,
         yielded: bool = False,
         reason: str | None = None,
+        error: str | None = None,
         slow: bool = False,
         sleep: float | None = None,
         ran: float | None = None,
@@ -177,7 +185,7 @@ class Transaction:
         """Put a running job back at the end of its queue. See Client.later."""
         self._add(
             jobs.later(job, delay=delay, at=at, priority=priority, first=first, yielded=yielded, reason=reason,
-            slow=slow, sleep=sleep, ran=ran), job
+            error=error, slow=slow, sleep=sleep, ran=ran), job
         )
 
     def touch(
@@ -187,11 +195,12 @@ class Transaction:
         then: Then | None = None,
         *,
         ran: float | None = None,
+        progress: int | None = None,
     ) -> None:
         """Renew the lease of a running job, with the same length or `expire` seconds (0: without limit). See
         Client.touch.
         """
-        self._add(jobs.touch(job, expire, then, ran=ran))
+        self._add(jobs.touch(job, expire, then, ran=ran, progress=progress))
 
     def change(
         self,
@@ -205,11 +214,12 @@ class Transaction:
         at: float | None = None,
         item: str | None = None,
         no_item: bool = False,
+        headers: Mapping[str, str] | None = None,
     ) -> None:
         """Change a running job by its id, or another one by its `Key`, `Place` or `Number`. See Client.change."""
         self._add(
             jobs.change(job, data=data, json=json, value=value, priority=priority, delay=delay, at=at, item=item,
-            no_item=no_item, bodies=self._executor.bodies)
+            no_item=no_item, headers=headers, bodies=self._executor.bodies)
         )
 
     def delete(self, job: Job | int | Key | Place | Number, *, untaken: bool = False) -> None:
@@ -227,11 +237,12 @@ class Transaction:
         priority: int | None = None,
         delay: float | None = None,
         at: float | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> None:
         """Finish a running job here and put it into `queue`, atomically. See Client.move."""
         self._add(
             jobs.move(job, queue, data=data, json=json, value=value, priority=priority, delay=delay, at=at,
-            bodies=self._executor.bodies), job
+            headers=headers, bodies=self._executor.bodies), job
         )
 
     def bury(
@@ -241,9 +252,10 @@ class Transaction:
         *,
         here: bool = False,
         priority: int | None = None,
+        error: str | None = None,
     ) -> None:
         """Give up a running job. See Client.bury."""
-        self._add(jobs.bury(job, reason, here=here, priority=priority), job)
+        self._add(jobs.bury(job, reason, here=here, priority=priority, error=error), job)
 
     def kick_job(self, number: Number | int) -> None:
         """Make a buried or delayed job ready, by its number. See Client.kick_job."""

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Literal, NamedTuple, ParamSpec, TypeVar, cast
 
 from sockpq._async.client import Client as AsyncClient
+from sockpq._engine.tracing import Tracing
 from sockpq._protocol.arguments import JOB_KEY, Codec, name
 from sockpq._sync.client import Client
 from sockpq.errors import BadArguments
@@ -58,6 +59,11 @@ class App:
         self.stand_in: Any = None           # instead of both clients, in tests: see inline.py
         self._async_clients: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncClient]
         self._async_clients = weakref.WeakKeyDictionary()
+
+    @property
+    def tracing(self) -> Tracing | None:
+        """The spans of its client; None unless it was made with tracing=True."""
+        return self.client._executor.tracing if self._options.get("tracing") and self.stand_in is None else None
 
     # declaring
 

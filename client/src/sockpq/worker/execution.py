@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from time import monotonic
 from typing import Any, NamedTuple, Protocol, TypeVar
@@ -43,6 +44,11 @@ class GivenJob(Protocol):
     @property
     def meta(self) -> Meta | None:
         """Its key and its attempt."""
+        ...
+
+    @property
+    def headers(self) -> dict[str, str] | None:
+        """Its headers, None where the server has none."""
         ...
 
 
@@ -96,9 +102,10 @@ def run(app: App, job: G, hold: Callable[[G, Work], Any], await_: Callable[[Any]
         work = find(app, job)
         held = hold(job, work)
         CURRENT.set(held)
-        value = work.call(held)
-        if inspect.isawaitable(value):
-            value = await_(value)
+        with span(app, job):
+            value = work.call(held)
+            if inspect.isawaitable(value):
+                value = await_(value)
         outcome = _returned(app, held, work, value)
     except BaseException as error:      # SystemExit as well: a task must not end its worker
         outcome = _raised(app, job, held, work, error)
@@ -123,13 +130,20 @@ async def arun(
         work = find(app, job)
         held = await hold(job, work)
         CURRENT.set(held)
-        value = await call(partial(work.call, held), inspect.iscoroutinefunction(work.function))
+        with span(app, job):
+            value = await call(partial(work.call, held), inspect.iscoroutinefunction(work.function))
         outcome = _returned(app, held, work, value)
     except Exception as error:
         outcome = _raised(app, job, held, work, error)
     finally:
         CURRENT.reset(token)
     return outcome._replace(run_s=monotonic() - begun)
+
+
+def span(app: App, job: GivenJob) -> AbstractContextManager[None]:
+    """Return the span of the work on this job, in the trace of its producer, if the app's client traces."""
+    tracing = app.tracing
+    return tracing.work(job.queue, job.headers) if tracing else nullcontext()
 
 
 def attempt_of(job: GivenJob) -> int:

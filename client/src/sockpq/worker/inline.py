@@ -39,6 +39,7 @@ class InlineJob:
         self.lost = False
         self.meta = Meta(key, 0, None, None, group=options.get("group"))
         self.options = options
+        self.headers: dict[str, str] = dict(options.get("headers") or {})
         self._ended = False
 
     @property

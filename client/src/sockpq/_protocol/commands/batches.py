@@ -2,14 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from sockpq._protocol import arguments
-from sockpq._protocol.arguments import ABSENT, Block, Bodies, Data, HeldJob, OnDuplicate, Policy, Then, within
+from sockpq._protocol.arguments import (
+    ABSENT,
+    PLAIN,
+    Block,
+    Bodies,
+    Data,
+    HeadersWanted,
+    HeldJob,
+    OnDuplicate,
+    Policy,
+    Then,
+    within,
+)
 from sockpq._protocol.command import Blocks, Command, Repeat, single
-from sockpq._protocol.commands.jobs import finished, get, get_line, get_options, handed_line, put_line, put_options
+from sockpq._protocol.commands.jobs import (
+    Shown,
+    finished,
+    get,
+    get_line,
+    get_options,
+    handed_line,
+    put_line,
+    put_of,
+    put_options,
+)
 from sockpq._protocol.reader import (
     LINE,
     Reader,
@@ -56,21 +78,21 @@ def puts(
     on_duplicate: OnDuplicate | None = None,
     tries: int | None = None,
     group: str | None = None,
+    headers: Mapping[str, str] | None = None,
+    of_client: Bodies = PLAIN,
 ) -> list[Command[Stored]]:
     """One PUT for each body, each with its key if there are `keys`."""
     def line(one: str | None) -> tuple[str, str, Callable[[str], Stored]]:
         options = put_options(delay, at, ttl, every, after, one, on_duplicate, tries, group)
         return put_line(queue, priority, item, False, options, one)
 
+    contents = (arguments.content_of(body, headers, of_client) for body in bodies)
     if keys is None:
         frame = line(key)
-        pairs = ((frame, body) for body in bodies)
+        pairs = ((frame, content) for content in contents)
     else:
-        pairs = ((line(one), body) for body, one in zip(bodies, keys, strict=True))
-    commands = []
-    for (start, end, of_line), body in pairs:
-        commands.append(single(f"{start}{len(body)}{end}", of_line, Repeat.IF_ASKED, data=body, logged=True))
-    return commands
+        pairs = ((line(one), content) for content, one in zip(contents, keys, strict=True))
+    return [put_of(start, end, content, of_line) for (start, end, of_line), content in pairs]
 
 
 def bodies_of(
@@ -79,10 +101,8 @@ def bodies_of(
     """The bodies of many jobs, from the one of the three that is given."""
     if sum(one is not None for one in (datas, json, values)) != 1:
         raise BadArguments("give one of datas, json and values")
-    if datas is not None and bodies.mark is None:
-        return map(arguments.body, datas)
     if datas is not None:
-        return (arguments.must_have(arguments.body_of(one, ABSENT, ABSENT, bodies)) for one in datas)
+        return map(arguments.body, datas)
     if json is not None:
         return (arguments.must_have(arguments.body_of(None, one, ABSENT, bodies)) for one in json)
     return (arguments.must_have(arguments.body_of(None, ABSENT, one, bodies)) for one in values or ())
@@ -98,7 +118,8 @@ def puts_batch(puts: Sequence[Command[Stored]]) -> list[Part]:
             parts.append(Part(piece[0], 1))
             continue
         read = partial(_each, _is_new, len(piece))
-        parts.append(Part(Command(head, body, read, Repeat.IF_ASKED, logged=True, needs=("batch",)), len(piece)))
+        needs = tuple({"batch": None} | dict.fromkeys(word for put in piece for word in put.needs))
+        parts.append(Part(Command(head, body, read, Repeat.IF_ASKED, logged=True, needs=needs), len(piece)))
     return parts
 
 
@@ -117,6 +138,7 @@ def get_batch(
     *,
     item: str | None = None,
     meta: bool = False,
+    headers: HeadersWanted = False,
     policy: Policy | None = None,
     bound: bool = False,
 ) -> Command[list[Handed]]:
@@ -124,16 +146,18 @@ def get_batch(
     block = block or wait is not None
     queues = as_queues(queues)
     names, line = get_line(queues, block, expire, then, True)
-    line += f"{get_options(item, meta, policy, bound)} COUNT {count}{'' if wait is None else within(wait)}\r\n"
+    options = get_options(item, meta, policy, bound, headers)
+    line += f"{options} COUNT {count}{'' if wait is None else within(wait)}\r\n"
     if len(line) + NUMBER_BYTES_MAX > arguments.LINE_BYTES_MAX:
         raise BadArguments(f"too many queues: the command would have {len(line)} bytes")
+    shown = Shown(meta, bool(headers))
+    of_queues = partial(get_batch, count, queues, item=item, meta=meta, policy=policy, bound=bound)
     return Command(
-        line.encode(), b"", partial(_jobs, names, count, meta),
+        line.encode(), b"", partial(_jobs, names, count, shown),
         Repeat.HARMLESS if expire or bound else Repeat.IF_ASKED, Blocks.AT_ONCE if block else Blocks.NEVER, logged=True,
-        needs=("batch",) if wait is None else ("batch", "within"),
-        unblocked=get_batch(
-            count, queues, False, expire, then, item=item, meta=meta, policy=policy, bound=bound,
-        ) if block else None,
+        needs=("batch", *(() if wait is None else ("within",)), *shown.needs),
+        older=of_queues(block, expire, then, wait) if headers == "if_known" else None,
+        unblocked=of_queues(False, expire, then, headers=headers) if block else None,
     )
 
 
@@ -147,6 +171,7 @@ class TakeSource(NamedTuple):
     wait: float | None
     item: str | None
     meta: bool
+    headers: HeadersWanted
     policy: Policy | None
 
     def one(self) -> Command[Handed | None]:
@@ -155,14 +180,14 @@ class TakeSource(NamedTuple):
             raise BadArguments("it needs a lease: expire must be positive")
         return get(
             self.queues, self.block, self.expire, self.then, self.wait, item=self.item, meta=self.meta,
-            policy=self.policy,
+            headers=self.headers, policy=self.policy,
         )
 
     def many(self, count: int, blocks: bool) -> Command[list[Handed]]:
         """GET of up to `count` jobs; unless `blocks` it takes only what is there."""
         return get_batch(
             count, self.queues, self.block if blocks else False, self.expire, self.then, self.wait if blocks else None,
-            item=self.item, meta=self.meta, policy=self.policy,
+            item=self.item, meta=self.meta, headers=self.headers, policy=self.policy,
         )
 
 
@@ -171,19 +196,19 @@ def as_queues(queues: str | Iterable[str] | None) -> str | tuple[str, ...] | Non
     return queues if queues is None or isinstance(queues, str) else tuple(queues)
 
 
-def _jobs(queues: tuple[str, ...] | None, count: int, with_meta: bool) -> Reader[list[Handed]]:
+def _jobs(queues: tuple[str, ...] | None, count: int, shown: Shown) -> Reader[list[Handed]]:
     """Read a count, the lines, then all bodies in a row."""
     line = yield LINE
     if line == b"404 Queue Empty":
         return []
     fields = ok(line)
     expect(len(fields) == 1, "one count expected")
-    heads = []
+    lines = []
     for _ in range(as_number(fields[0], count)):
-        heads.append(handed_line(as_text((yield LINE)).split(" "), queues, with_meta))
+        lines.append(handed_line(as_text((yield LINE)).split(" "), queues, shown))
     result = []
-    for job_id, queue, priority, length, item, meta in heads:
-        result.append(Handed(job_id, queue, priority, (yield length), item, meta))
+    for one in lines:
+        result.append(one.job((yield one.length)))
     return result
 
 

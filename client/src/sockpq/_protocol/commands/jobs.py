@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Any
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from sockpq._protocol import arguments
 from sockpq._protocol.arguments import (
     ABSENT,
+    ENDED_STATES,
     EXPIRE_S_MAX,
     INT64_MAX,
     PLAIN,
     POLICIES,
+    STATES,
     Block,
     Bodies,
+    Content,
     Data,
+    HeadersWanted,
     HeldJob,
     OnDuplicate,
     Policy,
@@ -26,6 +31,7 @@ from sockpq._protocol.arguments import (
     within,
 )
 from sockpq._protocol.command import Blocks, Command, MissingJob, Repeat, call, single
+from sockpq._protocol.headers import header_block, headers_of
 from sockpq._protocol.reader import (
     BODY_BYTES_MAX,
     LINE,
@@ -44,7 +50,9 @@ from sockpq._protocol.reader import (
 )
 from sockpq._protocol.session import NUMBER_BYTES_MAX
 from sockpq.errors import BadArguments, NoOutput, ProtocolError
-from sockpq.model import Finished, Handed, JobStat, Key, Meta, Number, PeekedJob, Place, Stored, Waiting
+from sockpq.model import Finished, FoundJob, Handed, JobStat, Key, Meta, Number, PeekedJob, Place, Stored, Waiting
+
+T = TypeVar("T")
 
 PEEK_JOBS_MAX = 10_000
 KICK_JOBS_MAX = 2**31 - 1
@@ -58,7 +66,7 @@ _FINISHED = {
     "200 OK FINI": Finished(False, True),
     "200 OK FINQ FINI": Finished(True, True),
 }
-_STATES = {"READY", "DELAYED", "RUNNING", "DEAD", "BURIED"}
+_STATES = {state.upper() for state in (*STATES, *ENDED_STATES)}
 
 
 # put
@@ -84,6 +92,8 @@ def put(
     group: str | None = None,
     number: bool = False,
     lease: float | None = None,
+    headers: Mapping[str, str] | None = None,
+    dedup: tuple[str, float] | None = None,
     bodies: Bodies = PLAIN,
 ) -> Command[Stored]:
     """Queue a job; on return it is on the disks of a majority. Greater `priority` first.
@@ -100,17 +110,37 @@ def put(
     without done(). `group`: its group for get(policy="fair"); by default its queue. `number`: it gets a number, the
     `number` of the result, by which `Number` finds it in any state and queue, and it always returns to its old
     place. `lease`: the lease for clients that take it without `expire` (0: none), instead of its queue's.
+    `headers`: names and values beside its body, which a consumer reads as `job.headers` and find() looks for.
+    `dedup`: a key and seconds: while the queue remembers an accepted put() with this key, another one queues
+    nothing and returns `outcome` "exists", whatever has become of the job.
 
     Raises JobExists, QueueFull, QueuePaused, QueueNotFound where these options or the queue's settings ask for it.
     """
     start, end, of_line = put_line(
         queue, priority, item, new_item,
-        put_options(delay, at, ttl, every, after, key, on_duplicate, tries, group) + put_marks(number, every, lease),
-        key, number=number,
+        put_options(delay, at, ttl, every, after, key, on_duplicate, tries, group)
+        + put_marks(number, every, lease, dedup),
+        key, number=number, dedup=dedup is not None,
     )
-    needs = ("number",) if number or lease is not None else ()
-    body = arguments.must_have(arguments.body_of(data, json, value, bodies))
-    return single(f"{start}{len(body)}{end}", of_line, Repeat.IF_ASKED, data=body, logged=True, needs=needs)
+    needs = (("number",) if number or lease is not None else ()) + (("dedup",) if dedup else ())
+    content = arguments.content_of(arguments.body_of(data, json, value, bodies), headers, bodies)
+    return put_of(start, end, content, of_line, needs)
+
+
+def put_of(
+    start: str, end: str, content: Content, of_line: Callable[[str], T], needs: tuple[str, ...] = (),
+) -> Command[T]:
+    """A PUT of this content: `start` and `end` are what stands before and behind the length.
+
+    A server without headers gets the job without the trace.
+    """
+    made = single(
+        f"{start}{len(content.data)}{end}{content.option}", of_line, Repeat.IF_ASKED, data=content.data, logged=True,
+        needs=needs + content.needs,
+    )
+    if not content.traced:
+        return made
+    return made._replace(older=put_of(start, end, Content(content.body), of_line, needs))
 
 
 @call(retry=True, transaction=True)
@@ -129,6 +159,8 @@ def put_to(
     after: str | Iterable[str] | None = None,
     key: str | None = None,
     tries: int | None = None,
+    headers: Mapping[str, str] | None = None,
+    dedup: tuple[str, float] | None = None,
     bodies: Bodies = PLAIN,
 ) -> Command[int]:
     """Queue the same job in several queues (at most 1,000), in all of them or in none; returns in how many.
@@ -140,7 +172,8 @@ def put_to(
         raise BadArguments(f"put_to() takes 1 to {SPREAD_QUEUES_MAX} queues, not {len(names)}")
     first = "|".join(names) if len(names) > 1 else f"{next(iter(names))}|{next(iter(names))}"
     options = put_options(delay, at, ttl, every, after, key, None, tries)
-    return _spread(first, priority, item, options, arguments.body_of(data, json, value, bodies))
+    content = arguments.content_of(arguments.body_of(data, json, value, bodies), headers, bodies)
+    return _fan_out(first, priority, item, options, dedup, content)
 
 
 @call(retry=True, transaction=True)
@@ -160,6 +193,8 @@ def publish(
     after: str | Iterable[str] | None = None,
     key: str | None = None,
     tries: int | None = None,
+    headers: Mapping[str, str] | None = None,
+    dedup: tuple[str, float] | None = None,
     bodies: Bodies = PLAIN,
 ) -> Command[int]:
     """Queue a job in all queues that are bound to `topic` (topic_bind()), or in none; returns in how many.
@@ -170,22 +205,25 @@ def publish(
     route = "" if route is None else arguments.route(route)
     options = f" ROUTE {route}" if route else ""        # the empty key has no word that could be written
     options += put_options(delay, at, ttl, every, after, key, None, tries)
-    name = f"@{arguments.name(topic, 'topic')}"
-    return _spread(name, priority, item, options, arguments.body_of(data, json, value, bodies))
+    content = arguments.content_of(arguments.body_of(data, json, value, bodies), headers, bodies)
+    return _fan_out(f"@{arguments.name(topic, 'topic')}", priority, item, options, dedup, content)
 
 
-def _spread(first: str, priority: int, item: str | None, options: str, data: bytes | None) -> Command[int]:
+def _fan_out(
+    target: str, priority: int, item: str | None, options: str, dedup: tuple[str, float] | None, content: Content,
+) -> Command[int]:
     priority = arguments.integer(priority, "priority", -INT64_MAX - 1, INT64_MAX)
     item = "" if item is None else f" IS {arguments.name(item, 'item')}"
-    body = arguments.must_have(data)
-    return single(
-        f"PUT {first} {priority} {len(body)}{item}{options}", number_of, Repeat.IF_ASKED, data=body, logged=True,
-        needs=("fanout",),
-    )
+    needs: tuple[str, ...] = ("fanout",)
+    if dedup:
+        options += arguments.dedup(dedup)
+        needs += ("dedup",)
+    return put_of(f"PUT {target} {priority} ", item + options, content, number_of, needs)
 
 
 def put_line(
     queue: str, priority: int, item: str | None, new_item: bool, options: str, key: str | None, *, number: bool = False,
+    dedup: bool = False,
 ) -> tuple[str, str, Callable[[str], Stored]]:
     """The parts of the line before and behind the length, and the reader of the answer."""
     if item is not None and new_item:
@@ -195,7 +233,7 @@ def put_line(
     new_item = arguments.switch(new_item, "new_item")
     start = f"PUT {arguments.name(queue, 'queue')} {priority} "
     end = " NEW" if new_item else f" IS {item}" if item else ""
-    return start, end + options, partial(_stored, item, new_item, key, number)
+    return start, end + options, partial(_stored, item, new_item, key, number, dedup)
 
 
 def put_options(
@@ -232,21 +270,23 @@ def put_options(
     return text
 
 
-def put_marks(number: bool, every: float | None, lease: float | None) -> str:
+def put_marks(number: bool, every: float | None, lease: float | None, dedup: tuple[str, float] | None) -> str:
     """Return the rare options at the end of a PUT line: " NUMBER LEASE 60"; see put()."""
-    text = ""
+    text = arguments.dedup(dedup) if dedup else ""
     if arguments.switch(number, "number"):
         if every is not None:
             raise BadArguments("number is for jobs that are done once, every for those that come again: not both")
-        text = " NUMBER"
+        text += " NUMBER"
     return text if lease is None else f"{text} LEASE {arguments.seconds(lease, 'lease', 0, EXPIRE_S_MAX)}"
 
 
-def _stored(item: str | None, new_item: bool, key: str | None, number: bool, text: str) -> Stored:
+def _stored(item: str | None, new_item: bool, key: str | None, number: bool, dedup: bool, text: str) -> Stored:
     fields = fields_of(text)
     if number and fields[-2:-1] == ["NUMBER"]:
-        return _stored(item, new_item, key, False, " ".join(["200 OK", *fields[:-2]]))._replace(
+        return _stored(item, new_item, key, False, dedup, " ".join(["200 OK", *fields[:-2]]))._replace(
             number=as_number(fields[-1]))
+    if dedup and fields == ["EXISTS"]:
+        return Stored(item, key, "exists")
     if new_item and fields[:1] == ["IS"]:
         expect(len(fields) == 2, "the answer to PUT .. NEW")
         return Stored(as_name(fields[1]), key)
@@ -279,10 +319,16 @@ def remote_call(
     )
     made: Command[Handed | Waiting] = Command(
         line + b"\r\n", stored.data, partial(_output, output, item), Repeat.IF_ASKED, Blocks.AFTER_206, logged=True,
+        needs=stored.needs,
     )
+    if stored.older:
+        untraced = bodies._replace(trace=None)
+        made = made._replace(older=remote_call(
+            queue, data, output, priority, item, expire, then, json=json, value=value, bodies=untraced,
+        ))
     if wait is None:
         return made
-    return made._replace(line=line + f"{within(wait)}\r\n".encode(), needs=("within",), older=made)
+    return made._replace(line=line + f"{within(wait)}\r\n".encode(), needs=("within", *made.needs), older=made)
 
 
 def _output(queue: str, item: str | None) -> Reader[Handed | Waiting]:
@@ -321,11 +367,12 @@ def get(
     *,
     item: str | None = None,
     meta: bool = False,
+    headers: HeadersWanted = False,
     policy: Policy | None = None,
 ) -> Command[Handed | None]:
     """GET, or GETB and GETBE, which wait `wait` seconds at most."""
     names = queues if queues is None or isinstance(queues, str) else tuple(queues)
-    return _get(names, block, expire, then, wait, item, meta, policy)
+    return _get(names, block, expire, then, wait, item, meta, headers, policy)
 
 
 @lru_cache(maxsize=1024, typed=True)        # a worker says the same all the time
@@ -337,37 +384,68 @@ def _get(
     wait: float | None,
     item: str | None,
     meta: bool,
+    headers: HeadersWanted,
     policy: Policy | None,
 ) -> Command[Handed | None]:
     block = block or wait is not None
-    options = get_options(item, meta, policy)
+    options = get_options(item, meta, policy, headers=headers)
     names, line = get_line(queues, block, expire, then, bool(options) or then == "dead")
     repeat = Repeat.HARMLESS if expire else Repeat.IF_ASKED     # without a lease a lost job would run for ever
-    read: Callable[[], Reader[Handed | None]] = (
-        partial(_job_with_meta, names) if meta else partial(_job, names, block is not True)
-    )
+    shown = Shown(meta, bool(headers))
+    read = partial(_job, names, block is not True or meta or shown.headers, shown)
     blocks = Blocks.AT_ONCE if block else Blocks.NEVER
-    unblocked = _get(queues, False, expire, then, None, item, meta, policy) if block else None
-    made = Command(_checked(line + options), b"", read, repeat, blocks, logged=True, unblocked=unblocked)
-    if wait is None:
-        return made
-    _, line = get_line(queues, block, expire, then, True)
-    read = read if meta else partial(_job, names, True)
-    return made._replace(line=_checked(line + options + within(wait)), read=read, needs=("within",), older=made)
+    unblocked = _get(queues, False, expire, then, None, item, meta, headers, policy) if block else None
+    made = Command(
+        _checked(line + options), b"", read, repeat, blocks, logged=True, needs=shown.needs, unblocked=unblocked,
+    )
+    if wait is not None:
+        _, line = get_line(queues, block, expire, then, True)
+        made = made._replace(
+            line=_checked(line + options + within(wait)), read=partial(_job, names, True, shown),
+            needs=("within", *shown.needs), older=made,
+        )
+    if headers == "if_known":
+        made = made._replace(older=_get(queues, block, expire, then, wait, item, meta, False, policy))
+    return made
 
 
 def get_number(
     number: Number | int, expire: float | None = None, then: Then | None = None, *, meta: bool = False,
+    headers: HeadersWanted = False,
 ) -> Command[Handed]:
     """GET NUMBER: take one job, whatever would prevent other GETs."""
-    line = f"GET NUMBER {arguments.number(number)}{arguments.lease(expire, then)}{' META' if meta else ''}\r\n"
+    shown = Shown(meta, bool(headers))
+    line = f"GET NUMBER {arguments.number(number)}{arguments.lease(expire, then)}{shown.words}\r\n"
     repeat = Repeat.HARMLESS if expire else Repeat.IF_ASKED
-    return Command(line.encode(), b"", partial(_job_of_number, meta), repeat, logged=True, needs=("number",))
+    made = Command(
+        line.encode(), b"", partial(_job_of_number, shown), repeat, logged=True, needs=("number", *shown.needs),
+    )
+    return made._replace(older=get_number(number, expire, then, meta=meta)) if headers == "if_known" else made
 
 
-def _job_of_number(meta: bool) -> Reader[Handed]:
+def _job_of_number(shown: Shown) -> Reader[Handed]:
     fields = fields_of(as_text((yield LINE)))
-    return (yield from _handed(fields, None, meta))
+    return (yield from _handed(fields, None, shown))
+
+
+class Shown(NamedTuple):
+    """The parts of a job that its line shows besides its body."""
+
+    meta: bool = False
+    headers: bool = False
+
+    @property
+    def words(self) -> str:
+        """The options of GET."""
+        return (" META" if self.meta else "") + (" HEAD" if self.headers else "")
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The words of CAPS that a server needs."""
+        return ("head",) if self.headers else ()
+
+
+NOTHING_SHOWN = Shown()
 
 
 def get_line(
@@ -384,7 +462,9 @@ def get_line(
     return names, _GET_VERBS[block] + chosen + arguments.lease(expire, then)
 
 
-def get_options(item: str | None, meta: bool, policy: Policy | None, bound: bool = False) -> str:
+def get_options(
+    item: str | None, meta: bool, policy: Policy | None, bound: bool = False, headers: HeadersWanted = False,
+) -> str:
     """The end of a GET line, except COUNT and WITHIN. `bound`: the jobs are bound to the session."""
     text = "" if item is None else f" IS {arguments.name(item, 'item')}"
     if policy is not None:
@@ -393,7 +473,9 @@ def get_options(item: str | None, meta: bool, policy: Policy | None, bound: bool
         text += f" BY {policy.upper()}"
     if bound:
         text += " BOUND"
-    return text + " META" if arguments.switch(meta, "meta") else text
+    if headers != "if_known":
+        arguments.switch(headers, "headers")
+    return text + Shown(arguments.switch(meta, "meta"), bool(headers)).words
 
 
 def _checked(line: str) -> bytes:
@@ -403,38 +485,54 @@ def _checked(line: str) -> bytes:
     return line.encode() + b"\r\n"
 
 
-def _job(queues: tuple[str, ...] | None, may_be_empty: bool) -> Reader[Handed | None]:
+def _job(queues: tuple[str, ...] | None, may_be_empty: bool, shown: Shown) -> Reader[Handed | None]:
     """Read the job, None when the queues are empty; a GETB waits for one."""
     line = yield LINE
     if line == b"404 Queue Empty" and may_be_empty:
         return None
-    return (yield from _handed(ok(line), queues))
+    return (yield from _handed(ok(line), queues, shown))
 
 
-def _job_with_meta(queues: tuple[str, ...] | None) -> Reader[Handed | None]:
-    line = yield LINE
-    if line == b"404 Queue Empty":
-        return None
-    return (yield from _handed(ok(line), queues, with_meta=True))
+def _handed(fields: list[str], queues: tuple[str, ...] | None, shown: Shown = NOTHING_SHOWN) -> Reader[Handed]:
+    line = handed_line(fields, queues, shown)
+    return line.job((yield line.length))
 
 
-def _handed(fields: list[str], queues: tuple[str, ...] | None, with_meta: bool = False) -> Reader[Handed]:
-    job_id, queue, priority, length, item, meta = handed_line(fields, queues, with_meta)
-    return Handed(job_id, queue, priority, (yield length), item, meta)
+J = TypeVar("J", Handed, PeekedJob)
 
 
-def handed_line(
-    fields: list[str], queues: tuple[str, ...] | None, with_meta: bool
-) -> tuple[int, str, int, int, str | None, Meta | None]:
-    """Parse `<q> <id> <p> <len> [IS <item>]`, or with all meta tokens: id, queue, priority, length, item and meta."""
+@dataclass(frozen=True, slots=True)
+class JobLine(Generic[J]):
+    """The line of a job: the job without its data, their length, and the length of the headers if it is shown."""
+
+    described: J
+    length: int
+    head: int | None
+
+    def job(self, data: bytes) -> J:
+        """The job with these data."""
+        if self.head is None:
+            return self.described._replace(data=data)
+        return self.described._replace(data=data[self.head :], headers=headers_of(data[: self.head]))
+
+
+def handed_line(fields: list[str], queues: tuple[str, ...] | None, shown: Shown) -> JobLine[Handed]:
+    """Parse `<q> <id> <p> <len> [IS <item>] [HEAD <h>]`, or with all meta tokens."""
     expect(len(fields) == 4 or len(fields) >= 6, "not the line of a job")
     queue = as_name(fields[0])
     if queues is not None and queue not in queues:
         raise ProtocolError(f"a job of queue {queue!r}, which was not asked for")
     job_id, priority, length = as_number(fields[1]), as_signed(fields[2]), as_number(fields[3], BODY_BYTES_MAX)
-    item, meta = _meta_tokens(fields[4:]) if with_meta or len(fields) > 4 else (None, None)
-    expect(with_meta or fields[4:] in ([], ["IS", item]), "meta tokens nobody asked for")
-    return job_id, queue, priority, length, item, meta if with_meta else None
+    head, tokens = _head_of(fields[4:], length) if shown.headers else (None, fields[4:])
+    item, meta = _meta_tokens(tokens) if shown.meta or tokens else (None, None)
+    expect(shown.meta or tokens in ([], ["IS", item]), "meta tokens nobody asked for")
+    return JobLine(Handed(job_id, queue, priority, b"", item, meta if shown.meta else None), length, head)
+
+
+def _head_of(tokens: list[str], length: int) -> tuple[int, list[str]]:
+    """The length of the header block, which is the last pair of a line, and the pairs before."""
+    expect(tokens[-2:-1] == ["HEAD"], "no HEAD at the end of the line of a job")
+    return as_number(tokens[-1], length), tokens[:-2]
 
 
 def _meta_tokens(fields: list[str]) -> tuple[str | None, Meta]:
@@ -452,9 +550,12 @@ def _meta_tokens(fields: list[str]) -> tuple[str | None, Meta]:
         as_name(tokens["IS"]) if "IS" in tokens else None,
         Meta(
             tokens.get("KEY"), as_number(tokens.get("TRY", "0")), at, expires_at, tokens.get("REASON"),
-            tokens.get("GROUP"), as_number(tokens["NUMBER"]) if "NUMBER" in tokens else None,
+            tokens.get("GROUP"), *(as_number(tokens[word]) if word in tokens else None for word in _NUMBERS),
         ),
     )
+
+
+_NUMBERS = ("NUMBER", "PROGRESS", "ENDED")
 
 
 # what a worker does with its job
@@ -468,6 +569,7 @@ def done(
     sleep: float | None = None,
     reason: str | None = None,
     ran: float | None = None,
+    result: Data | None = None,
 ) -> Command[Finished]:
     """Remove a running job; returns whether it was the last unfinished one of its queue or its item.
 
@@ -476,21 +578,32 @@ def done(
 
     For a queue with a rate: `slow`, this was too fast; `sleep`, no hand-outs for this long, in seconds. `reason`:
     why, for the server's log. `ran`: how many seconds the work took, for get(policy="fair"), instead of the time
-    since the hand-out.
+    since the hand-out. `result`: for await_job(), and for job_result() where its queue keeps jobs that have ended.
 
     Raises JobNotFound when it is not running (any more). When an answer was lost and the repetition finds no such
     job, it is unknown whether the first attempt removed it or its lease had ended: OutcomeUnknown, or with
     `retry_unknown` a plain return.
     """
     line = b"DONE %d LAST" if arguments.switch(last, "last") else b"DONE %d"
-    if slow or sleep is not None or reason is not None or ran is not None:
+    if slow or sleep is not None or reason is not None or ran is not None or result is not None:
         paced = feedback(slow, sleep) + ("" if reason is None else f" REASON {arguments.reason(reason)}")
         words = (arguments.ran(ran) + paced).encode()
-        return single(
-            line % arguments.job_id(job) + words, finished, Repeat.HARMLESS, logged=True,
-            needs=(("pulse",) if paced else ()) + (("fair",) if ran is not None else ()), gone=_DONE_BEFORE,
+        needs = (("pulse",) if paced else ()) + (("fair",) if ran is not None else ())
+        made = single(
+            line % arguments.job_id(job) + words, finished, Repeat.HARMLESS, logged=True, needs=needs,
+            gone=_DONE_BEFORE,
         )
+        return made if result is None else ending_with(made, "RESULT", arguments.body(result), "retain")
     return single(line % arguments.job_id(job), finished, Repeat.HARMLESS, logged=True, gone=_DONE_BEFORE)
+
+
+def ending_with(command: Command[T], option: str, data: bytes, word: str) -> Command[T]:
+    """Add an option with data, `ERROR <len>` or `RESULT <len>`, to the end of a command.
+
+    The data must not reach a server that would read them as commands: `word` is the word of CAPS that tells.
+    """
+    line = b"%s %s %d\r\n" % (command.line.removesuffix(b"\r\n"), option.encode(), len(data))
+    return command._replace(line=line, data=data, needs=(*command.needs, word))
 
 
 def finished(text: str) -> Finished:
@@ -498,6 +611,8 @@ def finished(text: str) -> Finished:
     found = _FINISHED.get(text)
     if found is not None:
         return found
+    if text.endswith(" DROPPED"):
+        return finished(text.removesuffix(" DROPPED"))._replace(dropped=True)
     if text.startswith("200 OK NEXT "):
         return Finished(False, False, as_number(text[12:]))
     raise failure(text)
@@ -516,6 +631,7 @@ def later(
     first: bool = False,
     yielded: bool = False,
     reason: str | None = None,
+    error: str | None = None,
     slow: bool = False,
     sleep: float | None = None,
     ran: float | None = None,
@@ -524,8 +640,9 @@ def later(
 
     `delay` (seconds) or `at` (Unix time): when it is active again; `priority`: its new one; `first`: put it back to
     its old place instead; `yielded`: a slice of the work is finished: the attempt is not counted.
-    `reason`: why, in a word of 1 to 64 letters, digits and _ . : -, kept with the job until kick(). `slow`,
-    `sleep` and `ran`: see done().
+    `reason`: why, in a word of 1 to 64 letters, digits and _ . : -, kept with the job until kick().
+    `error`: the text of what went wrong, for example a traceback, as job_error() shows it; of more than 16,384
+    bytes the middle is left out. `slow`, `sleep` and `ran`: see done().
     """
     if arguments.switch(first, "first") and (delay is not None or at is not None):
         raise BadArguments("first is the job's old place, delay and at another one: not both")
@@ -533,11 +650,23 @@ def later(
     words += (" FIRST" if first else "") + (" YIELD" if arguments.switch(yielded, "yielded") else "")
     words += "" if reason is None else f" REASON {arguments.reason(reason)}"
     paced = feedback(slow, sleep)
-    return single(
-        f"LATER {arguments.job_id(job)}{words}{arguments.ran(ran)}{paced}", accepted, Repeat.HARMLESS, logged=True,
+    return _with_error(single(
+        f"LATER {arguments.job_id(job)}{words}{arguments.ran(ran)}{paced}", _put_back, Repeat.HARMLESS, logged=True,
         needs=(("pulse",) if paced else ()) + (("fair",) if ran is not None else ()),
         gone=MissingJob(None, always=True),
-    )
+    ), error)
+
+
+def _put_back(text: str) -> None:
+    """Accept the answer to LATER; an error that was dropped makes it no failure."""
+    accepted(text.removesuffix(" DROPPED"))
+
+
+def _with_error(command: Command[T], error: str | None) -> Command[T]:
+    """Add the text of an error to a command that may end with `ERROR <len>`."""
+    if error is None:
+        return command
+    return ending_with(command, "ERROR", arguments.error_text(error), "backoff")
 
 
 def untaken(handed: Handed | list[Handed] | None) -> list[Command[None]]:
@@ -557,16 +686,21 @@ def feedback(slow: bool, sleep: float | None) -> str:
 
 @call(transaction=True)
 def touch(
-    job: HeldJob | int, expire: float | None = None, then: Then | None = None, *, ran: float | None = None
+    job: HeldJob | int, expire: float | None = None, then: Then | None = None, *, ran: float | None = None,
+    progress: int | None = None,
 ) -> Command[int | None]:
     """Renew the lease of a running job, with the same length or `expire` seconds (0: without limit).
 
+    `progress`: how much of the work is done, 0 to 100, for everybody who looks at the job.
     `ran`: how many seconds the work has taken since the hand-out or the last touch(), for get(policy="fair").
 
     Returns when it ends, in Unix time, None for never. Raises JobNotFound when the job is not running (any more).
     """
     line = f"TOUCH {arguments.job_id(job)}{arguments.lease(expire, then)}{arguments.ran(ran)}"
-    return single(line, _leased, Repeat.HARMLESS, logged=True)
+    if progress is None:
+        return single(line, _leased, Repeat.HARMLESS, logged=True)
+    line += f" PROGRESS {arguments.integer(progress, 'progress', 0, 100)}"
+    return single(line, _leased, Repeat.HARMLESS, logged=True, needs=("progress",))
 
 
 @call()
@@ -620,21 +754,22 @@ def change(
     at: float | None = None,
     item: str | None = None,
     no_item: bool = False,
+    headers: Mapping[str, str] | None = None,
     bodies: Bodies = PLAIN,
 ) -> Command[None]:
     """Change a running job by its id, or another one by its `Key`, `Place` or `Number`; options not given stay.
 
-    `data`, `json` or `value` is its new body, as for put(). `no_item` takes it out of its item. Raises JobNotFound,
-    and JobRunning when the job with this key is running.
+    `data`, `json` or `value` is its new body, as for put(). `headers` replace all that it has; {} takes them away.
+    `no_item` takes it out of its item. Raises JobNotFound, and JobRunning when the job with this key is running.
     """
     if arguments.switch(no_item, "no_item") and item is not None:
         raise BadArguments("item names another item, no_item takes it away: not both")
     words = ranked(priority) + when(delay, at) + (" NOITEM" if no_item else "")
     words += "" if item is None else f" IS {arguments.name(item, 'item')}"
     body = arguments.body_of(data, json, value, bodies)
-    if not words and body is None:
+    if not words and body is None and headers is None:
         raise BadArguments("change() without anything to change")
-    command = _with_data(f"CHANGE {arguments.selector(job)}{words}", body, accepted, "change")
+    command = _with_data(f"CHANGE {arguments.selector(job)}{words}", body, headers, accepted, "change")
     return command._replace(needs=command.needs + arguments.selected_by(job))
 
 
@@ -663,64 +798,100 @@ def move(
     priority: int | None = None,
     delay: float | None = None,
     at: float | None = None,
+    headers: Mapping[str, str] | None = None,
     bodies: Bodies = PLAIN,
 ) -> Command[Finished]:
     """Finish a running job here and put it into `queue`, atomically: a step of a cascade.
 
-    Its item and key go with it; a new body (`data`, `json` or `value`), `priority`, `delay` or `at` change it.
-    Raises JobNotFound, and the errors of put().
+    Its item, key and headers go with it; a new body (`data`, `json` or `value`), `headers`, `priority`, `delay` or
+    `at` change it. Raises JobNotFound, and the errors of put().
     """
     line = f"MOVE {arguments.job_id(job)} {arguments.name(queue, 'queue')}{ranked(priority)}{when(delay, at)}"
-    return _with_data(line, arguments.body_of(data, json, value, bodies), finished, "move")
+    return _with_data(line, arguments.body_of(data, json, value, bodies), headers, finished, "move")
 
 
 @call(job=True, transaction=True)
 def bury(
     job: HeldJob | int, reason: str | None = None, *, here: bool = False, priority: int | None = None,
+    error: str | None = None,
 ) -> Command[Finished]:
     """Give up a running job: it goes to its queue's dead-letter queue; kick() brings it back.
 
     `reason`: why, in a word of 1 to 64 letters, digits and _ . : -, kept with the job until kick(), and logged.
+    `error`: the text of what went wrong, as for later().
     `here`: it stays in its own queue, buried, until kick(here=True), with another `priority` if one is given.
     """
     if priority is not None and not here:
         raise BadArguments("priority is for a job that is buried here; another one keeps its own")
     words = (" HERE" if arguments.switch(here, "here") else "") + ranked(priority)
     line = f"BURY {arguments.job_id(job)}{words}" + ("" if reason is None else f" REASON {arguments.reason(reason)}")
-    return single(line, finished, Repeat.HARMLESS, logged=True, needs=("number",) if here else ())
+    return _with_error(
+        single(line, finished, Repeat.HARMLESS, logged=True, needs=("number",) if here else ()), error
+    )
 
 
-def _with_data(line: str, body: bytes | None, of_line: Callable[[str], Any], word: str) -> Command[Any]:
-    """A command that may end with `DATA <len>`; the data must not reach a server that would read them as commands."""
-    if body is None:
-        return single(line, of_line, Repeat.HARMLESS, logged=True)
-    return single(f"{line} DATA {len(body)}", of_line, Repeat.HARMLESS, data=body, logged=True, needs=(word,))
+def _with_data(
+    line: str, body: bytes | None, headers: Mapping[str, str] | None, of_line: Callable[[str], Any], word: str
+) -> Command[Any]:
+    """A command that may end with `HEAD <h>`, `DATA <len>` or both.
+
+    The data must not reach a server that would read them as commands.
+    """
+    block = header_block(headers)
+    needs = ((word,) if body is not None else ()) + (("head",) if headers is not None else ())
+    line += ("" if headers is None else f" HEAD {len(block)}")
+    line += ("" if body is None else f" DATA {len(block) + len(body)}")
+    return single(line, of_line, Repeat.HARMLESS, data=block + (body or b""), logged=True, needs=needs)
 
 
 # jobs in whatever state
 
 @call("any")
-def peek(job: HeldJob | int | Key | Place | Number) -> Command[PeekedJob | None]:
-    """Look at a running job, or one with this `Key`, `Place` or `Number`, without taking it; None if there is none."""
-    line = f"PEEK {arguments.selector(job)}\r\n"
-    return Command(line.encode(), b"", _peeked, Repeat.FREELY, needs=arguments.selected_by(job))
+def peek(job: HeldJob | int | Key | Place | Number, *, headers: bool = False) -> Command[PeekedJob | None]:
+    """Look at a running job, or one with this `Key`, `Place` or `Number`, without taking it; None if there is none.
+
+    `headers`: fill its `headers`.
+    """
+    shown = Shown(headers=arguments.switch(headers, "headers"))
+    line = f"PEEK {arguments.selector(job)}{shown.words}\r\n"
+    needs = arguments.selected_by(job) + shown.needs
+    return Command(line.encode(), b"", partial(peeked, shown), Repeat.FREELY, needs=needs)
+
+
+@call("any")
+def job_error(job: HeldJob | int | Key | Place | Number) -> Command[str | None]:
+    """Return the text of the last error of a job: of its last later() or bury() with `error`; None without one.
+
+    Raises JobNotFound.
+    """
+    line = f"PEEK {arguments.selector(job)} ERROR\r\n"
+    return Command(line.encode(), b"", _error, Repeat.FREELY, needs=(*arguments.selected_by(job), "backoff"))
+
+
+def _error() -> Reader[str | None]:
+    length = number_of(as_text((yield LINE)))
+    return (yield length).decode(errors="replace") if length else None
 
 
 @call("any")
 def peek_queue(
-    queue: str, state: State = "ready", count: int = 1, *, places: bool = False
+    queue: str, state: State = "ready", count: int = 1, *, places: bool = False, headers: bool = False
 ) -> Command[list[PeekedJob]]:
     """Look at the first `count` jobs of a queue that are "ready", "delayed", "running", "dead" or "buried".
 
     The dead ones are the jobs that were given up in this queue. With `places` each job has its `place`, by which
-    peek(), change() and delete() find it; a server that is too old sends none.
+    peek(), change() and delete() find it; a server that is too old sends none. `headers`: fill their `headers`.
     """
     count = arguments.integer(count, "count", 1, PEEK_JOBS_MAX)
     line = f"PEEK {arguments.name(queue, 'queue')} {arguments.state(state)} COUNT {count}"
-    read = partial(_peeked_many, count)
-    command: Command[list[PeekedJob]] = Command(f"{line}\r\n".encode(), b"", read, Repeat.FREELY)
+    shown = Shown(headers=arguments.switch(headers, "headers"))
+    read = partial(peeked_many, count, shown)
+    command: Command[list[PeekedJob]] = Command(
+        f"{line}{shown.words}\r\n".encode(), b"", read, Repeat.FREELY, needs=shown.needs,
+    )
     if arguments.switch(places, "places"):
-        return command._replace(line=f"{line} SEQ\r\n".encode(), needs=("seq",), older=command)
+        line = f"{line} SEQ{shown.words}\r\n"
+        return command._replace(line=line.encode(), needs=("seq", *shown.needs), older=command)
     return command
 
 
@@ -768,47 +939,64 @@ _JOB_LINES = (
 )
 
 
-def _peeked() -> Reader[PeekedJob | None]:
+def peeked(shown: Shown) -> Reader[PeekedJob | None]:
+    """Read one job with its data, None when there is none."""
     line = yield LINE
     if line == b"404 Job Not Found":
         return None
-    job, length = _peek_line(ok(line))
-    return job._replace(data=(yield length))
+    one = _peek_line(ok(line), shown)
+    return one.job((yield one.length))
 
 
-def _peeked_many(count: int) -> Reader[list[PeekedJob]]:
+def peeked_many(count: int, shown: Shown) -> Reader[list[PeekedJob]]:
     """Read a count, the lines, then all bodies in a row."""
-    heads = [_peek_line(line.split(" ")) for line in (yield from lines_of_list())]
-    expect(len(heads) <= count, "more jobs than were asked for")
+    lines = [_peek_line(line.split(" "), shown) for line in (yield from lines_of_list())]
+    expect(len(lines) <= count, "more jobs than were asked for")
     result = []
-    for job, length in heads:
-        result.append(job._replace(data=(yield length)))
+    for one in lines:
+        result.append(one.job((yield one.length)))
     return result
 
 
-def _place(queue: str, fields: list[str]) -> Place | None:
-    """Return the number of `SEQ <n>` at the end of a line."""
-    return Place(queue, as_number(fields[-1])) if fields[-2] == "SEQ" else None
+def _place(queue: str, tokens: list[str]) -> Place | None:
+    """Return the number of `SEQ <n>` at the end of the pairs of a line."""
+    return Place(queue, as_number(tokens[-1])) if tokens[-2:-1] == ["SEQ"] else None
 
 
-def _peek_line(fields: list[str]) -> tuple[PeekedJob, int]:
-    """Parse `<q> <id|-> <p> <len> <state> [meta]`; returns the job without its data, and their length."""
+def described(fields: list[str]) -> FoundJob:
+    """Parse `<q> <id|-> <p> <len> <state> [meta]`."""
     expect(len(fields) >= 5 and fields[4] in _STATES, "not the line of a job")
     item, meta = _meta_tokens(fields[5:])
     queue = as_name(fields[0])
-    return PeekedJob(
-        id=None if fields[1] == "-" else as_number(fields[1]),
-        queue=queue,
-        priority=as_signed(fields[2]),
+    return FoundJob(
+        None if fields[1] == "-" else as_number(fields[1]), queue, as_signed(fields[2]),
+        as_number(fields[3], BODY_BYTES_MAX), fields[4].lower(), item, meta, _place(queue, fields[5:]),
+    )
+
+
+def _peek_line(fields: list[str], shown: Shown) -> JobLine[PeekedJob]:
+    """Parse the line of a job, which ends in `HEAD <h>` if headers are shown."""
+    head = None
+    if shown.headers:
+        expect(len(fields) >= 7, "not the line of a job with headers")
+        head, fields = _head_of(fields, as_number(fields[3], BODY_BYTES_MAX))
+    found = described(fields)
+    meta = found.meta
+    return JobLine(PeekedJob(
+        id=found.id,
+        queue=found.queue,
+        priority=found.priority,
         data=b"",
-        state=fields[4].lower(),
-        item=item,
+        state=found.state,
+        item=found.item,
         key=meta.key,
         reason=meta.reason,
         attempt=meta.attempt,
         at=meta.at,
         expires_at=meta.expires_at,
-        place=_place(queue, fields),
+        place=found.place,
         number=meta.number,
         group=meta.group,
-    ), as_number(fields[3], BODY_BYTES_MAX)
+        progress=meta.progress,
+        ended=meta.ended,
+    ), found.length, head)

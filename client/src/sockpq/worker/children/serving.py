@@ -52,7 +52,7 @@ class Serving:
         with suppress(SoftTimeLimit):
             self._arm(self._limit)
             try:
-                outcome = run(self._app, without_trace(self._app, job), self._hold, self._await)
+                outcome = run(self._app, job, self._hold, self._await)
             finally:
                 self._arm(None)
         return outcome or Outcome("later", reason="SoftTimeLimit")
@@ -114,11 +114,5 @@ async def async_job(app: App, job: Handed) -> AsyncJob:
 async def close_async(app: App) -> None:
     """Close the client of this event loop, if one was used."""
     await app.close_async_client()
-
-
-def without_trace(app: App, job: Handed) -> Handed:
-    """The job with the body that its producer gave, where programs trace."""
-    tracing = app.client._executor.tracing
-    return job._replace(data=tracing.unmark(job.data)[0]) if tracing else job
 
 

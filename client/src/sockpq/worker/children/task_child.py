@@ -17,7 +17,7 @@ from sockpq._sync.job import Job
 from sockpq.model import Handed
 from sockpq.worker.app import App
 from sockpq.worker.children.child import Parent, Result, Usage
-from sockpq.worker.children.serving import async_job, close_async, limited, without_trace
+from sockpq.worker.children.serving import async_job, close_async, limited
 from sockpq.worker.execution import Work, arun
 from sockpq.worker.outcome import Outcome
 
@@ -156,7 +156,7 @@ class TaskChild:
             value = function() if is_async else await in_thread(function)
             return await limited(value, self._limit) if inspect.isawaitable(value) else value
 
-        outcome = await arun(app, without_trace(app, job), hold, call) if monotonic() < until else None
+        outcome = await arun(app, job, hold, call) if monotonic() < until else None
         self._tell(lambda: self._ended(job, outcome))
 
     def _go_on(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sockpq._protocol.arguments import Policy
 from sockpq._protocol.command import Command
 from sockpq._protocol.commands.batches import TakeSource
 from sockpq.model import Handed
@@ -10,12 +11,9 @@ WAIT_S = 60.0           # a GETB that is blocked for longer is sent again
 POLICIES = ("random", "priority", "fair", "weight", "rr", "order", "sorted", "oldest")
 
 
-def request(queues: tuple[str, ...], count: int, expire: float, by: str | None) -> Command[list[Handed]]:
+def request(queues: tuple[str, ...], count: int, expire: float, by: Policy | None) -> Command[list[Handed]]:
     """Return a request for up to `count` jobs with leases of `expire` seconds.
 
     `by`: how the server chooses among the queues.
     """
-    command = TakeSource(queues, True, expire, None, WAIT_S, None, True, None).many(count, True)
-    if by is None:
-        return command
-    return command._replace(line=command.line.replace(b" COUNT ", f" BY {by.upper()} COUNT ".encode(), 1))
+    return TakeSource(queues, True, expire, None, WAIT_S, None, True, "if_known", by).many(count, True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
+from sockpq._protocol.arguments import Policy
 from sockpq.errors import BadArguments
 from sockpq.worker.pool.autoscale import KEEPALIVE_S
 from sockpq.worker.pool.balancing import Strategy
@@ -31,7 +32,7 @@ class PoolSettings(NamedTuple):
     least: int = 4
     strategy: Strategy = "fair"
     prefetch: int = 4
-    by: str | None = None
+    by: Policy | None = None
     tasks_max: int | None = None
     memory_bytes_max: int | None = None
     memory_share: float | None = None

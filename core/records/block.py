@@ -42,7 +42,9 @@ class Block:
     @property
     def full(self) -> bool:
         """Return whether the next record needs another block."""
-        return len(self.sizes) >= RECORD_BLOCK_MAX or self.total_bytes >= RECORD_BLOCK_BYTES
+        return (
+            self.page is not None or len(self.sizes) >= RECORD_BLOCK_MAX or self.total_bytes >= RECORD_BLOCK_BYTES
+        )
 
     def ended_ms(self, at: int) -> int:
         """The end of the record at this position, which may have been removed."""

@@ -1,0 +1,140 @@
+"""Records of ended jobs: what is over, what is given up, and what takes memory."""
+
+from __future__ import annotations
+
+import pytest
+
+from sockpqd.core import (
+    Configure,
+    ConfigureQueue,
+    Delete,
+    End,
+    Get,
+    Handed,
+    How,
+    JobState,
+    Kick,
+    Machine,
+    Number,
+    Put,
+    PutWith,
+    QueueChange,
+    StoredNumber,
+    Tick,
+)
+from tests.core.helpers.logs import ask, snapshot_of
+from tests.core.helpers.paging import MemoryStore, paged_machine
+
+START_MS = 1_700_000_000_000
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sockpqd.core.records.block.RECORD_BLOCK_MAX", 4)
+    monkeypatch.setattr("sockpqd.core.records.block.RECORD_BLOCK_BYTES", 40)
+
+
+def machine_with(change: QueueChange, store: MemoryStore | None = None) -> Machine:
+    """Return a machine with a queue that has these settings."""
+    machine = Machine() if store is None else paged_machine(store)
+    ask(machine, ConfigureQueue("q", change), now_ms=START_MS)
+    return machine
+
+
+def finish(machine: Machine, count: int, data: bytes = b"x", result: bytes = b"r", step_ms: int = 10) -> list[int]:
+    """Put, take and finish as many jobs, one after the other; returns their numbers."""
+    numbers = []
+    for _ in range(count):
+        now_ms = machine.clock_ms + step_ms
+        stored, handed = ask(machine, PutWith(Put("q", 0, data), number=True), Get(("q",)), now_ms=now_ms)
+        assert isinstance(stored, StoredNumber)
+        assert isinstance(handed, Handed)
+        ask(machine, End(handed.id, How.DONE, text=result), now_ms=now_ms)
+        numbers.append(stored.number)
+    return numbers
+
+
+def kept(machine: Machine, numbers: list[int]) -> list[int]:
+    """Return the numbers of which there is a record."""
+    return [number for number in numbers if machine.ended(number) is not None]
+
+
+def test_a_record_is_over_when_its_time_has_passed_to_the_millisecond() -> None:
+    machine = machine_with(QueueChange(retain_ms=1000))
+    numbers = finish(machine, 3)
+    last_ms = machine.clock_ms
+    for over, at_ms in ((0, last_ms + 979), (1, last_ms + 980), (2, last_ms + 990), (3, last_ms + 1000)):
+        ask(machine, Tick(), now_ms=at_ms)
+        assert kept(machine, numbers) == numbers[over:]
+        assert machine.retained("q") == (3 - over, 2 * (3 - over))
+
+
+def test_what_was_over_stays_so_when_a_setting_is_raised() -> None:
+    machine = machine_with(QueueChange(retain_ms=1000, retain_max=5))
+    numbers = finish(machine, 9)
+    assert kept(machine, numbers) == numbers[4:]
+    ask(machine, ConfigureQueue("q", QueueChange(retain_max=2)))
+    ask(machine, ConfigureQueue("q", QueueChange(retain_max=100, retain_bytes=2)))
+    ask(machine, ConfigureQueue("q", QueueChange(retain_bytes=1000)))
+    assert kept(machine, numbers) == numbers[8:]
+    ask(machine, ConfigureQueue("q", QueueChange(retain_ms=0)), now_ms=machine.clock_ms)
+    ask(machine, ConfigureQueue("q", QueueChange(retain_ms=10**6)))
+    assert kept(machine, numbers) == []
+
+
+def test_all_queues_together_have_so_many_bytes() -> None:
+    machine = machine_with(QueueChange(retain_ms=10**6))
+    numbers = finish(machine, 6)
+    ask(machine, Configure(retained_bytes=7))
+    assert kept(machine, numbers) == numbers[3:]
+    finish(machine, 1, data=b"seven..", result=b"")
+    assert kept(machine, numbers) == []
+    finish(machine, 1, data=b"too many bytes")
+    assert machine.retained("q") == (0, 0)
+
+
+def test_blocks_are_given_up_whole_and_unread() -> None:
+    store = MemoryStore()
+    machine = machine_with(QueueChange(retain_ms=1000), store)
+    numbers = finish(machine, 12)
+    while machine.page_out():
+        pass
+    assert store.pages == 2                         # the last block is in memory
+    ask(machine, Tick(), now_ms=machine.clock_ms + 990)
+    assert store.pages == 0
+    assert kept(machine, numbers) == numbers[-1:]
+
+
+def test_a_block_in_a_page_takes_no_more_records() -> None:
+    """Two large records fill a block; without one of them it has room again, when it is read by a later process."""
+    store = MemoryStore()
+    machine = machine_with(QueueChange(retain_ms=10**6), store)
+    numbers = finish(machine, 3, data=b"twenty bytes or more")
+    while machine.page_out():
+        pass
+    assert store.pages == 1
+    ask(machine, Delete(Number(numbers[0]), ended=True), Delete(Number(numbers[2]), ended=True))
+    named = b"".join(machine.snapshot(by_reference=True))
+    store.restart()
+    again = paged_machine(store)
+    again.restore([named])
+    more = finish(again, 2)
+    assert kept(again, [*numbers, *more]) == [numbers[1], *more]
+    assert [again.result(number) for number in more] == [b"r", b"r"]
+    assert snapshot_of(again).count(b"twenty bytes") == 1
+
+
+def test_a_job_that_is_tried_again_has_no_record_until_it_ends_again() -> None:
+    machine = machine_with(QueueChange(retain_ms=10**6))
+    (number,) = finish(machine, 1)
+    ask(machine, Kick("", 1, selector=Number(number), ended=True))
+    assert machine.ended(number) is None
+    assert machine.result(number) is None
+    seen = machine.peek(Number(number))
+    assert seen is not None
+    assert (seen.state, seen.attempts, seen.number) == (JobState.READY, 0, number)
+    (handed,) = ask(machine, Get(("q",)))
+    assert isinstance(handed, Handed)
+    ask(machine, End(handed.id, How.DONE, text=b"second"))
+    assert machine.result(number) == b"second"
+    assert machine.retained("q") == (1, 7)

@@ -45,7 +45,10 @@ from tests.wire import Wire
 SCENARIO = DATA / "scenario"
 LONG = "EXPIRE 3000000000"      # 95 years
 JOBS_MAX = 50           # of one queue and state in a description
-MORE_LINES = ("BURIED", "TOTAL_DELETED", "TOTAL_PAUSES", "PAUSE_S", "PAUSE_LEFT_S")     # of QUEUE STAT
+# Of QUEUE STAT, not in all formats.
+MORE_LINES = (
+    "BURIED", "TOTAL_DELETED", "TOTAL_PAUSES", "PAUSE_S", "PAUSE_LEFT_S", "RETAINED", "RETAINED_BYTES",
+)
 LARGE_BYTES = 600_000       # it goes into the log in fragments
 ANSWER_LISTS = ("PUTS", "COMMIT", "TAKEN")
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from sockpqd.core import limits
 from sockpqd.core.fair.levels import FairSettings
 from sockpqd.core.ops.jobs import AnySelector, Number, Place
-from sockpqd.core.ops.queues import JobState
+from sockpqd.core.ops.queues import EndState, JobState
 from sockpqd.core.ops.replies import Life
 from sockpqd.core.pages.paging_counts import PagingCounts, paging_counts
 from sockpqd.core.records.record import JobRecord
@@ -30,7 +30,7 @@ class JobView(Struct, gc=False, frozen=True):
     id: int | None              # of a running job
     priority: int
     data: Data
-    state: JobState
+    state: JobState | EndState
     item: str | None
     key: str | None
     attempts: int               # hand-outs so far

@@ -183,7 +183,7 @@ SAMPLES: dict[Any, dict[str, Values]] = {
         "dedup_max": (None, None, 0, 1, 2),
         "retain_ms": (None, None, None, 0, 50, 200),
         "retain_max": (None, None, 0, 2, 3),
-        "retain_bytes": (None, None, 0, 4, 10**30),
+        "retain_bytes": (None, None, 0, 4, 2**63 - 1),
     },
     core.CreateQueue: {"queue": QUEUES, "change": Made(core.QueueChange), "session": (None, 1)},
     core.ConfigureQueue: {"queue": QUEUES, "change": Made(core.QueueChange)},
@@ -201,7 +201,7 @@ SAMPLES: dict[Any, dict[str, Values]] = {
     core.Configure: {
         "expire_default": (None, Then.DONE, Then.LATER), "autocreate": (None, None, True, False),
         "policy": (None, *Policy), "grace_ms": (None, 0, 40), "session_ttl_ms": (None, 5000),
-        "fast_empty": (None, True, False), "retained_bytes": (None, None, 4, 10**30),
+        "fast_empty": (None, True, False), "retained_bytes": (None, None, 4, 2**63 - 1),
     },
     core.ConfigureFair: {
         "thresholds_s": (None, None, (0, 1), (0, 1, 2, 7, 13), (0, 0)), "cap_ms": (None, 1000, 5000, 10),

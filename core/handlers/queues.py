@@ -126,7 +126,7 @@ def _changed(settings: QueueSettings, change: ops.QueueChange) -> QueueSettings:
         name: min(max(value, 0), limits.DURATION_MS_MAX if name.endswith("_ms") else limits.NUMBER_MAX)
         for name in (
             "expire_ms", "tries", "limit", "item_limit", "capacity", "data_bytes_max", "batch", "keep_ms", "ttl_ms",
-            "idle_ms", "dedup_max", "retain_ms", "retain_max", "retain_bytes",
+            "idle_ms", "dedup_max", "retain_ms", "retain_max",
         )
         if (value := getattr(change, name)) is not None
     }
@@ -140,6 +140,8 @@ def _changed(settings: QueueSettings, change: ops.QueueChange) -> QueueSettings:
         values["backoff_max_ms"] = min(max(change.backoff_max_ms or 0, first_ms), limits.BACKOFF_MS_MAX)
     if change.error_bytes is not None:
         values["error_bytes"] = min(max(change.error_bytes, 0), limits.COUNTER_MAX)
+    if change.retain_bytes is not None:
+        values["retain_bytes"] = min(max(change.retain_bytes, 0), limits.COUNTER_MAX)
     if change.order is not None:
         values["order"] = change.order
     if change.weight is not None:
@@ -298,7 +300,7 @@ def configure(state: State, operation: ops.Configure, seed: int) -> Reply:
     if operation.expire_default is not None:
         values["expire_default"] = Then.DONE if operation.expire_default is Then.DONE else Then.LATER
     if operation.retained_bytes is not None:
-        values["retained_bytes"] = min(max(operation.retained_bytes, 0), limits.NUMBER_MAX)
+        values["retained_bytes"] = min(max(operation.retained_bytes, 0), limits.COUNTER_MAX)
     if operation.policy is not None:
         values["policy"] = Policy(operation.policy)
         if operation.policy is Policy.FAIR:

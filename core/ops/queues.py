@@ -37,9 +37,14 @@ class JobState(IntEnum):
     RUNNING = 2
     DEAD = 3
     BURIED = 4          # in its own queue, by BURY .. HERE
-    DONE = 5            # of a job that has ended, in its record (RETAIN),
-    CANCELLED = 6       # deleted, or dropped for a newer one,
-    EXPIRED = 7         # or it was not taken within its TTL
+
+
+class EndState(IntEnum):
+    """How a job of which there is a record ended (RETAIN); the numbers go on from those of JobState."""
+
+    DONE = 5
+    CANCELLED = 6       # deleted, or dropped for a newer one
+    EXPIRED = 7         # not taken within its TTL
 
 
 class QueueChange(Logged, frozen=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from sockpqd.core.ops.queues import JobState
+from sockpqd.core.ops.queues import EndState
 from sockpqd.core.store.job import Extras
 
 
@@ -12,7 +12,7 @@ class JobRecord(Struct, frozen=True, gc=False, array_like=True):
     """A job as it was when it ended, with its result. array_like: how pages are encoded."""
 
     number: int
-    state: JobState         # DONE, CANCELLED or EXPIRED
+    state: EndState
     ended_ms: int           # replicated time
     priority: int
     item: str | None

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from sockpqd.core import limits
 from sockpqd.core.ops.jobs import PutWith
-from sockpqd.core.ops.queues import JobState, Overflow
+from sockpqd.core.ops.queues import EndState, Overflow
 from sockpqd.core.ops.replies import DATA_TOO_LARGE, QUEUE_FULL, QUEUE_NOT_FOUND, QUEUE_PAUSED, Reply
 from sockpqd.core.rules.keep_record import keep_record
 from sockpqd.core.rules.remove_queue import drop
@@ -72,7 +72,7 @@ def admitted(state: State, queue: Queue, leaving: Job | DelayedJob | None) -> No
         if leaving.extras is not None:      # it may wait for many items
             state.spent += limits.STEP * len(leaving.extras.after)
         drop(state, leaving)
-        keep_record(state, leaving, queue.settings, JobState.CANCELLED)
+        keep_record(state, leaving, queue.settings, EndState.CANCELLED)
         state.events.tell("DROP", queue.name)
 
 

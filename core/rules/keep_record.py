@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sockpqd.core.ops.jobs import AnySelector, Number
-from sockpqd.core.ops.queues import JobState
+from sockpqd.core.ops.queues import EndState
 from sockpqd.core.ops.settings import QueueSettings
 from sockpqd.core.records.record import JobRecord
 from sockpqd.core.records.records import FoundRecord
@@ -13,7 +13,7 @@ from sockpqd.core.store.job import AnyJob, Extras, Job, RunningJob, after_attemp
 
 
 def keep_record(
-    state: State, job: AnyJob, settings: QueueSettings | None, how: JobState, result: bytes = b"",
+    state: State, job: AnyJob, settings: QueueSettings | None, how: EndState, result: bytes = b"",
     reason: str | None = None,
 ) -> None:
     """Keep the record of a job that has just ended in this way, if its queue keeps records and it has a number.

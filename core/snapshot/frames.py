@@ -19,7 +19,7 @@ from sockpqd.core.limits import (
     RETAINED_BYTES,
 )
 from sockpqd.core.ops.jobs import Policy, Then
-from sockpqd.core.ops.queues import JobState, Order, Overflow, Sched
+from sockpqd.core.ops.queues import EndState, Order, Overflow, Sched
 from sockpqd.core.ops.workers import WorkerState
 
 Counter = Annotated[int, Meta(ge=0, le=COUNTER_MAX)]
@@ -245,7 +245,7 @@ class RecordRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
     """The record of an ended job: the fields of records.record.JobRecord."""
 
     number: Counter
-    state: JobState
+    state: EndState
     ended_ms: Counter
     priority: int
     item: str | None

@@ -88,6 +88,7 @@ _ONCE = (
     frames.CloneFrame, frames.EndFrame,
 )
 _WITH_DATA = (frames.Waiting, frames.Delayed, frames.Buried, frames.Running, frames.ErrorRows)
+_BYTES = ("error_bytes", "retain_bytes")         # settings that are not counted on: they have 63 bits
 _KINDS = KINDS | {frames.RecordIndex: frames.RecordRows, frames.RecordPages: frames.RecordRows}
 _NEEDED: dict[type[frames.Frame], type[frames.Frame]] = {       # which must come before
     frames.PulseRow: frames.PulseTable,
@@ -305,7 +306,7 @@ class _Builder:
             check(paused >= row.passing, "the settings of no pause")
             values = asdict(row)
             del values["name"]
-            self._check_numbers([value for name, value in values.items() if name != "error_bytes"])     # of 63 bits
+            self._check_numbers([value for name, value in values.items() if name not in _BYTES])
             self.state.queues.configure(row.name, QueueSettings(**values))
 
     def _add_pulse_table(self, frame: frames.PulseTable) -> None:

@@ -9,7 +9,6 @@ import msgspec
 from msgspec.structs import astuple, replace
 
 from sockpqd.core import limits
-from sockpqd.core.ops.queues import JobState
 from sockpqd.core.pages.page_space import PageLost
 from sockpqd.core.records.record import JobRecord
 from sockpqd.core.records.records import Records
@@ -106,7 +105,6 @@ class RecordBuilder:
             check(is_numbered(extras), "the record of a job without a number")
             check(record.number < next_seq, "the number of a record out of range")
             check(self._ended_ms <= record.ended_ms, "records are not in the order of their ends")
-            check(record.state in (JobState.DONE, JobState.CANCELLED, JobState.EXPIRED), "a record of no end")
             check(0 <= extras.head <= len(record.data), "headers longer than the data")
             check(self._records.number_is_free(record.number), "two records of one number")
             for name in (extras.key, extras.origin, extras.group, record.item):

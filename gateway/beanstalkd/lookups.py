@@ -7,7 +7,7 @@ from typing import Any
 
 from sockpqd.beanstalk import U32_MAX, CallFailure, Result, calls
 from sockpqd.cluster.api import Cluster
-from sockpqd.core import JobCounts, JobState, JobView, Machine, Number, Selector
+from sockpqd.core import EndState, JobCounts, JobState, JobView, Machine, Number, Selector
 from sockpqd.gateway.beanstalkd.call_operations import MS
 from sockpqd.gateway.beanstalkd.remote import RETRY, Outcome
 from sockpqd.gateway.beanstalkd.services import NodeServices, Principal
@@ -99,7 +99,7 @@ def _found(job: JobView) -> calls.Found:
     return calls.Found(job.number or job.id or 0, job.body())
 
 
-_NAMES = {
+_NAMES: dict[JobState | EndState, str] = {
     JobState.READY: "ready", JobState.DELAYED: "delayed", JobState.RUNNING: "reserved", JobState.BURIED: "buried",
     JobState.DEAD: "buried",
 }

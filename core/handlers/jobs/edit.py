@@ -9,7 +9,7 @@ from sockpqd.core.handlers.cost import BASE_BYTES, JOB, JOB_WITH_EXTRAS, Cost, o
 from sockpqd.core.handlers.jobs.finish import ran
 from sockpqd.core.ops import jobs as ops
 from sockpqd.core.ops import replies
-from sockpqd.core.ops.queues import JobState, Order
+from sockpqd.core.ops.queues import EndState, Order
 from sockpqd.core.ops.replies import ACCEPTED, FINISHED, NOT_FOUND, Reply
 from sockpqd.core.rules import activate, complete
 from sockpqd.core.rules.admit import admitted, at_capacity, displaced, key_taken, rejects_puts, too_large, ttl_ms
@@ -199,7 +199,7 @@ def delete(state: State, operation: ops.Delete, seed: int) -> Reply:
     queue = state.queues.find(job.queue)
     if queue is not None:
         queue.counters[DELETED] += 1
-        keep_record(state, job, queue.settings, JobState.CANCELLED)
+        keep_record(state, job, queue.settings, EndState.CANCELLED)
     if isinstance(job, BuriedJob):          # its queue is as finished as before
         return FINISHED[False, state.close(job.queue, job.item)[1]]
     return FINISHED[state.close(job.queue, job.item)]

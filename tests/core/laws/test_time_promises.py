@@ -179,9 +179,9 @@ def test_ready_is_what_gets_are_given_and_undone_hand_outs_leave_all_as_it_was(
 
 
 def waiting(machine: Machine, *, counted: bool) -> dict[str, list[JobView]]:
-    """READY jobs of all queues; not `counted`: without how often numbered ones were handed out and released."""
+    """READY jobs of all queues; not `counted`: without the counts and times of the hand-outs of numbered ones."""
     return {
-        queue: [job if counted else structs.replace(job, counts=None)
+        queue: [job if counted else structs.replace(job, counts=None, life=None)
                 for job in machine.peek_queue(queue, JobState.READY, 1000)]
         for queue in machine.queue_names("")
     }

@@ -13,10 +13,10 @@ from sockpqd.core import (
     Delete,
     Done,
     End,
+    EndState,
     Finished,
     How,
     JobRunning,
-    JobState,
     Later,
     Leased,
     NotFound,
@@ -198,7 +198,7 @@ class ModelEnd(ModelSpread):
                 self.tell("CANCEL", job.queue, job.id)
         self.count(job.queue, "deleted")
         self.remove(job)
-        self.ended(job, JobState.CANCELLED)
+        self.ended(job, EndState.CANCELLED)
         ended = self._finished(job.queue, job.item)
         return Finished(False, ended.item_done) if job.buried else ended
 

@@ -9,6 +9,7 @@ from sockpqd.core import (
     Change,
     DataTooLarge,
     Due,
+    EndState,
     Finished,
     IgnoredNumber,
     JobCounts,
@@ -102,7 +103,7 @@ class ModelPut(ModelGive):
         self.tell("PUT", put.queue, put.priority)
         if leaving is not None:
             self.remove(leaving)
-            self.ended(leaving, JobState.CANCELLED)
+            self.ended(leaving, EndState.CANCELLED)
             self.tell("DROP", put.queue)
         name = item if put.new_item else None
         return StoredNumber(job.seq, name) if job.numbered else Stored(name)
@@ -209,7 +210,7 @@ class ModelPut(ModelGive):
         self.use(move.queue)
         if leaving is not None:
             self.remove(leaving)
-            self.ended(leaving, JobState.CANCELLED)
+            self.ended(leaving, EndState.CANCELLED)
             self.tell("DROP", move.queue)
         self.left_queue(old)
         return Finished(not self.unfinished(old), False)

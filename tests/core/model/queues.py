@@ -14,6 +14,7 @@ from sockpqd.core import (
     ConfigureQueue,
     CreateQueue,
     DeleteQueue,
+    EndState,
     Event,
     ExpireQueue,
     JobState,
@@ -183,7 +184,7 @@ class ModelQueues(ModelRecords):
         if job.item is not None:
             self.left.append(job.item)
 
-    def ended(self, job: ModelJob, state: JobState, result: bytes = b"") -> None:
+    def ended(self, job: ModelJob, state: EndState, result: bytes = b"") -> None:
         """The job has ended; its queue may keep a record."""
         self.keep_record(job, self.settings_of(job.queue), self.settings.retained_bytes, state, result)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from sockpqd.core import JobState, JobView, QueueSettings
+from sockpqd.core import EndState, JobView, QueueSettings
 from tests.core.model.jobs import ModelJob
 
 
@@ -46,7 +46,7 @@ class ModelRecords:
         return next((one for one in self.records if one.view.number == number), None)
 
     def keep_record(
-        self, job: ModelJob, settings: QueueSettings, all_bytes: int, state: JobState, result: bytes = b"",
+        self, job: ModelJob, settings: QueueSettings, all_bytes: int, state: EndState, result: bytes = b"",
     ) -> None:
         """Keep a record of the job, which has ended in this way."""
         if not settings.retain_ms or not job.numbered:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from sockpqd.core import Due, JobState, Order, Then, WorkerPool
+from sockpqd.core import Due, EndState, JobState, Order, Then, WorkerPool
 from tests.core.model.fair import ModelFair
 from tests.core.model.jobs import ModelJob, random_bits
 from tests.core.model.sessions import ModelSessions
@@ -139,7 +139,7 @@ class ModelTime(ModelFair):
         if job.every_ms is None or last or job.origin is not None:
             self.remove(job)
             self.keep_key(job)
-            self.ended(job, JobState.DONE, result)
+            self.ended(job, EndState.DONE, result)
             return None
         next_ms = job.at_ms or 0
         next_ms += max(0, (self.clock_ms - next_ms) // job.every_ms + 1) * job.every_ms
@@ -201,7 +201,7 @@ class ModelTime(ModelFair):
             self.count(job.queue, "expired_ttl")
             self.tell("TTL", job.queue)
             self.remove(job)
-            self.ended(job, JobState.EXPIRED)
+            self.ended(job, EndState.EXPIRED)
             self.end_operation()
         return len(over)
 

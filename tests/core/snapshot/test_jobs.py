@@ -16,6 +16,7 @@ from sockpqd.core import (
     Done,
     Due,
     End,
+    EndState,
     Get,
     GetWith,
     How,
@@ -88,7 +89,7 @@ KEPT: list[Any] = ["kept", [["q", "old", 1040], ["r", "old", 1050]]]
 REMEMBERED: list[Any] = ["remembered", [["q", "old", 1040, 3], ["r", "old", 1050, 0]]]
 # number, state, ended_ms, priority, item, data, attempts, extras, result, error
 RECORD: list[Any] = [
-    2, JobState.DONE.value, 900, 7, "x", b"hb", 1,
+    2, EndState.DONE.value, 900, 7, "x", b"hb", 1,
     ["k", *[None] * 5, [], *[None] * 5, [1, 2, 3, 4, 5, 6, 7, 800, 900], 1, None],
     b"result", b"why",
 ]
@@ -153,7 +154,7 @@ def test_forged_snapshot_is_right_as_it_stands() -> None:
     ended = machine.ended(2)
     assert ended is not None
     assert (ended.state, ended.ended_ms, ended.item, ended.headers(), ended.body()) == (
-        JobState.DONE, 900, "x", b"h", b"b")
+        EndState.DONE, 900, "x", b"h", b"b")
     assert (machine.result(2), machine.error(Number(2)), machine.retained("q")) == (b"result", b"why", (1, 11))
 
 

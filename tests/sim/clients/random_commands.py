@@ -259,7 +259,7 @@ class RandomCommands:
     def _later_with_reason(self) -> End:
         rng = self._rng
         error = rng.choice((None, b"", b"why", b"because of that"))
-        return replace(self._later(), reason="why", error=error, dropped=error is None and rng.random() < 0.2)
+        return replace(self._later(), reason="why", text=error, dropped=error is None and rng.random() < 0.2)
 
     def _later(self) -> End:
         rng = self._rng

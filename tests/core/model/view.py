@@ -85,7 +85,9 @@ class ModelView(ModelEnd):
         times += [(time_ms + BUCKET_MS - 1) // BUCKET_MS * BUCKET_MS for time_ms in starts if time_ms is not None]
         pauses = [one.pause_ends_ms for one in self.queues.values() if one.pause_ends_ms]
         times += [(time_ms + BUCKET_MS - 1) // BUCKET_MS * BUCKET_MS for time_ms in pauses]
-        ends = [*self.kept.values(), *(until_ms for until_ms, _ in self.remembered.values())]
+        # Those that a CLONE brought although their time was over are forgotten in its entry.
+        remembered = [until_ms for until_ms, _ in self.remembered.values() if until_ms > self.clock_ms]
+        ends = [*self.kept.values(), *remembered]
         ends += [one.ended_ms + self.settings_of(one.view.queue).retain_ms for one in self.records]
         pending = [*self.releases]
         if self.fair is not None:

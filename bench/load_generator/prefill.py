@@ -11,6 +11,8 @@ from devcluster.node import NodeError
 
 CHUNK_JOBS = 1000
 CHUNK_BYTES = 4 << 20       # data in one PUTS, of which the server accepts 16 MiB
+BUSY = b"503 Busy"          # no room at the moment, as when the disk is slow: the jobs are put again
+BUSY_S, BUSY_TRIES = 0.2, 150
 WIRES = 4       # each has one PUTS in flight, so that the leader never waits for us
 
 
@@ -25,8 +27,13 @@ async def fill(leader: str, jobs: Jobs, count: int) -> None:
 
 async def _fill(wire: Wire, jobs: Jobs, chunks: Iterator[int]) -> None:
     for count in chunks:
-        answer = await ask(wire, jobs.puts(count), LIST)
-        lines = [answer.line, *answer.data.split(b"\r\n")[:-1]]
+        puts = jobs.puts(count)
+        for _ in range(BUSY_TRIES):
+            answer = await ask(wire, puts, LIST)
+            lines = [answer.line, *answer.data.split(b"\r\n")[:-1]]
+            if {*lines[-count:]} != {BUSY}:
+                break
+            await asyncio.sleep(BUSY_S)
         refused = next((line for line in lines if not line.startswith(b"200 OK")), None)
         if refused is not None:
             raise NodeError(f"the server does not take the jobs: {refused.decode('ascii', 'replace')}")

@@ -40,7 +40,7 @@ class JobState(IntEnum):
 
 
 class EndState(IntEnum):
-    """How a job of which there is a record ended (RETAIN); the numbers go on from those of JobState."""
+    """The end of a job of which there is a record (RETAIN); the numbers follow the ones of JobState."""
 
     DONE = 5
     CANCELLED = 6       # deleted, or dropped for a newer one

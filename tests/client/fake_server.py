@@ -53,6 +53,8 @@ class FakeCluster:
             FakeServer(self, number + 1, ports[number] if ports else 0) for number in range(size)
         ]
         self.lead(self.servers[0])
+        for server in self.servers:         # clients may be waiting for these ports, and each server looks at the others
+            server.start()
 
     def lead(self, server: FakeServer | None) -> None:
         """Make this server the leader; the former one gets max + 1 (spec/cluster 5)."""
@@ -114,6 +116,9 @@ class FakeServer(Execution):
         self._listener = socket.create_server(("127.0.0.1", port))
         self.port: int = self._listener.getsockname()[1]
         self.address = f"127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        """Accept connections."""
         self._spawn(self._accept)
 
     @property

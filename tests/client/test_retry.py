@@ -3,8 +3,18 @@
 from __future__ import annotations
 
 import pytest
-from sockpq import Busy, DataTooLarge, JobNotFound, NoOutput, NotServing, OutcomeUnknown, ProtocolError, Unavailable
-from sockpq._engine.retry import Lost, NoLeader, Retry, pause_s
+from sockpq import (
+    Busy,
+    DataTooLarge,
+    ForeignCluster,
+    JobNotFound,
+    NoOutput,
+    NotServing,
+    OutcomeUnknown,
+    ProtocolError,
+    Unavailable,
+)
+from sockpq._engine.retry import ForeignLeader, Lost, NoLeader, Retry, pause_s
 from sockpq._protocol.command import Repeat
 from sockpq.model import Waiting
 
@@ -53,6 +63,21 @@ def test_not_found_after_an_unanswered_try_is_unknown() -> None:
     second.pause(SENT, 0.0)
     with pytest.raises(OutcomeUnknown):
         second.pause(JobNotFound("404"), 0.0)
+
+
+def test_a_last_attempt_without_an_answer_does_not_hide_another_cluster() -> None:
+    first = retry(Repeat.FREELY, deadline=3.0)
+    first.pause(ForeignLeader("n9 belongs to another cluster"), 0.0)
+    with pytest.raises(ForeignCluster, match="n9 belongs"):
+        first.pause(NoLeader("n9: no answer in time"), 3.0)
+
+
+def test_another_cluster_is_forgotten_when_its_own_answers() -> None:
+    first = retry(Repeat.FREELY, deadline=3.0)
+    first.pause(ForeignLeader("n9 belongs to another cluster"), 0.0)
+    first.pause(Busy("503 Busy"), 1.0)
+    with pytest.raises(Unavailable):
+        first.pause(NoLeader("n1 knows no leader"), 3.0)
 
 
 def test_the_deadline_tells_not_executed_from_unknown() -> None:

@@ -35,7 +35,7 @@ def replace(cluster: LocalCluster) -> None:
 def test_what_was_put_into_one_goes_on_into_no_other(
     one: LocalCluster, another: LocalCluster, make_client: MakeClient
 ) -> None:
-    client = make_client([*one.servers, *another.servers], timeout=3)
+    client = make_client([*one.servers, *another.servers], timeout=8)
     mine = client.cluster_id().id
     client.put("q", b"1")
     is_first = one.say("n1", "CLUSTER ID", 5) == f"200 OK {mine} -"
@@ -54,7 +54,7 @@ def test_what_was_put_into_one_goes_on_into_no_other(
 
 
 def test_a_consumer_ends_with_the_error_and_no_job_there(one: LocalCluster, make_client: MakeClient) -> None:
-    client = make_client(one.servers, timeout=10)
+    client = make_client(one.servers, timeout=30)
     client.put("q", b"ours")
     jobs = client.consume("q", expire=3)
     ours = next(iter(jobs))
@@ -71,7 +71,7 @@ def test_a_consumer_ends_with_the_error_and_no_job_there(one: LocalCluster, make
 
 def test_events_are_not_heard_of_another(one: LocalCluster) -> None:
     """Their numbers mean something else there: some would be missed, or taken for known."""
-    with Client(one.servers, timeout=10) as client, client.events("FINQ").open() as events:
+    with Client(one.servers, timeout=30) as client, client.events("FINQ").open() as events:
         client.put("q", b"")
         job = client.get("q", expire=60)
         assert job

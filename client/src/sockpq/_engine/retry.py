@@ -104,6 +104,7 @@ class Retry:
         self._unknown: Exception | None = None  # why nobody will ever know what became of an earlier attempt
         self._open: Exception | None = None     # why the session must be asked what became of an earlier attempt
         self._leaderless = False        # was the last failure a NoLeader?
+        self._foreign: Exception | None = None  # the last failure that was another cluster's answer
         self._repeat = repeat
         self._retry_unknown = retry_unknown
 
@@ -126,6 +127,10 @@ class Retry:
         if self._leaderless and isinstance(failure, NotServing) and not isinstance(failure, NoLeader):
             self.attempts = 0           # news: somebody has been elected, and will serve within milliseconds
         self._leaderless = isinstance(failure, NoLeader)
+        if isinstance(failure, ForeignServer | ForeignLeader):
+            self._foreign = failure
+        elif isinstance(failure, Busy | NotServing) and not self._leaderless:
+            self._foreign = None        # its own cluster has answered
         self.attempts += 1
         pause = pause_s(self.attempts)
         if now + pause + ATTEMPT_MIN_S >= self.deadline:
@@ -142,6 +147,7 @@ class Retry:
         self.deadline = deadline
         self.attempts = 0
         self.failing_since, self.told = 0.0, False
+        self._foreign = None
 
     def too_late(self, now: float) -> bool:
         """Return whether sending a command that surely was not executed would most likely make that unknown."""
@@ -198,9 +204,9 @@ class Retry:
             return as_unknown(unknown)
         if isinstance(failure, Busy):
             return failure
+        failure = self._foreign or failure      # the last attempt, which the deadline cuts short, says less
         text = f"no server executed the command before the deadline; last: {failure}"
-        foreign = isinstance(failure, ForeignServer | ForeignLeader)
-        error = ForeignCluster(text) if foreign else Unavailable(text)
+        error = ForeignCluster(text) if self._foreign else Unavailable(text)
         error.__cause__ = failure
         return error
 

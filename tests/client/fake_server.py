@@ -53,7 +53,7 @@ class FakeCluster:
             FakeServer(self, number + 1, ports[number] if ports else 0) for number in range(size)
         ]
         self.lead(self.servers[0])
-        for server in self.servers:         # clients may be waiting for these ports, and each server looks at the others
+        for server in self.servers:         # a client may wait for a port, and a server looks at the others
             server.start()
 
     def lead(self, server: FakeServer | None) -> None:

@@ -1,6 +1,7 @@
 """The queue as a function of the log: no clock, no randomness, no input or output."""
 
 from sockpqd.core.fair.levels import FairSettings
+from sockpqd.core.find import ENDED_LENGTHS, LENGTHS, UNFINISHED, FindPlace, FindStep, Search, Section, Wanted
 from sockpqd.core.handlers.dispatch import COSTS, cost, level_of
 from sockpqd.core.handlers.jobs.batch import BatchNames
 from sockpqd.core.levels import FEATURE_LEVEL, FIRST_LEVEL
@@ -13,6 +14,8 @@ from sockpqd.core.limits import (
     ERRORS_BYTES,
     GRANT_WRITTEN_MS_MAX,
     GRANTS_MAX,
+    HEADER_NAME_BYTES_MAX,
+    HEADER_VALUE_BYTES_MAX,
     HEADERS_BYTES_MAX,
     LEVEL_S_MAX,
     LEVELS_MAX,
@@ -217,6 +220,7 @@ __all__ = [
     "DEDUP_MS_MAX",
     "DEDUP_MS_MIN",
     "DURATION_MS_MAX",
+    "ENDED_LENGTHS",
     "ERRORS_BYTES",
     "ERROR_BYTES_MAX",
     "EVENT_TYPES",
@@ -226,6 +230,9 @@ __all__ = [
     "GRANTS_MAX",
     "GRANT_WRITTEN_MS_MAX",
     "HEADERS_BYTES_MAX",
+    "HEADER_NAME_BYTES_MAX",
+    "HEADER_VALUE_BYTES_MAX",
+    "LENGTHS",
     "LEVELS_MAX",
     "LEVEL_S_MAX",
     "OPERATION_BYTES_MAX",
@@ -243,6 +250,7 @@ __all__ = [
     "SESSION_TTL_MS_MAX",
     "SESSION_TTL_MS_MIN",
     "SPREAD_JOBS_MAX",
+    "UNFINISHED",
     "Aborted",
     "Accepted",
     "AddLearner",
@@ -294,6 +302,8 @@ __all__ = [
     "FairLevel",
     "FairSettings",
     "Feedback",
+    "FindPlace",
+    "FindStep",
     "Finished",
     "Fragment",
     "FragmentsMissing",
@@ -380,6 +390,8 @@ __all__ = [
     "Return",
     "RunningJob",
     "Sched",
+    "Search",
+    "Section",
     "Selector",
     "Session",
     "SessionAttached",
@@ -414,6 +426,7 @@ __all__ = [
     "UnknownNode",
     "User",
     "UserNotFound",
+    "Wanted",
     "WorkerBounds",
     "WorkerExists",
     "WorkerNotFound",

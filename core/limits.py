@@ -135,6 +135,7 @@ COUNTER_MAX = (1 << 63) - 1         # of any counter in a snapshot
 RECORD_BLOCK_MAX = 128              # records in a block, or
 RECORD_BLOCK_BYTES = 64 << 10       # until their data have this size; it may be one larger record
 RECORD_BITS = 10                    # about a second: a record that is over is shown no more in any case
+FIND_RECORDS = 12                   # that a place of FIND names: it is behind the first of them that is still there
 RECORD_QUEUES_MAX = 1000            # of which one entry lets records be over because their time has passed
 RETAIN_MAX = 100_000                # RETAINMAX,
 RETAIN_BYTES = 64 << 20             # RETAINBYTES and

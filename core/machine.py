@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from sockpqd.core import levels, limits, queries
 from sockpqd.core.fair.levels import FairSettings
+from sockpqd.core.find import FindPlace, FindStep, Search, find
 from sockpqd.core.handlers.known_work import known_work
 from sockpqd.core.handlers.table import EXECUTE
 from sockpqd.core.members.membership import Membership
@@ -381,6 +382,13 @@ class Machine:
     def views(self, jobs: Iterable[AnyJob], state: JobState) -> list[JobView]:
         """The views of these jobs, which were found in this state."""
         return queries.views(self._state, jobs, state)
+
+    def find(self, search: Search, place: FindPlace, count: int, jobs_max: int, bytes_max: int) -> FindStep:
+        """Take a step of a search in one queue, as find.find. Raises PageLost.
+
+        Entries may be applied between the steps.
+        """
+        return find(self._state, search, place, count, jobs_max, bytes_max)
 
     def unfinished(self, queue: str | None, item: str | None = None) -> bool:
         """Return whether `queue` (None: any) has an unfinished job (of `item`, if given)."""

@@ -259,8 +259,8 @@ def peek(state: State, selector: AnySelector) -> JobView | None:
     """The selected job; None if there is none."""
     job = _selected(state, selector)
     if isinstance(selector, Number) and isinstance(job, RunningJob) and is_released(state, job):
-        return replace(_seen(state, job), id=None, state=JobState.READY, deadline_ms=None, progress=None)
-    return None if job is None else _seen(state, job)
+        return replace(seen(state, job), id=None, state=JobState.READY, deadline_ms=None, progress=None)
+    return None if job is None else seen(state, job)
 
 
 def error(state: State, selector: AnySelector) -> Data | None:
@@ -298,7 +298,7 @@ def _selected(state: State, selector: AnySelector) -> AnyJob | None:
 def ended(state: State, number: int) -> JobView | None:
     """The job of this number that has ended; None if it has not, or there is no record. Raises PageLost."""
     found = None if state.numbered(number) is not None else state.records.find(number, state.clock_ms)
-    return None if found is None else _seen_record(state, found.queue, found.record)
+    return None if found is None else seen_record(state, found.queue, found.record)
 
 
 def result(state: State, number: int) -> bytes | None:
@@ -314,10 +314,11 @@ def ended_jobs(state: State, queue: str, count: int, before: int | None) -> tupl
     Raises PageLost.
     """
     records, position = state.records.newest(queue, state.clock_ms, count, before)
-    return [_seen_record(state, queue, record) for record in records], position
+    return [seen_record(state, queue, record) for record in records], position
 
 
-def _seen_record(state: State, queue: str, record: JobRecord) -> JobView:
+def seen_record(state: State, queue: str, record: JobRecord) -> JobView:
+    """The view of a job that has ended."""
     extras = record.extras
     created_ms = max(record.number >> limits.SEQ_BITS, state.seqs_since_ms)
     counts = None if extras.counts is None else replace(extras.counts, first_ms=None, last_ms=None)
@@ -377,10 +378,10 @@ def due_place(job: DelayedJob) -> tuple[int, int]:
 def views(state: State, jobs: Iterable[AnyJob], which: JobState) -> list[JobView]:
     """The views of jobs that were found in this state."""
     ready = JobState.DEAD if which is JobState.DEAD else JobState.READY
-    return [_seen(state, job, ready) for job in jobs]
+    return [seen(state, job, ready) for job in jobs]
 
 
-def _seen(state: State, job: AnyJob, ready: JobState = JobState.READY) -> JobView:
+def seen(state: State, job: AnyJob, ready: JobState = JobState.READY) -> JobView:
     """The view of a job. `ready`: the state to show for a READY one, which may also be DEAD."""
     extras = job.extras
     key, reason, group = (None, None, None) if extras is None else (extras.key, extras.reason, extras.group)

@@ -145,6 +145,16 @@ PEEKED_BYTES_PER_COMMAND = 4 * KIB
 # The data of jobs that have ended which are shown at once, unless a single job has more.
 ENDED_BYTES_MAX = MIB
 
+# One FIND: the jobs it shows, by default and at most, and what it looks at before it says where to go on. It does so in
+# slices of a turn each, of so many jobs or bytes at most, half a millisecond of work; a job that is shown counts as
+# FOUND_COST jobs, and each step, of which there are a few for every queue, as STEP_COST. No more than FINDS_MAX search
+# at a time on one node.
+FOUND_DEFAULT, FOUND_MAX = 100, 1000
+FIND_JOBS_MAX, FIND_BYTES_MAX = 100_000, 16 * MIB
+FIND_SLICE, FIND_SLICE_BYTES, FIND_SLICE_NAMES = 400, 128 * KIB, 1000
+FOUND_COST, STEP_COST = 10, 2
+FINDS_MAX = 4
+
 # A look at this many priorities of a queue, or tickets of a pulse, is budgeted as one plain command.
 LOOKED_PER_COMMAND = 64
 

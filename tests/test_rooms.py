@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[1]
 ORDER = {
     "core": (
         "levels", "limits", "ops", "store", "pages", "records", "pulse", "fair", "sessions", "members", "state",
-        "undo", "rules", "snapshot", "handlers", "queries", "machine",
+        "undo", "rules", "snapshot", "handlers", "queries", "find", "machine",
     ),
     "cluster": (
         "limits", "metrics", "api", "settings", "errors", "storage", "paging", "journal", "snapshots", "damage", "wire",

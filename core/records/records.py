@@ -7,8 +7,10 @@ given up whole, unread.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import NamedTuple, Protocol
 
 from msgspec.structs import replace
@@ -156,6 +158,42 @@ class Records:
                         return found, block.first + at
             return found, block.first + start
         return found, None
+
+    def following(self, queue: str, clock_ms: int, place: tuple[int, ...]) -> Iterator[JobRecord]:
+        """The records of the queue that are not over, the oldest first, from behind this place on. Raises PageLost.
+
+        `place`: none, or an end and the numbers of records that ended then, neighbours, the last of them first: the
+        first that is still there counts. Without any, all that ended then come again. So a place is good for every
+        node, although their positions differ.
+        """
+        records = self._queues.get(queue)
+        if records is None:
+            return
+        position = max(records.over, self._position_behind(records, place) if place else 0)
+        over_ms = self._over_ms(queue, clock_ms)
+        first = max(0, bisect_right(records.blocks, position, key=_first) - 1)
+        for block in islice(records.blocks, first, None):
+            start = max(0, position - block.first, block.ended_until(over_ms))
+            if start < len(block):
+                known = block.records(self._read)
+                yield from [known[at] for at in range(start, len(block)) if block.sizes[at]]
+
+    def _position_behind(self, records: QueueRecords, place: tuple[int, ...]) -> int:
+        """The position of the first record behind this place."""
+        ended_ms, *numbers = place
+        for number in numbers:
+            serial = self._index.find(number)
+            known = None if serial is None else self._blocks.get(serial)
+            if known is None or self._queues[known[0]] is not records:
+                continue
+            block = known[1]
+            if block.ended_ms(0) <= ended_ms <= block.ended_ms(-1):
+                at = _position(block, block.records(self._read), number)
+                if block.ended_ms(at) == ended_ms:
+                    return block.first + at + 1
+        blocks = records.blocks
+        number = bisect_left(blocks, ended_ms, key=_base_ms) - 1
+        return 0 if number < 0 else blocks[number].first + blocks[number].ended_until(ended_ms - 1)
 
     def oldest(self, queue: str, *, in_memory: bool = False) -> Iterator[JobRecord]:
         """The records of the queue that are kept, the oldest first; `in_memory`: that are in no page.
@@ -455,6 +493,14 @@ class Records:
         """Return whether no record has this number."""
         serial = self._index.find(number)
         return serial is None or serial not in self._blocks
+
+
+def _first(block: Block) -> int:
+    return block.first
+
+
+def _base_ms(block: Block) -> int:
+    return block.base_ms
 
 
 def _position(block: Block, records: list[JobRecord], number: int) -> int:

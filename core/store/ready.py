@@ -65,7 +65,7 @@ class ReadyJobs(Struct, gc=False, eq=False):
         if self._runs is None:
             yield from self._few[bisect_right(self._few, place_of(job), key=place_of):]
             return
-        for rank in list(self._ranks.irange(job.rank)):
+        for rank in self._ranks.irange(job.rank):
             run = self._runs[rank]
             if rank != job.rank:
                 yield from run if isinstance(run, JobList) else (run,)

@@ -114,6 +114,11 @@ class Guard:
         seen = self._rights.seen if self._access.required and self._rights is not None else ("",)
         return [queue for queue in queues if queue.startswith(seen)]
 
+    def administered(self, queues: Iterable[str]) -> list[str]:
+        """Return the queues for which the user has the right `queue`."""
+        rights = self._rights.queue if self._access.required and self._rights is not None else ("",)
+        return [queue for queue in queues if queue.startswith(rights)]
+
     def _refresh(self) -> None:
         if self._machine.users is not self._log_users or self._access.file_users is not self._file_users:
             self._look_up()

@@ -258,6 +258,12 @@ def queue(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
     return None if queue.startswith(rights.queue) else FORBIDDEN
 
 
+def found(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
+    """Require `queue` for each queue named. Of all queues those are searched for which the user has it."""
+    queues: tuple[str, ...] | None = command.arguments[0]
+    return None if queues is None or all(queue.startswith(rights.queue) for queue in queues) else FORBIDDEN
+
+
 def topic(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
     """Require `queue` for the topic, `@<topic>`."""
     return None if f"@{command.operation.topic}".startswith(rights.queue) else FORBIDDEN

@@ -16,18 +16,19 @@ from sockpqd.gateway.commands import (
     choice,
     clone,
     events,
+    find,
     immediate,
     pulses,
     read,
     sessions,
     streams,
     transactions,
-    workers,
     write,
 )
 from sockpqd.gateway.commands.context.audited import audited
 from sockpqd.gateway.protocol.command import InTransaction, Kind, Row
 from sockpqd.gateway.protocol.grammar import events as event_lines
+from sockpqd.gateway.protocol.grammar import find as find_line
 from sockpqd.gateway.protocol.grammar import help as help_lines
 from sockpqd.gateway.protocol.grammar import jobs, lists, puts, queues, sched, selectors, servers, take, users
 from sockpqd.gateway.protocol.grammar import pulses as pulse_lines
@@ -98,6 +99,7 @@ ROWS = (
     Row(b"PEEK",             selectors.peek_result,       may.selected_ended, read.peek_result,    READ,    LOOK),
     Row(b"PEEK",             selectors.peek_queue_ended,  may.queue,        read.peek_queue_ended, READ,    LIST),
     Row(b"PEEK",             selectors.peek_queue,        may.queue,        read.peek_queue,       READ,    LIST),
+    Row(b"FIND",             find_line.find,              may.found,        find.find,             READ,    LIST),
     Row(b"JOB STAT",         selectors.job_stat,          may.selected,     read.job_stat,         READ,    LOOK),
     Row(b"POLICY",           queues.policy,               may.any_user,     choice.policy,         AT_ONCE, PLAIN),
     # ---- transactions: COMMIT needs no right, as each command was checked when it was queued
@@ -179,9 +181,9 @@ ROWS = (
         numbered=True),
     Row(b"TOPIC LIST",       topic_lines.topic_list,      may.some_queue,   read.topic_list,       READ,    LIST),
     # ---- workers
-    Row(b"WORKER",           worker_lines.heartbeat,      may.taking_some,  workers.heartbeat,     LOGGED,  PLAIN,
+    Row(b"WORKER",           worker_lines.heartbeat,      may.taking_some,  write.heartbeat,       LOGGED,  PLAIN,
         numbered=True),
-    Row(b"WORKER LIST",      alone,                       may.any_user,     workers.worker_list,   READ,    LIST),
+    Row(b"WORKER LIST",      alone,                       may.any_user,     read.worker_list,      READ,    LIST),
     Row(b"WORKER SET",       worker_lines.set_worker,     may.admin,        audited(write.proposed), LOGGED, PLAIN,
         numbered=True),
     # ---- users

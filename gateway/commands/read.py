@@ -35,6 +35,11 @@ def topic_list(client: Client, command: Command) -> None:
     client.run(streams.topic_list(client, *command.arguments))
 
 
+def worker_list(client: Client, command: Command) -> None:
+    """WORKER LIST: list the pools of the user in the order of their names, for administrators all."""
+    client.run(streams.worker_list(client))
+
+
 def queue_stat(client: Client, command: Command) -> None:
     """QUEUE STAT: the counters of a queue."""
     cluster, queue = client.hub.cluster, command.arguments[0]

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from msgspec.structs import replace
+
 from sockpqd.core import (
     SPREAD_JOBS_MAX,
     Batch,
@@ -51,6 +53,11 @@ def no_room(client: Client) -> bool:
     """Return whether disk or memory is too full for more jobs (spec/cluster 9.1); 500 takes precedence over 503."""
     cluster = client.hub.cluster
     return cluster.full and cluster.serving
+
+
+def heartbeat(client: Client, command: Command) -> None:
+    """WORKER: a pool says that it is there, and from where."""
+    client.propose(replace(command.operation, address=client.link.peer), command.numbering)
 
 
 # ---- putting

@@ -90,7 +90,7 @@ FEATURES: dict[int, tuple[bytes, ...]] = {1: (
     b"fanout",
     b"workers", b"pulse", b"events", b"notify", b"number", b"cluster", b"auth", b"help",
     b"head", b"dedup", b"backoff",
-    b"retain", b"progress",
+    b"retain", b"find", b"progress",
 )}
 EXISTS = b"200 OK EXISTS\r\n"
 REPLACED = b"200 OK REPLACED\r\n"
@@ -390,6 +390,11 @@ def total(totals: JobTotals) -> bytes:
 def number(value: int) -> bytes:
     """Encode `200 OK <n>`: a length, a count or a server id."""
     return b"200 OK %d\r\n" % value
+
+
+def found(count: int, cursor: str | None) -> bytes:
+    """Format the first line of the answer to FIND. `cursor`: where to go on."""
+    return f"200 OK {count}{'' if cursor is None else f' NEXT {cursor}'}\r\n".encode()
 
 
 def challenge(nonce: bytes) -> bytes:

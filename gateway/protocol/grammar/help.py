@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sockpqd.gateway.protocol.arguments import ArgumentError
 from sockpqd.gateway.protocol.command import Command, Words
-from sockpqd.gateway.protocol.grammar import events, jobs, puts, queues, sched, selectors, take
+from sockpqd.gateway.protocol.grammar import events, find, jobs, puts, queues, sched, selectors, take
 from sockpqd.gateway.protocol.grammar.parts.options import Option, Table, keywords
 from sockpqd.gateway.protocol.reasons import shown, suggestion
 
@@ -70,6 +70,7 @@ SYNOPSIS = (
     "TOTAL [<queue>]",
     "QUEUE LIST [<prefix>*]",
     "QUEUE STAT <queue>",
+    "FIND (<queues> | *) [options]",
     "RUNLIST",
     "RUNLIST DATA",
     "SNAPSHOT [USERS]",
@@ -147,6 +148,7 @@ _LINES = _by_verb()
 _KEYWORDS: dict[bytes, tuple[str, Table]] = {
     b"PUT": ("options", puts.OPTIONS), **dict.fromkeys((b"GET", b"GETB", b"GETBE"), ("options", take.OPTIONS)),
     b"LATER": ("options", jobs.LATER_OPTIONS), b"CHANGE": ("options", selectors.CHANGE_OPTIONS),
+    b"FIND": ("options", find.OPTIONS),
     b"QUEUE CREATE": ("settings", queues.CREATE_SETTINGS), b"QUEUE CONFIG": ("settings", queues.SETTINGS),
     b"CONFIG": ("setting", queues.CONFIG), b"SCHED CONFIG": ("setting", sched.SETTINGS),
     b"SUBSCRIBE": ("types", dict.fromkeys(events.TYPES, Option("types"))),

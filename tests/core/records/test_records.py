@@ -22,7 +22,7 @@ from sockpqd.core import (
     StoredNumber,
     Tick,
 )
-from tests.core.helpers.logs import ask, snapshot_of
+from tests.core.helpers.logs import ask, restored, snapshot_of
 from tests.core.helpers.paging import MemoryStore, paged_machine
 
 START_MS = 1_700_000_000_000
@@ -138,3 +138,32 @@ def test_a_job_that_is_tried_again_has_no_record_until_it_ends_again() -> None:
     ask(machine, End(handed.id, How.DONE, text=b"second"))
     assert machine.result(number) == b"second"
     assert machine.retained("q") == (1, 7)
+
+
+def following(machine: Machine, place: tuple[int, ...]) -> list[int]:
+    """The numbers of the records behind this place."""
+    return [record.number for record in machine._state.records.following("q", machine.clock_ms, place)]
+
+
+@pytest.mark.parametrize("paged", [False, True])
+def test_a_place_among_records_outlives_those_that_are_removed(*, paged: bool) -> None:
+    machine = machine_with(QueueChange(retain_ms=60_000), MemoryStore() if paged else None)
+    before, numbers, after = finish(machine, 3), finish(machine, 20, step_ms=0), finish(machine, 3)
+    ended = machine.ended(numbers[0])
+    assert ended is not None
+    assert ended.ended_ms is not None
+    ms = ended.ended_ms
+    assert machine.ended(before[-1]).ended_ms == ms     # type: ignore[union-attr]
+    while machine.page_out():
+        pass
+    assert following(machine, ()) == [*before, *numbers, *after]
+    place = ms, numbers[9], numbers[8], numbers[7]
+    assert following(machine, place) == [*numbers[10:], *after]
+    ask(machine, Delete(Number(numbers[9]), ended=True), Delete(Number(numbers[3]), ended=True))
+    assert following(machine, place) == [*numbers[10:], *after]
+    other = restored(snapshot_of(machine))      # in which records have other positions
+    assert following(other, place) == [*numbers[10:], *after]
+    assert following(machine, (ms, 5)) == [before[-1], *numbers[:3], *numbers[4:9], *numbers[10:], *after]
+    assert following(machine, (ms + 1, 5)) == after
+    assert following(machine, (0, 5)) == following(machine, ())
+    assert following(machine, (1 << 62, 5)) == []

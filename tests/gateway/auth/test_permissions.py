@@ -89,7 +89,7 @@ FREE = {
     b"CLUSTER LEADER", b"CLUSTER HASH", b"CLUSTER ID", b"SYNC", b"DONE", b"LATER", b"SNAPSHOT",
     b"BEGIN", b"COMMIT", b"ROLLBACK",
     b"POLICY", b"CONFIG", b"TOUCH", b"BURY", b"DELETE", b"CHANGE", b"PEEK", b"SUBSCRIBE", b"UNSUBSCRIBE",
-    b"SCHED", b"WORKER",
+    b"SCHED", b"WORKER", b"FIND",
 }
 
 
@@ -120,6 +120,7 @@ NEEDED = [
     ("PUT mail 0 1 NEW WAIT mail_done WITHIN 5", "put get"), ("PUTS 2", "put"), ("MOVE 1 mail_next", "put get"),
     ("MOVE 1 mail_next DATA 5", "put get"), ("CHANGE 1 PRI 5", "get"), ("CHANGE 1 DATA 5", "get"),
     ("CHANGE KEY mail k PRI 5", "queue"), ("DELETE 1", "get"), ("DELETE KEY mail k", "queue"), ("PEEK 1", "get"),
+    ("FIND mail", "queue"), ("FIND mail|mail2 STATE DONE", "queue"),
     ("PEEK KEY mail k", "queue"), ("PEEK mail READY", "queue"), ("KICK mail 5", "queue"),
     ("QUEUE CREATE mail", "queue"),
     ("QUEUE CONFIG mail", "queue"), ("QUEUE CONFIG mail LIMIT 5", "queue"), ("QUEUE DELETE mail", "queue"),
@@ -151,7 +152,7 @@ def test_each_command_needs_these_rights_for_each_queue_it_names(
     line: str, kinds: str, number: str, cluster: FakeCluster,
 ) -> None:
     verbs = line.split()
-    if number and (verbs[0] == "PEEK" or line == "QUEUE CONFIG mail" or verbs[1] == "STAT"):
+    if number and (verbs[0] in ("PEEK", "FIND") or line == "QUEUE CONFIG mail" or verbs[1] == "STAT"):
         return      # REQ does not go with them
     line = number + line
     needed = kinds.split()

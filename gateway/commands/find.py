@@ -1,0 +1,88 @@
+"""FIND: a search for jobs, in slices that have turns as the pieces of long answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from heapq import merge
+from itertools import groupby, islice
+
+from sockpqd.core import FindPlace, Search, Section, Wanted
+from sockpqd.gateway.commands.context.client import Client
+from sockpqd.gateway.limits import (
+    FIND_BYTES_MAX,
+    FIND_JOBS_MAX,
+    FIND_SLICE,
+    FIND_SLICE_BYTES,
+    FIND_SLICE_NAMES,
+    FINDS_MAX,
+    FOUND_COST,
+    STEP_COST,
+)
+from sockpqd.gateway.protocol import listings, responses
+from sockpqd.gateway.protocol.command import Command
+from sockpqd.gateway.protocol.grammar.find import cursor
+
+
+def find(client: Client, command: Command) -> None:
+    """FIND: show the jobs that are what is wanted."""
+    client.run(_find(client, *command.arguments))
+
+
+async def _find(
+    client: Client, queues: tuple[str, ...] | None, wanted: Wanted, count: int, begin: FindPlace | None,
+) -> None:
+    hub = client.hub
+    if hub.searches >= FINDS_MAX:
+        client.say(responses.BUSY)
+        return
+    hub.searches += 1
+    try:
+        lines, place = await _search(client, queues, wanted, count, begin)
+    finally:
+        hub.searches -= 1
+    await client.stream(responses.found(len(lines), None if place is None else cursor(place)))
+    await client.stream("".join(lines).encode())
+
+
+async def _search(
+    client: Client, queues: tuple[str, ...] | None, wanted: Wanted, count: int, begin: FindPlace | None,
+) -> tuple[list[str], FindPlace | None]:
+    """Search the queues in the order of their names; return the lines, and where to go on, None if that was all."""
+    hub, search, lines = client.hub, Search(wanted), list[str]()
+    jobs_left, bytes_left = FIND_JOBS_MAX, FIND_BYTES_MAX
+    names = await _names(client, queues, "" if begin is None else begin.queue)
+    await hub.turn()
+    slice_left = FIND_SLICE
+    for name in names:
+        place = begin if begin is not None and begin.queue == name else FindPlace(name)
+        jobs_left -= 1
+        while place.section is not Section.OVER:
+            if slice_left <= 0:
+                await hub.turn()
+                slice_left = FIND_SLICE
+            found_max = min(count - len(lines), max(1, slice_left // FOUND_COST))
+            found = hub.cluster.machine.find(
+                search, place, found_max, min(slice_left, max(1, jobs_left)), min(FIND_SLICE_BYTES, bytes_left))
+            place = found.place
+            lines += [listings.seen(job, places=True) for job in found.jobs]
+            jobs_left -= found.looked
+            bytes_left -= found.looked_bytes
+            slice_left -= (
+                STEP_COST + found.looked + FOUND_COST * len(found.jobs)
+                + FIND_SLICE * found.looked_bytes // FIND_SLICE_BYTES)
+            if len(lines) >= count or jobs_left <= 0 or bytes_left <= 0:
+                return lines, place
+        if jobs_left <= 0:
+            return lines, place
+    return lines, None
+
+
+async def _names(client: Client, queues: tuple[str, ...] | None, first: str) -> Iterator[str]:
+    """The names from `first` on, each once and in order: sorted in pieces, and merged while they are looked at."""
+    left = iter(client.hub.cluster.machine.all_queue_names() if queues is None else queues)
+    runs: list[list[str]] = []
+    while piece := list(islice(left, FIND_SLICE_NAMES)):
+        if runs:
+            await client.hub.turn()
+        runs.append(sorted([name for name in client.guard.administered(piece) if name >= first]))
+    return (name for name, _ in groupby(merge(*runs)))

@@ -125,6 +125,9 @@ class LoopClient:
         jobs: AsyncIterator[aio.Job] = self.client.consume(*arguments, **options)
         return self._consume(jobs)
 
+    def find(self, *arguments: Any, **options: Any) -> Iterator[Any]:
+        return self._consume(self.client.find(*arguments, **options))
+
     def _consume(self, jobs: Any) -> Iterator[Any]:
         try:
             while True:

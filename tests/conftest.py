@@ -11,6 +11,7 @@ many times the examples. `--fast` gives them a tenth of their examples, and lets
 from __future__ import annotations
 
 import gc
+import resource
 import sys
 import time
 import unittest
@@ -115,9 +116,11 @@ EXAMPLES_SHARE = 10         # with --fast hypothesis draws one example of so man
 EXAMPLES_MIN = 10
 LAW_TIMEOUT_S = 900         # of a law: hypothesis may take 300 s for making a failure simple before it is told
 GC_OBJECTS = 20_000         # so many new ones are worth a look
+GROWN_BYTES = 64 << 20      # by so much a process may grow before everything is looked at
 FAST_MAX_S = 2.0            # four times what is allowed: slow and busy machines need more for the same
 
 _forbidding = False         # processes, at present
+_resident = 0               # bytes of this process when everything was last looked at
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -197,6 +200,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
         return (yield)
     finally:
         _forbidding = False
+        collect_if_grown()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -238,6 +242,19 @@ def own_client(own_server: Server) -> Iterator[Client]:
 def executed_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nodes are children of this process, and their program is executed."""
     monkeypatch.setattr(LocalNode, "launch", staticmethod(execute))
+
+
+def collect_if_grown() -> None:
+    """Look for garbage when this process has grown: drivers in memory are few objects, and hold disks in cycles."""
+    global _resident
+    if resident_bytes() > _resident + GROWN_BYTES:
+        gc.collect()
+        _resident = resident_bytes()
+
+
+def resident_bytes() -> int:
+    """Return how much memory this process has."""
+    return int(Path("/proc/self/statm").read_bytes().split()[1]) * resource.getpagesize()
 
 
 def check_lists() -> None:

@@ -11,6 +11,7 @@ import sys
 import tempfile
 import threading
 import time
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -229,6 +230,29 @@ def test_a_campaign_draws_more_examples_and_others(tmp_path: Path) -> None:
         campaigns.append([line for line in ended.stdout.splitlines() if "drawn" in line])
     assert [len(drawn) for drawn in campaigns] == [40, 40]
     assert campaigns[0] != campaigns[1]
+
+
+class Holder:
+    """Refers to itself, and holds a lot: garbage of two objects."""
+
+    def __init__(self) -> None:
+        self.itself = self
+        self.data = b"x" * 2 * conftest.GROWN_BYTES
+
+
+def test_what_a_test_leaves_in_cycles_is_freed_when_the_process_has_grown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conftest, "_resident", conftest.resident_bytes())
+    left = weakref.ref(Holder())
+    assert left() is not None
+    assert conftest.resident_bytes() > conftest._resident + conftest.GROWN_BYTES
+    conftest.collect_if_grown()
+    assert left() is None
+
+
+def test_nothing_is_looked_for_in_a_process_that_has_not_grown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conftest, "_resident", conftest.resident_bytes())
+    monkeypatch.setattr(conftest.gc, "collect", lambda: pytest.fail("collected"))
+    conftest.collect_if_grown()
 
 
 def test_with_fast_no_process_is_started(tmp_path: Path) -> None:

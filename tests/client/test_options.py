@@ -81,6 +81,14 @@ def lines(*made: Command[Any]) -> list[bytes]:
          b"QUEUE CONFIG q EXPIRE 300 THEN LATER ORDER TIME TRIES 5 DEAD d WEIGHT 3 LIMIT 1 ITEMLIMIT 2 CAPACITY 4 "
          b"MAXDATA 5 BATCH 6 PORTION 7 KEEP 0.500 TTL 60 IDLE OFF OVERFLOW DROPOLDEST\r\n"),
         (queues.queue_config("q", {}).last, b"QUEUE CONFIG q\r\n"),
+        (queues.queue_config("q", {
+            "retain": 0.5, "retain_max": 10, "retain_bytes": 20, "numbered": True, "backoff": (0.5, 60),
+            "error_bytes": 30, "dedup_max": 40,
+        }).before[0],
+         b"QUEUE CONFIG q RETAINMAX 10 RETAINBYTES 20 ERRORBYTES 30 DEDUPMAX 40 RETAIN 0.500 NUMBERED 1 "
+         b"BACKOFF 0.500 60\r\n"),
+        (queues.queue_create("q", {"numbered": False, "backoff": (0, 0)}),
+         b"QUEUE CREATE q NUMBERED 0 BACKOFF OFF\r\n"),
         (queues.queue_delete("q", force=True), b"QUEUE DELETE q FORCE\r\n"),
         (queues.queue_purge("q", "all"), b"QUEUE PURGE q ALL\r\n"),
         (queues.queue_purge("q", "dead"), b"QUEUE PURGE q DEAD\r\n"),

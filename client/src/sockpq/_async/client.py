@@ -1108,6 +1108,13 @@ class Client:
         per: float | None = None,
         spread: bool | None = None,
         pulse: str | None = None,
+        retain: float | None = None,
+        retain_max: int | None = None,
+        retain_bytes: int | None = None,
+        numbered: bool | None = None,
+        backoff: tuple[float, float] | None = None,
+        error_bytes: int | None = None,
+        dedup_max: int | None = None,
         timeout: float | None = None,
     ) -> None:
         """Create a queue with these settings (sockpq.QueueSettings). Raises QueueExists.
@@ -1118,7 +1125,9 @@ class Client:
             queue_commands.queue_create(queue, given(expire=expire, then=then, order=order, tries=tries, dead=dead,
             weight=weight, limit=limit, item_limit=item_limit, capacity=capacity, data_bytes_max=data_bytes_max,
             batch=batch, portion=portion, keep=keep, ttl=ttl, idle=idle, overflow=overflow, alarm=alarm, sched=sched,
-            rate=rate, per=per, spread=spread, pulse=pulse), bound=bound), timeout=timeout
+            rate=rate, per=per, spread=spread, pulse=pulse, retain=retain, retain_max=retain_max,
+            retain_bytes=retain_bytes, numbered=numbered, backoff=backoff, error_bytes=error_bytes,
+            dedup_max=dedup_max), bound=bound), timeout=timeout
         ))
 
     async def queue_config(
@@ -1147,6 +1156,13 @@ class Client:
         per: float | None = None,
         spread: bool | None = None,
         pulse: str | None = None,
+        retain: float | None = None,
+        retain_max: int | None = None,
+        retain_bytes: int | None = None,
+        numbered: bool | None = None,
+        backoff: tuple[float, float] | None = None,
+        error_bytes: int | None = None,
+        dedup_max: int | None = None,
         timeout: float | None = None,
     ) -> dict[str, str]:
         """Change settings of a queue (sockpq.QueueSettings), which need not exist; without any only read them.
@@ -1158,7 +1174,9 @@ class Client:
             queue_commands.queue_config(queue, given(expire=expire, then=then, order=order, tries=tries, dead=dead,
             weight=weight, limit=limit, item_limit=item_limit, capacity=capacity, data_bytes_max=data_bytes_max,
             batch=batch, portion=portion, keep=keep, ttl=ttl, idle=idle, overflow=overflow, alarm=alarm, sched=sched,
-            rate=rate, per=per, spread=spread, pulse=pulse)), timeout=timeout
+            rate=rate, per=per, spread=spread, pulse=pulse, retain=retain, retain_max=retain_max,
+            retain_bytes=retain_bytes, numbered=numbered, backoff=backoff, error_bytes=error_bytes,
+            dedup_max=dedup_max)), timeout=timeout
         ))
 
     async def queue_delete(self, queue: str, *, force: bool = False, timeout: float | None = None) -> None:

@@ -97,7 +97,7 @@ def _event(seq: int, kind: str, words: list[str], data: bytes) -> Event | Gap:
     if kind in ("TAKE", "DONE", "LATER", "DEAD"):
         expect(len(words) == 3, f"not an event: {kind} {words}")
         number = as_number(words[2])
-    elif kind == "EXPIRED":
-        expect(len(words) == 3, f"not an event: {kind} {words}")
+    elif kind in ("EXPIRED", "PROGRESS", "CANCEL"):     # CANCEL may have a reason
+        expect(len(words) == 3 or (kind == "CANCEL" and len(words) == 2), f"not an event: {kind} {words}")
         number = as_number(words[1])
     return Event(seq, kind, name, priority, number, tuple(words), data)

@@ -29,6 +29,7 @@ from sockpq.errors import BadArguments
 from sockpq.model import Binding, FairGroup, FairLevel, QueueTotals, RunningJob, Totals
 
 COUNT_MAX = 2**63 - 1
+BACKOFF_S_MAX = 86_400
 PIECE_BYTES = 1 << 20       # of a snapshot that goes into a file
 
 
@@ -45,7 +46,10 @@ class QueueSettings(TypedDict, total=False):
     for this long (1 or more). `overflow`: what a full queue does with another job, "refuse" or "drop_oldest". `rate`
     hand-outs in `per` seconds at most (0: no limit), with `spread` at even distances, or as a `pulse` allows that
     others share ("": none). `alarm`: subscribers to DEPTH are notified when this many jobs wait, and when half of it
-    do.
+    do. `retain`: how long its jobs that have a number are kept when they have ended (0: not), at most `retain_max`
+    jobs with `retain_bytes` of data and results. `numbered`: each of its jobs has a number. `backoff`: the pause of a
+    job after its first attempt that failed, which doubles with each, and the longest ((0, 0): none). `error_bytes`: how
+    much the texts of errors of its jobs may have together; `dedup_max`: how many keys of put(dedup=) are remembered.
     """
 
     expire: float
@@ -70,6 +74,13 @@ class QueueSettings(TypedDict, total=False):
     per: float
     spread: bool
     pulse: str
+    retain: float
+    retain_max: int
+    retain_bytes: int
+    numbered: bool
+    backoff: tuple[float, float]
+    error_bytes: int
+    dedup_max: int
 
 
 class ClusterSettings(TypedDict, total=False):
@@ -91,6 +102,11 @@ class ClusterSettings(TypedDict, total=False):
 _NUMBERS = {
     "weight": "WEIGHT", "limit": "LIMIT", "item_limit": "ITEMLIMIT", "capacity": "CAPACITY",
     "data_bytes_max": "MAXDATA", "batch": "BATCH", "portion": "PORTION", "alarm": "ALARM",
+    "retain_max": "RETAINMAX", "retain_bytes": "RETAINBYTES", "error_bytes": "ERRORBYTES", "dedup_max": "DEDUPMAX",
+}
+_NEEDS = {      # words of CAPS, for settings that older servers do not have
+    "retain": "retain", "retain_max": "retain", "retain_bytes": "retain", "numbered": "retain", "backoff": "backoff",
+    "error_bytes": "backoff", "dedup_max": "dedup",
 }
 _OVERFLOW = {"refuse": "REFUSE", "drop_oldest": "DROPOLDEST"}
 _CLUSTER = {
@@ -279,7 +295,8 @@ def queue_create(queue: str, settings: QueueSettings, *, bound: bool = False) ->
     `bound`: it is deleted, with its jobs, when the session of this client ends, for example for answers to it.
     """
     last = " BOUND" if arguments.switch(bound, "bound") else ""
-    return _command(f"CREATE {_queue(queue)}{_settings(settings)}{last}", Repeat.IF_ASKED)
+    made = _command(f"CREATE {_queue(queue)}{_settings(settings)}{last}", Repeat.IF_ASKED)
+    return made._replace(needs=_needs(settings))
 
 
 @call()
@@ -294,7 +311,8 @@ def queue_config(queue: str, settings: QueueSettings) -> Steps[dict[str, str]]:
     )
     if not settings:
         return Steps((), look)
-    return Steps((_command(f"CONFIG {_queue(queue)}{_settings(settings)}", Repeat.HARMLESS),), look)
+    change = _command(f"CONFIG {_queue(queue)}{_settings(settings)}", Repeat.HARMLESS)
+    return Steps((change._replace(needs=_needs(settings)),), look)
 
 
 @call()
@@ -455,7 +473,30 @@ def _settings(settings: QueueSettings) -> str:
         if settings["sched"] not in ("fifo", "fair"):
             raise BadArguments(f"sched is 'fifo' or 'fair', not {settings['sched']!r}")
         text += f" SCHED {settings['sched'].upper()}"
+    if "retain" in settings:
+        text += f" RETAIN {arguments.seconds(settings['retain'], 'retain', 0, EXPIRE_S_MAX)}"
+    if "numbered" in settings:
+        text += f" NUMBERED {int(arguments.switch(settings['numbered'], 'numbered'))}"
+    if "backoff" in settings:
+        text += f" BACKOFF {_backoff(settings['backoff'])}"
     return text + _rate(settings)
+
+
+def _backoff(pauses: tuple[float, float]) -> str:
+    if not isinstance(pauses, tuple) or len(pauses) != 2:
+        raise TypeError("backoff is a pair of seconds: the first pause and the longest")
+    first, longest = pauses
+    if first == longest == 0:
+        return "OFF"
+    words = [arguments.seconds(pause, "backoff", 0.001, BACKOFF_S_MAX) for pause in pauses]
+    if first > longest:
+        raise BadArguments(f"backoff {pauses}: the first pause is longer than the longest")
+    return " ".join(words)
+
+
+def _needs(settings: QueueSettings) -> tuple[str, ...]:
+    """The words of CAPS that a server must have for these settings."""
+    return tuple(dict.fromkeys(_NEEDS[name] for name in settings if name in _NEEDS))
 
 
 def _rate(settings: QueueSettings) -> str:

@@ -212,7 +212,7 @@ from sockpqd.core.snapshot.frames import SnapshotError
 from sockpqd.core.snapshot.references import expanded, references
 from sockpqd.core.store.body import Body, Data, bytes_of
 from sockpqd.core.store.headers import wrong_headers
-from sockpqd.core.store.job import AnyJob, JobCounts, RunningJob, body_of, head_of
+from sockpqd.core.store.job import AnyJob, JobCounts, RunningJob, body_of, head_of, number_of
 
 __all__ = [
     "BACKOFF_MS_MAX",
@@ -446,6 +446,7 @@ __all__ = [
     "head_of",
     "level_of",
     "name_of",
+    "number_of",
     "references",
     "wrong_headers",
 ]

@@ -20,7 +20,7 @@ from sockpqd.core.records.record import JobRecord
 from sockpqd.core.state import State
 from sockpqd.core.store.body import bytes_of
 from sockpqd.core.store.headers import has_header
-from sockpqd.core.store.job import NO_EXTRAS, AnyJob, BuriedJob, DelayedJob, Job, RunningJob
+from sockpqd.core.store.job import NO_EXTRAS, AnyJob, BuriedJob, DelayedJob, Job, RunningJob, number_of
 from sockpqd.core.store.queues import Queue
 from sockpqd.core.store.ready import place_of
 
@@ -110,7 +110,7 @@ def find(state: State, search: Search, place: FindPlace, count: int, jobs_max: i
             looked_bytes += len(job.data)
             at = _PLACES[section](job)
             state_of_job = _state_of(job)
-            put_ms = max(job.seq >> limits.SEQ_BITS, state.seqs_since_ms)
+            put_ms = max((number_of(job) or job.seq) >> limits.SEQ_BITS, state.seqs_since_ms)
             if state_of_job in wanted.states and _is_wanted(search, job, put_ms):
                 found.append(seen(state, job, state_of_job))
         if len(found) >= count or looked >= jobs_max or looked_bytes >= bytes_max:

@@ -321,7 +321,7 @@ def seen_record(state: State, queue: str, record: JobRecord) -> JobView:
     """The view of a job that has ended."""
     extras = record.extras
     created_ms = max(record.number >> limits.SEQ_BITS, state.seqs_since_ms)
-    counts = None if extras.counts is None else replace(extras.counts, first_ms=None, last_ms=None)
+    counts = None if extras.counts is None else replace(extras.counts, first_ms=None, last_ms=None, number=None)
     return JobView(
         queue=queue, id=None, priority=record.priority, data=record.data, state=record.state, item=record.item,
         key=extras.key, attempts=record.attempts, at_ms=None, deadline_ms=None, reason=extras.reason,
@@ -390,9 +390,10 @@ def seen(state: State, job: AnyJob, ready: JobState = JobState.READY) -> JobView
     error_bytes = 0 if text is None else len(text)
     number, created_ms = None, 0
     if counts is not None:
-        number, created_ms = job.seq, max(job.seq >> limits.SEQ_BITS, state.seqs_since_ms)
-        if counts.last_ms is not None:      # its times are shown as its life
-            counts = replace(counts, first_ms=None, last_ms=None)
+        number = counts.number or job.seq
+        created_ms = max(number >> limits.SEQ_BITS, state.seqs_since_ms)
+        if counts.last_ms is not None or counts.number is not None:     # its times are shown as its life
+            counts = replace(counts, first_ms=None, last_ms=None, number=None)
     life = life_of(state, job)
     if isinstance(job, RunningJob):
         return JobView(

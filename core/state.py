@@ -49,7 +49,8 @@ from sockpqd.core.store.job import (
     RunningJob,
     expiring,
     handed_out,
-    is_numbered,
+    keeps_place,
+    number_of,
     time_in_order,
 )
 from sockpqd.core.store.job_list import JobList
@@ -266,7 +267,7 @@ class State:
             return job
         delayed = self.delays.find(number)
         if delayed is not None:
-            return delayed if is_numbered(delayed.extras) else None
+            return delayed if number_of(delayed) == number else None
         return self.pager.pages.find(number)
 
     def new_seq(self) -> int:
@@ -276,8 +277,8 @@ class State:
         return seq
 
     def next_place(self, job: AnyJob) -> int:
-        """The seq of a job that would go to the tail of its priority; a numbered one keeps its own."""
-        return job.seq if is_numbered(job.extras) else self.new_seq()
+        """The seq of a job that would go to the tail of its priority; it may keep the place of its number."""
+        return job.seq if keeps_place(job.extras) else self.new_seq()
 
     def waiting_at(self, queue_name: str, seq: int) -> Job | DelayedJob | None:
         """The READY or DELAYED job of the queue whose place has this number; None if there is none."""
@@ -301,7 +302,7 @@ class State:
             job = replace(job, when=time_in_order(job, self.clock_ms if active_ms is None else active_ms))
         if job.extras is not None:
             extras = expiring(job.extras, self.clock_ms)
-            if extras is not None and extras.counts is not None and not replaces and self._came_before(job):
+            if extras is not None and keeps_place(extras) and not replaces and self._came_before(job):
                 extras = replace(extras, ready_ms=self.clock_ms)
             if extras is not job.extras:
                 job = replace(job, extras=extras)
@@ -504,7 +505,7 @@ class State:
                 self.leases.add(running)
             if extras is not None and extras.counts is not None:
                 running.started_ms = self.clock_ms
-                self.numbers[job.seq] = running
+                self.numbers[extras.counts.number or job.seq] = running
         else:
             if extras is not None and extras.counts is not None:        # no call, as every hand-out passes here
                 running.started_ms = self.clock_ms
@@ -668,13 +669,13 @@ class State:
 
     def _index_number(self, job: AnyJob, extras: Extras) -> None:
         if extras.counts is not None:
-            self.numbers[job.seq] = job
+            self.numbers[extras.counts.number or job.seq] = job
         if extras.error is not None:
             self.errors.attach(extras.error, job.queue)
 
     def _unindex_number(self, job: AnyJob, extras: Extras) -> None:
         if extras.counts is not None:
-            del self.numbers[job.seq]
+            del self.numbers[extras.counts.number or job.seq]
         if extras.error is not None:
             self.errors.detach(extras.error)
 

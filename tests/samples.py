@@ -184,6 +184,7 @@ SAMPLES: dict[Any, dict[str, Values]] = {
         "retain_ms": (None, None, None, 0, 50, 200),
         "retain_max": (None, None, 0, 2, 3),
         "retain_bytes": (None, None, 0, 4, 2**63 - 1),
+        "numbered": (None, None, False, True, True),
     },
     core.CreateQueue: {"queue": QUEUES, "change": Made(core.QueueChange), "session": (None, 1)},
     core.ConfigureQueue: {"queue": QUEUES, "change": Made(core.QueueChange)},

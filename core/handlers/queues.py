@@ -154,6 +154,8 @@ def _changed(settings: QueueSettings, change: ops.QueueChange) -> QueueSettings:
         values["alarm"], values["alarmed"] = min(max(change.alarm, 0), limits.NUMBER_MAX), False
     if change.sched is not None:
         values["sched"] = ops.Sched(change.sched)
+    if change.numbered is not None:
+        values["numbered"] = change.numbered
     return replace(settings, passing=False, **values)
 
 

@@ -84,6 +84,7 @@ class QueueChange(Logged, frozen=True):
     retain_ms: int | None = None        # for which records of ended jobs are kept,
     retain_max: int | None = None       # how many at most,
     retain_bytes: int | None = None     # and how many bytes of them; 0 keeps none
+    numbered: bool | None = None        # give each job a number that is put or moved into the queue
 
 
 class CreateQueue(Logged, tag=35, frozen=True):

@@ -54,6 +54,7 @@ class QueueSettings(Struct, gc=False, frozen=True):
     retain_ms: int = 0          # for which records of ended jobs are kept; 0: there are none
     retain_max: int = RETAIN_MAX            # as many, and
     retain_bytes: int = RETAIN_BYTES        # as many bytes of them
+    numbered: bool = False      # each job that is put or moved here has a number
 
 
 def error_bytes_of(settings: Mapping[str, QueueSettings], queue: str) -> int:

@@ -22,7 +22,8 @@ _NOTHING = tuple(getattr(Extras(), field) for field in _LISTED)
 def fit_pages(jobs: list[_Job]) -> list[bool]:
     """Return whether each of these jobs may be paged: plain jobs, and numbered ones that no second list has.
 
-    A job with an item, a key, a TTL or a group is in a second list as well.
+    A job with an item, a key, a TTL or a group is in a second list as well. One that has left the place of its number
+    could not be found by it.
     """
     last: Extras | None = None          # of the job before: most jobs of a page share theirs
     last_fit = False
@@ -35,7 +36,7 @@ def fit_pages(jobs: list[_Job]) -> list[bool]:
         if extras is not last:
             last = extras
             unlisted = tuple([getattr(extras, field) for field in _LISTED]) == _NOTHING
-            last_fit = unlisted and (extras.counts is not None or is_plain(extras))
+            last_fit = unlisted and (not extras.counts.number if extras.counts is not None else is_plain(extras))
         fit.append(last_fit)
     return fit
 

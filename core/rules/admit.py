@@ -11,7 +11,7 @@ from sockpqd.core.ops.replies import DATA_TOO_LARGE, QUEUE_FULL, QUEUE_NOT_FOUND
 from sockpqd.core.rules.keep_record import keep_record
 from sockpqd.core.rules.remove_queue import drop
 from sockpqd.core.state import State
-from sockpqd.core.store.job import DelayedJob, Job, is_numbered
+from sockpqd.core.store.job import FLOATING, NEW_COUNTS, DelayedJob, Job, JobCounts, number_of
 from sockpqd.core.store.queues import Queue
 
 
@@ -83,6 +83,16 @@ def ttl_ms(queue: Queue, asked_ms: int | None) -> int | None:
     return None if asked_ms >= limits.DURATION_MS_MAX else max(asked_ms, 0)
 
 
+def new_counts(queue: Queue, *, number: bool) -> JobCounts | None:
+    """The counts of a job without a number that comes into the queue; None if it gets none there.
+
+    `number`: it is put with NUMBER, so it keeps its place.
+    """
+    if number:
+        return NEW_COUNTS
+    return FLOATING if queue.settings is not None and queue.settings.numbered else None
+
+
 def key_taken(state: State, queue: str, key: str) -> bool:
     """Return whether an unfinished job of the queue has this key, or a finished one whose key is retained (KEEP)."""
     one = state.queues.by_name.get(queue)
@@ -107,4 +117,4 @@ def remember(state: State, operation: PutWith, job: Job) -> None:
     if state.undo is not None:
         state.undo.remembered(job.queue, key, keys.entry(job.queue, key))
     until_ms = state.clock_ms + min(max(operation.dedup_ms, 1), limits.DEDUP_MS_MAX)
-    keys.set(job.queue, key, until_ms, job.seq if is_numbered(job.extras) else 0)
+    keys.set(job.queue, key, until_ms, number_of(job) or 0)

@@ -28,6 +28,7 @@ from sockpqd.core.store.job import (
     is_numbered,
     time_in_order,
     with_error,
+    with_number,
 )
 from sockpqd.core.store.queues import DEAD, DONE, LATER, PUT
 
@@ -122,14 +123,13 @@ def put_back(
     at_ms, active_ms = job.at_ms, None
     if options.when is not None:
         at_ms = active_ms = activate.moment(state, options.when)
-    if options.first:
-        seq, active_ms = job.seq, job.when
-    else:
-        seq = state.next_place(job)
     attempts = job.attempts - options.yielded
     extras = after_attempt(job)
     if options.first:
+        seq, active_ms = job.seq, job.when
         extras = replace(extras or Extras(), ready_ms=state.clock_ms)
+    else:
+        seq, extras = state.next_place(job), with_number(extras, job.seq)
     back = Job(-priority, 0, seq, queue.name, job.data, job.item, attempts, at_ms, extras)
     if wait_ms:         # the time it was put for stays; one that a Change has set may be later
         state.defer(queue, back.delayed(max(state.clock_ms + wait_ms, at_ms or 0)))
@@ -227,7 +227,8 @@ def unburied(state: State, queue_name: str, extras: Extras | None) -> Extras | N
 def kick_delayed(state: State, job: DelayedJob) -> None:
     """Make the DELAYED job READY as if its time had come."""
     state.undefer(state.queues.by_name[job.queue], job)
-    back = replace(job.ready(state.next_place(job)), extras=with_error(counted(job.extras, kicks=1, died_ms=0), None))
+    back = job.ready(state.next_place(job))
+    back = replace(back, extras=with_error(counted(back.extras, kicks=1, died_ms=0), None))
     _ready_again(state, now_due(state, back))
 
 

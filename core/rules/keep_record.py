@@ -9,7 +9,17 @@ from sockpqd.core.records.record import JobRecord
 from sockpqd.core.records.records import FoundRecord
 from sockpqd.core.state import State
 from sockpqd.core.store.body import bytes_of
-from sockpqd.core.store.job import AnyJob, Extras, Job, RunningJob, after_attempt, counted, is_numbered
+from sockpqd.core.store.job import (
+    AnyJob,
+    Extras,
+    Job,
+    RunningJob,
+    after_attempt,
+    counted,
+    keeps_place,
+    number_of,
+    with_number,
+)
 
 
 def keep_record(
@@ -20,14 +30,14 @@ def keep_record(
 
     `reason`: of the end, instead of the job's own. Raises PageLost.
     """
-    if settings is None or not settings.retain_ms or not is_numbered(job.extras):
+    if settings is None or not settings.retain_ms or (number := number_of(job)) is None:
         return
     extras = after_attempt(job) if isinstance(job, RunningJob) else job.extras
     assert extras is not None
     data, text = bytes_of(job.data), state.errors.find(extras.error)
     state.spent += len(data)
     state.records.add(job.queue, settings, JobRecord(
-        number=job.seq, state=how, ended_ms=state.clock_ms,
+        number=number, state=how, ended_ms=state.clock_ms,
         priority=job.priority if isinstance(job, RunningJob) else -job.rank, item=job.item, data=data,
         attempts=job.attempts, extras=_kept(extras, reason), result=result,
         error=b"" if text is None else bytes_of(text),
@@ -63,8 +73,8 @@ def put_again(state: State, found: FoundRecord) -> None:
         group=old.group, lease_ms=old.lease_ms, counts=old.counts, head=old.head,
     )
     job = Job(
-        -record.priority, 0, record.number, queue.name, state.held(record.data), item, 0, None,
-        counted(extras, kicks=1),
+        -record.priority, 0, record.number if keeps_place(old) else state.new_seq(), queue.name,
+        state.held(record.data), item, 0, None, with_number(counted(extras, kicks=1), record.number),
     )
     state.make_ready(queue, job)
     state.events.tell("PUT", queue.name, record.priority)

@@ -23,5 +23,5 @@ def life_of(state: State, job: AnyJob) -> Life | None:
     if isinstance(job, RunningJob):
         last_ms = job.started_ms
         first_ms = last_ms if first_ms is None else first_ms
-    created_ms = max(job.seq >> SEQ_BITS, state.seqs_since_ms)
+    created_ms = max((extras.counts.number or job.seq) >> SEQ_BITS, state.seqs_since_ms)
     return Life(created_ms, first_ms, last_ms, extras.counts.reserves, extras.origin)

@@ -79,6 +79,7 @@ class CountsRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
     died_ms: Counter = 0
     first_ms: Counter | None = None
     last_ms: Counter | None = None
+    number: Counter | None = None
 
 
 class ExtrasRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
@@ -335,6 +336,7 @@ class QueueRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
     retain_ms: Counter = 0
     retain_max: Counter = RETAIN_MAX
     retain_bytes: Counter = RETAIN_BYTES
+    numbered: bool = False
 
 
 class QueueRows(Struct, array_like=True, tag="queues", forbid_unknown_fields=True):

@@ -335,6 +335,10 @@ class JobBuilder:
             first_ms, last_ms = extras.counts.first_ms, extras.counts.last_ms
             check((first_ms is None) == (last_ms is None), "only one of two hand-outs is known")
             check((first_ms or 0) <= (last_ms or 0), "the last hand-out was before the first")
+            number = extras.counts.number
+            if number:
+                check(number < seq, "a job has left the place of its number for one before it")
+                self._seqs[number % SEQ_PARTS].append(number)       # no job has, or will have, this place
         return item, extras
 
     def _name(self, frame: BodiesFrame) -> None:

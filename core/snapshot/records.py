@@ -15,7 +15,6 @@ from sockpqd.core.records.records import Records
 from sockpqd.core.snapshot import frames
 from sockpqd.core.snapshot.frames import check
 from sockpqd.core.snapshot.rows import extras_of, extras_row
-from sockpqd.core.store.job import is_numbered
 
 _decoder = msgspec.msgpack.Decoder(list[JobRecord])
 
@@ -102,8 +101,10 @@ class RecordBuilder:
             extras = extras_of(row.extras)
             values[frames.RecordRow.__struct_fields__.index("extras")] = extras
             record = JobRecord(*values)
-            check(is_numbered(extras), "the record of a job without a number")
+            counts = extras.counts
+            check(counts is not None, "the record of a job without a number")
             check(record.number < next_seq, "the number of a record out of range")
+            check(counts is None or counts.number in (None, 0, record.number), "a record has two numbers")
             check(self._ended_ms <= record.ended_ms, "records are not in the order of their ends")
             check(0 <= extras.head <= len(record.data), "headers longer than the data")
             check(self._records.number_is_free(record.number), "two records of one number")

@@ -49,8 +49,10 @@ no other job of the cluster has: a new one puts the job at the tail, the old one
 `when` and `seq` for that. The seqs of an entry begin at its time times 2^SEQ_BITS, so a seq also tells since when the
 job has had its place.
 
-A numbered job (PUT .. NUMBER) has the seq of its first place for life: where the table says "+" or "dead", it comes
-to the place of that seq, and its `when` is the time of its number.
+A numbered job has the seq of its first place as its number. One put with NUMBER keeps that place for life: where the
+table says "+" or "dead", it comes to the place of that seq, and its `when` is the time of its number. One with a number
+by the setting of its queue (NUMBERED) floats: it gets new places as a job without a number does, and when it has left
+its first one, the number is kept in its counts.
 
 None of these types is tracked by the garbage collector (gc=False), so a million jobs cost it nothing. That is safe
 because they refer to strings, bytes (or a Body of them) and numbers only and cannot be part of a cycle.
@@ -72,7 +74,11 @@ NEVER_MS = (1 << 63) - 1        # the due time of a job that waits for items
 
 
 class JobCounts(Struct, gc=False, frozen=True, omit_defaults=True):
-    """The history of a numbered job in counts and times; its number gives the time of its creation."""
+    """The history of a numbered job in counts and times; its number gives the time of its creation.
+
+    `number`: None if it keeps the place of its number for life. Otherwise it floats: 0 while it has its first place,
+    the seq of which is the number, later the number.
+    """
 
     reserves: int = 0       # hand-outs, but those undone
     timeouts: int = 0       # leases that ended
@@ -83,6 +89,7 @@ class JobCounts(Struct, gc=False, frozen=True, omit_defaults=True):
     died_ms: int = 0        # its last death or burial, until a kick or a Move
     first_ms: int | None = None     # its first hand-out that has ended,
     last_ms: int | None = None      # and its last one
+    number: int | None = None
 
 
 class Extras(Struct, gc=False, frozen=True, omit_defaults=True):
@@ -100,14 +107,16 @@ class Extras(Struct, gc=False, frozen=True, omit_defaults=True):
     group: str | None = None            # for fair shares: PUT .. GROUP
     body: int | None = None             # the number of a body that it shares with jobs of other queues
     lease_ms: int | None = None         # of hand-outs that name none; 0: no limit
-    counts: JobCounts | None = None     # of a numbered job: its seq is its number, and stays the same
+    counts: JobCounts | None = None     # of a numbered job
     head: int = 0                       # bytes of its headers, with which its data begin (headers.py)
     error: int | None = None            # the number of the text that its worker left (errors.py); it may be dropped
 
 
 NO_EXTRAS = Extras()
 NEW_COUNTS = JobCounts()
+FLOATING = JobCounts(number=0)
 ONCE_HANDED_OUT = JobCounts(reserves=1)
+FLOATING_ONCE_HANDED_OUT = JobCounts(reserves=1, number=0)
 
 # Those that jobs share, by what they say, as they cannot change. It is emptied when it has too many.
 _shared: dict[tuple[int | str | None, ...], Extras] = {}
@@ -120,9 +129,9 @@ def extras_of_many(
 ) -> Extras:
     """The extras of a job that has no others than these, which many jobs have in common.
 
-    They share one object: the jobs of a group take a third less memory. `counts`: None or NEW_COUNTS.
+    They share one object: the jobs of a group take a third less memory. `counts`: None, NEW_COUNTS or FLOATING.
     """
-    kind = tries, ttl_ms, every_ms, group, lease_ms, None if counts is None else 0, head
+    kind = tries, ttl_ms, every_ms, group, lease_ms, None if counts is None else counts is FLOATING, head
     extras = _shared.get(kind)
     if extras is None:
         if len(_shared) >= SHARED_EXTRAS_MAX:
@@ -136,7 +145,9 @@ def extras_of_many(
 
 def of_many(extras: Extras) -> Extras:
     """The shared object equal to these extras, if they are of a kind that many jobs have; otherwise the extras."""
-    counts = NEW_COUNTS if extras.counts == NEW_COUNTS else None
+    counts = None
+    if extras.counts is not None:
+        counts = NEW_COUNTS if extras.counts == NEW_COUNTS else FLOATING if extras.counts == FLOATING else None
     made = extras_of_many(
         extras.tries, extras.ttl_ms, extras.every_ms, extras.group, extras.lease_ms, counts, extras.head,
     )
@@ -175,13 +186,31 @@ def is_plain(extras: Extras | None) -> bool:
 
 
 def is_numbered(extras: Extras | None) -> bool:
-    """Return whether a job with these extras keeps its place for life, and is found by its number."""
+    """Return whether a job with these extras has a number, by which it is found."""
     return extras is not None and extras.counts is not None
 
 
+def keeps_place(extras: Extras | None) -> bool:
+    """Return whether a job with these extras has the place of its number for life."""
+    return extras is not None and extras.counts is not None and extras.counts.number is None
+
+
+def number_of(job: AnyJob) -> int | None:
+    """The number of a job; None if it has none."""
+    extras = job.extras
+    return None if extras is None or extras.counts is None else extras.counts.number or job.seq
+
+
+def with_number(extras: Extras | None, seq: int) -> Extras | None:
+    """The extras of a job that leaves the place of this seq: one that floats keeps its number."""
+    if extras is None or extras.counts is None or extras.counts.number != 0:
+        return extras
+    return replace(extras, counts=replace(extras.counts, number=seq))
+
+
 def time_in_order(job: Job, active_ms: int) -> int:
-    """The time since when the job counts as active in a queue with ORDER TIME; a numbered one keeps its place."""
-    return job.seq >> SEQ_BITS if is_numbered(job.extras) else active_ms
+    """The time since when the job counts as active in a queue with ORDER TIME; one may keep the place of its number."""
+    return job.seq >> SEQ_BITS if keeps_place(job.extras) else active_ms
 
 
 def counted(
@@ -195,6 +224,7 @@ def counted(
     counts = JobCounts(
         old.reserves + reserves, old.timeouts + timeouts, old.releases + releases, old.buries + buries,
         old.kicks + kicks, old.delay_ms, old.died_ms if died_ms is None else died_ms, old.first_ms, old.last_ms,
+        old.number,
     )
     return replace(extras, counts=counts)
 
@@ -203,13 +233,14 @@ def handed_out(extras: Extras | None) -> Extras | None:
     """The extras of a job that is handed out once more; at a first hand-out they are a shared object."""
     if extras is None or extras.counts is None:
         return extras
-    if extras.counts is not NEW_COUNTS or extras.key is not None:
+    if (extras.counts is not NEW_COUNTS and extras.counts is not FLOATING) or extras.key is not None:
         return counted(extras, reserves=1)
     after = _handed_out.get(extras)
     if after is None:
         if len(_handed_out) >= SHARED_EXTRAS_MAX:
             _handed_out.clear()
-        after = _handed_out[extras] = replace(extras, counts=ONCE_HANDED_OUT)
+        once = ONCE_HANDED_OUT if extras.counts is NEW_COUNTS else FLOATING_ONCE_HANDED_OUT
+        after = _handed_out[extras] = replace(extras, counts=once)
     return after
 
 
@@ -279,7 +310,8 @@ class DelayedJob(Struct, order=True, frozen=True, gc=False, array_like=True):
 
     def ready(self, seq: int) -> Job:
         """The same job at this place among the READY ones."""
-        return Job(self.rank, 0, seq, self.queue, self.data, self.item, self.attempts, self.at_ms, self.extras)
+        extras = self.extras if seq == self.seq else with_number(self.extras, self.seq)
+        return Job(self.rank, 0, seq, self.queue, self.data, self.item, self.attempts, self.at_ms, extras)
 
 
 class RunningJob(Struct, gc=False):
@@ -310,6 +342,7 @@ class RunningJob(Struct, gc=False):
 
     def ready(self, seq: int, attempts: int, extras: Extras | None) -> Job:
         """The same job at this place among the READY ones of its priority."""
+        extras = extras if seq == self.seq else with_number(extras, self.seq)
         return Job(-self.priority, 0, seq, self.queue, self.data, self.item, attempts, self.at_ms, extras)
 
 
@@ -328,6 +361,7 @@ class BuriedJob(Struct, order=True, frozen=True, gc=False):
 
     def ready(self, seq: int, attempts: int, at_ms: int | None, extras: Extras | None) -> Job:
         """The same job at this place among the READY ones of its priority."""
+        extras = extras if seq == self.seq else with_number(extras, self.seq)
         return Job(self.rank, 0, seq, self.queue, self.data, self.item, attempts, at_ms, extras)
 
 

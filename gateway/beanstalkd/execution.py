@@ -47,6 +47,7 @@ from sockpqd.core import (
     Taking,
     Touch,
     TouchSession,
+    number_of,
 )
 from sockpqd.gateway.auth.authorizer import Guard
 from sockpqd.gateway.beanstalkd.call_operations import MS
@@ -229,8 +230,7 @@ class OperationExecution:
         number, ttr_s = reply.id, LASTING_S
         if job is not None:
             extras = job.extras
-            if extras is not None and extras.counts is not None:
-                number = job.seq
+            number = number_of(job) or number
             if extras is not None and extras.lease_ms:
                 ttr_s = extras.lease_ms / MS                    # as the client counts it, from when it hears of the job
             elif job.deadline_ms is not None:

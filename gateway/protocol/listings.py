@@ -205,6 +205,7 @@ def settings_of_queue(settings: QueueSettings) -> list[tuple[str, str]]:
         ("RETAIN", seconds(settings.retain_ms)),
         ("RETAINMAX", str(settings.retain_max)),
         ("RETAINBYTES", str(settings.retain_bytes)),
+        ("NUMBERED", str(int(settings.numbered))),
     ]
 
 

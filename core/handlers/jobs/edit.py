@@ -12,7 +12,16 @@ from sockpqd.core.ops import replies
 from sockpqd.core.ops.queues import EndState, Order
 from sockpqd.core.ops.replies import ACCEPTED, FINISHED, NOT_FOUND, Reply
 from sockpqd.core.rules import activate, complete
-from sockpqd.core.rules.admit import admitted, at_capacity, displaced, key_taken, rejects_puts, too_large, ttl_ms
+from sockpqd.core.rules.admit import (
+    admitted,
+    at_capacity,
+    displaced,
+    key_taken,
+    new_counts,
+    rejects_puts,
+    too_large,
+    ttl_ms,
+)
 from sockpqd.core.rules.expire import by_number
 from sockpqd.core.rules.keep_record import keep_record, put_again, take_record
 from sockpqd.core.rules.portion import Portion
@@ -20,6 +29,7 @@ from sockpqd.core.rules.pulses import result
 from sockpqd.core.state import State
 from sockpqd.core.store.body import Data, bytes_of
 from sockpqd.core.store.job import (
+    FLOATING,
     NEVER_MS,
     AnyJob,
     BuriedJob,
@@ -32,6 +42,7 @@ from sockpqd.core.store.job import (
     of_many,
     time_in_order,
     with_head,
+    with_number,
     without_body,
 )
 from sockpqd.core.store.queues import DELETED, DONE, PUT, Queue
@@ -235,7 +246,7 @@ def move(state: State, operation: ops.Move, seed: int) -> Reply:
     if operation.data is not None or operation.headers is not None:
         data, changed = _with_data(state, job, operation)
         extras = Extras() if changed is None else changed
-    counts = None if (past := after_attempt(job)) is None else past.counts
+    counts = None if (past := with_number(after_attempt(job), job.seq)) is None else past.counts
     state.stop(job.id)
     result(state, job, ops.Feedback.OK)
     state.queues.by_name[job.queue].counters[DONE] += 1
@@ -244,7 +255,8 @@ def move(state: State, operation: ops.Move, seed: int) -> Reply:
     leaving = None if queue.settings is None else displaced(queue)
     extras = Extras(
         key=extras.key, tries=extras.tries, group=extras.group, ttl_ms=ttl_ms(queue, None), body=extras.body,
-        lease_ms=extras.lease_ms, counts=None if counts is None else replace(counts, died_ms=0), head=extras.head,
+        lease_ms=extras.lease_ms, head=extras.head,
+        counts=new_counts(queue, number=False) if counts is None else replace(counts, died_ms=0),
     )
     at_ms = None if operation.when is None else activate.moment(state, operation.when)
     moved = Job(
@@ -256,7 +268,7 @@ def move(state: State, operation: ops.Move, seed: int) -> Reply:
         item=job.item,
         attempts=0,
         at_ms=at_ms,
-        extras=None if extras == Extras() else of_many(extras) if extras.head else extras,
+        extras=None if extras == Extras() else of_many(extras) if extras.head or extras.counts is FLOATING else extras,
     )
     activate.place(state, queue, moved, active_ms=at_ms)
     queue.counters[PUT] += 1

@@ -28,7 +28,7 @@ from sockpqd.core.rules.life import life_of
 from sockpqd.core.rules.select import Way, next_job, offers
 from sockpqd.core.state import State
 from sockpqd.core.store.body import Body
-from sockpqd.core.store.job import BuriedJob, DelayedJob, Job, RunningJob, expiring, is_numbered
+from sockpqd.core.store.job import BuriedJob, DelayedJob, Job, RunningJob, expiring, number_of
 from sockpqd.core.store.queues import Queue
 
 GOLDEN = 0x9E3779B97F4A7C15         # the n-th job of a GetWith is chosen by the random bits plus n times this
@@ -360,7 +360,6 @@ def handed(state: State, job: RunningJob, operation: object, turned: bool | Unse
     if asked is None or not asked.meta:
         return Handed(job.id, job.queue, job.priority, data, job.item, UNSET, turned, head)
     key, reason, group = (None, None, None) if extras is None else (extras.key, extras.reason, extras.group)
-    number = job.seq if is_numbered(extras) else None
-    attempt_data = Meta(key, job.attempts, job.at_ms, job.deadline_ms, reason, group, number)
+    attempt_data = Meta(key, job.attempts, job.at_ms, job.deadline_ms, reason, group, number_of(job))
     life = (life_of(state, job) if asked.life else None) or UNSET
     return Handed(job.id, job.queue, job.priority, data, job.item, attempt_data, turned, head, life)

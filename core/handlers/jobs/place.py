@@ -7,16 +7,16 @@ from msgspec.structs import replace
 from sockpqd.core import limits
 from sockpqd.core.ops.jobs import PutWith
 from sockpqd.core.rules import activate
-from sockpqd.core.rules.admit import ttl_ms
+from sockpqd.core.rules.admit import new_counts, ttl_ms
 from sockpqd.core.state import State
 from sockpqd.core.store.body import Data
 from sockpqd.core.store.job import (
+    FLOATING,
     NEW_COUNTS,
     NO_EXTRAS,
     DelayedJob,
     Extras,
     Job,
-    JobCounts,
     extras_of_many,
 )
 from sockpqd.core.store.queues import Queue
@@ -58,17 +58,18 @@ def _extras(
     replaced: Job | DelayedJob | None, body: int | None,
 ) -> Extras:
     """The rare attributes of the job of this operation, which becomes active at `at_ms` if that is given."""
-    counts = NEW_COUNTS if operation.number and replaced is None else None
-    if counts is not None and at_ms is not None and at_ms > state.clock_ms:
-        counts = JobCounts(delay_ms=at_ms - state.clock_ms)
-    if replaced is not None and replaced.extras is not None:
-        counts = replaced.extras.counts
+    counts = None if replaced is None or replaced.extras is None else replaced.extras.counts
+    if counts is None:
+        counts = new_counts(queue, number=operation.number and replaced is None)
+        if counts is not None and at_ms is not None and at_ms > state.clock_ms:
+            counts = replace(counts, delay_ms=at_ms - state.clock_ms)
+    shared = counts if counts is NEW_COUNTS or counts is FLOATING else None
     extras = extras_of_many(
         None if operation.tries is None else _bounded(operation.tries, limits.NUMBER_MAX),
-        ttl_ms(queue, operation.ttl_ms), every_ms, operation.group, lease_of(operation),
+        ttl_ms(queue, operation.ttl_ms), every_ms, operation.group, lease_of(operation), shared,
         head=_bounded(operation.head, len(operation.put.data)),
     )
-    if operation.key is not None or operation.after or body is not None or counts is not None:
+    if operation.key is not None or operation.after or body is not None or counts is not shared:
         extras = replace(
             extras,
             key=operation.key,

@@ -27,7 +27,7 @@ from sockpqd.core.store.job import (
     Job,
     RunningJob,
     extras_of_many,
-    is_numbered,
+    number_of,
 )
 from sockpqd.core.store.queues import PUT, Queue
 
@@ -70,7 +70,7 @@ def put(state: State, operation: Put, seed: int) -> Reply:
 
 def _shapes_puts(settings: QueueSettings) -> bool:
     """Return whether the settings require more than adding a plain job at the tail."""
-    return bool(settings.ttl_ms or settings.idle_ms or settings.overflow)
+    return bool(settings.ttl_ms or settings.idle_ms or settings.overflow or settings.numbered)
 
 
 def put_cost(operation: Put) -> Cost:
@@ -165,7 +165,7 @@ def _duplicate(state: State, operation: PutWith, key: str, seed: int) -> Reply:
     queue = state.queues.by_name.get(put.queue)
     job = None if queue is None or queue.keys is None else queue.keys.get(key)
     if operation.on_dup is OnDup.IGNORE:
-        return _exists(operation, 0 if job is None or not is_numbered(job.extras) else job.seq)
+        return _exists(operation, (None if job is None else number_of(job)) or 0)
     if operation.on_dup is OnDup.FAIL or job is None or isinstance(job, BuriedJob) or queue is None:
         return replies.JOB_EXISTS
     if isinstance(job, RunningJob):

@@ -98,6 +98,7 @@ SETTINGS = {
     b"RETAIN": Option("retain_ms", _or_off(milliseconds)),
     b"RETAINMAX": Option("retain_max", _or_off(_number, RETAIN_MAX)),
     b"RETAINBYTES": Option("retain_bytes", _or_off(_bytes, RETAIN_BYTES)),
+    b"NUMBERED": Option("numbered", _or_off(one_of({b"0": False, b"1": True}), off=False)),
 }
 
 def _shared_pulse(word: bytes) -> str:

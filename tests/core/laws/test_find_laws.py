@@ -67,7 +67,7 @@ def of_model(model: Model, wanted: Wanted, *, with_places: bool = False) -> list
 
 
 def _is(wanted: Wanted, view: JobView, job: ModelJob | None) -> bool:
-    ms = view.ended_ms if view.ended_ms is not None else view.seq >> SEQ_BITS
+    ms = view.ended_ms if view.ended_ms is not None else (view.number or view.seq) >> SEQ_BITS
     headers = b"\n" + (job.headers if job else view.headers())
     return (
         wanted.item in (None, view.item) and wanted.group in (None, view.group) and wanted.reason in (None, view.reason)
@@ -84,7 +84,7 @@ def some_wanted(random: Random, model: Model) -> Wanted:
     states = frozenset(random.sample(STATES, random.randrange(1, len(STATES))))
     if job is None or random.random() < 0.3:
         return random.choice([Wanted(), Wanted(states=states)])
-    ms = job.seq >> SEQ_BITS
+    ms = (job.number or job.seq) >> SEQ_BITS
     return random.choice([
         Wanted(ALL.states, item=job.item), Wanted(ALL.states, key_prefix=(job.key or "k")[:1]),
         Wanted(ALL.states, group=job.group), Wanted(ALL.states, reason=job.reason), Wanted(ALL.states, since_ms=ms),

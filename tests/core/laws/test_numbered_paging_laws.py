@@ -12,6 +12,7 @@ from sockpqd.core import (
     Atomic,
     Batch,
     Change,
+    ConfigureQueue,
     Delete,
     DeleteQueue,
     Done,
@@ -31,6 +32,7 @@ from sockpqd.core import (
     PurgeQueue,
     Put,
     PutWith,
+    QueueChange,
     Return,
     StoredNumber,
     Tick,
@@ -50,13 +52,16 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def numbered_log(seed: int, length: int) -> list[LogEntry]:
-    """A log with long queues of jobs of which most are numbered, and some delayed."""
+    """A log with long queues of jobs most of which are numbered, some by the setting of a queue, and some delayed."""
     random = Random(seed)
     machine = Machine(KNOWN_LEVEL)
     log: list[LogEntry] = []
     ids: list[int] = []
     numbers: list[int] = []
     now_ms = 1_700_000_000_000
+    settings = ConfigureQueue("b", QueueChange(numbered=seed % 2 == 1))
+    log.append(LogEntry(now_ms, 0, [settings]))
+    machine.apply(1, *log[-1])
     while len(log) < length:
         now_ms += random.choice([0, 1, 30, 300])
         fills = len(log) % 200 < 120
@@ -83,7 +88,7 @@ def operation(random: Random, machine: Machine, ids: list[int], numbers: list[in
         return GetWith(Get(random.choice([None, (queue,)]), random.choice([None, 40])), random.choice([1, 3, 9]))
     id_ = random.choice(ids) if ids else 0
     seen = machine.peek_queue(queue, JobState.READY, 200)
-    number = Number(random.choice([*numbers, *[view.seq for view in seen], 5]))
+    number = Number(random.choice([*numbers, *[view.number or view.seq for view in seen], 5]))
     place = Place(queue, random.choice(seen).seq if seen else 0)
     ones: list[Atomic] = [
         Done(id_), Later(id_), End(id_, How.LATER, when, first=True), End(id_, How.LATER, when, reason="why"),
@@ -149,6 +154,28 @@ def test_a_job_is_found_by_its_number_with_one_page(delay_ms: int | None) -> Non
         assert view.data == b"%d" % count
     assert pages_of(machine).read - read == machine.on_disk("q").jobs
     assert machine.peek(Number(numbers[0] - 1)) is None
+
+
+@pytest.mark.parametrize("delay_ms", [None, 60_000])
+def test_a_job_that_has_left_the_place_of_its_number_is_found_by_that_alone(delay_ms: int | None) -> None:
+    machine = paged_machine(MemoryStore(), (Stage(1, 250, 1),))
+    ask(machine, ConfigureQueue("q", QueueChange(numbered=True)), *[Put("q", 0, b"%d" % at) for at in range(300)])
+    when = None if delay_ms is None else Due(delay_ms)
+    known = {view.body(): view.number for view in machine.peek_queue("q", JobState.READY, 1000)}
+    for _ in range(150):
+        (job,) = ask(machine, Get(("q",)))
+        ask(machine, End(getattr(job, "id", 0), How.LATER, when))
+        while machine.page_out():
+            pass
+    assert machine.on_disk("q").jobs > 100
+    seen = [view for state in JobState for view in machine.peek_queue("q", state, 1000)]
+    assert {view.body(): view.number for view in seen} == known
+    assert sum(view.seq != view.number for view in seen) == 150
+    for view in seen:
+        found = machine.peek(Number(view.number or 0))
+        assert found is not None
+        assert (found.state, found.seq, found.body()) == (view.state, view.seq, view.body())
+        assert view.seq == view.number or machine.peek(Number(view.seq)) is None
 
 
 def test_the_number_of_a_job_that_has_none_finds_no_job() -> None:

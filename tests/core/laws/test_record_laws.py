@@ -55,7 +55,8 @@ def record_log(seed: int, length: int) -> list[LogEntry]:
     numbers: list[int] = []
     now_ms = 1_700_000_000_000
     for queue in QUEUES:
-        _apply(machine, log, now_ms, 0, [ConfigureQueue(queue, QueueChange(retain_ms=3000, expire_ms=400))])
+        change = QueueChange(retain_ms=3000, expire_ms=400, numbered=queue == "b")
+        _apply(machine, log, now_ms, 0, [ConfigureQueue(queue, change)])
     while len(log) < length:
         now_ms += random.choice([0, 1, 30, 200])
         operations = [operation(random, ids, numbers) for _ in range(random.randrange(1, 8))]
@@ -78,7 +79,7 @@ def operation(random: Random, ids: list[int], numbers: list[int]) -> Any:
     number = Number(random.choice([*numbers, 5]))
     if kind < 0.35:
         return PutWith(
-            Put(queue, random.choice([0, 7]), data, random.choice([None, None, "x"])), number=random.random() < 0.9,
+            Put(queue, random.choice([0, 7]), data, random.choice([None, None, "x"])), number=random.random() < 0.7,
             key=random.choice([None, None, "k"]), ttl_ms=random.choice([None, None, 50]),
             tries=random.choice([None, 1]),
         )
@@ -96,6 +97,7 @@ def operation(random: Random, ids: list[int], numbers: list[int]) -> Any:
         return Batch((*random.choices(ones, k=4), Done(random.choice([id_, 0]))), True)
     return random.choice([
         ConfigureQueue(queue, QueueChange(retain_ms=random.choice([0, 500, 3000, 3000]))),
+        ConfigureQueue(queue, QueueChange(numbered=random.random() < 0.7)),
         ConfigureQueue(queue, QueueChange(retain_max=random.choice([0, 3, 1000, 1000]))),
         ConfigureQueue(queue, QueueChange(retain_bytes=random.choice([0, 50, 10_000, 10_000]))),
         ConfigureQueue(queue, QueueChange(capacity=random.choice([0, 0, 2]), overflow=Overflow.DROPOLDEST)),

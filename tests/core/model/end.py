@@ -172,7 +172,7 @@ class ModelEnd(ModelSpread):
             return next((job for job in self.jobs if (job.queue, job.seq) == named and job.id is None), None)
         if isinstance(selector, Number):
             everywhere = [*self.jobs, *self.buried]
-            return next((job for job in everywhere if job.numbered and job.seq == selector.number), None)
+            return next((job for job in everywhere if job.known_as == selector.number), None)
         if selector.id:
             return self.job(selector.id)
         return self.holder(selector.queue, selector.key)

@@ -196,7 +196,6 @@ class ModelGive(ModelTime):
             data, head = job.headers + data, len(job.headers)
         if asked is None or not asked.meta:
             return Handed(job.id, job.queue, job.priority, data, job.item, UNSET, turned, head)
-        number = job.seq if job.numbered else None
-        about = Meta(job.key, job.attempts, job.at_ms, job.deadline_ms, job.reason, job.group, number)
-        life = job.life() if asked.life and job.numbered else UNSET
+        about = Meta(job.key, job.attempts, job.at_ms, job.deadline_ms, job.reason, job.group, job.known_as)
+        life = job.life() if asked.life and job.known_as is not None else UNSET
         return Handed(job.id, job.queue, job.priority, data, job.item, about, turned, head, life)

@@ -22,7 +22,8 @@ class ModelJob:
     data: bytes
     item: str | None
     number: int = 0                     # its own, for ever
-    numbered: bool = False              # by its Put: its place stays the same
+    known_as: int | None = None         # the number by which it is found,
+    stays: bool = False                 # and whether its place stays the one of that
     own_lease_ms: int | None = None     # of hand-outs that name none
     counts: JobCounts = field(default_factory=JobCounts)
     key: str | None = None
@@ -105,17 +106,18 @@ class ModelJob:
     def life(self) -> Life:
         """Return what it has gone through."""
         first_ms, last_ms = (self.hand_outs[0], self.hand_outs[-1]) if self.hand_outs else (None, None)
-        return Life(self.seq // 1024, first_ms, last_ms, len(self.hand_outs), self.origin)
+        return Life((self.known_as or 0) // 1024, first_ms, last_ms, len(self.hand_outs), self.origin)
 
     def seen(self, state: JobState | None = None) -> JobView:
         """Return what PEEK shows, for one who asked for jobs in this state."""
         return JobView(
             self.queue, self.id, self.priority, self.headers + self.data, state or self.state(), self.item, self.key,
             self.attempts,
-            self.at_ms, self.deadline_ms, self.reason, self.seq, self.group, self.seq if self.numbered else None,
-            self.counts if self.numbered else None, self.seq // 1024 if self.numbered else 0,
+            self.at_ms, self.deadline_ms, self.reason, self.seq, self.group, self.known_as,
+            None if self.known_as is None else self.counts, (self.known_as or 0) // 1024,
             self.own_lease_ms, len(self.headers), self.due_ms if self.delayed else None,
-            0 if self.error is None else len(self.error[1]), self.progress, self.life() if self.numbered else None,
+            0 if self.error is None else len(self.error[1]), self.progress,
+            None if self.known_as is None else self.life(),
         )
 
 

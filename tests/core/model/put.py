@@ -60,7 +60,7 @@ class ModelPut(ModelGive):
         twin = self.holder(put.queue, wish.key)
         if twin is not None or self.key_kept(put.queue, wish.key):
             if wish.on_dup is OnDup.IGNORE:
-                return self._there_is(wish, twin.seq if twin is not None and twin.numbered else None)
+                return self._there_is(wish, None if twin is None else twin.known_as)
             if twin is None or wish.on_dup is OnDup.FAIL:
                 return JobExists()
             if twin.id is not None:
@@ -79,7 +79,7 @@ class ModelPut(ModelGive):
         job = twin or ModelJob(put.queue, put.priority, self.new_seq(), put.data, item, self.next_seq)
         if twin is None:
             self.jobs.append(job)
-            job.numbered = wish.number
+            job.stays = wish.number
         job.own_lease_ms = None if wish.lease_ms is None else min(max(0, wish.lease_ms), LONGEST_MS)
         job.priority, job.item = put.priority, item
         job.headers, job.data = put.data[: wish.head], put.data[wish.head :]
@@ -89,13 +89,13 @@ class ModelPut(ModelGive):
         job.ttl_ms = self._ttl_ms(put.queue, wish.ttl_ms)
         job.waits, job.told, job.reason, job.error = waits, [], None, None
         job.group = wish.group
-        if twin is None and wish.when is not None:
+        if job.known_as is None and self._gets_number(job) and wish.when is not None:
             job.counts = JobCounts(delay_ms=max(0, self.time_of(wish.when) - self.clock_ms))
         self._start(job, wish.when)
         self.use(put.queue)
         if wish.dedup is not None:
             until_ms = self.clock_ms + min(max(wish.dedup_ms, 1), 86_400_000)
-            self.remembered[put.queue, wish.dedup] = (until_ms, job.seq if job.numbered else None)
+            self.remembered[put.queue, wish.dedup] = (until_ms, job.known_as)
         if twin is not None:
             return JobReplaced()
         self.put_item = item
@@ -106,7 +106,13 @@ class ModelPut(ModelGive):
             self.ended(leaving, EndState.CANCELLED)
             self.tell("DROP", put.queue)
         name = item if put.new_item else None
-        return StoredNumber(job.seq, name) if job.numbered else Stored(name)
+        return StoredNumber(job.seq, name) if job.stays else Stored(name)
+
+    def _gets_number(self, job: ModelJob) -> bool:
+        """Give a number to a job without one that comes into its queue, if it is to have one; returns whether it is."""
+        if job.stays or self.settings_of(job.queue).numbered:
+            job.known_as, job.counts, job.hand_outs = job.seq, JobCounts(), ()
+        return job.known_as is not None
 
     @staticmethod
     def _there_is(wish: PutWith, number: int | None) -> Reply:
@@ -206,6 +212,8 @@ class ModelPut(ModelGive):
         job.ttl_ms = self._ttl_ms(move.queue, None)
         job.seq = self.next_place(job)
         job.id = None
+        if job.known_as is None:
+            self._gets_number(job)
         self._start(job, move.when)
         self.use(move.queue)
         if leaving is not None:
@@ -239,7 +247,8 @@ class ModelPut(ModelGive):
         view = record.view
         key = None if self.holder(view.queue, view.key) else view.key
         job = ModelJob(
-            view.queue, view.priority, view.seq, view.data[view.head:], view.item, view.seq, numbered=True,
+            view.queue, view.priority, view.seq if record.stays else self.new_seq(), view.data[view.head:], view.item,
+            view.seq, known_as=view.number, stays=record.stays,
             own_lease_ms=view.own_lease_ms, counts=view.counts or JobCounts(), key=key, tries=record.tries,
             ttl_ms=record.ttl_ms, group=view.group, headers=view.data[:view.head], hand_outs=record.hand_outs,
         )

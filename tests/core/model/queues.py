@@ -115,8 +115,8 @@ class ModelQueues(ModelRecords):
         return self.next_seq - 1
 
     def next_place(self, job: ModelJob) -> int:
-        """At the tail of its priority; a numbered job comes back to its own."""
-        if not job.numbered:
+        """At the tail of its priority; one that stays at the place of its number comes back to that."""
+        if not job.stays:
             return self.new_seq()
         job.back_ms = self.clock_ms
         return job.seq
@@ -313,7 +313,7 @@ class ModelQueues(ModelRecords):
         if reply == Accepted() and new.order != old.order:
             for job in self.jobs:
                 if job.queue == queue and job.ready:
-                    active_ms = job.seq // 1024 if job.numbered else job.at_ms or 0
+                    active_ms = job.seq // 1024 if job.stays else job.at_ms or 0
                     job.place_ms = active_ms if new.order is Order.TIME else 0
         return reply
 

@@ -20,7 +20,8 @@ class ModelRecord:
     ended_ms: int
     tries: int | None
     ttl_ms: int | None
-    hand_outs: list[int]
+    hand_outs: tuple[int, ...]
+    stays: bool
 
     @property
     def size(self) -> int:
@@ -49,16 +50,16 @@ class ModelRecords:
         self, job: ModelJob, settings: QueueSettings, all_bytes: int, state: EndState, result: bytes = b"",
     ) -> None:
         """Keep a record of the job, which has ended in this way."""
-        if not settings.retain_ms or not job.numbered:
+        if not settings.retain_ms or job.known_as is None:
             return
         earlier = [one.ended_ms for one in self.records_of(job.queue)]
         ended_ms = max([self.clock_ms, *earlier])
         view = replace(
             job.seen(), id=None, state=state, at_ms=None, deadline_ms=None, due_ms=None, progress=None,
-            ended_ms=ended_ms,
+            ended_ms=ended_ms, seq=job.known_as,
         )
         error = job.error[1] if job.error else b""
-        self.records.append(ModelRecord(view, result, error, ended_ms, job.tries, job.ttl_ms, job.hand_outs))
+        self.records.append(ModelRecord(view, result, error, ended_ms, job.tries, job.ttl_ms, job.hand_outs, job.stays))
         self.limit_records(job.queue, settings)
         self.limit_all_records(all_bytes)
 

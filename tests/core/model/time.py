@@ -56,7 +56,7 @@ class ModelTime(ModelFair):
 
     def place_at(self, job: ModelJob, time_ms: int) -> None:
         """It became active then."""
-        if job.numbered:
+        if job.stays:
             time_ms = job.seq // 1024
         job.place_ms = time_ms if self.settings_of(job.queue).order is Order.TIME else 0
 

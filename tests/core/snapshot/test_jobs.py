@@ -59,7 +59,7 @@ SETTINGS: list[Any] = ["settings", False, Policy.PRIORITY.value, 5000, None, Tru
 QUEUE: list[Any] = [
     "q", 60_000, Then.DEAD.value, Order.FIFO.value, 3, "graves", 1, 10, 1, 0, 0, 5, 1000, 50, False, True,
     70, 80, Overflow.DROPOLDEST.value, 0, 0, False, "ga", 0, 5000, 9000, False, 500, 60_000, 2**63 - 1, 20,
-    3_600_000, 50, 2048,
+    3_600_000, 50, 2048, True,
 ]
 PULSES: list[Any] = ["pulses", 8, 1]
 # name, settings (together, payload and deny, too), present speed, counters, period of the law, window, tickets, spread
@@ -76,7 +76,7 @@ DELAYED: list[Any] = [
     [
         [
             5000, 6, 0, None, b"e", 0, 5000,
-            ["k", 2, 10, None, 60, None, [], None, "why", None, 3, 7000, [1, 2, 3, 4, 5, 6, 7, 800, 900], 1, 8],
+            ["k", 2, 10, None, 60, None, [], None, "why", None, 3, 7000, [1, 2, 3, 4, 5, 6, 7, 800, 900, 0], 1, 8],
         ],
         [NEVER_MS, 5, 0, None, b"f", 0, None, [*[None] * 6, ["x", "y"], *[None] * 6, 0, 9]],
     ],
@@ -90,7 +90,7 @@ REMEMBERED: list[Any] = ["remembered", [["q", "old", 1040, 3], ["r", "old", 1050
 # number, state, ended_ms, priority, item, data, attempts, extras, result, error
 RECORD: list[Any] = [
     2, EndState.DONE.value, 900, 7, "x", b"hb", 1,
-    ["k", *[None] * 5, [], *[None] * 5, [1, 2, 3, 4, 5, 6, 7, 800, 900], 1, None],
+    ["k", *[None] * 5, [], *[None] * 5, [1, 2, 3, 4, 5, 6, 7, 800, 900, 2], 1, None],
     b"result", b"why",
 ]
 RECORDS: list[Any] = ["records", "q", [RECORD]]
@@ -181,8 +181,11 @@ def test_forged_snapshot_is_right_as_it_stands() -> None:
         "text of two jobs": instead(DELAYED, rare(14, 8, row=1)),
         "number of a text out of range": instead(DELAYED, rare(14, 20, row=1)),
         "texts before jobs": instead(BURIED, ERRORS, BURIED),
-        "last hand-out before the first": instead(DELAYED, rare(12, [1, 2, 3, 4, 5, 6, 7, 901, 900])),
-        "first hand-out without a last one": instead(DELAYED, rare(12, [1, 2, 3, 4, 5, 6, 7, 800, None])),
+        "last hand-out before the first": instead(DELAYED, rare(12, [1, 2, 3, 4, 5, 6, 7, 901, 900, 1])),
+        "first hand-out without a last one": instead(DELAYED, rare(12, [1, 2, 3, 4, 5, 6, 7, 800, None, 1])),
+        "number of its present place": instead(DELAYED, rare(12, [1, 2, 3, 4, 5, 6, 7, 800, 900, 6])),
+        "number of a later place": instead(DELAYED, rare(12, [1, 2, 3, 4, 5, 6, 7, 800, 900, 8])),
+        "number of another job's place": instead(DELAYED, rare(12, [1, 2, 3, 4, 5, 6, 7, 800, 900, 3])),
         "shared body out of range": instead(DELAYED, rare(10, 20)),
         "shared body missing": instead(DELAYED, changed(DELAYED, 2, [
             changed(DELAYED[2][0], 4, b""), DELAYED[2][1],
@@ -342,6 +345,7 @@ def test_a_row_has_all_extras_of_a_job_in_their_order() -> None:
 @pytest.mark.parametrize("record", [
     changed(RECORD, 0, 20), changed(RECORD, 1, JobState.RUNNING.value), changed(RECORD, 7, [None] * 6 + [[]]),
     changed(RECORD, 7, changed(RECORD[7], 13, 3)),
+    changed(RECORD, 7, changed(RECORD[7], 12, [1, 2, 3, 4, 5, 6, 7, 800, 900, 1])),
 ])
 def test_wrong_records_are_refused(machine: Machine, record: list[Any]) -> None:
     refuse(machine, forged(*instead(RECORDS, ["records", "q", [record]])))

@@ -157,8 +157,8 @@ class Client:
     def number(self) -> int:
         """Of a job that has one, if there is one."""
         model = self._world.checks.model
-        numbered = [job for job in (*model.jobs, *model.buried) if job.numbered]
-        return self._rng.choice(numbered).seq if numbered else 1
+        numbered = [job.known_as for job in (*model.jobs, *model.buried) if job.known_as is not None]
+        return self._rng.choice(numbered) if numbered else 1
 
     def held(self) -> int:
         """A job that it works on, if there is one."""

@@ -84,9 +84,9 @@ SAMPLES: dict[Any, dict[str, Values]] = {
         "lease_ms": (None, None, None, 0, 20, 10**30),
         "targets": Made(core.ToQueues, core.ToTopic, maybe=True),
         "head": (0, 0, 0, 1, 3),
-        "dedup": (None, None, None, *KEYS),
-        "dedup_ms": (100, 30, 90_000_000, 0),
+        "dedup": Made(core.Dedup, maybe=True),
     },
+    core.Dedup: {"key": KEYS, "duration_ms": (100, 30, 90_000_000, 0)},
     core.Get: {
         "queues": (None, None, ("a",), ("b", "a"), ("a", "a_dead", "a"), ()),
         "expire_ms": (None, None, None, 0, 20, 60),

@@ -108,6 +108,13 @@ class ToTopic(Logged, tag=1, frozen=True):
     route: str
 
 
+class Dedup(Logged, frozen=True):
+    """The key by which a queue remembers a Put, and the time for which it does."""
+
+    key: str
+    duration_ms: int
+
+
 class PutWith(Logged, tag=22, frozen=True):
     """A Put with options; None: without this option.
 
@@ -125,7 +132,7 @@ class PutWith(Logged, tag=22, frozen=True):
     of the first queue that refuses.
 
     `head`: the length of the headers, with which the data begin. `dedup`: once executed, a Put with this key is not
-    executed again in the same queue for `dedup_ms`, but answered JobIgnored or IgnoredNumber.
+    executed again in the same queue for so long, but answered JobIgnored or IgnoredNumber.
     """
 
     put: Put
@@ -141,8 +148,7 @@ class PutWith(Logged, tag=22, frozen=True):
     lease_ms: int | None = None
     targets: ToQueues | ToTopic | None = None
     head: int = 0
-    dedup: str | None = None
-    dedup_ms: int = 0       # read with dedup only
+    dedup: Dedup | None = None
 
 
 class InTurn(Logged, frozen=True):

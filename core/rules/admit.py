@@ -112,9 +112,10 @@ def cannot_remember(state: State, operation: PutWith, queue: str) -> Reply | Non
 
 def remember(state: State, operation: PutWith, job: Job) -> None:
     """Remember that this job was put, for as long as the operation says (DEDUP)."""
-    key, keys = operation.dedup, state.remembered_keys
-    assert key is not None
+    dedup, keys = operation.dedup, state.remembered_keys
+    assert dedup is not None
+    key = dedup.key
     if state.undo is not None:
         state.undo.remembered(job.queue, key, keys.entry(job.queue, key))
-    until_ms = state.clock_ms + min(max(operation.dedup_ms, 1), limits.DEDUP_MS_MAX)
+    until_ms = state.clock_ms + min(max(dedup.duration_ms, 1), limits.DEDUP_MS_MAX)
     keys.set(job.queue, key, until_ms, number_of(job) or 0)

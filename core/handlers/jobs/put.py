@@ -93,7 +93,7 @@ def put_with(state: State, operation: PutWith, seed: int) -> Reply:
             return _put_numbered_at_once(state, queue, put, lease_of(operation))
     state.put_item = None
     dedup = operation.dedup
-    if dedup is not None and (number := state.remembered_keys.find(name, dedup, state.clock_ms)) is not None:
+    if dedup is not None and (number := state.remembered_keys.find(name, dedup.key, state.clock_ms)) is not None:
         return _exists(operation, number)
     refusal = rejects_puts(state, name, len(put.data))
     if refusal is not None:
@@ -145,8 +145,9 @@ def put_with_cost(operation: PutWith) -> Cost:
     """Bytes and work of a PutWith."""
     size, _ = put_cost(operation.put)
     size, work, after = size + OPTIONS_BYTES, JOB_WITH_EXTRAS, operation.after
-    if after or operation.key is not None or operation.group is not None or operation.dedup is not None:
-        size += of_names(*after, operation.key, operation.group, operation.dedup)
+    dedup = operation.dedup
+    if after or operation.key is not None or operation.group is not None or dedup is not None:
+        size += of_names(*after, operation.key, operation.group, None if dedup is None else dedup.key)
         work += AFTER * len(after)
     if operation.targets is not None:
         more_bytes, more_work = targets_cost(operation, operation.targets)

@@ -75,7 +75,8 @@ def _spread(state: State, names: Sequence[str], operation: PutWith) -> Reply:
             return replies.DATA_TOO_LARGE
         state.spread_left -= len(names)
     if operation.dedup is not None:
-        names = [name for name in names if state.remembered_keys.find(name, operation.dedup, state.clock_ms) is None]
+        key = operation.dedup.key
+        names = [name for name in names if state.remembered_keys.find(name, key, state.clock_ms) is None]
     for name in names:
         refusal = _refusal(state, name, operation)
         if refusal is not None:

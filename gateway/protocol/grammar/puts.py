@@ -7,12 +7,14 @@ so every word is interpreted by its position.
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from sockpqd.core import (
     DEDUP_MS_MAX,
     DEDUP_MS_MIN,
     DURATION_MS_MAX,
     HEADERS_BYTES_MAX,
+    Dedup,
     Get,
     OnDup,
     Put,
@@ -137,11 +139,11 @@ def _spread(words: Words) -> Command:
     route = found.pop("route", "")
     put = Put("", priority, b"", item)
     if topic:
-        return _begin_with_headers(Command(PutWith(put, **found, targets=ToTopic(name(first[1:]), route)), length))
+        return _begin_with_headers(Command(_put_with(put, found, ToTopic(name(first[1:]), route)), length))
     names = queues(first)
     if len(names) > SPREAD_QUEUES_MAX:
         raise ArgumentError(f"more than {SPREAD_QUEUES_MAX} queues")
-    return _begin_with_headers(Command(PutWith(put, **found, targets=ToQueues(names)), length))
+    return _begin_with_headers(Command(_put_with(put, found, ToQueues(names)), length))
 
 
 def put_wait(words: Words) -> Command:
@@ -188,9 +190,16 @@ def _with_options(command: Command, words: Words, at: int) -> Command:
     if "number" in found and "every_ms" in found:
         raise ArgumentError("NUMBER and EVERY exclude each other")
     if found:
-        command.operation = PutWith(put, **found)
+        command.operation = _put_with(put, found)
         _begin_with_headers(command)
     return command
+
+
+def _put_with(put: Put, found: dict[str, Any], targets: ToQueues | ToTopic | None = None) -> PutWith:
+    """The operation of a PUT with these options."""
+    if "dedup" in found:
+        found["dedup"] = Dedup(found["dedup"], found.pop("dedup_ms"))
+    return PutWith(put, **found, targets=targets)
 
 
 def _begin_with_headers(command: Command) -> Command:

@@ -19,6 +19,7 @@ from sockpqd.core import (
     ConfigureFair,
     ConfigureQueue,
     CreateQueue,
+    Dedup,
     Delete,
     DeleteQueue,
     DeleteTopic,
@@ -327,7 +328,7 @@ def _random_put(random: Random, now_ms: int) -> Put | PutWith:
         random.choice([None, None, 2]),
     )
     if random.random() < 0.15:
-        wish = structs.replace(wish, dedup=random.choice(KEYS), dedup_ms=random.choice([50, 400]))
+        wish = structs.replace(wish, dedup=Dedup(random.choice(KEYS), random.choice([50, 400])))
     return wish if random.random() < 0.6 else structs.replace(wish, number=True, lease_ms=random.choice([None, 40]))
 
 

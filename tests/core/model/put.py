@@ -51,7 +51,7 @@ class ModelPut(ModelGive):
         wish = PutWith(operation) if isinstance(operation, Put) else operation
         put = wish.put
         self.put_item = None
-        known = self.remembered.get((put.queue, wish.dedup or ""))
+        known = self.remembered.get((put.queue, "" if wish.dedup is None else wish.dedup.key))
         if wish.dedup is not None and known is not None:
             return self._there_is(wish, known[1])
         refusal = self._closed(put.queue, put.data)
@@ -94,8 +94,8 @@ class ModelPut(ModelGive):
         self._start(job, wish.when)
         self.use(put.queue)
         if wish.dedup is not None:
-            until_ms = self.clock_ms + min(max(wish.dedup_ms, 1), 86_400_000)
-            self.remembered[put.queue, wish.dedup] = (until_ms, job.known_as)
+            until_ms = self.clock_ms + min(max(wish.dedup.duration_ms, 1), 86_400_000)
+            self.remembered[put.queue, wish.dedup.key] = (until_ms, job.known_as)
         if twin is not None:
             return JobReplaced()
         self.put_item = item

@@ -36,7 +36,7 @@ class ModelSpread(ModelPut):
             reached = [queue for queue, pattern in bindings if pattern is None or fits(pattern.split("."), key)]
             names = list(dict.fromkeys(reached))
         self.put_item = None
-        names = [name for name in names if job.dedup is None or (name, job.dedup) not in self.remembered]
+        names = [name for name in names if job.dedup is None or (name, job.dedup.key) not in self.remembered]
         for name in names:
             refusal = self._closed(name, job.put.data)
             if refusal is not None:

@@ -166,3 +166,9 @@ def test_the_hand_out_of_a_put_wait_stands_directly_behind_its_put(
 
 def test_an_operation_is_called_by_what_it_does() -> None:
     assert name_of(PUT) == name_of(Request(1, 2, b"d", 0, False, PUT)) == "Put"
+
+
+def test_a_put_with_options_begins_with_one_byte() -> None:
+    """An array of more than 15 elements would have a header of three."""
+    assert len(WITH.__struct_fields__) < 15
+    assert msgspec.msgpack.encode(WITH)[:2] == bytes([0x90 + len(WITH.__struct_fields__) + 1, 22])

@@ -7,6 +7,7 @@ import pytest
 from sockpqd.core import (
     BindQueue,
     ConfigureQueue,
+    Dedup,
     Delete,
     Done,
     Due,
@@ -149,7 +150,7 @@ def test_one_from_before_the_setting_gets_one_when_it_is_replaced(cluster: Clust
     assert cluster.numbers("r") == [number, None]
 
 
-@pytest.mark.parametrize("options", [{"key": "k", "on_dup": OnDup.IGNORE}, {"dedup": "k", "dedup_ms": 5000}])
+@pytest.mark.parametrize("options", [{"key": "k", "on_dup": OnDup.IGNORE}, {"dedup": Dedup("k", 5000)}])
 def test_exists_shows_it_to_who_asks_for_numbers(cluster: Cluster, options: dict[str, object]) -> None:
     put = PutWith(Put("q", 0, b""), **options)  # type: ignore[arg-type]
     assert cluster.do(put) == [Stored(None)]

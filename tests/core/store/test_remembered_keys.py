@@ -7,6 +7,7 @@ import pytest
 from sockpqd.core import (
     Batch,
     ConfigureQueue,
+    Dedup,
     DeleteQueue,
     Done,
     Get,
@@ -34,7 +35,7 @@ S = 1000
 
 
 def put(key: str = "k", queue: str = "q", ms: int = S, *, number: bool = False) -> PutWith:
-    return PutWith(Put(queue, 0, b"x"), dedup=key, dedup_ms=ms, number=number)
+    return PutWith(Put(queue, 0, b"x"), dedup=Dedup(key, ms), number=number)
 
 
 def limited(most: int) -> ConfigureQueue:
@@ -116,7 +117,7 @@ def test_a_deleted_queue_forgets_and_one_that_is_not_there_does_not(machine: Mac
 
 def test_each_of_several_queues_is_asked(machine: Machine) -> None:
     ask(machine, put("k", "a"))
-    several = PutWith(Put("", 0, b"x"), targets=ToQueues(("a", "b", "c")), dedup="k", dedup_ms=S)
+    several = PutWith(Put("", 0, b"x"), targets=ToQueues(("a", "b", "c")), dedup=Dedup("k", S))
     assert [reply.queues for reply in ask(machine, several, several)] == [2, 0]
     assert ask(machine, put("k", "b"), put("k", "c")) == [JobIgnored()] * 2
 

@@ -42,6 +42,14 @@ def _is_number(text: str) -> bool:
     return text.isascii() and text.isdigit()
 
 
+def pair(value: str) -> tuple[str, str]:
+    """Split the name and the value of a header: NAME=VALUE; raises click.UsageError."""
+    name, equals, text = value.partition("=")
+    if not equals:
+        raise click.UsageError(f"{value!r} is not like NAME=VALUE")
+    return name, text
+
+
 def moment(value: str) -> float:
     """Parse a time: Unix seconds, or like 2026-12-24T18:00 in this machine's time zone."""
     try:
@@ -65,7 +73,7 @@ def described(job: int | Key | Place | Number) -> str:
     return f"job {job}" if isinstance(job, int) else f"job {job.key} of {job.queue}"
 
 
-def local_time(unix: int) -> str:
+def local_time(unix: float) -> str:
     """Format Unix time as local time for people."""
     try:
         return datetime.fromtimestamp(unix).isoformat(" ")

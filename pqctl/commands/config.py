@@ -22,16 +22,18 @@ SWITCH = click.Choice(["on", "off"])
 @click.option("--grace", type=Seconds(0), metavar="SECONDS", help="How much to extend leases after a failover.")
 @click.option("--session-ttl", type=Seconds(1, 86400), metavar="SECONDS", help="The default TTL of sessions.")
 @click.option("--fast-empty", type=SWITCH, help="Answer a GET that finds nothing without asking the other nodes.")
+@click.option("--retained-bytes", type=click.IntRange(0), metavar="N",
+              help="How many bytes of data and results of ended jobs all queues keep together.")
 def config(
     call: Call, expire_default: str | None, autocreate: str | None, policy: str | None, grace: float | None,
-    session_ttl: float | None, fast_empty: str | None,
+    session_ttl: float | None, fast_empty: str | None, retained_bytes: int | None,
 ) -> int:
     """Change settings of the cluster, and show all of them."""
     from sockpqd.pqctl.actions.queues import settings
 
     return settings.cluster_config(call, given(
         expire_default=expire_default, autocreate=_on(autocreate), policy=policy, grace=grace,
-        session_ttl=session_ttl, fast_empty=_on(fast_empty),
+        session_ttl=session_ttl, fast_empty=_on(fast_empty), retained_bytes=retained_bytes,
     ))
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
 from sockpqd.pqctl.invocation import Call, Seconds, command, files, given, group
 from sockpqd.pqctl.output import exit_codes
-from sockpqd.pqctl.parameters import moment, selector
+from sockpqd.pqctl.parameters import moment, pair, selector
 
 if TYPE_CHECKING:
     from sockpq import Key, Number, Place
@@ -50,11 +50,14 @@ def job() -> None:
 @click.option("--tries", type=click.IntRange(1), metavar="N", help="Make it dead after this many attempts.")
 @click.option("--number", is_flag=True, help="Print a number by which it is found; it keeps its place in the queue.")
 @click.option("--lease", type=Seconds(0), metavar="SECONDS", help="The lease if a worker names none; 0: no limit.")
+@click.option("--header", "headers", multiple=True, metavar="NAME=VALUE", help="A header; may be given several times.")
+@click.option("--dedup", type=(str, Seconds(1, 86400)), metavar="KEY SECONDS",
+              help="Put nothing if a job was put with the same for this long before.")
 def put(
     call: Call, queue: str, body: str | None, file: str | None, priority: int, item: str | None, new_item: bool,
     delay: float | None, at: float | None, ttl: float | None, every: float | None, after: tuple[str, ...],
     key: str | None, on_duplicate: str | None, tries: int | None, group: str | None, number: bool,
-    lease: float | None,
+    lease: float | None, headers: tuple[str, ...], dedup: tuple[str, float] | None,
 ) -> int:
     """Put a job into QUEUE. Its body is BODY, the content of FILE, or else standard input.
 
@@ -65,7 +68,7 @@ def put(
 
     options = given(
         delay=delay, at=at, ttl=ttl, every=every, after=after or None, key=key, on_duplicate=on_duplicate, tries=tries,
-        group=group, number=number or None, lease=lease,
+        group=group, number=number or None, lease=lease, headers=dict(map(pair, headers)) or None, dedup=dedup,
     )
     return by_hand.put(call, queue, by_hand.body_from(body, file), priority, item, new_item, options)
 
@@ -130,23 +133,27 @@ def running(call: Call, queue: str | None, data: bool) -> int:
 
 @command(job, timeout=10.0, epilog=NO_JOB)
 @click.argument("job", type=selector, metavar=JOB)
-def show(call: Call, job: int | Key | Place | Number) -> int:
-    """Look at a running job by its ID, one in any state by its KEY or number, or a waiting one by its PLACE.
+@click.option("--error", "part", flag_value="error", help="Write the text of its last error instead of its body.")
+@click.option("--result", "part", flag_value="result", help="Write its result instead of its body.")
+def show(call: Call, job: int | Key | Place | Number, part: Literal["error", "result"] | None) -> int:
+    """Show all that is known of a running job by its ID, one in any state by its KEY or number, or one by its PLACE.
 
-    Its body goes to standard output unchanged, and a line about it to standard error. `pqctl queue peek` shows places.
+    By its number a job is found when it has ended, too, if its queue keeps such jobs (`pqctl queue config --retain`).
+    Its body goes to standard output unchanged; its times, headers, error and result go to standard error. `pqctl queue
+    peek` shows places.
     """
-    from sockpqd.pqctl.actions.jobs import peek as peeking
+    from sockpqd.pqctl.actions.jobs import details
 
-    return peeking.show_job(call, job)
+    return details.show_job(call, job, part or "body")
 
 
 @command(job, timeout=10.0, epilog=NO_JOB)
 @click.argument("job", type=selector, metavar=JOB)
 def peek(call: Call, job: int | Key | Place | Number) -> int:
     """Show a job: the same as `pqctl job show`."""
-    from sockpqd.pqctl.actions.jobs import peek as peeking
+    from sockpqd.pqctl.actions.jobs import details
 
-    return peeking.show_job(call, job)
+    return details.show_job(call, job, "body")
 
 
 @command(job, timeout=10.0)
@@ -172,11 +179,12 @@ def change(
 
 @command(job, timeout=10.0)
 @click.argument("job", type=selector, metavar=JOB)
-def delete(call: Call, job: int | Key | Place | Number) -> int:
+@click.option("--ended", is_flag=True, help="Remove what is kept of the job with this number, which has ended.")
+def delete(call: Call, job: int | Key | Place | Number, ended: bool) -> int:
     """Remove a running job by its ID, or a waiting one by its KEY, number or PLACE."""
     from sockpqd.pqctl.actions.jobs import edits
 
-    return edits.delete(call, job)
+    return edits.delete_ended(call, job) if ended else edits.delete(call, job)
 
 
 @command(job, timeout=10.0)
@@ -210,6 +218,71 @@ def kick(call: Call, queue: str, count: int, here: bool) -> int:
     from sockpqd.pqctl.actions.jobs import edits
 
     return edits.kick(call, queue, count, here=here)
+
+
+@command(job, timeout=10.0, epilog=NO_JOB)
+@click.argument("job", type=selector, metavar="number:N|QUEUE/KEY")
+def retry(call: Call, job: int | Key | Place | Number) -> int:
+    """Make a job ready again that has ended, is dead, buried or delayed: as it was put, with its number.
+
+    One that has ended is found while its queue keeps it (`pqctl queue config --retain`).
+    """
+    from sockpqd.pqctl.actions.jobs import ends
+
+    return ends.retry(call, job)
+
+
+@command(job, timeout=10.0, epilog=exit_codes.epilog(refused="there is no such job, it was running, or refused"))
+@click.argument("job", type=selector, metavar=JOB)
+@click.option("--untaken", is_flag=True, help="Only if it is not running.")
+def cancel(call: Call, job: int | Key | Place | Number, untaken: bool) -> int:
+    """Remove a job that has not ended. The worker of a running one is notified."""
+    from sockpqd.pqctl.actions.jobs import ends
+
+    return ends.cancel(call, job, untaken=untaken)
+
+
+@command(job, "await", timeout=3600.0, epilog=exit_codes.epilog(
+    done="it is done", refused="it ended otherwise, has not ended yet, or does not exist"))
+@click.argument("job", type=selector, metavar="number:N|QUEUE/KEY")
+@click.option("--wait", type=Seconds(0, min_open=True), metavar="SECONDS", help="Wait this long at most.")
+def await_(call: Call, job: int | Key | Place | Number, wait: float | None) -> int:
+    """Wait until a job has ended or was given up, and write its result to standard output.
+
+    What is not a result, such as the error of a job that is dead, goes to standard error.
+    """
+    from sockpqd.pqctl.actions.jobs import ends
+
+    return ends.await_job(call, job, wait)
+
+
+@command(job, timeout=60.0, epilog=exit_codes.epilog(refused="no job is like that, or refused"))
+@click.argument("queues", nargs=-1, metavar="[QUEUE]...")
+@click.option("--state", "states", multiple=True, type=click.Choice(
+    ["ready", "delayed", "running", "dead", "buried", "done", "cancelled", "expired"]
+), help="In this state; may be given several times. [default: all that have not ended]")
+@click.option("--header", metavar="NAME=VALUE", help="With this header.")
+@click.option("--key", metavar="PREFIX", help="With a key that begins so.")
+@click.option("--item", metavar="NAME", help="Of this item.")
+@click.option("--group", metavar="WORD", help="Of this group.")
+@click.option("--reason", metavar="WORD", help="Put back or buried with this reason.")
+@click.option("--since", type=moment, metavar="TIME", help="Put, or ended, then or later.")
+@click.option("--until", type=moment, metavar="TIME", help="Put, or ended, then or before.")
+@click.option("-n", "--count", type=click.IntRange(1), default=100, show_default=True, metavar="N",
+              help="How many jobs to show at most.")
+def find(
+    call: Call, queues: tuple[str, ...], states: tuple[str, ...], header: str | None, key: str | None,
+    item: str | None, group: str | None, reason: str | None, since: float | None, until: float | None, count: int,
+) -> int:
+    """Find the jobs of the QUEUEs, or of all, that have everything named: running, waiting, or ended ones.
+
+    Shows for each the words by which other commands find it.
+    """
+    from sockpqd.pqctl.actions.jobs import finding
+
+    wanted = given(state=list(states) or None, header=None if header is None else pair(header), key=key, item=item,
+                   group=group, reason=reason, since=since, until=until)
+    return finding.find(call, queues, wanted, count)
 
 
 @command(job, timeout=10.0, epilog=NO_JOB)

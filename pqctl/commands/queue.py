@@ -10,7 +10,7 @@ import click
 from sockpqd.pqctl.invocation import Call, Seconds, command, files, given, group
 from sockpqd.pqctl.output import exit_codes
 
-STATES = ["ready", "delayed", "running", "dead", "buried"]
+STATES = ["ready", "delayed", "running", "dead", "buried", "ended", "done", "cancelled", "expired"]
 
 
 def settings(function: Callable[..., int]) -> Callable[..., int]:
@@ -36,6 +36,16 @@ def settings(function: Callable[..., int]) -> Callable[..., int]:
                      help="Delete the queue, with its jobs, when nobody uses it for this long: 1 or more, or 0."),
         click.option("--alarm", type=click.IntRange(0), metavar="N",
                      help="Tell subscribers (DEPTH) when this many jobs wait, and when half of it do."),
+        click.option("--retain", type=Seconds(0), metavar="SECONDS",
+                     help="How long to keep what is known of numbered jobs that have ended, with their results."),
+        click.option("--retain-max", type=click.IntRange(0), metavar="N", help="How many of them at most."),
+        click.option("--retain-bytes", type=click.IntRange(0), metavar="N", help="How many bytes of data and results."),
+        click.option("--numbered/--not-numbered", default=None, help="Give every job a number, so that it is kept."),
+        click.option("--backoff", type=(Seconds(0), Seconds(0)), metavar="FIRST MAX",
+                     help="Seconds for which a job that failed waits: FIRST, doubled each time, up to MAX; 0 0: none."),
+        click.option("--error-bytes", type=click.IntRange(0), metavar="N",
+                     help="How many bytes of texts of errors to keep with its jobs, the newest; 0 keeps none."),
+        click.option("--dedup-max", type=click.IntRange(0), metavar="N", help="How many keys of --dedup to remember."),
         click.option("--overflow", type=click.Choice(["refuse", "drop_oldest"]),
                      help="What a full queue does with a new job: refuse it, or drop an old one. Needs a capacity."),
         click.option("--rate", type=click.IntRange(0), metavar="N",
@@ -107,10 +117,10 @@ def delete(call: Call, name: str, force: bool, yes: bool) -> int:
 
 @command(queue, timeout=60.0)
 @click.argument("name")
-@click.argument("state", type=click.Choice(["ready", "delayed", "dead", "buried", "all"]))
+@click.argument("state", type=click.Choice(["ready", "delayed", "dead", "buried", "ended", "all"]))
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def purge(call: Call, name: str, state: str, yes: bool) -> int:
-    """Remove the jobs of queue NAME that are in this state; never running ones."""
+    """Remove the jobs of queue NAME that are in this state; never running ones. `ended`: what is kept of those."""
     from sockpqd.pqctl.actions.queues import settings
 
     return settings.purge(call, name, state, yes)
@@ -144,7 +154,11 @@ def resume(call: Call, name: str) -> int:
 @click.option("--body", is_flag=True, help="Show entire bodies, not just their beginnings.")
 @click.option("--raw", is_flag=True, help="Write just the bodies, unchanged, each followed by a line end.")
 def peek(call: Call, name: str, state: str, count: int, body: bool, raw: bool) -> int:
-    """Look at the first jobs of queue NAME, without taking them."""
+    """Look at the first jobs of queue NAME, without taking them.
+
+    Of jobs that have ended (`ended`, or only those `done`, `cancelled` or `expired`) it shows the last ones, if the
+    queue keeps them (`pqctl queue config --retain`).
+    """
     from sockpqd.pqctl.actions.jobs import peek as peeking
 
     return peeking.show_queue(call, name, state, count, body, raw)

@@ -116,6 +116,45 @@ def test_an_ended_job_is_tried_again_as_it_was_put(client: Client) -> None:
     assert client.job_result(number) == b"second"
 
 
+def test_the_life_of_a_job_is_told_in_every_state(client: Client) -> None:
+    client.queue_config("q", retain=60, tries=1, dead="d")
+    number = put(client)
+    waiting = client.ended(number, life=True, headers=True)
+    assert waiting is not None
+    assert waiting.headers == {"task": "send"}
+    life = waiting.life
+    assert life is not None
+    assert (life.first, life.started, life.taken, life.died_in) == (None, None, 0, None)
+    assert client.get("q", expire=30).bury() is not None        # type: ignore[union-attr]
+    dead = client.ended(number, life=True)
+    assert dead is not None
+    assert dead.life == life._replace(first=dead.life.first, started=dead.life.first, taken=1, died_in="q")  # type: ignore[union-attr]
+    client.delete(Number(number))
+    assert client.ended(number) is None         # the queue in which it died keeps none
+    client.put("q", b"plain", key="k")
+    assert client.get("q", expire=30, meta=True) is not None
+
+
+def test_what_is_kept_of_a_job_is_removed(client: Client) -> None:
+    client.queue_config("q", retain=60)
+    for _ in range(3):
+        put(client)
+    for job in client.get_many(3, "q", expire=30):
+        job.done()
+    number = client.ended_jobs("q")[0].number
+    assert number is not None
+    client.delete_ended(number)
+    with pytest.raises(JobNotFound):
+        client.delete_ended(number)
+    assert len(client.ended_jobs("q", 5)) == 2
+    assert client.queue_purge("q", "ended") == 2
+    assert client.ended_jobs("q", 5) == []
+    assert client.config(retained_bytes=12345)["retained_bytes"] == "12345"
+    for wrong in (-1, "5", 1.5):
+        with pytest.raises((BadArguments, TypeError)):
+            client.config(retained_bytes=wrong)     # type: ignore[arg-type]
+
+
 def test_the_error_of_a_cancelled_job_is_read_by_its_number(client: Client) -> None:
     client.queue_config("q", retain=60)
     number = put(client)

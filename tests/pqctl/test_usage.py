@@ -24,7 +24,8 @@ NAMES = {
     "pulse": ["config", "create", "delete", "list", "set", "stat", "watch"],
     "sched": ["show", "group", "config"],
     "job": [
-        "bury", "change", "delete", "done", "get", "kick", "later", "peek", "put", "running", "show", "stat", "touch",
+        "await", "bury", "cancel", "change", "delete", "done", "find", "get", "kick", "later", "peek", "put", "retry",
+        "running", "show", "stat", "touch",
     ],
     "session": ["close", "list"],
     "topic": ["bind", "delete", "list", "publish", "unbind"],
@@ -62,6 +63,7 @@ NEEDED = {                      # arguments with which each command is complete
     ("job", "bury"): ["1"], ("job", "change"): ["1", "--no-item"],
     ("job", "delete"): ["1"], ("job", "kick"): ["q", "1"],
     ("job", "stat"): ["number:1"], ("job", "peek"): ["1"], ("job", "show"): ["q@5"], ("job", "touch"): ["1"],
+    ("job", "await"): ["number:1"], ("job", "cancel"): ["1"], ("job", "retry"): ["number:1"],
     ("job", "put"): ["q", "body"], ("job", "done"): ["1"], ("job", "later"): ["1"],
     ("pulse", "create"): ["p"], ("pulse", "config"): ["p", "--rate", "1"], ("pulse", "delete"): ["p"],
     ("pulse", "set"): ["p", "x"], ("pulse", "stat"): ["p"], ("pulse", "watch"): ["p"],

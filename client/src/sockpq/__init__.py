@@ -57,6 +57,7 @@ from sockpq.errors import (
     WorkerNotFound,
 )
 from sockpq.model import (
+    Awaited,
     Binding,
     ClusterId,
     Event,
@@ -64,9 +65,11 @@ from sockpq.model import (
     FairGroup,
     FairLevel,
     Finished,
+    FoundJob,
     JobStat,
     Key,
     Leader,
+    Life,
     Meta,
     NodeStatus,
     Number,
@@ -86,6 +89,7 @@ from sockpq.model import (
 __all__ = [
     "Aborted",
     "AuthError",
+    "Awaited",
     "BadArguments",
     "BatchFailed",
     "Binding",
@@ -109,6 +113,7 @@ __all__ = [
     "Finished",
     "ForbiddenError",
     "ForeignCluster",
+    "FoundJob",
     "GroupNotFound",
     "Inherited",
     "InvalidSnapshot",
@@ -119,6 +124,7 @@ __all__ = [
     "JobStat",
     "Key",
     "Leader",
+    "Life",
     "Meta",
     "NoOutput",
     "NodeStatus",

@@ -49,6 +49,19 @@ class Meta(NamedTuple):
     ended: int | None = None
 
 
+class Life(NamedTuple):
+    """The times at which a numbered job was put, handed out first and last (Unix time, None: never), and how often.
+
+    `died_in`: of a dead job the queue that gave it up.
+    """
+
+    created: float
+    first: float | None
+    started: float | None
+    taken: int
+    died_in: str | None = None
+
+
 class FairLevel(NamedTuple):
     """One level of fair shares: its scheduled time in microseconds, its groups with a ready job, and its choices."""
 
@@ -124,7 +137,7 @@ class PeekedJob(NamedTuple):
     `attempt`: how often it was handed out; `at`, `expires_at` and `reason` as in Meta; `reason` also says why it was
     buried. `place`: its place (the old one of a running job), with peek_queue(places=True) only. `number` and `group`:
     of a job that has one. `headers`: with headers=True only. `progress` and `ended` as in Meta; the state of a job with
-    `ended` is "done", "cancelled" or "expired".
+    `ended` is "done", "cancelled" or "expired". `life`: of a job with a number, with life=True only.
     """
 
     id: int | None
@@ -144,6 +157,7 @@ class PeekedJob(NamedTuple):
     headers: dict[str, str] | None = None
     progress: int | None = None
     ended: int | None = None
+    life: Life | None = None
 
     @property
     def text(self) -> str:

@@ -43,7 +43,8 @@ def put(
     with cluster_of(call, serving=True) as (client, _):
         stored = client.put(queue, body, priority, item, new_item, **options)
     name, number = stored.item, stored.number
-    sentence = f"{counted(len(body), 'byte')} queued in {queue}" + (f", item {name}" if name else "")
+    done = "was queued before in" if stored.outcome == "exists" and "dedup" in options else "queued in"
+    sentence = f"{counted(len(body), 'byte')} {done} {queue}" + (f", item {name}" if name else "")
     sentence += "" if number is None else f", number {number}"
     call.answer(sentence, {
         "queue": queue, "priority": priority, "item": name, "bytes": len(body),

@@ -37,6 +37,16 @@ def delete(call: Call, job: int | Key | Place | Number) -> int:
     return DONE
 
 
+def delete_ended(call: Call, job: int | Key | Place | Number) -> int:
+    """Remove what a queue keeps of a job that has ended (DELETE NUMBER .. ENDED)."""
+    if not isinstance(job, Number):
+        raise click.UsageError("--ended goes with number:N")
+    with cluster_of(call, serving=True) as (client, _), existing_job(client, job):
+        client.delete_ended(job)
+    call.answer(f"nothing is kept of {described(job)} any more", {"job": _as_json(job)})
+    return DONE
+
+
 def touch(call: Call, number: int, expire: float | None, then: str | None) -> int:
     """Renew the lease of a running job (TOUCH)."""
     with cluster_of(call, serving=True) as (client, _), existing_job(client, number):

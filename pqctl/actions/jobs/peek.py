@@ -1,4 +1,4 @@
-"""`pqctl job show` and `pqctl queue peek`: look at jobs without taking them."""
+"""`pqctl queue peek` and `pqctl job stat`: look at jobs without taking them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from base64 import b64encode
 from typing import Literal, cast
 
 import click
-from sockpq import JobNotFound, Key, Number, PeekedJob, Place
+from sockpq import Client, JobNotFound, Key, Number, PeekedJob, Place
 
 from sockpqd.pqctl.actions.existence import must_exist, no_job
 from sockpqd.pqctl.connect import reading
@@ -17,29 +17,10 @@ from sockpqd.pqctl.output.text import counted, sized
 from sockpqd.pqctl.parameters import local_time
 
 BODY_CHARACTERS_MAX = 60
+PEEK_JOBS_MAX = 10_000
+ENDED_STATES = ("done", "cancelled", "expired")
 
 State = Literal["ready", "delayed", "running", "dead", "buried"]
-
-
-def show_job(call: Call, job: int | Key | Place | Number) -> int:
-    """Print one job: its body to standard output, a line about it to standard error."""
-    with reading(call) as (client, server):
-        found = client.peek(job, server=server)
-        if found is None:
-            call.answer_nothing(str(no_job(client, job, server)), {"job": None})
-            return REFUSED
-    if call.as_json:
-        call.answer("", {"job": _as_json(found)})
-        return DONE
-    about = [f"{name} {value}" for name, value in _names(found) if value]
-    say(f"{found.state} in {found.queue}, {', '.join([f'priority {found.priority}', *about, *_times(found)])}: "
-        f"{counted(len(found.data), 'byte')}")
-    call.write_body(found.data)
-    return DONE
-
-
-def _names(job: PeekedJob) -> tuple[tuple[str, object], ...]:
-    return (("item", job.item), ("key", job.key), ("number", job.number))
 
 
 def show_stat(call: Call, job: int | Key | Place | Number) -> int:
@@ -66,7 +47,10 @@ def show_stat(call: Call, job: int | Key | Place | Number) -> int:
 def show_queue(call: Call, queue: str, state: str, count: int, whole: bool, raw: bool) -> int:
     """Print the first jobs of a queue in one state as a table, or with `raw` just their bodies."""
     with reading(call) as (client, server):
-        jobs = client.peek_queue(queue, cast(State, state), count, places=not raw, server=server)
+        if state == "ended" or state in ENDED_STATES:
+            jobs = _ended(client, queue, state, count, server)
+        else:
+            jobs = client.peek_queue(queue, cast(State, state), count, places=not raw, server=server)
         if not jobs:
             must_exist(client, queue, server)
     if raw:
@@ -74,7 +58,7 @@ def show_queue(call: Call, queue: str, state: str, count: int, whole: bool, raw:
             call.write_body(job.data + b"\n")
         return DONE
     if call.as_json:
-        call.answer("", {"jobs": [_as_json(job) for job in jobs]})
+        call.answer("", {"jobs": [as_json(job) for job in jobs]})
     elif not jobs:
         call.print(f"no job is {state} in {queue}")
     else:
@@ -85,6 +69,18 @@ def show_queue(call: Call, queue: str, state: str, count: int, whole: bool, raw:
                    Column("size", figures=True), Column("body", folds=True))
         print_rows(call, columns, [_row(job, None if whole else BODY_CHARACTERS_MAX) for job in jobs])
     return DONE
+
+
+def _ended(client: Client, queue: str, state: str, count: int, server: str) -> list[PeekedJob]:
+    """The last jobs of a queue that have ended, in this state or in any ("ended"), the newest first."""
+    if state == "ended":
+        return client.ended_jobs(queue, count, server=server)
+    last = client.ended_jobs(queue, PEEK_JOBS_MAX, server=server)
+    chosen = [job for job in last if job.state == state][:count]
+    if len(chosen) < count and must_exist(client, queue, server).get("retained", 0) > len(last):
+        say(f"only the last {counted(len(last), 'job')} that ended were looked at: `pqctl job find {queue} --state "
+            f"{state}` finds older ones")
+    return chosen
 
 
 def _body(data: bytes, characters_max: int | None) -> str:
@@ -101,22 +97,25 @@ def _body(data: bytes, characters_max: int | None) -> str:
 
 def _row(job: PeekedJob, characters_max: int | None) -> list[str]:
     place = "-" if job.place is None or job.id is not None else f"{job.queue}@{job.place.seq}"
+    place = place if job.ended is None else f"number:{job.number}"
     return ["-" if job.id is None else str(job.id), str(job.priority), job.key or "-", job.item or "-",
-            str(job.attempt), place, ", ".join(_times(job)) or "-", sized(len(job.data)),
+            str(job.attempt), place, ", ".join(times(job)) or "-", sized(len(job.data)),
             _body(job.data, characters_max)]
 
 
-def _times(job: PeekedJob) -> list[str]:
-    times = (("for", job.at), ("lease ends", job.expires_at))
+def times(job: PeekedJob) -> list[str]:
+    """Return the reason and the times of a job for people."""
+    named = (("for", job.at), ("lease ends", job.expires_at), ("ended", job.ended))
     reason = [] if job.reason is None else [f"reason: {job.reason}"]
-    return reason + [f"{name} {local_time(unix)}" for name, unix in times if unix is not None]
+    return reason + [f"{name} {local_time(unix)}" for name, unix in named if unix is not None]
 
 
-def _as_json(job: PeekedJob) -> dict[str, object]:
+def as_json(job: PeekedJob) -> dict[str, object]:
+    """Return a job for programs."""
     return {
         "id": job.id, "queue": job.queue, "priority": job.priority, "state": job.state, "item": job.item,
         "key": job.key, "attempt": job.attempt, "at": job.at, "expires_at": job.expires_at,
-        "reason": job.reason, "number": job.number,
+        "reason": job.reason, "number": job.number, "ended": job.ended,
         "place": None if job.place is None or job.id is not None else job.place.seq,
         "data_base64": b64encode(job.data).decode(),
     }

@@ -60,10 +60,10 @@ def delete(call: Call, queue: str, force: bool, yes: bool) -> int:
 
 def purge(call: Call, queue: str, state: str, yes: bool) -> int:
     """Remove the jobs of a queue in one state (QUEUE PURGE)."""
-    which = "that wait or are dead" if state == "all" else f"that are {state}"
+    which = {"all": "that wait, are dead or have ended", "ended": "that have ended"}.get(state, f"that are {state}")
     confirm(f"Remove the jobs of {queue} {which}?", yes)
     with cluster_of(call, serving=True) as (client, _), existing(client, QUEUE, queue):
-        removed = client.queue_purge(queue, cast(Literal["ready", "delayed", "dead", "buried", "all"], state))
+        removed = client.queue_purge(queue, cast(Literal["ready", "delayed", "dead", "buried", "ended", "all"], state))
     call.answer(f"{counted(removed, 'job')} removed from {queue}", {"queue": queue, "removed": removed})
     return DONE
 

@@ -969,13 +969,17 @@ class Client:
         number: Number | int,
         *,
         headers: bool = False,
+        life: bool = False,
         server: str | None = None,
         timeout: float | None = None,
     ) -> PeekedJob | None:
-        """Look at a job by its number, also when it has ended and its queue keeps such jobs; None if it is not
-        found.
+        """Look at a job by its number, also when it has ended and its queue keeps such jobs; None if it is not found.
+
+        `headers`, `life`: fill these.
         """
-        return await run(self._executor.run_where(records.ended(number, headers=headers), server, timeout=timeout))
+        return await run(self._executor.run_where(
+            records.ended(number, headers=headers, life=life), server, timeout=timeout
+        ))
 
     async def ended_jobs(
         self,
@@ -1000,6 +1004,10 @@ class Client:
     ) -> int:
         """Make a job that has ended ready again, as it was put, by its number; returns 1. Raises JobNotFound."""
         return await run(self._executor.run(records.retry_ended(number), timeout=timeout, retry_unknown=retry_unknown))
+
+    async def delete_ended(self, number: Number | int, *, timeout: float | None = None) -> None:
+        """Remove a job that has ended from those that its queue keeps, by its number. Raises JobNotFound."""
+        await run(self._executor.run(records.delete_ended(number), timeout=timeout))
 
     async def sched_levels(self, server: str | None = None, *, timeout: float | None = None) -> list[FairLevel]:
         """List the levels of fair shares (get(policy="fair")); a `server` that is named may lag."""
@@ -1189,14 +1197,15 @@ class Client:
     async def queue_purge(
         self,
         queue: str,
-        state: State | Literal["all"],
+        state: State | Literal["all", "ended"],
         *,
         timeout: float | None = None,
         retry_unknown: bool | None = None,
     ) -> int:
         """Remove the jobs that are "ready", "delayed", "dead" or "buried", or all of these; never running ones.
 
-        Returns how many. Raises QueueNotFound.
+        "ended": what the queue keeps of jobs that have ended, which "all" removes, too. Returns how many. Raises
+        QueueNotFound.
         """
         return await run(self._executor.run(
             queue_commands.queue_purge(queue, state), timeout=timeout, retry_unknown=retry_unknown
@@ -1282,6 +1291,7 @@ class Client:
         grace: float | None = None,
         session_ttl: float | None = None,
         fast_empty: bool | None = None,
+        retained_bytes: int | None = None,
         timeout: float | None = None,
     ) -> dict[str, str]:
         """Change settings of the cluster (sockpq.ClusterSettings), one after the other; without any only read them.
@@ -1290,7 +1300,8 @@ class Client:
         """
         return await run(self._executor.run_steps(
             queue_commands.config(given(expire_default=expire_default, autocreate=autocreate, policy=policy,
-            grace=grace, session_ttl=session_ttl, fast_empty=fast_empty)), timeout=timeout
+            grace=grace, session_ttl=session_ttl, fast_empty=fast_empty, retained_bytes=retained_bytes)),
+            timeout=timeout
         ))
 
     async def ping(self, server: str | None = None, *, timeout: float | None = None) -> None:

@@ -50,7 +50,7 @@ from sockpq._protocol.reader import (
 )
 from sockpq._protocol.session import NUMBER_BYTES_MAX
 from sockpq.errors import BadArguments, NoOutput, ProtocolError
-from sockpq.model import Finished, FoundJob, Handed, JobStat, Key, Meta, Number, PeekedJob, Place, Stored, Waiting
+from sockpq.model import Finished, FoundJob, Handed, JobStat, Key, Life, Meta, Number, PeekedJob, Place, Stored, Waiting
 
 T = TypeVar("T")
 
@@ -433,11 +433,12 @@ class Shown(NamedTuple):
 
     meta: bool = False
     headers: bool = False
+    life: bool = False
 
     @property
     def words(self) -> str:
-        """The options of GET."""
-        return (" META" if self.meta else "") + (" HEAD" if self.headers else "")
+        """The options of GET and PEEK."""
+        return (" META" if self.meta else "") + (" LIFE" if self.life else "") + (" HEAD" if self.headers else "")
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -981,6 +982,7 @@ def _peek_line(fields: list[str], shown: Shown) -> JobLine[PeekedJob]:
         expect(len(fields) >= 7, "not the line of a job with headers")
         head, fields = _head_of(fields, as_number(fields[3], BODY_BYTES_MAX))
     found = described(fields)
+    life = _life(dict(zip(fields[5::2], fields[6::2], strict=True))) if shown.life else None
     meta = found.meta
     return JobLine(PeekedJob(
         id=found.id,
@@ -999,4 +1001,19 @@ def _peek_line(fields: list[str], shown: Shown) -> JobLine[PeekedJob]:
         group=meta.group,
         progress=meta.progress,
         ended=meta.ended,
+        life=life,
     ), found.length, head)
+
+
+def _life(tokens: Mapping[str, str]) -> Life | None:
+    """Parse `CREATED <ms> FIRST <ms>|- STARTED <ms>|- TAKEN <n> [FROM <queue>]`, which only numbered jobs have."""
+    if "CREATED" not in tokens:
+        return None
+    expect(all(word in tokens for word in ("FIRST", "STARTED", "TAKEN")), "not the life of a job")
+    first, started = (None if tokens[word] == "-" else _ms(tokens[word]) for word in ("FIRST", "STARTED"))
+    died_in = as_name(tokens["FROM"]) if "FROM" in tokens else None
+    return Life(_ms(tokens["CREATED"]), first, started, as_number(tokens["TAKEN"]), died_in)
+
+
+def _ms(token: str) -> float:
+    return as_number(token) / 1000

@@ -89,6 +89,7 @@ class ClusterSettings(TypedDict, total=False):
     `expire_default`: the action at the end of a lease whose get() names none. `autocreate`: put() creates queues.
     `policy`: the default of get(). `grace`: how much longer leases are after a failover. `session_ttl`: of clients that
     name none. `fast_empty`: a get() that finds nothing is answered at once, without a majority.
+    `retained_bytes`: how much the data and results of ended jobs that queues keep may have in all queues together.
     """
 
     expire_default: Literal["later", "done"]
@@ -97,6 +98,7 @@ class ClusterSettings(TypedDict, total=False):
     grace: float
     session_ttl: float
     fast_empty: bool
+    retained_bytes: int
 
 
 _NUMBERS = {
@@ -106,12 +108,13 @@ _NUMBERS = {
 }
 _NEEDS = {      # words of CAPS, for settings that older servers do not have
     "retain": "retain", "retain_max": "retain", "retain_bytes": "retain", "numbered": "retain", "backoff": "backoff",
-    "error_bytes": "backoff", "dedup_max": "dedup",
+    "error_bytes": "backoff", "dedup_max": "dedup", "retained_bytes": "retain",
 }
 _OVERFLOW = {"refuse": "REFUSE", "drop_oldest": "DROPOLDEST"}
 _CLUSTER = {
     "expire_default": "EXPIREDEFAULT", "autocreate": "AUTOCREATE", "policy": "POLICY", "grace": "GRACE",
     "session_ttl": "SESSIONTTL", "fast_empty": "FASTEMPTY",
+    "retained_bytes": "RETAINEDBYTES",
 }
 _NAMES = {word: name for name, word in {**_NUMBERS, **_CLUSTER}.items()}
 _UNKNOWN = "-"
@@ -326,15 +329,19 @@ def queue_delete(queue: str, *, force: bool = False) -> Command[None]:
 
 
 @call(retry=True)
-def queue_purge(queue: str, state: State | Literal["all"]) -> Command[int]:
+def queue_purge(queue: str, state: State | Literal["all", "ended"]) -> Command[int]:
     """Remove the jobs that are "ready", "delayed", "dead" or "buried", or all of these; never running ones.
 
-    Returns how many. Raises QueueNotFound.
+    "ended": what the queue keeps of jobs that have ended, which "all" removes, too. Returns how many. Raises
+    QueueNotFound.
     """
     if state == "running":
         raise BadArguments("running jobs are not purged: delete() each by its id")
-    line = f"QUEUE PURGE {_queue(queue)} {'ALL' if state == 'all' else arguments.state(state)}"
-    return single(line, number_of, Repeat.IF_ASKED, slow=True, logged=True)
+    word = state.upper() if state in ("all", "ended") else arguments.state(state)
+    needs = ("retain",) if state == "ended" else ()
+    return single(
+        f"QUEUE PURGE {_queue(queue)} {word}", number_of, Repeat.IF_ASKED, slow=True, logged=True, needs=needs,
+    )
 
 
 @call()
@@ -426,7 +433,10 @@ def config(settings: ClusterSettings) -> Steps[dict[str, str]]:
     """
     _check(settings, ClusterSettings)
     changes = tuple(
-        single(f"CONFIG {_CLUSTER[name]} {_cluster_value(name, value)}", accepted, Repeat.HARMLESS, logged=True)
+        single(
+            f"CONFIG {_CLUSTER[name]} {_cluster_value(name, value)}", accepted, Repeat.HARMLESS, logged=True,
+            needs=(_NEEDS[name],) if name in _NEEDS else (),
+        )
         for name, value in settings.items()
     )
     return Steps(changes, Command(b"CONFIG\r\n", b"", partial(_settings_list, _NAMES), Repeat.FREELY))
@@ -536,6 +546,8 @@ def _cluster_value(name: str, value: object) -> str:
             return arguments.seconds(value, name, 0, EXPIRE_S_MAX)
         case "session_ttl":
             return arguments.session_ttl(value)
+        case "retained_bytes":
+            return str(arguments.integer(value, name, 0, COUNT_MAX))
     allowed = ("later", "done") if name == "expire_default" else arguments.POLICIES
     if value not in allowed:
         raise BadArguments(f"{name} is {' or '.join(map(repr, allowed))}, not {value!r}")

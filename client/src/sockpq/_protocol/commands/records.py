@@ -12,7 +12,7 @@ from sockpq._protocol.arguments import ENDED_STATES, STATES, EndedState, State
 from sockpq._protocol.command import Blocks, Command, Repeat, call, single
 from sockpq._protocol.commands.jobs import PEEK_JOBS_MAX, Shown, described, peeked, peeked_many
 from sockpq._protocol.headers import header_name
-from sockpq._protocol.reader import LINE, Reader, as_number, as_text, expect, fields_of, number_of
+from sockpq._protocol.reader import LINE, Reader, accepted, as_number, as_text, expect, fields_of, number_of
 from sockpq.errors import BadArguments
 from sockpq.model import Awaited, FoundJob, Key, Number, PeekedJob
 
@@ -35,9 +35,12 @@ def _result() -> Reader[bytes]:
 
 
 @call("any")
-def ended(number: Number | int, *, headers: bool = False) -> Command[PeekedJob | None]:
-    """Look at a job by its number, also when it has ended and its queue keeps such jobs; None if it is not found."""
-    shown = Shown(headers=arguments.switch(headers, "headers"))
+def ended(number: Number | int, *, headers: bool = False, life: bool = False) -> Command[PeekedJob | None]:
+    """Look at a job by its number, also when it has ended and its queue keeps such jobs; None if it is not found.
+
+    `headers`, `life`: fill these.
+    """
+    shown = Shown(headers=arguments.switch(headers, "headers"), life=arguments.switch(life, "life"))
     line = f"PEEK NUMBER {arguments.number(number)} ENDED{shown.words}\r\n"
     return Command(line.encode(), b"", partial(peeked, shown), Repeat.FREELY, needs=("retain", *shown.needs))
 
@@ -58,6 +61,13 @@ def retry_ended(number: Number | int) -> Command[int]:
     """Make a job that has ended ready again, as it was put, by its number; returns 1. Raises JobNotFound."""
     line = f"KICK JOB NUMBER {arguments.number(number)} ENDED"
     return single(line, number_of, Repeat.IF_ASKED, logged=True, needs=("retain",))
+
+
+@call()
+def delete_ended(number: Number | int) -> Command[None]:
+    """Remove a job that has ended from those that its queue keeps, by its number. Raises JobNotFound."""
+    line = f"DELETE NUMBER {arguments.number(number)} ENDED"
+    return single(line, accepted, Repeat.IF_ASKED, logged=True, needs=("retain",))
 
 
 def await_job(job: Number | int | Key, wait: float | None) -> Command[Awaited | None]:

@@ -50,10 +50,10 @@ class Capacity:
     """
 
     def __init__(
-        self, journal: Journal, store: SnapshotStore, quorum: Quorum, ballast: Ballast, pages: PageFiles | None,
+        self, journal: Journal, store: SnapshotStore, quorum: Quorum, ballast: Ballast, pages: PageFiles,
         hot_bytes: Callable[[], int],
     ) -> None:
-        """`pages`: where jobs outside memory are, if there may be some; `hot_bytes()`: about what the others take."""
+        """`pages`: where jobs and records outside memory are; `hot_bytes()`: about what the other jobs take."""
         self.marked = False
         self.disk_marked = False
         self.free_bytes = 0
@@ -84,18 +84,17 @@ class Capacity:
             else:
                 log.info("there is room for the journal again: commands are logged")
         segments.held_back = (segments.short or self.short) and self._snapshot_goes_first()
-        if self._pages is not None:
-            self._give_pages_room(self._pages)
+        self._give_pages_room()
         if now >= self._look_at:
             self._look_at = now + limits.ROOM_LOOK_S
             self._make_room(now)
             self._adjust_ballast()
 
-    def _give_pages_room(self, pages: PageFiles) -> None:
-        """Jobs that leave memory leave room for the next segment, and for a snapshot that finds none in the ballast."""
-        pages.free_bytes = self.free_bytes
+    def _give_pages_room(self) -> None:
+        """Leave the next segment its room, and a snapshot what it does not find in the ballast."""
+        self._pages.free_bytes = self.free_bytes
         beside_ballast = max(0, self._expected_bytes() - self.ballast.bytes)
-        pages.room_bytes = self.free_bytes - self._journal.segments.segment_bytes - beside_ballast
+        self._pages.room_bytes = self.free_bytes - self._journal.segments.segment_bytes - beside_ballast
 
     def _make_room(self, now: float) -> None:
         """Give up what this node can do without, if room is short."""
@@ -116,15 +115,14 @@ class Capacity:
                 journal.release()
             if store.older_bytes:
                 store.release()
-        if self._pages is not None:
-            self._pages.make_room()
+        self._pages.make_room()
 
     def holders(self) -> Holders:
         """Return the present holders of the disk."""
         pages, store = self._pages, self._store
         own = self._journal.segments.disk_bytes, store.newest_bytes + store.older_bytes
-        held = 0 if pages is None else pages.held_bytes
-        files, live = (0, 0) if pages is None else (pages.bytes_total + held, pages.live_bytes)
+        held, live = pages.held_bytes, pages.live_bytes
+        files = pages.bytes_total + held
         rest = self.disk_bytes - self.free_bytes - sum(own) - files - self.ballast.bytes
         return Holders(*own, files, live, held, self.ballast.bytes, max(0, rest) if self.disk_bytes else 0)
 

@@ -87,7 +87,7 @@ class Outbox(Network, Protocol):
 class Driver:
     """A whole node except for its sockets and timers; the simulation runs the same code.
 
-    `pages`: where the machine keeps jobs that are not in memory, if it does.
+    `pages`: where the machine keeps what is not in memory.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class Driver:
         listener: ClusterListener,
         clock: Clock,
         rng: random.Random,
-        pages: PageFiles | None = None,
+        pages: PageFiles,
     ) -> None:
         check_version()
         self.settings = settings

@@ -67,8 +67,7 @@ class ClusterNode(DrivenNode):
 
     def __init__(self, settings: NodeSettings, listener: ClusterListener) -> None:
         """Open the storage. Raises OSError and StorageError."""
-        pages = PageFiles(settings.data_dir / "pages", Disk())
-        self._pages = pages if settings.hot_bytes else None
+        self._pages = pages = PageFiles(settings.data_dir / "pages", Disk())
         machine = paging_machine(pages, settings.hot_bytes)
         self._loop = asyncio.get_running_loop()
         self.failed: asyncio.Future[None] = self._loop.create_future()
@@ -85,7 +84,7 @@ class ClusterNode(DrivenNode):
             settings.data_dir, self._disk, snapshots, machine, pages))
         self._rejoin.tell(journal)
         super().__init__(Driver(
-            settings, journal, store, machine, self._network, listener, self._clock, random.Random(), self._pages,
+            settings, journal, store, machine, self._network, listener, self._clock, random.Random(), pages,
         ))
         self._commit_delay = CommitDelay(self._proposer, self._clock.monotonic)
         self._turns = LoopTurns()
@@ -183,8 +182,7 @@ class ClusterNode(DrivenNode):
             self._wake()
             return
         try:
-            if self._pages is not None:
-                self._pages.halted = self._marks.disk_reached
+            self._pages.halted = self._marks.disk_reached
             self._measured(driver.capacity)
             driver.syncing.pipelining.waited(max(0.0, self._woken_at - self._turned_at))
             driver.turn(propose=not waits)

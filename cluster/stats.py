@@ -70,9 +70,9 @@ def _disk_held(driver: Driver) -> tuple[tuple[str, int], ...]:
 
 
 def _paging(driver: Driver) -> PagingFigures | None:
-    """Return the figures of the jobs on the disk, None if all jobs are in memory."""
+    """Return the figures of the pages on the disk, None if the machine has none."""
     pages, files = driver.machine.pages, driver.paging.files
-    if pages is None or files is None:
+    if pages is None:
         return None
     bodies = pages.bodies
     return PagingFigures(

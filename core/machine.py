@@ -197,8 +197,8 @@ class Machine:
     @property
     def crowded(self) -> bool:
         """Return whether the memory budget is exceeded by so much that page_out() should be called at once."""
-        pager = self._state.pager
-        return pager is not None and pager.crowded(self._state.queues)
+        state, pager = self._state, self._state.pager
+        return state.records.crowded or (pager is not None and pager.crowded(state.queues))
 
     @property
     def hot_bytes(self) -> int:

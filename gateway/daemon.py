@@ -90,7 +90,7 @@ async def _run(
     config: Config, logs: Logs, restarts: Restarts, stopping: asyncio.Event, bootstrap: bool,
     announce: Callable[[Config], None] | None,
 ) -> None:
-    node_files = reserved_descriptors(len(config.cluster.members), paging=config.limits.hot_bytes > 0)
+    node_files = reserved_descriptors(len(config.cluster.members))
     limits, handshakes_max = make_room(config.limits, node_files, tls=config.tls is not None)
     loop = asyncio.get_running_loop()
     try:

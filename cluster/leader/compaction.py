@@ -18,7 +18,7 @@ class Compaction:
     """Watches the journal of the node `name`."""
 
     def __init__(
-        self, name: str, members: Members, journal: Journal, store: SnapshotStore, pages: PageFiles | None,
+        self, name: str, members: Members, journal: Journal, store: SnapshotStore, pages: PageFiles,
     ) -> None:
         self._name = name
         self._members = members
@@ -58,7 +58,7 @@ class Compaction:
     def _helps(self, short: bool) -> bool:
         """Return whether there is little or no room for the next segment and a snapshot would free some."""
         journal = self._journal
-        held_bytes = 0 if self._pages is None else self._pages.held_bytes
+        held_bytes = self._pages.held_bytes
         if not self._news or not (journal.can_shrink or held_bytes):
             return False
         if journal.segments.short and journal.segments.scarce:

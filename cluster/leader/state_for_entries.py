@@ -30,11 +30,11 @@ class Stuck:
 
 
 class StateForEntries:
-    """Watches the followers of the node that leads. `pages`: of this node, if there may be some."""
+    """Watches the followers of the node that leads. `pages`: of this node."""
 
     def __init__(
         self, machine: Machine, journal: Journal, store: SnapshotStore, transport: RaftTransport,
-        pages: PageFiles | None,
+        pages: PageFiles,
     ) -> None:
         self._machine = machine
         self._journal = journal
@@ -62,7 +62,7 @@ class StateForEntries:
 
     def _is_less(self, stuck: Stuck) -> bool:
         """Return whether the state takes less than the entries that the follower lacks."""
-        state_bytes = self._machine.hot_bytes + (0 if self._pages is None else self._pages.live_bytes)
+        state_bytes = self._machine.hot_bytes + self._pages.live_bytes
         return state_bytes <= max(limits.STATE_FOR_ENTRIES_BYTES, self._journal.bytes_from(stuck.applied + 1))
 
     def _help(self, peer: Peer, stuck: Stuck, now: float) -> None:

@@ -12,18 +12,16 @@ from sockpqd.core import Machine, Pager, Pages
 class Paging:
     """Pages out what the machine has too much of in memory, and keeps the files tidy."""
 
-    def __init__(self, machine: Machine, files: PageFiles | None, monotonic: Callable[[], float]) -> None:
-        """`files`: None when all jobs stay in memory. `monotonic()`: seconds."""
+    def __init__(self, machine: Machine, files: PageFiles, monotonic: Callable[[], float]) -> None:
+        """`monotonic()`: seconds."""
         self.files = files
         self.behind = False                 # there was not enough time in the last turn
         self._machine = machine
         self._monotonic = monotonic
 
     def between_turns(self) -> None:
-        """Page jobs out, for PAGING_S at most. Raises PageLost and OSError, which must end this node."""
+        """Page jobs and records out, for PAGING_S at most. Raises PageLost and OSError, which must end this node."""
         files = self.files
-        if files is None:
-            return
         if files.lost is not None:
             raise files.lost
         self.behind = self._step(files)
@@ -37,5 +35,5 @@ class Paging:
 
 
 def paging_machine(files: PageFiles, hot_bytes_max: int, known_level: int | None = None) -> Machine:
-    """A machine of which jobs beyond `hot_bytes_max` in memory go to these files; 0: none do."""
+    """A machine of which records, and jobs beyond `hot_bytes_max` in memory, go to these files; 0: no jobs do."""
     return Machine(known_level, lambda: Pager(Pages(files), hot_bytes_max, resident=not hot_bytes_max))

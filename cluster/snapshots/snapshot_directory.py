@@ -27,7 +27,7 @@ def index_of(name: str) -> int | None:
 class SnapshotDirectory:
     """Snapshots by the index of the last entry they contain."""
 
-    def __init__(self, directory: Path, disk: Disk, pages: Path | None = None) -> None:
+    def __init__(self, directory: Path, disk: Disk, pages: Path) -> None:
         """Create the directory if it is missing, and remove files that a killed process left incomplete.
 
         What the others show from then on is on the disk.

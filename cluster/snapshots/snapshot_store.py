@@ -71,34 +71,32 @@ class SnapshotStore:
     @classmethod
     def open(
         cls, directory: Path, disk: Disk, journal: Journal, machine: StateMachine, *, fork: bool = True,
-        clock: Callable[[], float] = time.monotonic, pages: PageFiles | None = None,
+        clock: Callable[[], float] = time.monotonic, pages: PageFiles,
     ) -> SnapshotStore:
         """Find the newest intact snapshot, check that the journal continues it, and load it.
 
         `fork`: write in a forked child (False: synchronously, for simulations). `clock`: seconds. `pages`: of
-        the machine, if it may have some. Raises SnapshotDamaged (the node must not take part), SnapshotTooNew and
+        the machine. Raises SnapshotDamaged (the node must not take part), SnapshotTooNew and
         OSError.
         """
-        files = SnapshotDirectory(directory, disk, None if pages is None else pages.directory)
+        files = SnapshotDirectory(directory, disk, pages.directory)
         store = cls(files, disk, journal, machine, fork=fork, clock=clock, pages=pages)
         try:
-            if pages is not None:
-                pages.begin({index: frozenset(files.pages_of(index)) for index in files.indexes()})
+            pages.begin({index: frozenset(files.pages_of(index)) for index in files.indexes()})
             newest = store._files.choose(journal)
             if newest:
                 store._restore(store._files.path(newest))
                 store._use(newest)
                 store.older_bytes = sum(files.size(index) for index in files.indexes() if index != newest)
             store._keep_pages()
-            if pages is not None:
-                pages.settle()
+            pages.settle()
         except SnapshotTooNew as error:
             raise SnapshotTooNew(f"{error}. {START_NEWER}") from None
         return store
 
     def __init__(
         self, files: SnapshotDirectory, disk: Disk, journal: Journal, machine: StateMachine, *, fork: bool,
-        clock: Callable[[], float], pages: PageFiles | None,
+        clock: Callable[[], float], pages: PageFiles,
     ) -> None:
         self.load_error: BaseException | None = None
         self.newest_index = 0
@@ -111,7 +109,7 @@ class SnapshotStore:
         self._machine = machine
         self.chain = Chain()                    # saved and restored with the state
         self._start_task: Callable[[Callable[[], None]], BackgroundTask] = (
-            (lambda work: ForkedTask(work, () if pages is None else pages.descriptors())) if fork else InlineTask)
+            (lambda work: ForkedTask(work, pages.descriptors())) if fork else InlineTask)
         self._pages = pages
         self._process = os.getpid() if fork else 0
         self.whole_wanted = False               # the next snapshot is to be whole
@@ -176,8 +174,8 @@ class SnapshotStore:
         self._task_path = temporary = self._files.temporary(self._files.path(last[1]).name)
         self._task_begun = self._clock()
         try:
-            pages, by_reference = self._pages, self.names_pages and not self.whole_wanted
-            self._task_pages = pages.name(last[1]) if pages is not None and by_reference else {}
+            by_reference = self.names_pages and not self.whole_wanted
+            self._task_pages = self._pages.name(last[1]) if by_reference else {}
             contents = SnapshotContents(
                 last, prev, sorted(node.id for node in nodes), self.chain.value, tuple(sorted(self._task_pages)))
             self._task = self._start_task(lambda: self._write(temporary, contents))
@@ -186,17 +184,17 @@ class SnapshotStore:
 
     @property
     def names_pages(self) -> bool:
-        """Return whether a snapshot taken now names pages of jobs instead of reading them."""
-        return self._pages is not None and self._pages.nameable
+        """Return whether a snapshot taken now names pages instead of reading them."""
+        return self._pages.nameable
 
     @property
     def usual_bytes(self) -> int:
         """About the size of the next snapshot; 0: that will be much smaller than the newest one."""
-        whole = self._pages is not None and not self._pages.named.get(self.newest_index)
+        whole = not self._pages.named.get(self.newest_index)
         return 0 if whole and self.names_pages else self.newest_bytes
 
     def _write(self, temporary: Path, contents: SnapshotContents) -> None:
-        if self._pages is None or not contents.pages:
+        if not contents.pages:
             snapshot_file.write(self.disk, temporary, contents, self._machine.snapshot())
         else:
             snapshot_file.write(self.disk, temporary, contents, self._machine.snapshot(by_reference=True))
@@ -223,12 +221,12 @@ class SnapshotStore:
             return NOT_SERIALIZING, None
         if status != 0:
             # A child that was killed may have been the only one to hear that a sync failed.
-            if self._pages is not None and (status < 0 or error.startswith(PagesNotSynced.__name__)):
+            if status < 0 or error.startswith(PagesNotSynced.__name__):
                 self._pages.not_synced(self._task_pages)
             self._write_failed(error)
             return FAILED, self._task_id
         self._use(self._task_index)
-        if self._pages is not None and self._task_pages:
+        if self._task_pages:
             self._pages.synced(self._task_pages)
         else:
             self.whole_wanted = False
@@ -239,8 +237,7 @@ class SnapshotStore:
 
     def _keep_pages(self) -> None:
         """Release the pages that no snapshot still kept needs."""
-        if self._pages is not None:
-            self._pages.keep(self._files.indexes())
+        self._pages.keep(self._files.indexes())
 
     def release(self) -> None:
         """Remove the snapshots before the newest one, because their room is needed."""
@@ -378,7 +375,7 @@ class SnapshotStore:
         """
         if not self.newest_index:
             raise LookupError("there is no snapshot to send")
-        if self._pages is not None and self._pages.named.get(self.newest_index):
+        if self._pages.named.get(self.newest_index):
             if not self.busy:
                 self._make_whole()
             return None
@@ -394,7 +391,6 @@ class SnapshotStore:
         log.info("the snapshot up to entry %d refers to local pages: writing a complete copy for another node", index)
 
     def _write_whole(self, temporary: Path, index: int) -> None:
-        assert self._pages is not None
         with (closing(SnapshotFile(self.disk, self._files.path(index))) as file,
               closing(PageReader(self.disk, self._pages.directory)) as reader):
             contents = file.contents._replace(pages=())
@@ -408,7 +404,6 @@ class SnapshotStore:
                         self._task_index, error)
             self._failed(error)
             return
-        assert self._pages is not None
         self._pages.named.pop(self._task_index, None)
         self._use(self._task_index)
         self._keep_pages()

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from sockpqd.core.limits import RECORD_BLOCK_BYTES, RECORD_BLOCK_MAX
+from sockpqd.core.limits import RECORD_BLOCK_BYTES, RECORD_BLOCK_MAX, RECORD_BYTES, RECORD_SPAN_MS
 from sockpqd.core.pages.page_space import PageLost, PageSpace
 from sockpqd.core.records.record import JobRecord
 
@@ -31,9 +31,9 @@ class Block:
         self.first = first
         self.page: int | None = None
         self.total_bytes = 0                    # of all that were added, also of removed ones
-        self.sizes = array("Q")
+        self.sizes = array("I")
         self.base_ms = base_ms
-        self.ends = array("Q")                 # in ms since `base_ms`
+        self.ends = array("I")                 # in ms since `base_ms`
         self._records: list[JobRecord] = []
 
     def __len__(self) -> int:
@@ -45,6 +45,15 @@ class Block:
         return (
             self.page is not None or len(self.sizes) >= RECORD_BLOCK_MAX or self.total_bytes >= RECORD_BLOCK_BYTES
         )
+
+    def takes(self, ended_ms: int) -> bool:
+        """Return whether the next record, which ended then, has its place here."""
+        return not self.full and ended_ms - self.base_ms <= RECORD_SPAN_MS
+
+    @property
+    def hot_bytes(self) -> int:
+        """About what its records take in memory."""
+        return self.total_bytes + RECORD_BYTES * len(self.sizes) if self.page is None else 0
 
     def ended_ms(self, at: int) -> int:
         """The end of the record at this position, which may have been removed."""

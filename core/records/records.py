@@ -7,6 +7,7 @@ given up whole, unread.
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Iterator, Mapping
@@ -73,13 +74,13 @@ class FoundRecord(NamedTuple):
 class Records:
     """The records of one state. `settings`: of all queues. `total_bytes`: of all that are not over.
 
-    `store`: of pages; None: all are in memory. `due`: when the first of each queue is over, or sooner. `passed`:
-    queues with records that the present entry let be over.
+    `store`: of pages; None: all are in memory. `hot_bytes`: about what those in memory take there. `due`: when the
+    first of each queue is over, or sooner. `passed`: queues with records that the present entry let be over.
     """
 
     __slots__ = (
-        "_blocks", "_full", "_index", "_next_serial", "_oldest", "_queues", "due", "passed", "settings", "store",
-        "total_bytes",
+        "_begun_blocks", "_blocks", "_full", "_index", "_next_serial", "_oldest", "_queues", "_refused", "due",
+        "hot_bytes", "passed", "settings", "store", "total_bytes",
     )
 
     def __init__(self, settings: Mapping[str, QueueSettings]) -> None:
@@ -91,6 +92,9 @@ class Records:
         self._index = SeqIndex()                            # serials of blocks, by the numbers of the records in them
         self._next_serial = 1
         self._full: deque[Block] = deque()                  # to be written, the oldest first
+        self._begun_blocks: dict[int, Block] = {}           # by serial: they take more records
+        self.hot_bytes = 0
+        self._refused = 0           # there was no room for a page when this was the next serial
         self.passed: dict[str, None] = {}
         self.due: TimerIndex[tuple[int, str]] = TimerIndex(limits.RECORD_BITS)      # (due_ms, queue)
         self._oldest: SortedList = SortedList()             # (listed_ms, queue)
@@ -244,11 +248,13 @@ class Records:
         """Add a record that ended last, whatever there is; returns the records of the queue."""
         records = self._begun(queue, record.ended_ms)
         block = records.blocks[-1] if records.blocks else None
-        if block is None or block.full:
-            if block is not None:
+        if block is None or not block.takes(record.ended_ms):
+            if block is not None and self._begun_blocks.pop(block.serial, None) is not None:
                 self._full.append(block)
             block = self._new_block(queue, records, self._next_serial, record.ended_ms)
+            self._begun_blocks[block.serial] = block
         block.add(record)
+        self.hot_bytes += limits.RECORD_BYTES + record.kept_bytes
         self._index.add((record.number,), block.serial)
         records.end += 1
         self._count(records, 1, record.kept_bytes)
@@ -358,6 +364,8 @@ class Records:
 
     def _release(self, block: Block) -> None:
         del self._blocks[block.serial]
+        self._begun_blocks.pop(block.serial, None)
+        self.hot_bytes -= block.hot_bytes
         self._index.drop(block.serial, sum([1 for size in block.sizes if size]))
         if block.page is not None:
             self._pages.free(block.page)
@@ -417,12 +425,13 @@ class Records:
         records = self._queues[queue]
         block = records.blocks[-1]
         record = block.pop()
+        self.hot_bytes -= limits.RECORD_BYTES + record.kept_bytes
         records.end -= 1
         self._count(records, -1, -record.kept_bytes)
         self._index.remove((record.number,))
         if not block.sizes:
             records.blocks.pop()
-            del self._blocks[block.serial]
+            del self._blocks[block.serial], self._begun_blocks[block.serial]
             if not records.blocks:
                 self._unlist(queue, records)
 
@@ -441,25 +450,52 @@ class Records:
     # ---- pages
 
     def page_out(self) -> bool:
-        """Write one full block into a page; returns whether there are more. Without room it stays in memory."""
-        while self.store is not None and self._full:
+        """Write one block into a page if there is a full one, or too much in memory; returns whether there are more.
+
+        Without room it stays in memory, and is tried again when another block has begun.
+        """
+        if self.store is None or self._refused == self._next_serial:
+            return False
+        block = self._next_to_leave()
+        if block is None:
+            return False
+        hot_bytes = block.hot_bytes
+        if not block.write(self.store.records):
+            self._refused = self._next_serial
+            return False
+        self.hot_bytes -= hot_bytes
+        self._begun_blocks.pop(block.serial, None)
+        return bool(self._full) or self.hot_bytes > limits.RECORDS_HOT_BYTES
+
+    @property
+    def crowded(self) -> bool:
+        """Return whether more is in memory than between two entries, with room for it elsewhere."""
+        return self.hot_bytes > limits.RECORDS_CROWDED_BYTES and self._refused != self._next_serial
+
+    def _next_to_leave(self) -> Block | None:
+        """The block that is to leave memory next: the oldest full one, or one that was begun; None: all may stay."""
+        while self._full:
             block = self._full[0]
-            if not block.full or block.page is not None or block.serial not in self._blocks:
-                self._full.popleft()
-            elif block.write(self.store.records):
-                self._full.popleft()
-                return bool(self._full)
-            else:
-                return False
-        return False
+            if block.page is None and block.serial in self._blocks:
+                return block
+            self._full.popleft()
+        if self.hot_bytes <= limits.RECORDS_HOT_BYTES:
+            return None
+        return next(iter(self._begun_blocks.values()), None)
 
     def spans(self) -> Iterator[tuple[int, bytes, bytes]]:
         """The index of the numbers in pages, in a form for `adopt_span`."""
         return self._index.spans({serial for serial, (_, block) in self._blocks.items() if block.page is None})
 
     def pages(self, queue: str) -> tuple[int, list[PageRow]]:
-        """The pages of the queue, in a form for `adopt`, and how many of the first records in them are over."""
-        parts = [(block, start) for block, start in self._queues[queue].parts(-1) if block.page is not None]
+        """The pages of the queue, in a form for `adopt`, and how many of the first records in them are over.
+
+        Each has a record that is not over, so the index has its serial.
+        """
+        parts = [
+            (block, start) for block, start in self._queues[queue].parts(-1)
+            if block.page is not None and any(block.sizes[start:])
+        ]
         if not parts:
             return 0, []
         space = self._pages
@@ -469,8 +505,9 @@ class Records:
         ]
 
     def adopt_span(self, span: int, lows: bytes, pages: bytes) -> None:
-        """Take over a part of the index. Raises ValueError."""
+        """Take over a part of the index, before any block: all others have greater serials. Raises ValueError."""
         self._index.restore(span, lows, pages)
+        self._next_serial = max(self._next_serial, max(array("Q", pages)) + 1)
 
     def adopt(self, queue: str, row: PageRow) -> None:
         """Take over a page that an earlier process left. Raises PageLost."""

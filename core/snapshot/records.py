@@ -113,6 +113,8 @@ class RecordBuilder:
                     self._check_name(name)
             self._ended_ms = record.ended_ms
             self._records.append(frame.queue, record)
+        while self._records.page_out():
+            pass
 
     def _begin(self, queue: str) -> None:
         if queue != self._queue:

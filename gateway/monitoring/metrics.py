@@ -251,8 +251,8 @@ def _waiting(figures: Figures) -> Iterator[Metric]:
         yield _gauge("paged_data_bytes", "Size of their data.", paging.data_bytes)
         yield _gauge("paged_bodies", "Large bodies on the disk whose jobs, in any state, are in memory.", paging.bodies)
         yield _gauge("paged_body_bytes", "Size of these bodies.", paging.body_bytes)
-        yield _gauge("page_file_bytes", "Size of the files they are in.", paging.file_bytes)
-        yield _gauge("page_live_bytes", "The part of these files that is pages of waiting jobs.", paging.live_bytes)
+        yield _gauge("page_file_bytes", "Size of the files they, and records of ended jobs, are in.", paging.file_bytes)
+        yield _gauge("page_live_bytes", "The part of these files that is needed.", paging.live_bytes)
         yield _gauge("page_files", "Number of these files.", paging.files)
         yield _gauge("page_files_rewriting", "Files of which the little that is needed is being written to others.",
                      paging.rewriting)

@@ -19,6 +19,7 @@ import pytest
 from sockpqd.cluster.journal.journal import Journal
 from sockpqd.cluster.limits import SNAPSHOT_RETRY_S
 from sockpqd.cluster.node import ClusterNode
+from sockpqd.cluster.paging.page_files import PageFiles
 from sockpqd.cluster.snapshots.snapshot_store import (
     FAILED,
     NOT_SERIALIZING,
@@ -76,6 +77,7 @@ class Node:
         try:
             self.store = SnapshotStore.open(
                 root / "snapshots", disk, self.journal, self.machine, fork=fork, clock=lambda: self.now,
+                pages=PageFiles(root / "pages", disk),
             )
         except BaseException:
             self.journal.close()

@@ -74,13 +74,14 @@ def _figures(figures: Figures) -> list[tuple[str, Child]]:
 
 
 def _paging(figures: Figures) -> list[tuple[str, Child]]:
-    """Return where the waiting jobs are, if some may be on the disk."""
+    """Return what is on the disk, if something may be."""
     paging = figures.paging
-    return [] if paging is None else [
-        ("waiting jobs in memory", f"{size(figures.hot_bytes)} of {size(figures.hot_bytes_max)}"),
+    in_memory = f"{size(figures.hot_bytes)} of {size(figures.hot_bytes_max)}" if figures.hot_bytes_max else "all"
+    return [] if paging is None or not (figures.hot_bytes_max or paging.files) else [
+        ("waiting jobs in memory", in_memory),
         ("waiting jobs on the disk", f"{paging.jobs}, with {size(paging.data_bytes)} of data"),
         ("large bodies on the disk", f"{paging.bodies} of jobs in any state, {size(paging.body_bytes)}"),
-        ("files of waiting jobs", f"{paging.files} of {size(paging.file_bytes)}, {_needed(paging)} needed"
+        ("files of waiting jobs and records", f"{paging.files} of {size(paging.file_bytes)}, {_needed(paging)} needed"
          + (f"; {paging.rewriting} being rewritten" if paging.rewriting else "")),
         ("pages of waiting jobs", f"{paging.read} read, {paging.expected} in advance; "
          f"{paging.misses} were not in memory in time"),
@@ -88,7 +89,7 @@ def _paging(figures: Figures) -> list[tuple[str, Child]]:
 
 
 def _needed(paging: PagingFigures) -> str:
-    """The part of the files that is pages of waiting jobs."""
+    """The part of the files that is needed."""
     return f"{min(100, paging.live_bytes * 100 // paging.file_bytes)}%" if paging.file_bytes else "all"
 
 

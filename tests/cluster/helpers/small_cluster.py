@@ -14,6 +14,8 @@ from pathlib import Path
 from sockpqd.cluster.driver import Driver
 from sockpqd.cluster.idle import next_turn_at
 from sockpqd.cluster.journal.journal import Journal
+from sockpqd.cluster.paging.page_files import PageFiles
+from sockpqd.cluster.paging.paging import paging_machine
 from sockpqd.cluster.settings import Member, NodeSettings
 from sockpqd.cluster.snapshots.snapshot_store import SnapshotStore
 from sockpqd.cluster.wire.messages import Hello, Message, incompatible
@@ -189,18 +191,21 @@ class SmallCluster:
     def start(self, name: str, *, bootstrap: bool = False) -> SmallNode:
         node = self.nodes[name]
         node.life += 1
-        node.machine = Machine(node.known_level)
+        pages = PageFiles(Path("/pages"), node.disk)
+        node.machine = paging_machine(pages, 0, node.known_level)
         node.failure = None
         node.peers = {}
         journal = Journal.open(Path("/journal"), node.disk, segment_bytes=1 << 20)
         store = SnapshotStore.open(
             Path("/snapshots"), node.disk, journal, node.machine, fork=False, clock=lambda: self.now,
+            pages=pages,
         )
         settings = NodeSettings(
             name=name, data_dir=Path("/"), peer_listen="", members=self.configured(name), version="test",
             bootstrap=bootstrap, feature_level_max=node.feature_level_max, **self.settings,
         )
-        node.driver = Driver(settings, journal, store, node.machine, node, node, node, random.Random(self.rng.random()))
+        node.driver = Driver(
+            settings, journal, store, node.machine, node, node, node, random.Random(self.rng.random()), pages)
         node.driver.recover()
         self._at(self.now + self.rng.random() * TURN_S, self._timer(name, node.life))
         for other in self.nodes:

@@ -44,6 +44,8 @@ QUEUES = ("a", "b")
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sockpqd.core.records.block.RECORD_BLOCK_MAX", 5)
     monkeypatch.setattr("sockpqd.core.records.block.RECORD_BLOCK_BYTES", 60)
+    monkeypatch.setattr("sockpqd.core.records.block.RECORD_SPAN_MS", 2000)
+    monkeypatch.setattr("sockpqd.core.limits.RECORDS_HOT_BYTES", 1500)
 
 
 def record_log(seed: int, length: int) -> list[LogEntry]:
@@ -113,7 +115,7 @@ def test_the_model_has_the_same_records(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_pages_and_snapshots_change_no_record(seed: int) -> None:
-    random, model, store = Random(seed), Model(), MemoryStore()
+    random, model, store = Random(seed), Model(), MemoryStore(Random(seed), full=seed / 10)
     machine = paged_machine(store)
     paged = 0
     for entry in record_log(seed, 400):

@@ -16,11 +16,13 @@ from sockpqd.core import (
     Kick,
     Machine,
     Number,
+    PurgeQueue,
     Put,
     PutWith,
     QueueChange,
     StoredNumber,
     Tick,
+    limits,
 )
 from tests.core.helpers.logs import ask, restored, snapshot_of
 from tests.core.helpers.paging import MemoryStore, paged_machine
@@ -41,12 +43,14 @@ def machine_with(change: QueueChange, store: MemoryStore | None = None) -> Machi
     return machine
 
 
-def finish(machine: Machine, count: int, data: bytes = b"x", result: bytes = b"r", step_ms: int = 10) -> list[int]:
+def finish(
+    machine: Machine, count: int, data: bytes = b"x", result: bytes = b"r", step_ms: int = 10, queue: str = "q",
+) -> list[int]:
     """Put, take and finish as many jobs, one after the other; returns their numbers."""
     numbers = []
     for _ in range(count):
         now_ms = machine.clock_ms + step_ms
-        stored, handed = ask(machine, PutWith(Put("q", 0, data), number=True), Get(("q",)), now_ms=now_ms)
+        stored, handed = ask(machine, PutWith(Put(queue, 0, data), number=True), Get((queue,)), now_ms=now_ms)
         assert isinstance(stored, StoredNumber)
         assert isinstance(handed, Handed)
         ask(machine, End(handed.id, How.DONE, text=result), now_ms=now_ms)
@@ -103,6 +107,83 @@ def test_blocks_are_given_up_whole_and_unread() -> None:
     ask(machine, Tick(), now_ms=machine.clock_ms + 990)
     assert store.pages == 0
     assert kept(machine, numbers) == numbers[-1:]
+
+
+def test_blocks_that_are_not_full_leave_memory_when_there_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "RECORDS_HOT_BYTES", 3 * (limits.RECORD_BYTES + 2))
+    store = MemoryStore()
+    machine = machine_with(QueueChange(retain_ms=10**6), store)
+    numbers: dict[str, list[int]] = {}
+    for queue in ("r", "s", "t", "u"):
+        ask(machine, ConfigureQueue(queue, QueueChange(retain_ms=10**6)))
+        numbers[queue] = finish(machine, 2, queue=queue)
+    while machine.page_out():
+        pass
+    assert store.pages == 3
+    more = finish(machine, 1, queue="r")            # behind what is in a page
+    for queue, known in {**numbers, "r": numbers["r"] + more}.items():
+        assert kept(machine, known) == known
+        assert machine.retained(queue) == (len(known), 2 * len(known))
+    ask(machine, *[PurgeQueue(queue, None, ended=True) for queue in numbers])
+    assert store.pages == 0
+
+
+def test_a_queue_without_many_records_keeps_them_in_memory() -> None:
+    store = MemoryStore()
+    machine = machine_with(QueueChange(retain_ms=10**6), store)
+    finish(machine, 4)
+    assert not machine.page_out()
+    assert store.pages == 0
+
+
+def test_records_leave_memory_while_entries_come_without_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At a start: no turn comes before the whole log is applied."""
+    monkeypatch.setattr(limits, "RECORDS_HOT_BYTES", 2000)
+    monkeypatch.setattr(limits, "RECORDS_CROWDED_BYTES", 4000)
+    store = MemoryStore()
+    machine = machine_with(QueueChange(retain_ms=10**6), store)
+    numbers = finish(machine, 9)
+    assert not machine.crowded
+    numbers += finish(machine, 1)
+    assert machine.crowded
+    while machine.crowded and machine.page_out():
+        pass
+    assert not machine.crowded
+    store.full = 1
+    numbers += finish(machine, 20)
+    assert machine.crowded
+    assert not machine.page_out()
+    assert not machine.crowded              # there is no room, so no entry waits for it
+    store.full = 0
+    numbers += finish(machine, 4)
+    while machine.page_out():
+        pass
+    assert store.pages == 8
+    assert kept(machine, numbers) == numbers
+
+
+def test_a_whole_snapshot_is_read_into_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = machine_with(QueueChange(retain_ms=10**6))
+    numbers = finish(machine, 30)
+    whole, store = snapshot_of(machine), MemoryStore()
+    again = paged_machine(store)
+    again.restore([whole])
+    assert store.pages == 7
+    assert snapshot_of(again) == whole
+    assert kept(again, numbers) == numbers
+
+
+def test_a_block_ends_before_the_time_in_it_is_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = MemoryStore()
+    machine = machine_with(QueueChange(retain_ms=2**50), store)
+    numbers = finish(machine, 2, step_ms=2**32 - 1)
+    numbers += finish(machine, 2, step_ms=2**32)
+    assert kept(machine, numbers) == numbers
+    whole = snapshot_of(machine)
+    while machine.page_out():
+        pass
+    assert store.pages == 2
+    assert snapshot_of(machine) == whole
 
 
 def test_a_block_in_a_page_takes_no_more_records() -> None:
@@ -167,3 +248,37 @@ def test_a_place_among_records_outlives_those_that_are_removed(*, paged: bool) -
     assert following(machine, (ms + 1, 5)) == after
     assert following(machine, (0, 5)) == following(machine, ())
     assert following(machine, (1 << 62, 5)) == []
+
+
+def test_records_that_come_from_memory_after_a_restart_are_not_taken_for_those_of_a_page() -> None:
+    """The pages of another queue follow them in the snapshot: their blocks have the numbers from before."""
+    store = MemoryStore()
+    machine = machine_with(QueueChange(retain_ms=10**6), store)
+    ask(machine, ConfigureQueue("r", QueueChange(retain_ms=10**6)))
+    numbers = finish(machine, 4) + finish(machine, 5, queue="r") + finish(machine, 1)
+    while machine.page_out():
+        pass
+    assert store.pages == 2
+    whole, named = snapshot_of(machine), b"".join(machine.snapshot(by_reference=True))
+    store.restart()
+    again = paged_machine(store)
+    again.restore([named])
+    assert kept(again, numbers) == numbers
+    assert [again.result(number) for number in numbers] == [b"r"] * 10
+    assert snapshot_of(again) == whole
+
+
+def test_a_page_of_which_all_records_were_removed_is_not_named() -> None:
+    store = MemoryStore()
+    machine = machine_with(QueueChange(retain_ms=10**6), store)
+    numbers = finish(machine, 13)
+    while machine.page_out():
+        pass
+    ask(machine, *[Delete(Number(number), ended=True) for number in numbers[2:8]])
+    whole, named = snapshot_of(machine), b"".join(machine.snapshot(by_reference=True))
+    store.restart()
+    again = paged_machine(store)
+    again.restore([named])
+    assert store.pages == 2
+    assert kept(again, numbers) == numbers[:2] + numbers[8:]
+    assert snapshot_of(again) == whole

@@ -162,8 +162,8 @@ class SimNode:
         return self.driver is not None and self.driver.leadership.leading()
 
     def pager(self) -> Pager:
-        """Keeps as little in memory as it can."""
-        return Pager(Pages(self.pages), 0, (Stage(0, 3, 1),))
+        """Keeps as few jobs in memory as it can, or all, as the plan says."""
+        return Pager(Pages(self.pages), 0, (Stage(0, 3, 1),), resident=not self.world.plan.paged)
 
     def state(self) -> list[bytes] | None:
         """Its state, read from outside of its turns; None: a fault has damaged a page of it, so it is about to stop."""
@@ -211,8 +211,7 @@ class SimNode:
         self._rejoin.tell(journal)
         store._start_task = self._fork
         rng = random.Random(self.world.rng.random())
-        pages = self.pages if plan.paged else None
-        driver = Driver(settings, journal, store, self.machine, self._outbox, self, self.clock, rng, pages)
+        driver = Driver(settings, journal, store, self.machine, self._outbox, self, self.clock, rng, self.pages)
         proposer = driver.proposer
         submit = proposer._submit
 
@@ -252,10 +251,11 @@ class SimNode:
             self.memory.found(journal)
             store = SnapshotStore.open(
                 SNAPSHOTS, self.disk, journal, self.machine, fork=False, clock=self.clock.monotonic,
-                pages=self.pages if self.world.plan.paged else None)
+                pages=self.pages)
             pages = self.machine.pages
-            self.world.trace.seen["starts with pages of before"] += pages is not None and pages.count > 0
-            self.world.trace.seen["starts with bodies of before"] += pages is not None and pages.bodies.count > 0
+            assert pages is not None
+            self.world.trace.seen["starts with pages of before"] += pages.count > 0
+            self.world.trace.seen["starts with bodies of before"] += pages.bodies.count > 0
         except BaseException:
             journal.close()
             raise

@@ -70,7 +70,7 @@ class ObservedMachine(Machine):
     """
 
     def __init__(self, node: SimNode) -> None:
-        super().__init__(node.known_level, node.pager if node.world.plan.paged else None)
+        super().__init__(node.known_level, node.pager)
         self._node = node
         self.frozen: tuple[list[bytes], list[bytes]] | None = None
         self._recorded: frozenset[str] = frozenset()

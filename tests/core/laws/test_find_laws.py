@@ -84,7 +84,7 @@ def some_wanted(random: Random, model: Model) -> Wanted:
     states = frozenset(random.sample(STATES, random.randrange(1, len(STATES))))
     if job is None or random.random() < 0.3:
         return random.choice([Wanted(), Wanted(states=states)])
-    ms = (job.number or job.seq) >> SEQ_BITS
+    ms = (job.known_as or job.seq) >> SEQ_BITS
     return random.choice([
         Wanted(ALL.states, item=job.item), Wanted(ALL.states, key_prefix=(job.key or "k")[:1]),
         Wanted(ALL.states, group=job.group), Wanted(ALL.states, reason=job.reason), Wanted(ALL.states, since_ms=ms),

@@ -21,6 +21,7 @@ from sockpqd.core.rules.admit import (
 from sockpqd.core.state import State
 from sockpqd.core.store.body import Data
 from sockpqd.core.store.job import (
+    FLOATING,
     NEW_COUNTS,
     BuriedJob,
     DelayedJob,
@@ -35,7 +36,7 @@ from sockpqd.core.store.queues import PUT, Queue
 def put(state: State, operation: Put, seed: int) -> Reply:
     """Add a new job at the tail of its priority."""
     name = operation.queue
-    queue = state.queues.by_name.get(name)
+    queue, extras = state.queues.by_name.get(name), None
     if queue is None or queue.settings is not None:
         if name in state.queues.settings and _shapes_puts(state.queues.settings[name]):
             return put_with(state, PutWith(operation), seed)
@@ -44,6 +45,8 @@ def put(state: State, operation: Put, seed: int) -> Reply:
             state.put_item = None
             return refusal
         queue = state.queues.get_or_create(name)
+        if queue.settings is not None and queue.settings.numbered:
+            extras = extras_of_many(None, None, None, None, None, FLOATING)
     item = state.items.new_name(seed) if operation.new_item else operation.item
     state.put_item = item
     if item is not None:
@@ -53,7 +56,7 @@ def put(state: State, operation: Put, seed: int) -> Reply:
     data: Data = operation.data
     if len(data) >= state.body_bytes_min:
         data = state.held(operation.data)
-    job = Job(-operation.priority, 0, seq, queue.name, data, item, 0, None, None)
+    job = Job(-operation.priority, 0, seq, queue.name, data, item, 0, None, extras)
     if queue.settings is not None:
         state.make_ready(queue, job)
     elif item is None:
@@ -70,7 +73,7 @@ def put(state: State, operation: Put, seed: int) -> Reply:
 
 def _shapes_puts(settings: QueueSettings) -> bool:
     """Return whether the settings require more than adding a plain job at the tail."""
-    return bool(settings.ttl_ms or settings.idle_ms or settings.overflow or settings.numbered)
+    return bool(settings.ttl_ms or settings.idle_ms or settings.overflow)
 
 
 def put_cost(operation: Put) -> Cost:

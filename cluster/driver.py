@@ -127,11 +127,12 @@ class Driver:
         self.inbox: list[tuple[str, Hello | Message | None]] = []
         self.transport = transport = RaftTransport(settings, journal, store, network, rng)
         self.peers = transport.peers
+        execution = Execution(machine, store.chain, listener.events, clock.monotonic)
         self.replica = Replica(
             PeerNode(settings.name), transport=self.transport, journal=journal, snapshots=store,
             dump_path=store.newest_path(), monotonic=clock.monotonic, heartbeat_s=settings.heartbeat_ms / 1000,
             step_down_s=settings.election_min_ms / 1000,    # after its lease it must not keep others from leading
-            apply=Execution(machine, store.chain, listener.events).apply,
+            apply=execution.apply,
         )
         self.transport.bind(self.replica, clock.monotonic())
         self.recording = Recording(machine, listener.recording)
@@ -142,7 +143,9 @@ class Driver:
         self._state_for_entries = StateForEntries(machine, journal, store, transport, pages)
         self._comparison = ReplicaCheck(store.chain, transport.quorum)
         time = ReplicatedTime(clock)
-        self.proposer = Proposer(self.replica.propose, time.now_ms, self._effects, clock.monotonic, machine.known_work)
+        self.proposer = Proposer(
+            self.replica.propose, time.now_ms, self._effects, clock.monotonic, machine.known_work,
+            lambda: execution.took_s)
         self.syncing = Syncing(journal, self.proposer, clock.monotonic, settings.election_min_ms / 1000)
         self.leadership = Leadership(
             settings, machine, self.members, self.replica, self.transport, clock, time, self.proposer,

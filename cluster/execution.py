@@ -33,9 +33,14 @@ def decoded(index: int, data: bytes) -> Entry:
 class Execution:
     """Executes committed entries for the Raft library, and extends the chain of hashes by each."""
 
-    def __init__(self, machine: Machine, chain: Chain, on_events: Callable[[list[Event]], None]) -> None:
+    def __init__(
+        self, machine: Machine, chain: Chain, on_events: Callable[[list[Event]], None],
+        monotonic: Callable[[], float],
+    ) -> None:
         """`on_events` is called with the events of each entry that has any of a recorded type."""
+        self.took_s = 0.0               # for the last entry
         self._on_events = on_events
+        self._monotonic = monotonic
         self._machine = machine
         self._chain = chain
 
@@ -47,10 +52,13 @@ class Execution:
         """
         if index <= self._machine.index:
             return None                         # the library repeats an entry when its callback raised (H5b)
+        begun = self._monotonic()
         try:
-            return self._execute(index, data)
+            applied = self._execute(index, data)
         except MemoryError as error:
             raise OutOfMemory(f"no memory to execute entry {index}: start this node again") from error
+        self.took_s = self._monotonic() - begun
+        return applied
 
     def _execute(self, index: int, data: bytes) -> Applied:
         entry = decoded(index, data)

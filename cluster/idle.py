@@ -36,5 +36,7 @@ def next_turn_at(driver: Driver, turned_at: float, now: float) -> float:
     at = turned_at + beat_s
     if transport.peers:
         at = min(transport.beat_at + beat_s + BEYOND_S, transport.quorum.acked_sent_at() + contact_s)
+    if driver.proposer.rests.until:
+        at = min(at, driver.proposer.rests.until)
     due_s = leadership.due_s() if leadership.serving else None
     return max(soon, at if due_s is None else min(at, now + due_s + BEYOND_S))

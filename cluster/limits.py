@@ -45,6 +45,16 @@ QUEUED_PER_CHARGE_MAX = HELD_PER_BYTE_MAX + 1    # memory for each byte that is 
 CLIENT_WAIT_S_MAX = 1.0         # a client without a turn for so long is answered that the server is busy
 CLIENTS_LOOK_S = 0.1            # between two checks for such clients
 
+# ---- Rests: small operations come between large ones
+
+# An operation of more work than one turn is large. A leader that took this long to execute an entry with one proposes
+# no other for this many times as long, while others have sent small ones in the last second. The followers execute it
+# in that time as well, and most commands of the others see nothing of it.
+LARGE_WORK = CLIENT_QUANTUM_BYTES // CLIENT_WORK_BYTES
+REST_FROM_S = 0.003
+REST_FACTOR = 3
+SMALL_SEEN_S = 1.0
+
 # ---- Calls and commands that a node forwards to the leader
 
 # A forwarded call, or its outcome: a body of DATA_BYTES_CEILING with room to spare, and half of what a message may be.

@@ -52,6 +52,9 @@ class _ClientQueue:
         self.waiting: deque[OfClient] = deque()
 
 
+_Place = tuple[bool, int, int, _ClientQueue]
+
+
 class ClientQueues:
     """The queues of all clients that have operations queued, or had until recently."""
 
@@ -60,13 +63,15 @@ class ClientQueues:
         self._clients: dict[object, _ClientQueue] = {}
         # For each queue with operations: whether it had a turn (or asks too much for a first one), when its first
         # operation would finish, and its place among equals, which all queues are after a round of turns.
-        self._heap: list[tuple[bool, int, int, _ClientQueue]] = []
+        self._heap: list[_Place] = []
+        self._large: list[_Place] = []      # the same for those whose first operation is large: it can wait for a rest
         self._empty: deque[_ClientQueue] = deque()     # queues that became empty, kept while their time is ahead
         self._cutting: tuple[_ClientQueue, Cut] | None = None      # whose first operation has some fragments in the log
         self._cuts = 0
         self._time = 0
         self._places = 0
         self.count = 0                  # operations in all of them
+        self.gave_large = False         # a large operation had a turn; the caller resets it
         self.level = FEATURE_LEVEL      # of the cluster: fragments are cut from what its programs read
         self._looked_at = 0.0
 
@@ -152,14 +157,24 @@ class ClientQueues:
         charge = first[_CHARGE]
         late = own.served or charge > limits.CLIENT_QUANTUM_BYTES
         turn = limits.FRAGMENT_BYTES if first[_SIZE] > limits.WHOLE_BYTES_MAX else charge
-        heapq.heappush(self._heap, (late, own.time + turn, own.place, own))
+        large = first[_WORK] > limits.LARGE_WORK and first[_SIZE] <= limits.WHOLE_BYTES_MAX
+        heapq.heappush(self._large if large else self._heap, (late, own.time + turn, own.place, own))
 
-    def give(self, queue: deque[Queued], now: float) -> int:
-        """Move the operations of the next turn to `queue`; returns what they are charged for, 0 if there are none."""
-        if not self.count:
+    def offers(self, *, resting: bool) -> bool:
+        """Return whether `give` may have a turn for somebody."""
+        return self.count > 0 and not (resting and _first(self._heap) is None)
+
+    def give(self, queue: deque[Queued], now: float, *, resting: bool = False) -> int:
+        """Move the operations of the next turn to `queue`; returns what they are charged for, 0 if there are none.
+
+        `resting`: no large operation has a turn. Fragments have: they are small, but for the last.
+        """
+        own = self._next(resting=resting) if self.count else None
+        if own is None:
             return 0
-        own = self._next()
         waiting = own.waiting
+        if waiting[0][_WORK] > limits.LARGE_WORK:
+            self.gave_large = True
         if waiting[0][_SIZE] > limits.WHOLE_BYTES_MAX:
             count, given = self._give_fragment(own, queue, now)
         elif own.charge <= limits.CLIENT_QUANTUM_BYTES:
@@ -187,21 +202,28 @@ class ClientQueues:
             self._forget_empty()
         return given
 
-    def _next(self) -> _ClientQueue:
+    def _next(self, *, resting: bool) -> _ClientQueue | None:
         """Return the queue whose turn it is. While a large operation is cut, no other large one can be."""
         cutting = None if self._cutting is None else self._cutting[0]
         put_off = []
-        while True:
-            turn = heapq.heappop(self._heap)
-            _, _, place, own = turn
-            if own.place != place or not own.waiting:     # it was emptied since
-                continue
+        found = None
+        while (turn := self._pop(resting=resting)) is not None:
+            own = turn[3]
             if cutting is None or cutting is own or own.waiting[0][_SIZE] <= limits.WHOLE_BYTES_MAX:
+                found = own
                 break
             put_off.append(turn)
         for turn in put_off:
             heapq.heappush(self._heap, turn)
-        return own
+        return found
+
+    def _pop(self, *, resting: bool) -> _Place | None:
+        """Remove and return the first place in the line, of large operations only if they need not rest."""
+        first = _first(self._heap)
+        large = None if resting else _first(self._large)
+        if large is not None and (first is None or large < first):
+            return heapq.heappop(self._large)
+        return None if first is None else heapq.heappop(self._heap)
 
     def _give_fragment(self, own: _ClientQueue, queue: deque[Queued], now: float) -> tuple[int, int]:
         """Give the next fragment of the first operation; returns how many operations left the queue, and the charge."""
@@ -242,7 +264,7 @@ class ClientQueues:
         if now - self._looked_at >= limits.CLIENTS_LOOK_S:
             self._looked_at = now
             for own in list(self._clients.values()):
-                if own.waiting and now - own.since > limits.CLIENT_WAIT_S_MAX:
+                if own.waiting and now - own.since > _patience_s(own.waiting[0]):
                     taken += self._take_all(own)
                     self._empty.append(own)
         return taken
@@ -270,6 +292,22 @@ class ClientQueues:
     def _forget(self) -> None:
         self._clients.clear()
         self._heap.clear()
+        self._large.clear()
         self._empty.clear()
         self._cutting = None
         self.count = 0
+
+
+def _patience_s(first: OfClient) -> float:
+    """Return how long a queue with this first operation may be without a turn."""
+    return limits.CLIENT_WAIT_S_MAX * (1 + limits.REST_FACTOR if first[_WORK] > limits.LARGE_WORK else 1)
+
+
+def _first(heap: list[_Place]) -> _Place | None:
+    """Return the first place that is valid, None if there is none; those of queues emptied since are removed."""
+    while heap:
+        _, _, place, own = heap[0]
+        if own.place == place and own.waiting:
+            return heap[0]
+        heapq.heappop(heap)
+    return None

@@ -17,6 +17,7 @@ from sockpqd.cluster import limits
 from sockpqd.cluster.api import ClientPending, Pending
 from sockpqd.cluster.leader.client_queues import ClientQueues
 from sockpqd.cluster.leader.fragments import FRAGMENTS, Queued
+from sockpqd.cluster.leader.rests import Rests
 from sockpqd.cluster.metrics.histogram import Histogram
 from sockpqd.cluster.raft.pysyncobj_adapter import NOT_EXECUTED, SUCCESS, Callback
 from sockpqd.core import (
@@ -59,7 +60,7 @@ class AnsweredEntry(NamedTuple):
 class _Batch:
     """The operations of an entry in flight."""
 
-    __slots__ = ("begun", "deadline", "held", "launched", "number", "open", "operations",
+    __slots__ = ("begun", "deadline", "held", "large", "launched", "number", "open", "operations",
                  "overtaken", "pendings", "taken", "whole")
 
     def __init__(
@@ -73,6 +74,7 @@ class _Batch:
         self.begun = begun          # when its first operation was proposed, monotonic seconds
         self.launched = launched    # when it was handed to Raft
         self.deadline = launched + limits.OUTCOME_S
+        self.large = False          # it has an operation that others may have to rest from
         self.open = True            # its operations still wait for their outcomes
         self.number = 0
         self.whole = False          # another may follow while it is in flight: it hardly leaves any operation out,
@@ -84,7 +86,8 @@ class Proposer:
 
     `submit(entry, callback)` hands an entry to Raft; `stamp()` gives its replicated time in milliseconds; `effects`
     receives the effects of each applied entry after its replies were delivered; `monotonic()` gives seconds.
-    `known_work(operation)` gives the work beyond its declared cost (Machine.known_work).
+    `known_work(operation)` gives the work beyond its declared cost (Machine.known_work). `executed_s()`: how long this
+    node took to execute the last entry.
     `latencies`: the times from the proposal of an entry's first operation until it was applied.
     """
 
@@ -95,8 +98,10 @@ class Proposer:
         effects: Callable[[Effects], None],
         monotonic: Callable[[], float],
         known_work: Callable[[Operation], int] = lambda operation: 0,
+        executed_s: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self._submit = submit
+        self.rests = Rests(monotonic, executed_s)
         self._known_work = known_work
         self._stamp = stamp
         self._effects = effects
@@ -147,14 +152,16 @@ class Proposer:
             pending.applied(NOT_YET)
             return False
         size, work = COSTS[type(operation)](operation)
+        large = False
         if work == limits.PLAIN_WORK:
             held = size + limits.PLAIN_HELD_BYTES
         else:
             work += self._known_work(operation)
             held = _held_bytes(size, work)
+            large = work > limits.LARGE_WORK and not behind
         self.backlog_bytes = backlog = self.backlog_bytes + held
         queue, clients = self._queue, self._clients
-        if clients.count or size > limits.WHOLE_BYTES_MAX or (
+        if clients.count or large or size > limits.WHOLE_BYTES_MAX or (
             not behind and (
                 len(queue) >= limits.ENTRY_OPERATIONS_MAX
                 or self._bytes > limits.ENTRY_BYTES_MAX or self._work > limits.ENTRY_WORK_MAX
@@ -208,7 +215,7 @@ class Proposer:
     @property
     def ready(self) -> bool:
         """Return whether flush() would propose an entry."""
-        if not (self._queue or self._clients.count):
+        if not (self._queue or self._clients.offers(resting=self.rests.resting)):
             return False
         return len(self._flying) < limits.ENTRIES_IN_FLIGHT_MAX or self._one_more()
 
@@ -257,16 +264,17 @@ class Proposer:
         queue = self._queue
         taken: list[Queued] = []
         total, total_work = self._bytes, self._work     # of what is taken and of what is in the queue, at most
+        resting = self.rests.resting
         while True:
             if (
                 len(taken) + len(queue) > limits.ENTRY_OPERATIONS_MAX
                 or total > limits.ENTRY_BYTES_MAX or total_work > limits.ENTRY_WORK_MAX
             ):
-                self._fill(taken, now)
+                self._fill(taken, now, resting=resting)
                 break
             taken += queue
             queue.clear()
-            charge = self._clients.give(queue, now)
+            charge = self._clients.give(queue, now, resting=resting)
             if not charge:
                 break
             if type(queue[0][0]) in FRAGMENTS:              # one of them in each entry
@@ -280,9 +288,13 @@ class Proposer:
         if not taken:
             return _Batch([], [], [], 0, self._since, now)
         operations, pendings, _, _, held, _, _, _ = zip(*taken, strict=True)
-        return _Batch(list(operations), list(pendings), taken, sum(held), self._since, now)
+        batch = _Batch(list(operations), list(pendings), taken, sum(held), self._since, now)
+        if self._clients.gave_large or resting:
+            batch.large = self.rests.proposed(taken, now)
+            self._clients.gave_large = any(_WORK(queued) > limits.LARGE_WORK for queued in queue)
+        return batch
 
-    def _fill(self, taken: list[Queued], now: float) -> None:
+    def _fill(self, taken: list[Queued], now: float, *, resting: bool) -> None:
         """Add operations to those taken until the entry is full: the last ones, where each must be looked at.
 
         A full entry gives no turns any more: who had one would go before those that come while the entry is in flight.
@@ -291,7 +303,7 @@ class Proposer:
         total, total_work = sum(map(_BYTES, taken)), sum(map(_WORK, taken))
         while queue or (
             total < limits.ENTRY_BYTES_MAX and total_work < limits.ENTRY_WORK_MAX
-            and self._clients.give(queue, now)
+            and self._clients.give(queue, now, resting=resting)
         ):
             operation, pending, size, work, held, _, _, _ = queue[0]
             total_work += work
@@ -338,6 +350,8 @@ class Proposer:
                 self.latencies.observe(now - batch.begun)
                 if executed < len(pendings):
                     self._leave_out(batch, pendings, executed)
+                if batch.large:
+                    self.rests.executed(now)
                 self.answered = AnsweredEntry(executed, self.queued, batch.number, now - batch.launched)
             batch.taken = []
             for pending, reply in zip(pendings, applied.replies, strict=False):
@@ -393,6 +407,7 @@ class Proposer:
         `lost`: leadership was lost involuntarily; entries in flight then get only OUTCOME_AFTER_LOSS_S more.
         """
         self.accepting = False
+        self.rests.end()
         for batch in self._flying:
             batch.deadline = min(batch.deadline, now + limits.OUTCOME_AFTER_LOSS_S) if lost else batch.deadline
         queued = [*self._queue, *self._clients.clear()]

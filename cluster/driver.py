@@ -143,14 +143,11 @@ class Driver:
         self._state_for_entries = StateForEntries(machine, journal, store, transport, pages)
         self._comparison = ReplicaCheck(store.chain, transport.quorum)
         time = ReplicatedTime(clock)
-        self.proposer = Proposer(
-            self.replica.propose, time.now_ms, self._effects, clock.monotonic, machine.known_work,
-            lambda: execution.took_s)
+        self.proposer = Proposer(self.replica.propose, time.now_ms, self._effects, clock.monotonic,
+                                 machine.known_work, lambda: execution.took_s)
         self.syncing = Syncing(journal, self.proposer, clock.monotonic, settings.election_min_ms / 1000)
-        self.leadership = Leadership(
-            settings, machine, self.members, self.replica, self.transport, clock, time, self.proposer,
-            listener.serving_changed,
-        )
+        self.leadership = Leadership(settings, machine, self.members, self.replica, self.transport, clock, time,
+                                     self.proposer, listener.serving_changed)
         if settings.bootstrap:
             self.transport.admission.bootstrap()
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 # lot each.
 BACKLOG_BYTES_MAX = 64 << 20
 ENTRY_OPERATIONS_MAX = 512      # operations in an entry: more make others wait longer, fewer lower the throughput
-ENTRY_BYTES_MAX = 1 << 20       # an entry is closed at this size; a larger operation gets an entry of its own
+ENTRY_BYTES_MAX = 512 << 10     # an entry is closed at this size; a larger operation gets an entry of its own
 WHOLE_BYTES_MAX = 512 << 10     # a client's operation above this size goes into the log in fragments
 FRAGMENT_BYTES = 256 << 10      # of this size, one in each entry: others wait for one of them instead of megabytes
 FRAGMENT_S = 0.02               # larger in proportion where they take longer: 8 MiB are there after some 0.7 s

@@ -15,11 +15,12 @@ KIB = 1024
 MIB = 1024 * KIB
 GIB = 1024 * MIB
 
-# Bytes read from all clients in one iteration of the loop: what has reached it waits for the next one. The loop reads a
-# socket again and again while there is more, so a hundred clients that send at full speed would hold it for a second.
-# Counted in reads of at least this many bytes; smaller ones say that the socket is empty.
-READ_BYTES_PER_TURN = 4 * MIB
+# Bytes read from all clients in a turn: those from whom more has come are read in turns. The loop reads a socket again
+# and again while there is more, so a hundred clients that send at full speed would hold it for a second. Counted in
+# reads of at least this many bytes; smaller ones say that the socket is empty.
+READ_BYTES_PER_TURN = MIB
 READ_COUNTED_BYTES = 64 * KIB
+READ_ONCE_BYTES = 256 * KIB         # the most that the loop reads of a socket at once
 
 # When little room is left in the memory account, clients further ahead than this are not read.
 AHEAD_BYTES_MAX = 16 * KIB
@@ -123,7 +124,7 @@ EVENT_NAMES_MAX = 1000              # names of one SUBSCRIBE
 
 # What happens reaches its hearers in slices, each of so many steps: a look or a hearer of one event is one, a write to
 # a subscriber is some. While more is due than a slice takes, slices grow, so that little is lost to the turns between.
-EVENT_SLICE_STEPS, EVENT_SLICE_STEPS_MAX = 2000, 3000
+EVENT_SLICE_STEPS, EVENT_SLICE_STEPS_MAX = 1000, 1500
 EVENT_WRITE_STEPS = 10
 
 # Events and messages that have not reached their hearers: with as many, or as many bytes of messages, NOTIFY and

@@ -19,7 +19,7 @@ _CLIENT: Final = 7
 
 
 class Rests:
-    """When the next large operation may be proposed. All times are monotonic seconds."""
+    """The pauses of large operations. All times are monotonic seconds."""
 
     def __init__(self, monotonic: Callable[[], float], executed_s: Callable[[], float]) -> None:
         """`executed_s`: how long this node took to execute the last entry."""

@@ -38,8 +38,8 @@ class Conversation:
         if pipeline.closed:
             return
         parser.feed(data)
-        if len(data) >= READ_COUNTED_BYTES:
-            self._hub.read_bytes += len(data)
+        if len(data) >= READ_COUNTED_BYTES and self._hub.count_read(len(data)):
+            self._flow.read_much = True
         pipeline.caught_up = False
         if not pipeline.awake:
             pipeline.go_on()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from sockpqd.gateway.limits import AHEAD_BYTES_MAX, LARGE_BODY_BYTES, READ_BYTES_PER_TURN
+from sockpqd.gateway.limits import AHEAD_BYTES_MAX, LARGE_BODY_BYTES
 from sockpqd.gateway.link import Link
 from sockpqd.gateway.server.hub import Hub, Scheduled
 
@@ -16,11 +16,12 @@ class Flow:
     the pipeline get it as `talk`.
     """
 
-    __slots__ = ("_hub", "_link", "_room", "full", "held_bytes", "out", "paused")
+    __slots__ = ("_hub", "_link", "_room", "full", "held_bytes", "out", "paused", "read_much")
 
     def __init__(self, hub: Hub, link: Link) -> None:
         self.out: list[bytes] = []          # answers not written yet
         self.full = False                   # the client is not reading its answers
+        self.read_much = False              # others are read first
         self.paused = False                 # reading from the client is paused
         self.held_bytes = 0                 # as last reported to the account
         self._hub = hub
@@ -65,7 +66,7 @@ class Flow:
     # ---- in
 
     def throttle(self, talk: Scheduled, backlog_bytes: int, *, over_share: bool) -> None:
-        """Pause reading while the client is too far ahead, and until the next turn when much was read in this one.
+        """Pause reading while the client is too far ahead, and until its next turn when much was read of it.
 
         Resumes at half the limit. `over_share`: its share of the log's backlog is used up.
         """
@@ -75,8 +76,11 @@ class Flow:
         if hub.crowded or (over_share and hub.congested()):
             hub.wake_when_relieved(talk)
             ahead = True
-        elif hub.read_bytes > READ_BYTES_PER_TURN:
-            talk.wake()
+        elif self.read_much:
+            self.read_much = False
+            hub.read_in_turn(talk)
+            ahead = True
+        elif hub.waits_to_be_read(talk):
             ahead = True
         if ahead and not self.paused:
             self._link.pause()

@@ -27,6 +27,8 @@ from sockpqd.gateway.limits import (
     LINES_PER_PIECE,
     LINES_PER_TURN,
     LONG_LINE_BYTES,
+    READ_BYTES_PER_TURN,
+    READ_ONCE_BYTES,
     Limits,
 )
 from sockpqd.gateway.link import Link
@@ -126,6 +128,7 @@ class Hub:
         self.read_bytes = 0                         # in this turn, in large reads
         self.crowded = False                        # the backlog is too large; set until half of it is worked off
         self._unread: dict[Scheduled, None] = {}      # conversations not read because of that
+        self._readers: dict[Scheduled, None] = {}     # that are read when they have their turn
 
     def attach(self, cluster: Cluster) -> None:
         """Connect the hub to the cluster it listens to. Must be called before anything else."""
@@ -196,6 +199,8 @@ class Hub:
     def turn_ended(self) -> None:
         """End the turn: advance all conversations that were waiting for it."""
         self.budget = COMMANDS_PER_TURN_MAX
+        if self._readers:
+            self._let_read()
         self.read_bytes = 0
         entry = self.cluster.collecting
         self.job_waiters.pending_puts.turn_ended(entry)
@@ -215,8 +220,19 @@ class Hub:
         if self._pieces:
             self._do_pieces()
         self.subscriptions.turn_ended()
-        if self._turns or self._pieces:
+        if self._turns or self._pieces or self._readers:
             self._go_on_soon()
+
+    def _let_read(self) -> None:
+        """Wake some of those that wait for being read: one, or as many as others have read less than they might."""
+        left = READ_BYTES_PER_TURN - self.read_bytes
+        while True:
+            conversation = next(iter(self._readers))
+            del self._readers[conversation]
+            conversation.wake()
+            left -= READ_ONCE_BYTES
+            if left <= 0 or not self._readers:
+                break
 
     def _do_pieces(self) -> None:
         """Do the pieces of this turn. One that could not be done, as its client has gone, takes nothing of it."""
@@ -289,7 +305,8 @@ class Hub:
 
     def _outside_a_turn(self) -> None:
         self._scheduled = False
-        if self._awake or self._turns or self._pieces or self.subscriptions.pending:     # else a turn has ended
+        # Otherwise a turn has ended meanwhile.
+        if self._awake or self._turns or self._pieces or self._readers or self.subscriptions.pending:
             self.turn_ended()
 
     def congested(self) -> bool:
@@ -311,8 +328,24 @@ class Hub:
         """Wake the conversation when the cluster has worked off half of its backlog."""
         self._unread[conversation] = None
 
+    def count_read(self, size: int) -> bool:
+        """Count a large read; returns whether enough was read, so that this client waits for its next turn."""
+        self.read_bytes += size
+        return self.read_bytes > READ_BYTES_PER_TURN or bool(self._readers)
+
+    def waits_to_be_read(self, conversation: Scheduled) -> bool:
+        """Return whether the conversation waits for its turn to be read."""
+        return conversation in self._readers
+
+    def read_in_turn(self, conversation: Scheduled) -> None:
+        """Wake the conversation, which is not read any more in this turn, behind others for which that holds."""
+        self._readers[conversation] = None
+        self._go_on_soon()
+
     def forget(self, conversation: Scheduled) -> None:
+        """Drop a conversation that has ended from those that wait for being read."""
         self._unread.pop(conversation, None)
+        self._readers.pop(conversation, None)
 
     def new_export_path(self) -> Path:
         """Return an unused path for a snapshot that is being sent to a client."""

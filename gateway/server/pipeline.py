@@ -19,7 +19,7 @@ from sockpqd.gateway.auth.authorizer import Guard
 from sockpqd.gateway.commands import auth
 from sockpqd.gateway.commands.context.client_state import ClientState, Run
 from sockpqd.gateway.commands.context.in_session import in_session
-from sockpqd.gateway.limits import COMMANDS_PER_SLICE, OUTPUT_PIECE_BYTES, READ_BYTES_PER_TURN, UNSURE_S
+from sockpqd.gateway.limits import COMMANDS_PER_SLICE, OUTPUT_PIECE_BYTES, UNSURE_S
 from sockpqd.gateway.link import Link
 from sockpqd.gateway.protocol import responses
 from sockpqd.gateway.protocol.command import Command
@@ -360,9 +360,7 @@ class Pipeline:
     def throttle(self) -> None:
         """Pause or resume reading from the client."""
         flow = self.flow
-        hub = self.hub
-        much_read = hub.crowded or hub.read_bytes > READ_BYTES_PER_TURN
-        if self.caught_up and not (flow.paused or self._over_share or much_read):
+        if self.caught_up and not (flow.paused or self._over_share or flow.read_much or self.hub.crowded):
             return
         flow.throttle(self, 0 if self.caught_up else self.parser.backlog_bytes, over_share=self._over_share)
 

@@ -60,6 +60,27 @@ def test_all_clients_share_what_is_read_in_a_turn() -> None:
     with_gateway(test)
 
 
+def test_clients_are_read_in_turns_while_more_comes_from_them_than_a_turn_takes() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        clients = [gateway.connect() for _ in range(4 * READ_BYTES_PER_TURN // READ)]
+        for client in clients:
+            client.send(b"PUT q 0 %d\r\n" % (8 * MIB))
+        await gateway.settle()
+        read = dict.fromkeys(clients, 0)
+        for _ in range(200):                # rounds of the loop
+            before = sum(read.values())
+            for client in clients:
+                if client.transport.reading and read[client] < 7 * MIB:
+                    client.send(bytes(READ))
+                    read[client] += READ
+            assert sum(read.values()) - before <= 2 * READ_BYTES_PER_TURN or not before
+            await asyncio.sleep(0)
+        assert max(read.values()) - min(read.values()) <= 2 * READ
+        for client in clients:
+            client.vanish()
+    with_gateway(test)
+
+
 def test_small_reads_are_not_counted() -> None:
     async def test(gateway: MemoryGateway) -> None:
         client = gateway.connect()

@@ -39,9 +39,16 @@ def places(replies: list[Reply]) -> list[tuple[str, bytes]]:
 
 
 @LAW
-@given(logs)
-def test_machine_equals_reference_model(log: list[LogEntry]) -> None:
+@given(logs, st.integers(0, 2**64 - 1))
+def test_what_holds_for_every_log(log: list[LogEntry], seed: int) -> None:
+    """One test, as it takes longer to draw a log than to look at it."""
     assert_equal_to_model(log, Machine(), Model())
+    assert_snapshots_continue(log)
+    assert_every_job_put_is_waiting_running_or_ended(log)
+    assert_ids_rise_and_are_never_reused(log)
+    assert_a_running_id_belongs_to_one_job_until_it_ends(log)
+    assert_returned_jobs_come_again_in_the_same_order(log, seed)
+    assert_finq_and_fini_mean_that_nothing_is_left(log)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -49,19 +56,12 @@ def test_machine_equals_reference_model_over_a_long_log(seed: int) -> None:
     assert_equal_to_model(random_log(seed, 400), Machine(), Model(), every=10)
 
 
-@LAW
-@given(logs)
-def test_snapshot_at_every_prefix_and_the_rest_is_the_whole_log(log: list[LogEntry]) -> None:
-    assert_snapshots_continue(log)
-
-
 def test_snapshot_at_any_prefix_of_a_long_log_and_the_rest_is_the_whole_log() -> None:
     assert_some_snapshots_continue(random_log(7, 1500), every=100)
 
 
-@LAW
-@given(logs)
-def test_every_job_put_is_waiting_running_or_ended(log: list[LogEntry]) -> None:
+def assert_every_job_put_is_waiting_running_or_ended(log: list[LogEntry]) -> None:
+    """A job is somewhere once, and an end ends it."""
     machine = Machine()
     put: Counter[bytes] = Counter()
     ended: Counter[bytes] = Counter()
@@ -98,17 +98,15 @@ def test_every_job_put_is_waiting_running_or_ended(log: list[LogEntry]) -> None:
     assert set(put.values()) <= {1}
 
 
-@LAW
-@given(logs)
-def test_ids_rise_and_are_never_reused(log: list[LogEntry]) -> None:
+def assert_ids_rise_and_are_never_reused(log: list[LogEntry]) -> None:
+    """Each hand-out has the next id."""
     replies = [reply for answered in play(Machine(), log) for reply in answered]
     ids = [reply.id for reply in replies if isinstance(reply, Handed)]
     assert ids == list(range(1, len(ids) + 1))
 
 
-@LAW
-@given(logs)
-def test_a_running_id_belongs_to_one_job_until_it_ends(log: list[LogEntry]) -> None:
+def assert_a_running_id_belongs_to_one_job_until_it_ends(log: list[LogEntry]) -> None:
+    """The data behind an id never changes."""
     machine = Machine()
     known: dict[int, bytes] = {}
     for _ in play(machine, log):
@@ -130,9 +128,8 @@ def test_jobs_come_by_priority_then_in_order_of_arrival(priorities: list[int]) -
     assert [reply.data for reply in replies if isinstance(reply, Handed)] == [put.data for put in expected]
 
 
-@LAW
-@given(logs, st.integers(0, 2**64 - 1))
-def test_returned_jobs_come_again_in_the_same_order(log: list[LogEntry], seed: int) -> None:
+def assert_returned_jobs_come_again_in_the_same_order(log: list[LogEntry], seed: int) -> None:
+    """A RETURN leaves no trace in the order, and wakes those who wait."""
     machine, other = Machine(), Machine()
     for _ in play(machine, log):
         pass
@@ -150,9 +147,8 @@ def test_returned_jobs_come_again_in_the_same_order(log: list[LogEntry], seed: i
     assert places(again) == places(expected)
 
 
-@LAW
-@given(logs)
-def test_finq_and_fini_mean_that_nothing_is_left(log: list[LogEntry]) -> None:
+def assert_finq_and_fini_mean_that_nothing_is_left(log: list[LogEntry]) -> None:
+    """A DONE says truly whether it was the last of its queue and of its item."""
     machine = Machine()
     for entry in log:
         for operation in entry.operations or ():

@@ -46,19 +46,14 @@ def request(number: int, operation: Requested, *, keep_waiting: bool = False, se
 
 @LAW
 @given(session_logs())
-def test_machine_equals_reference_model(log: list[LogEntry]) -> None:
+def test_machine_equals_reference_model_and_so_it_does_from_every_snapshot_on(log: list[LogEntry]) -> None:
     assert_equal_to_model(log, Machine(), Model())
+    assert_snapshots_continue(log)
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_machine_equals_reference_model_over_a_long_log(seed: int) -> None:
     assert_equal_to_model(random_session_log(seed, 400), Machine(), Model(), every=10)
-
-
-@LAW
-@given(session_logs())
-def test_snapshot_at_every_prefix_and_the_rest_is_the_whole_log(log: list[LogEntry]) -> None:
-    assert_snapshots_continue(log)
 
 
 def test_snapshot_at_any_prefix_of_a_long_log_and_the_rest_is_the_whole_log() -> None:

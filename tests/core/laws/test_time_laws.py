@@ -30,8 +30,9 @@ from tests.core.model.model import Model
 
 @LAW
 @given(time_logs)
-def test_machine_equals_reference_model(log: list[LogEntry]) -> None:
+def test_machine_equals_reference_model_and_so_it_does_from_every_snapshot_on(log: list[LogEntry]) -> None:
     assert_equal_to_model(log, Machine(), Model())
+    assert_snapshots_continue(log)
 
 
 def test_no_release_of_a_numbered_job_is_counted_when_its_session_is_closed() -> None:
@@ -44,8 +45,9 @@ def test_no_release_of_a_numbered_job_is_counted_when_its_session_is_closed() ->
 
 @LAW
 @given(asked_time_logs)
-def test_machine_equals_reference_model_when_requests_are_repeated(log: list[LogEntry]) -> None:
+def test_the_same_when_requests_are_repeated(log: list[LogEntry]) -> None:
     assert_equal_to_model(log, Machine(), Model())
+    assert_snapshots_continue(log)
 
 
 @pytest.mark.parametrize("few", [FEW, 1], ids=["few groups", "many groups"])
@@ -55,18 +57,6 @@ def test_machine_equals_reference_model_over_a_long_log(
 ) -> None:
     monkeypatch.setattr(first_jobs, "FEW", few)
     assert_equal_to_model(random_time_log(seed, 300), Machine(), Model(), every=10)
-
-
-@LAW
-@given(time_logs)
-def test_snapshot_at_every_prefix_and_the_rest_is_the_whole_log(log: list[LogEntry]) -> None:
-    assert_snapshots_continue(log)
-
-
-@LAW
-@given(asked_time_logs)
-def test_snapshot_at_every_prefix_of_repeated_requests_and_the_rest_is_the_whole_log(log: list[LogEntry]) -> None:
-    assert_snapshots_continue(log)
 
 
 def test_snapshot_at_any_prefix_of_a_long_log_and_the_rest_is_the_whole_log() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
@@ -44,9 +44,21 @@ def given_out(reply: Reply) -> list[Handed]:
     return [reply] if isinstance(reply, Handed) else []
 
 
-@LAW
-@given(time_logs)
-def test_no_two_unfinished_jobs_have_one_key_and_counts_are_those_of_what_is_seen(log: list[LogEntry]) -> None:
+@settings(LAW, max_examples=200)      # with so much to draw logs are shorter by a fifth
+@given(time_logs, batch, st.lists(time_operations, max_size=6), st.integers(0, 400), st.booleans())
+def test_what_holds_for_every_log(
+    log: list[LogEntry], tried: Batch, operations: list[Operation], now_ms: int, first: bool,
+) -> None:
+    """One test, as it takes longer to draw a log than to look at it."""
+    assert_no_two_unfinished_jobs_have_one_key_and_counts_are_those_of_what_is_seen(log)
+    assert_limits_and_pauses_hold_and_finq_and_fini_mean_that_nothing_is_left(log)
+    assert_aborted_batch_changes_nothing_but_index_and_clock(log, tried, now_ms)
+    assert_whoever_waits_is_told(log, operations)
+    assert_ready_is_what_gets_are_given_and_undone_hand_outs_leave_all_as_it_was(log, first)
+
+
+def assert_no_two_unfinished_jobs_have_one_key_and_counts_are_those_of_what_is_seen(log: list[LogEntry]) -> None:
+    """Looked at behind each entry."""
     machine = Machine()
     for _ in play(machine, log):
         for queue in machine.queue_names(""):
@@ -61,9 +73,8 @@ def test_no_two_unfinished_jobs_have_one_key_and_counts_are_those_of_what_is_see
             assert machine.unfinished(queue) == any(seen[state] for state in STATES)
 
 
-@LAW
-@given(time_logs)
-def test_limits_and_pauses_hold_and_finq_and_fini_mean_that_nothing_is_left(log: list[LogEntry]) -> None:
+def assert_limits_and_pauses_hold_and_finq_and_fini_mean_that_nothing_is_left(log: list[LogEntry]) -> None:
+    """Looked at behind each operation."""
     machine = Machine()
     for entry in log:
         for operation in entry.operations:
@@ -91,9 +102,8 @@ def assert_allowed(machine: Machine, handed: list[Handed]) -> None:
             assert not 0 < queue.item_limit < len([one for one in running if one.item == job.item])
 
 
-@LAW
-@given(time_logs, batch, st.integers(0, 400))
-def test_aborted_batch_changes_nothing_but_index_and_clock(log: list[LogEntry], tried: Batch, now_ms: int) -> None:
+def assert_aborted_batch_changes_nothing_but_index_and_clock(log: list[LogEntry], tried: Batch, now_ms: int) -> None:
+    """Tried behind the log."""
     machine = Machine()
     for _ in play(machine, log):
         pass
@@ -131,9 +141,7 @@ def test_job_is_handed_out_at_its_time_and_not_before(plan: list[tuple[str, int,
     assert not times
 
 
-@LAW
-@given(time_logs, st.lists(time_operations, max_size=6))
-def test_whoever_waits_is_told(log: list[LogEntry], operations: list[Operation]) -> None:
+def assert_whoever_waits_is_told(log: list[LogEntry], operations: list[Operation]) -> None:
     """A Get that finds nothing is asked again only when the effects say so: it must not miss anything then."""
     machine = Machine()
     for _ in play(machine, log):
@@ -151,11 +159,10 @@ def test_whoever_waits_is_told(log: list[LogEntry], operations: list[Operation])
         assert machine.unfinished(name) or name in applied.effects.ended
 
 
-@LAW
-@given(time_logs, st.booleans())
-def test_ready_is_what_gets_are_given_and_undone_hand_outs_leave_all_as_it_was(
+def assert_ready_is_what_gets_are_given_and_undone_hand_outs_leave_all_as_it_was(
     log: list[LogEntry], first: bool,
 ) -> None:
+    """Looked at behind the log. `first`: a hand-out is undone by LATER FIRST, else by RETURN."""
     machine = Machine()
     for _ in play(machine, log):
         pass

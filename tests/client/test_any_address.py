@@ -79,7 +79,7 @@ def test_ipv6(make_client: MakeClient) -> None:
     except OSError:
         pytest.skip("this machine has no IPv6")
     with RealServer("::1") as server:
-        client = make_client(server.address, timeout=5)
+        client = make_client(server.address, timeout=30)
         client.put("q", b"x")
         assert client.total("q").jobs == 1
 

@@ -53,7 +53,7 @@ def guarded(users: FakeUsers) -> Iterator[FakeCluster]:
 
 @pytest.fixture
 def ann(guarded: FakeCluster, make_client: MakeClient) -> Client:
-    return make_client(guarded.addresses, timeout=5, server_timeout=0.5, connect_timeout=0.5, **ANN)
+    return make_client(guarded.addresses, timeout=30, server_timeout=0.5, connect_timeout=0.5, **ANN)
 
 
 @pytest.fixture
@@ -104,7 +104,7 @@ def test_a_session_begins_without_waiting_for_the_answer(make_client: MakeClient
             connection.sendall(b"200 OK\r\n")
 
     with ScriptedServer(answer) as server:
-        make_client(server.address, timeout=2, **ANN).put("q", b"")
+        make_client(server.address, timeout=30, **ANN).put("q", b"")
 
 
 def test_without_a_session_nothing_is_executed_before_the_answer(make_client: MakeClient) -> None:
@@ -117,7 +117,7 @@ def test_without_a_session_nothing_is_executed_before_the_answer(make_client: Ma
         connection.sendall(b"403 Forbidden\r\n" if line.startswith("AUTH") else b"200 OK\r\n")
 
     with ScriptedServer(answer) as server:
-        client = make_client(server.address, timeout=2, sessions=False, **ANN)
+        client = make_client(server.address, timeout=30, sessions=False, **ANN)
         with pytest.raises(AuthError):
             client.put("q", b"")
         with pytest.raises(AuthError):
@@ -159,8 +159,8 @@ def test_a_server_without_users_lets_everybody_in(
         connection.sendall(line if command.startswith("AUTH") else b"200 OK\r\n")
 
     with ScriptedServer(answer) as server:
-        make_client(server.address, timeout=2, **ANN).put("q", b"")
-        make_client(server.address, timeout=2, sessions=False, **ANN).put("q", b"")
+        make_client(server.address, timeout=30, **ANN).put("q", b"")
+        make_client(server.address, timeout=30, sessions=False, **ANN).put("q", b"")
 
 
 # who is not
@@ -230,7 +230,7 @@ def test_nothing_is_sent_over_a_connection_whose_login_failed(make_client: MakeC
         connection.sendall(b"503 Busy\r\n" if len(lines) == 1 else b"200 OK\r\n")
 
     with ScriptedServer(answer) as server:
-        make_client(server.address, timeout=5, sessions=False, **ANN).put("q", b"")
+        make_client(server.address, timeout=30, sessions=False, **ANN).put("q", b"")
     assert lines == [f"AUTH ann {SECRET}", f"AUTH ann {SECRET}", "PUT q 0 0"]
 
 
@@ -261,7 +261,7 @@ def test_a_user_who_was_deleted_is_told_so_and_can_come_back(
     guarded: FakeCluster, users: FakeUsers, make_client: MakeClient
 ) -> None:
     users.in_log["bob"] = "put", SECRET
-    client = make_client(guarded.addresses, timeout=5, user="bob", secret=SECRET)
+    client = make_client(guarded.addresses, timeout=30, user="bob", secret=SECRET)
     client.put("q", b"1")
     users.execute(["DELETE", "bob"])
     with pytest.raises(AuthError):
@@ -289,7 +289,7 @@ def test_a_missing_right_is_told_and_nothing_is_repeated(
 def test_a_right_that_was_lost_while_an_answer_was_does_not_make_it_certain(
     guarded: FakeCluster, users: FakeUsers, make_client: MakeClient
 ) -> None:
-    client = make_client(guarded.addresses[0], timeout=5, sessions=False, retry_unknown=True, **ANN)
+    client = make_client(guarded.addresses[0], timeout=30, sessions=False, retry_unknown=True, **ANN)
 
     def lose(connection: socket.socket, words: list[str]) -> bytes | None:
         if words[0] == "PUT" and guarded.executed:

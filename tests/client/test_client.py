@@ -258,7 +258,7 @@ def test_a_child_that_was_forked_during_a_search_can_search(cluster: FakeCluster
             searching.start()
             time.sleep(0.3)
             cluster.lead(cluster.servers[0])
-            assert in_a_child(lambda: client.put("mail", b"child", timeout=5)) == 0
+            assert in_a_child(lambda: client.put("mail", b"child", timeout=30)) == 0
             searching.join()
     assert sorted(cluster.bodies("mail")) == [b"child", b"parent"]
 

@@ -209,7 +209,7 @@ def test_a_blocked_gets_search_for_a_new_leader_begins_with_the_failure(
     cluster: FakeCluster, make_client: MakeClient, server_timeout: float
 ) -> None:
     """`timeout` limits the time nobody serves, not the time a get is blocked."""
-    client = make_client(cluster.addresses, timeout=5, server_timeout=server_timeout, connect_timeout=0.5)
+    client = make_client(cluster.addresses, timeout=30, server_timeout=server_timeout, connect_timeout=0.5)
     def fail() -> None:
         time.sleep(2.3)         # longer than the limit, which is itself ten times what the election takes
         cluster.servers[0].stop()

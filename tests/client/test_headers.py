@@ -12,9 +12,15 @@ from tests.client.real_server import RealServer
 
 
 @pytest.fixture
-def client(make_client: MakeClient) -> Iterator[Client]:
+def server() -> Iterator[RealServer]:
     with RealServer() as server:
-        yield make_client(server.address, timeout=20)
+        yield server
+
+
+@pytest.fixture
+def client(server: RealServer, make_client: MakeClient) -> Client:
+    """A client that ends before its server, which would wait a second for its connection."""
+    return make_client(server.address, timeout=20)
 
 
 def test_headers_come_with_the_job_or_when_they_are_read(client: Client) -> None:

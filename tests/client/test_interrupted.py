@@ -234,7 +234,7 @@ def test_a_consumer_whose_client_is_closed_by_another_thread(server: RealServer,
 def test_nobody_serves_any_more() -> None:
     """A client that is closed does not go on asking for what it cannot be told."""
     asked = threading.Event()
-    client = Client("127.0.0.1:1", timeout=5)
+    client = Client("127.0.0.1:1", timeout=30)
 
     def take() -> None:
         with contextlib.suppress(OutcomeUnknown):
@@ -242,7 +242,7 @@ def test_nobody_serves_any_more() -> None:
 
     with at_most(4):
         with ScriptedServer(lambda connection, stream, line: asked.set()) as server:
-            client = Client(server.address, timeout=5)
+            client = Client(server.address, timeout=30)
             taking = threading.Thread(target=take, daemon=True)
             taking.start()
             assert asked.wait(20)

@@ -45,7 +45,7 @@ def test_jobs_put_at_once_are_asked_for_again_and_are_one_request(make_client: M
             connection.sendall(b"200 OK 2\r\n200 OK\r\n200 OK\r\n")
 
     with ScriptedServer(answer, features=NEW) as server, at_most(4):
-        assert make_client(server.address, timeout=5).put_many("q", [b"x", b"x"]) == 2
+        assert make_client(server.address, timeout=30).put_many("q", [b"x", b"x"]) == 2
     assert told.lines == ["PUTS 2 q 0 1:xq 0 1:x"] * 2
 
 
@@ -54,7 +54,7 @@ def test_without_a_session_all_jobs_of_a_lost_batch_are_unknown(make_client: Mak
         lose(connection)
 
     with ScriptedServer(answer, features=NEW) as server, at_most(4), pytest.raises(OutcomeUnknown):
-        make_client(server.address, timeout=5, sessions=False).put_many("q", [b"x", b"x"])
+        make_client(server.address, timeout=30, sessions=False).put_many("q", [b"x", b"x"])
 
 
 def test_a_server_says_in_its_own_time_that_nothing_came(make_client: MakeClient) -> None:
@@ -65,7 +65,7 @@ def test_a_server_says_in_its_own_time_that_nothing_came(make_client: MakeClient
         connection.sendall(b"404 Queue Empty\r\n")
 
     with ScriptedServer(answer, features=NEW) as server, at_most(4):
-        client = make_client(server.address, timeout=5)
+        client = make_client(server.address, timeout=30)
         assert client.get("q", block=True, expire=5, wait=0.1) is None
         assert client.get("q", block=True, expire=5, wait=0.1) is None
     assert told.lines == ["GETB q EXPIRE 5 WITHIN 0.100"] * 2
@@ -84,7 +84,7 @@ def test_a_job_that_was_lost_at_the_end_of_a_wait_is_asked_for_again(make_client
             connection.sendall(JOB)
 
     with ScriptedServer(answer, features=NEW) as server, at_most(4):
-        job = make_client(server.address, timeout=5).get("q", block=True, expire=5, wait=0.1)
+        job = make_client(server.address, timeout=30).get("q", block=True, expire=5, wait=0.1)
     assert job is not None
     assert told.lines == ["GETB q EXPIRE 5 WITHIN 0.100"] * 2
 
@@ -98,7 +98,7 @@ def test_nothing_of_a_transaction_is_sent_before_the_server_has_begun_it(make_cl
         connection.sendall(b"400 Bad Command\r\n")
 
     with ScriptedServer(answer) as server, at_most(4):
-        client = make_client(server.address, timeout=5)
+        client = make_client(server.address, timeout=30)
         with pytest.raises(ValueError, match="400 Bad Command"), client.transaction() as t:
             t.done(1)
     assert told.lines == ["BEGIN"]
@@ -122,7 +122,7 @@ def test_a_lost_transaction_is_committed_again_with_all_its_commands(make_client
             connection.sendall(b"202 Queued\r\n")
 
     with ScriptedServer(answer, features=NEW) as server, at_most(4):
-        client = make_client(server.address, timeout=5)
+        client = make_client(server.address, timeout=30)
         with client.transaction() as t:
             t.done(1)
             t.later(2)
@@ -138,7 +138,7 @@ def test_a_transaction_without_a_session_that_is_lost_is_unknown(make_client: Ma
             connection.sendall(b"200 OK\r\n" if line == "BEGIN" else b"202 Queued\r\n")
 
     with ScriptedServer(answer, features=NEW) as server, at_most(4):
-        client = make_client(server.address, timeout=5, sessions=False)
+        client = make_client(server.address, timeout=30, sessions=False)
         with pytest.raises(OutcomeUnknown), client.transaction() as t:
             t.done(1)
 
@@ -151,7 +151,7 @@ def test_a_body_is_not_sent_to_a_server_that_would_take_it_for_commands(make_cli
         connection.sendall(b"200 OK\r\n")
 
     with ScriptedServer(answer) as server, at_most(4):
-        client = make_client(server.address, timeout=5)
+        client = make_client(server.address, timeout=30)
         with pytest.raises(NotSupported):
             client.change(7, data=b"SHUTDOWN\r\n")
         with pytest.raises(NotSupported):
@@ -173,7 +173,7 @@ def test_a_server_that_is_busy_does_not_abort_a_transaction_for_good(make_client
             connection.sendall(b"202 Queued\r\n")
 
     with ScriptedServer(answer, features=NEW) as server, at_most(4):
-        client = make_client(server.address, timeout=5)
+        client = make_client(server.address, timeout=30)
         with pytest.raises(Aborted) as aborted, client.transaction() as t:
             t.done(1)
     assert not isinstance(aborted.value, Busy)
@@ -195,7 +195,7 @@ def test_heartbeats_that_a_server_does_not_know_are_told_when_the_job_is_done(ma
             time.sleep(0.1)
 
     with ScriptedServer(answer) as server, at_most(4), pytest.raises(BadArguments):
-        work(make_client(server.address, timeout=5))
+        work(make_client(server.address, timeout=30))
     assert told.lines == ["GETB q EXPIRE 0.300", "TOUCH 7", "DONE 7"]
 
 
@@ -210,7 +210,7 @@ def test_a_job_that_was_ended_while_it_was_touched_is_not_lost(make_client: Make
         connection.sendall({"GETB": JOB, "DONE": b"200 OK\r\n"}.get(line.split()[0], b"404 Job Not Found\r\n"))
 
     with ScriptedServer(answer) as server, at_most(4):
-        client = make_client(server.address, timeout=5)
+        client = make_client(server.address, timeout=30)
         for job in client.consume("q", expire=0.6, heartbeat=True):
             while "TOUCH 7" not in told.lines:
                 time.sleep(0.01)

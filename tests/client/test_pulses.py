@@ -37,7 +37,7 @@ def server() -> Iterator[RealServer]:
 
 @pytest.fixture
 def client(server: RealServer) -> Iterator[Client]:
-    with Client(server.address, timeout=5) as made:
+    with Client(server.address, timeout=30) as made:
         yield made
 
 
@@ -71,7 +71,7 @@ def test_a_turn_is_told_how_it_went(server: RealServer, client: Client) -> None:
 
 def test_the_same_in_asyncio(server: RealServer) -> None:
     async def run() -> None:
-        async with aio.Client(server.address, timeout=5) as client:
+        async with aio.Client(server.address, timeout=30) as client:
             await client.pulse_create("ga", rate=100)
             async with client.pulse("ga").turn(within=5) as turn:
                 assert turn.ticket == 1
@@ -171,7 +171,8 @@ def _open(name: str) -> bool:
 
 def test_one_port_is_all_that_a_pulse_needs() -> None:
     before = listening()
-    with RealServer() as server, Client(server.address, timeout=5) as boss, Client(server.address, timeout=5) as worker:
+    with RealServer() as server, \
+            Client(server.address, timeout=30) as boss, Client(server.address, timeout=30) as worker:
         boss.pulse_create("ga", rate=100)
         boss.pulse_set("ga", b"hello")
         with worker.pulse("ga").turn(within=5) as turn, boss.pulse("ga").turn(within=5):
@@ -193,7 +194,7 @@ def test_workers_may_start_before_the_server_and_before_the_pulse() -> None:
                 time.sleep(0.02)
         worked = pool.submit(work)
         time.sleep(0.2)                             # it dials, and nobody is there
-        with RealServer(port=port) as server, Client(server.address, timeout=5) as client:
+        with RealServer(port=port) as server, Client(server.address, timeout=30) as client:
             with pytest.raises(PulseNotFound), client.pulse("ga").turn():
                 pass
             client.pulse_create("ga")

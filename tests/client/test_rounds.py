@@ -23,7 +23,7 @@ def server() -> Iterator[RealServer]:
 
 @pytest.fixture
 def real(server: RealServer, make_client: MakeClient) -> Client:
-    return make_client(server.address, timeout=5, server_timeout=2)
+    return make_client(server.address, timeout=30, server_timeout=2)
 
 
 def bodies(count: int) -> list[bytes]:
@@ -153,7 +153,7 @@ def test_what_the_loop_ends_itself_is_not_ended_again(real: Client) -> None:
 
 def test_a_cancelled_task_takes_no_job_with_it(server: RealServer) -> None:
     async def main() -> None:
-        async with aio.Client(server.address, timeout=5) as client:
+        async with aio.Client(server.address, timeout=30) as client:
             await client.put("q", b"first")
             worked = asyncio.Event()
 
@@ -179,7 +179,7 @@ def test_a_cancelled_task_takes_no_job_with_it(server: RealServer) -> None:
 
 def test_a_cancelled_loop_gives_back_what_it_has_not_begun(server: RealServer) -> None:
     async def main() -> None:
-        async with aio.Client(server.address, timeout=5) as client:
+        async with aio.Client(server.address, timeout=30) as client:
             await client.put_many("q", bodies(10))
 
             async def work() -> None:
@@ -193,7 +193,7 @@ def test_a_cancelled_loop_gives_back_what_it_has_not_begun(server: RealServer) -
             with pytest.raises(asyncio.CancelledError):
                 await task
             await asyncio.sleep(0)
-        async with aio.Client(server.address, timeout=5) as client:
+        async with aio.Client(server.address, timeout=30) as client:
             assert sorted(job.data for job in await client.peek_queue("q", "ready", 20)) == bodies(10)
 
     asyncio.run(main())

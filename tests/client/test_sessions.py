@@ -296,7 +296,7 @@ def test_a_refused_repetition_says_nothing_about_the_first_try(cluster: FakeClus
 
 def test_servers_without_sessions_are_used_without(make_client: MakeClient) -> None:
     with FakeCluster(sessions=False) as cluster:
-        client = make_client(cluster.addresses, timeout=5, server_timeout=0.3)
+        client = make_client(cluster.addresses, timeout=30, server_timeout=0.3)
         client.put("q", b"1")
         client.put_many("q", [b"2", b"3"])
         assert cluster.servers[0].received.count("SESSION TTL 900") == 1        # asked once for each connection

@@ -52,7 +52,7 @@ def secure() -> Iterator[FakeCluster]:
 
 @pytest.fixture
 def ann(secure: FakeCluster, make_client: MakeClient, ca: str) -> Client:
-    return make_client(secure.addresses, timeout=5, server_timeout=1, tls=ca, user="ann", secret=SECRET)
+    return make_client(secure.addresses, timeout=30, server_timeout=1, tls=ca, user="ann", secret=SECRET)
 
 
 # that it works
@@ -127,7 +127,7 @@ def test_what_was_not_asked_for_ends_a_connection(make_client: MakeClient, ca: s
             sent.clear()
 
     with ScriptedServer(answer, server_tls()) as server:
-        client = make_client(server.address, timeout=5, tls=ca)
+        client = make_client(server.address, timeout=30, tls=ca)
         client.put("q", b"1")
         sent.set()
         while sent.is_set():
@@ -142,7 +142,7 @@ def test_a_context_may_be_given(version: ssl.TLSVersion, make_client: MakeClient
     context = ssl.create_default_context(cafile=ca)
     context.minimum_version = context.maximum_version = version
     with FakeCluster(tls=server_tls()) as cluster:
-        client = make_client(cluster.addresses, timeout=5, tls=context)
+        client = make_client(cluster.addresses, timeout=30, tls=context)
         client.put("q", bytes(100_000))
         assert client.get("q", block=True, expire=30, wait=5) is not None
         assert client.get("q", block=True, expire=30, wait=0.1) is None
@@ -150,7 +150,7 @@ def test_a_context_may_be_given(version: ssl.TLSVersion, make_client: MakeClient
 
 def test_names_and_paths_are_good_too(make_client: MakeClient, ca: str) -> None:
     with FakeCluster(1, tls=server_tls("localhost")) as cluster:
-        make_client(f"localhost:{cluster.servers[0].port}", timeout=5, tls=Path(ca)).put("q", b"x")
+        make_client(f"localhost:{cluster.servers[0].port}", timeout=30, tls=Path(ca)).put("q", b"x")
 
 
 def test_a_survey_tells_when_the_certificate_ends(secure: FakeCluster, ca: str) -> None:
@@ -330,7 +330,7 @@ def test_a_connection_that_is_cut_is_no_orderly_end(make_client: MakeClient, ca:
         socket.socket.shutdown(connection, socket.SHUT_RDWR)
 
     with ScriptedServer(answer, server_tls()) as server, at_most(5), pytest.raises(OutcomeUnknown):
-        make_client(server.address, timeout=5, sessions=False, tls=ca).get("q", block=True, wait=0.1)
+        make_client(server.address, timeout=30, sessions=False, tls=ca).get("q", block=True, wait=0.1)
 
 
 def test_an_answer_may_come_behind_the_half_closing(make_client: MakeClient, ca: str) -> None:
@@ -339,13 +339,13 @@ def test_an_answer_may_come_behind_the_half_closing(make_client: MakeClient, ca:
             connection.sendall(JOB)
 
     with ScriptedServer(answer, server_tls()) as server, at_most(5):
-        job = make_client(server.address, timeout=5, sessions=False, tls=ca).get("q", block=True, wait=0.1)
+        job = make_client(server.address, timeout=30, sessions=False, tls=ca).get("q", block=True, wait=0.1)
     assert job is not None
 
 
 def test_half_a_command_over_tls_is_not_executed_and_not_unknown(make_client: MakeClient, ca: str) -> None:
     with FakeCluster(1, tls=server_tls()) as cluster:
-        client = make_client(cluster.addresses, timeout=5, server_timeout=0.5, sessions=False, tls=ca)
+        client = make_client(cluster.addresses, timeout=30, server_timeout=0.5, sessions=False, tls=ca)
         cluster.servers[0].reset_after_line = True
         with pytest.raises(Unavailable):
             client.put("q", bytes(20_000_000), timeout=0.5)
@@ -354,7 +354,7 @@ def test_half_a_command_over_tls_is_not_executed_and_not_unknown(make_client: Ma
 
 
 def test_a_forked_process_leaves_the_connections_of_its_parent_alone(secure: FakeCluster, ca: str) -> None:
-    with Client(secure.addresses, timeout=5, tls=ca, user="ann", secret=SECRET) as client:
+    with Client(secure.addresses, timeout=30, tls=ca, user="ann", secret=SECRET) as client:
         client.put("q", b"parent")
         accepted = [server.accepted for server in secure.servers]
         child = os.fork()

@@ -80,7 +80,7 @@ def server() -> Iterator[RealServer]:
 
 @pytest.fixture
 def traced(server: RealServer, telemetry: Telemetry, make_client: MakeClient) -> Client:
-    return make_client(server.address, timeout=5, tracing=True)
+    return make_client(server.address, timeout=30, tracing=True)
 
 
 def test_a_trace_goes_on_where_the_job_is_worked_on(
@@ -107,7 +107,7 @@ def test_headers_of_the_job_stand_beside_those_of_the_trace(traced: Client) -> N
 def test_a_server_without_headers_gets_the_job_without_its_trace(
     cluster: FakeCluster, telemetry: Telemetry, make_client: MakeClient,
 ) -> None:
-    client = make_client(cluster.addresses, timeout=5, tracing=True)
+    client = make_client(cluster.addresses, timeout=30, tracing=True)
     client.put("q", b"body")
     client.put_many("q", [b"1"])
     assert cluster.bodies("q") == [b"body", b"1"]
@@ -117,7 +117,7 @@ def test_a_server_without_headers_gets_the_job_without_its_trace(
 def test_workers_understand_jobs_without_a_trace(
     server: RealServer, telemetry: Telemetry, traced: Client, make_client: MakeClient
 ) -> None:
-    make_client(server.address, timeout=5).put("q", b"body")
+    make_client(server.address, timeout=30).put("q", b"body")
     first = traced.get("q", expire=30)
     assert first is not None
     assert first.data == b"body"

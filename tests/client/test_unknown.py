@@ -156,7 +156,7 @@ def test_the_rest_of_half_a_command_never_follows(make_client: MakeClient) -> No
 
 def test_half_a_command_is_not_executed_and_not_unknown(cluster: FakeCluster, make_client: MakeClient) -> None:
     """The server resets the connection while the body is being sent: the client knows that it cannot have run."""
-    client = make_client(cluster.addresses[:1], timeout=5, server_timeout=0.5, sessions=False)
+    client = make_client(cluster.addresses[:1], timeout=30, server_timeout=0.5, sessions=False)
     body = bytes(50_000_000)
     cluster.servers[0].reset_after_line = True
     with pytest.raises(Unavailable):

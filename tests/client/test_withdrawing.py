@@ -48,7 +48,7 @@ def test_an_answer_that_is_lost_while_the_wait_ends_is_asked_for_again(make_clie
             lose(connection)            # type: ignore[operator]
 
     with ScriptedServer(answer) as server, at_most(4):
-        client = make_client(server.address, timeout=5, server_timeout=0.5)
+        client = make_client(server.address, timeout=30, server_timeout=0.5)
         job = client.get("q", block=True, wait=0.1)
     assert job is not None
     assert job.id == 7
@@ -85,7 +85,7 @@ def test_a_number_that_was_not_used_is_used_up(make_client: MakeClient, outcome:
             stream.read()
 
     with ScriptedServer(answer) as server, at_most(4):
-        job = make_client(server.address, timeout=5).get("q", block=True, wait=0.1)
+        job = make_client(server.address, timeout=30).get("q", block=True, wait=0.1)
     assert (job is not None) == (outcome == JOB)
     assert gets == ["GETB q", "GET q"]
 
@@ -115,7 +115,7 @@ def test_without_a_number_the_end_of_the_connection_has_to_do(make_client: MakeC
         connection.shutdown(socket.SHUT_RDWR)
 
     with ScriptedServer(answer) as server, at_most(4):
-        job = make_client(server.address, timeout=5, sessions=False).get("q", block=True, wait=0.1)
+        job = make_client(server.address, timeout=30, sessions=False).get("q", block=True, wait=0.1)
     assert (job is not None) == answered
 
 
@@ -125,7 +125,7 @@ def test_without_a_session_nobody_knows_about_a_job_without_a_lease(make_client:
         reset(connection)
 
     with ScriptedServer(answer) as server, at_most(4), pytest.raises(OutcomeUnknown):
-        make_client(server.address, timeout=5, sessions=False).get("q", block=True, wait=0.1)
+        make_client(server.address, timeout=30, sessions=False).get("q", block=True, wait=0.1)
 
 
 def test_a_connection_that_was_told_its_end_is_not_used_again(make_client: MakeClient) -> None:
@@ -141,7 +141,7 @@ def test_a_connection_that_was_told_its_end_is_not_used_again(make_client: MakeC
             over.wait(10)               # it stays open for some time
 
     with ScriptedServer(answer) as server, at_most(4):
-        client = make_client(server.address, timeout=5, sessions=False)
+        client = make_client(server.address, timeout=30, sessions=False)
         assert client.get("q", block=True, wait=0.1) is not None
         client.put("q", b"")
         client.close()

@@ -80,7 +80,7 @@ def test_what_goes_on_for_long_finds_a_new_secret_in_its_file(
 ) -> None:
     access = find_access(Options(ca=ca, user="ann", secret_file=secret_file, tls=True))
     assert SECRET not in repr(access)
-    with access.client(secure.addresses, timeout=5.0) as client:
+    with access.client(secure.addresses, timeout=30.0) as client:
         client.put("q", b"before")
         assert secure.users
         secure.users.in_file["ann"] = "another"

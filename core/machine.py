@@ -13,6 +13,7 @@ from msgspec import Struct
 from sockpqd.core import levels, limits, queries
 from sockpqd.core.fair.levels import FairSettings
 from sockpqd.core.find import FindPlace, FindStep, Search, find
+from sockpqd.core.handlers.jobs.watch import awaited_job, death_of
 from sockpqd.core.handlers.known_work import known_work
 from sockpqd.core.handlers.table import EXECUTE
 from sockpqd.core.members.membership import Membership
@@ -20,7 +21,7 @@ from sockpqd.core.ops.cluster import Lead, Resume
 from sockpqd.core.ops.effects import Effects
 from sockpqd.core.ops.entry import Operation
 from sockpqd.core.ops.events import GAP, Event
-from sockpqd.core.ops.jobs import AnySelector
+from sockpqd.core.ops.jobs import AnySelector, AwaitSelector
 from sockpqd.core.ops.queues import JobState
 from sockpqd.core.ops.replies import Reply
 from sockpqd.core.ops.settings import ClusterSettings, QueueSettings
@@ -95,6 +96,8 @@ class Machine:
         state = self._state
         _begin_entry(state, index, now_ms, seed)
         effects, events = state.effects, state.events
+        if state.watches.asked:
+            state.watches.forget_unkept()
         if state.records.due.first_ms <= state.clock_ms:
             state.records.expire(state.clock_ms)
         # A new leader, and one that can log again after a while, grants a grace before anything may end; whatever has
@@ -119,7 +122,7 @@ class Machine:
             if state.errors.pending:
                 state.errors.settle(state.queues.settings)
             state.remembered_keys.expire(state.clock_ms)
-            if state.records.unsettled:
+            if state.records.passed:
                 state.records.settle()
             if state.fair is not None:
                 state.fair.end_entry()
@@ -220,6 +223,32 @@ class Machine:
         recorded = frozenset(types)
         self._state.events.recorded = recorded | {GAP} if recorded else recorded
         self._state.events.of_entry = []
+
+    def watch(self, selector: AwaitSelector) -> tuple[int, str] | None:
+        """Watch the selected job from now on, if there is one whose end is still to come.
+
+        Returns its handle in `Effects.outcomes`, and its queue. It must be kept (`keep_watch`) to last beyond the next
+        entry. Local to this node, not part of the state.
+        """
+        job = awaited_job(self._state, selector)
+        return None if job is None or death_of(job) is not None else (self._state.watches.ask(job.seq), job.queue)
+
+    def keep_watch(self, job: int) -> None:
+        """Keep watching the job that `watch` or the reply to an Await has named, if it has not ended."""
+        self._state.watches.keep(job)
+
+    def unwatch(self, job: int) -> None:
+        """Watch this job no longer, if it has not ended."""
+        self._state.watches.forget(job)
+
+    def unwatch_all(self) -> None:
+        """Watch no job."""
+        self._state.watches.clear()
+
+    @property
+    def watched(self) -> int:
+        """The number of jobs that are watched."""
+        return len(self._state.watches)
 
     @property
     def event_seq(self) -> int:

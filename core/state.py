@@ -22,7 +22,8 @@ from sockpqd.core.members.membership import Membership
 from sockpqd.core.members.server_ids import ServerIds
 from sockpqd.core.ops.effects import Effects
 from sockpqd.core.ops.jobs import Then
-from sockpqd.core.ops.queues import Order
+from sockpqd.core.ops.queues import JobState, Order
+from sockpqd.core.ops.replies import NOT_FOUND, JobEnded, NotFound
 from sockpqd.core.ops.settings import ClusterSettings, QueueSettings
 from sockpqd.core.ops.users import User
 from sockpqd.core.pages.clone_buffer import CloneBuffer
@@ -34,7 +35,7 @@ from sockpqd.core.pulse.pulses import Pulses
 from sockpqd.core.records.records import RecordPlace, Records
 from sockpqd.core.sessions.table import Sessions
 from sockpqd.core.sessions.workers import Workers
-from sockpqd.core.store.body import Data
+from sockpqd.core.store.body import Data, bytes_of
 from sockpqd.core.store.delayed import Delays, ItemRelease
 from sockpqd.core.store.errors import ErrorTexts
 from sockpqd.core.store.events import ENDED_ITEM, ENDED_QUEUE, WATCHED_QUEUE, EventLog
@@ -59,6 +60,7 @@ from sockpqd.core.store.keys.retained_keys import RetainedKeys
 from sockpqd.core.store.leases import Leases
 from sockpqd.core.store.queues import TAKEN, Queue, Queues
 from sockpqd.core.store.topics import Topics
+from sockpqd.core.store.watches import Handles, Watches
 
 
 class CloneUpload(Protocol):
@@ -136,6 +138,12 @@ class UndoLog(Protocol):
     def forgot(self, number: int, place: RecordPlace) -> None:
         """Record that the record of this number was removed from this place."""
 
+    def carried(self, old: int, new: int) -> None:
+        """Record that a watched job has this new seq instead of the old one."""
+
+    def unwatched(self, seq: int, handles: Handles) -> None:
+        """Record that the watched job of this seq has ended."""
+
 
 class State:
     """All data that the log determines. Two states are equal iff their snapshots are the same bytes."""
@@ -187,6 +195,7 @@ class State:
         "ttls",
         "undo",
         "users",
+        "watches",
         "workers",
     )
 
@@ -227,6 +236,7 @@ class State:
         self.pulses = Pulses()
         self.users: dict[str, User] = {}            # never altered: a change makes a new one
         self.events = EventLog()                    # of which the count is state
+        self.watches = Watches()                    # not part of the state
         self.clone: CloneUpload | None = None
         self.fragments: Collected | None = None
         # Only meaningful while an entry is applied: its random bits; the item of its last Put; what it has spent
@@ -277,8 +287,13 @@ class State:
         return seq
 
     def next_place(self, job: AnyJob) -> int:
-        """The seq of a job that would go to the tail of its priority; it may keep the place of its number."""
-        return job.seq if keeps_place(job.extras) else self.new_seq()
+        """The seq of a job that goes to the tail of its priority; it may keep the place of its number."""
+        if keeps_place(job.extras):
+            return job.seq
+        seq = self.new_seq()
+        if job.seq in self.watches:
+            self.watches.carry(job.seq, seq, self.undo)
+        return seq
 
     def waiting_at(self, queue_name: str, seq: int) -> Job | DelayedJob | None:
         """The READY or DELAYED job of the queue whose place has this number; None if there is none."""
@@ -354,6 +369,8 @@ class State:
     def drop_pages(self, queue: Queue, pages: list[tuple[PagedRun, Page]]) -> None:
         """End the READY jobs of these pages unread; no page may be the first of its run."""
         assert self.undo is None        # what drops many jobs is not part of a batch
+        if self.watches:
+            self._end_in_pages([page for _, page in pages])
         for run, page in pages:
             rank = run.first.rank
             run.drop_page(page)
@@ -452,6 +469,8 @@ class State:
             self.items.bury(self.items.open(job.item))
         if job.extras is not None:
             self._index_number(job, job.extras)
+        if job.seq in self.watches:
+            self._tell_death(job, JobState.BURIED)
         if self.undo is not None:
             self.undo.buried(job)
 
@@ -691,6 +710,8 @@ class State:
                 self.ttls.add((extras.expires_at_ms, job.seq, job))
             if extras.origin is not None:
                 self.dead.setdefault(extras.origin, JobList()).add(job)
+                if job.seq in self.watches:
+                    self._tell_death(job, JobState.DEAD)
 
     def _unindex(self, queue: Queue, job: Job | DelayedJob, extras: Extras) -> None:
         self._unindex_key(queue, job, extras)
@@ -706,6 +727,32 @@ class State:
             jobs.remove(job)
             if not jobs.size:
                 del self.dead[extras.origin]
+
+    # ---- those who wait for the end of a job
+
+    def tell_end(self, seq: int, end: JobEnded | NotFound) -> None:
+        """Tell those who wait for the watched job of this seq that it ends now."""
+        outcomes = self.effects.outcomes
+        if outcomes is None:
+            outcomes = self.effects.outcomes = {}
+        for handle in self.watches.end(seq, self.undo):
+            outcomes[handle] = end
+
+    def _tell_death(self, job: Job | BuriedJob, state: JobState) -> None:
+        self.tell_end(job.seq, JobEnded(job.queue, state, self.error_of(job)))
+
+    def error_of(self, job: AnyJob) -> bytes:
+        """The text that a worker left with the job; b"" without one. Raises PageLost."""
+        text = None if job.extras is None else self.errors.find(job.extras.error)
+        return b"" if text is None else bytes_of(text)
+
+    def _end_in_pages(self, pages: list[Page]) -> None:
+        """End the watched jobs of these pages, which are dropped unread: only those with a number are in pages."""
+        assert self.pager is not None
+        last, numbers = max([page.seq for page in pages]), {page.number for page in pages}
+        for seq in [seq for seq in self.watches if seq <= last]:
+            if seq not in self.numbers and self.pager.pages.page_of(seq) in numbers:
+                self.tell_end(seq, NOT_FOUND)
 
     # ---- the end
 

@@ -15,6 +15,7 @@ from sockpqd.core.state import State
 from sockpqd.core.store.delayed import ItemRelease
 from sockpqd.core.store.job import BuriedJob, DelayedJob, Job, RunningJob
 from sockpqd.core.store.queues import NOTHING_COUNTED
+from sockpqd.core.store.watches import Handles
 
 
 class Undo:
@@ -178,3 +179,9 @@ class Undo:
 
     def forgot(self, number: int, place: RecordPlace) -> None:
         self._steps.append(lambda: self._state.records.put_back(number, place))
+
+    def carried(self, old: int, new: int) -> None:
+        self._steps.append(lambda: self._state.watches.carry(new, old, None))
+
+    def unwatched(self, seq: int, handles: Handles) -> None:
+        self._steps.append(lambda: self._state.watches.watch_again(seq, handles))

@@ -151,6 +151,7 @@ SAMPLES: dict[Any, dict[str, Values]] = {
         "queue": QUEUES, "count": (0, 1, 2, 10), "here": (False, True), "buried": (None, None, None, True, False),
         "selector": Made(core.Number, maybe=True), "ended": (False, False, True),
     },
+    core.Await: {"selector": Made(core.Selector, core.Number)},
     core.Batch: {"operations": Some((core.Done(7), core.Put("a", 0, b"1")), 2), "atomic": (False, True)},
     # ---- queues, and time shared among groups
     core.QueueChange: {

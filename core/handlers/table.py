@@ -23,7 +23,7 @@ from sockpqd.core.handlers import (
     workers,
 )
 from sockpqd.core.handlers.cluster import clone, leadership, members
-from sockpqd.core.handlers.jobs import batch, edit, finish, get, put
+from sockpqd.core.handlers.jobs import batch, edit, finish, get, put, watch
 from sockpqd.core.levels import FIRST_LEVEL
 from sockpqd.core.ops import cluster as cluster_ops
 from sockpqd.core.ops import fragments as fragment_ops
@@ -61,6 +61,7 @@ HANDLERS: dict[type[Any], Handler] = {
     job_ops.Move: Handler(edit.move, edit.move_cost, in_batch=True, in_request=True),
     job_ops.Kick: Handler(edit.kick, edit.kick_cost, in_batch=True, in_request=True),
     job_ops.Batch: Handler(batch.batch, batch.batch_cost, in_request=True),
+    job_ops.Await: Handler(watch.await_end, watch.await_cost),
     queue_ops.CreateQueue: Handler(queues.create_queue, queues.settings_cost, in_request=True),
     queue_ops.ConfigureQueue: Handler(queues.configure_queue, queues.settings_cost, in_request=True),
     queue_ops.ExpireQueue: Handler(queues.expire_queue, queues.purge_cost),

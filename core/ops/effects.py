@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from msgspec import Struct, field
 
+from sockpqd.core.ops.replies import JobEnded, NotFound
+
 
 class Effects(Struct):
     """Queues and items that clients may wait for. The dicts have no values: they are sets in order of occurrence."""
@@ -18,6 +20,8 @@ class Effects(Struct):
     ended_items: dict[tuple[str, str], None] = field(default_factory=dict)
     # Pulses that were created, changed or deleted, or whose speed has changed; None: none of them.
     pulses: dict[str, None] | None = None
+    # How jobs have ended whose ends are awaited, by their handles (store/watches.py); None: there are none.
+    outcomes: dict[int, JobEnded | NotFound] | None = None
     # A CLONE replaced everything.
     restored: bool = False
 
@@ -31,6 +35,8 @@ class Effects(Struct):
         if other.pulses is not None:
             for pulse in other.pulses:
                 self.pulse_changed(pulse)
+        if other.outcomes is not None:
+            self.outcomes = {**(self.outcomes or {}), **other.outcomes}
         self.restored |= other.restored
 
     def pulse_changed(self, pulse: str) -> None:

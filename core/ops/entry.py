@@ -24,6 +24,7 @@ Operation = (
     | jobs.GetWith
     | jobs.Kick
     | jobs.Batch
+    | jobs.Await
     | queues.OnQueues
     | queues.ExpireQueue
     | pulses.OnPulses

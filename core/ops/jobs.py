@@ -361,6 +361,19 @@ JobPut = Put | PutWith       # what puts jobs
 Atomic = JobPut | Done | Later | End | Touch | Move | Change | Delete | Kick
 
 
+AwaitSelector = Selector | Number
+
+
+class Await(Logged, tag=91, frozen=True):
+    """AWAIT (spec/state-machine 10.6): the end of a job, by its number, or of the unfinished one that has a key.
+
+    While it has not, its end is among the effects of the entry that ends it, on nodes where it is watched
+    (Machine.keep_watch). Replies: JobAwaited, JobEnded, NotFound.
+    """
+
+    selector: AwaitSelector
+
+
 class Batch(Logged, tag=34, frozen=True):
     """Several operations in a row (PUTS; BEGIN .. COMMIT). Replies: Results, Aborted.
 

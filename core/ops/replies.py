@@ -217,6 +217,24 @@ class NotFound(Struct, gc=False, frozen=True):
     """No job that the operation may change has this id, key or place."""
 
 
+class JobAwaited(Struct, gc=False, frozen=True):
+    """Await: the job has not ended. `job`: its handle in the effects (store/watches.py)."""
+
+    job: int
+    queue: str
+
+
+class JobEnded(Struct, gc=False, frozen=True):
+    """Await: how the job has ended, or that it is DEAD or BURIED.
+
+    `state`: of JobState or EndState. `data`: the result of a job that is done; the error of one that is dead or buried.
+    """
+
+    queue: str
+    state: int
+    data: bytes = b""
+
+
 class InvalidSnapshot(Struct, gc=False, frozen=True):
     """CloneChunk, CloneEnd: the collected bytes are not a snapshot; nothing was changed."""
 
@@ -338,6 +356,8 @@ Reply = (
     | Finished
     | Accepted
     | NotFound
+    | JobAwaited
+    | JobEnded
     | InvalidSnapshot
     | FragmentsMissing
     | NotYet
@@ -421,7 +441,7 @@ TICKET_NOT_FOUND = TicketNotFound()
 
 
 def digests_of(replies: list[Reply]) -> list[object]:
-    """The part of an entry's replies that the hash chain covers: everything but the data of jobs handed out.
+    """The part of an entry's replies that the hash chain covers: everything but the data of jobs handed out or ended.
 
     These data, up to megabytes, came with an entry that the chain covers; a job is represented by its id and length.
     """
@@ -429,9 +449,10 @@ def digests_of(replies: list[Reply]) -> list[object]:
         return list(replies)
     return [
         (reply.id, len(reply.data)) if type(reply) is Handed
-        else [(job.id, len(job.data)) for job in reply.jobs] if type(reply) is HandedMany else reply
+        else [(job.id, len(job.data)) for job in reply.jobs] if type(reply) is HandedMany
+        else (reply.state, len(reply.data)) if type(reply) is JobEnded else reply
         for reply in replies
     ]
 
 
-_HANDED = frozenset((Handed, HandedMany))
+_HANDED = frozenset((Handed, HandedMany, JobEnded))

@@ -195,6 +195,10 @@ class Pages:
         number = self._adopted(reference, count, data_bytes)
         return self._list(NumberedPage(number, count, data_bytes, when, seq, numbered))
 
+    def page_of(self, number: int) -> int | None:
+        """The page in which the READY job of this number would be; None if it is in none."""
+        return self.index.find(number)
+
     def find(self, number: int) -> Job | None:
         """The READY job of this number, None if it is in no page. Raises PageLost."""
         found = self.index.find(number)

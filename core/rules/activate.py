@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from sockpqd.core import limits
 from sockpqd.core.ops.jobs import Due
 from sockpqd.core.ops.queues import EndState
+from sockpqd.core.ops.replies import JobEnded
 from sockpqd.core.rules.keep_record import keep_record
 from sockpqd.core.rules.pause import end_pause
 from sockpqd.core.rules.portion import Portion
@@ -83,6 +84,8 @@ def _end_ttls_and_pauses(state: State, most: int) -> int:
         state.events.tell("TTL", job.queue)
         state.remove(queue, job)
         keep_record(state, job, queue.settings, EndState.EXPIRED)
+        if job.seq in state.watches:
+            state.tell_end(job.seq, JobEnded(job.queue, EndState.EXPIRED))
         state.close(job.queue, job.item)
         if state.events.endings:
             state.end_operation()

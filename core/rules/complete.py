@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from sockpqd.core import limits
 from sockpqd.core.ops.jobs import End, How
 from sockpqd.core.ops.queues import EndState, Order
-from sockpqd.core.ops.replies import FINISHED, Rearmed, Reply
+from sockpqd.core.ops.replies import FINISHED, JobEnded, Rearmed, Reply
 from sockpqd.core.rules import activate
 from sockpqd.core.rules.backoff import backoff_ms
 from sockpqd.core.rules.keep_record import keep_record
@@ -60,6 +60,8 @@ def finish(
             _retain_key(state, job.queue, extras.key)
         if extras.counts is not None:
             keep_record(state, job, queue.settings, EndState.DONE, result)
+    if job.seq in state.watches:
+        state.tell_end(job.seq, JobEnded(job.queue, EndState.DONE, result))
     if job.item is None and (queue.taken or queue.ready.size):
         return UNFINISHED
     return FINISHED[state.close(job.queue, job.item)]

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from sockpqd.core import limits
 from sockpqd.core.ops.queues import JobState
+from sockpqd.core.ops.replies import NOT_FOUND
 from sockpqd.core.pages.paged_run import PagedRun
 from sockpqd.core.pages.pages import Page
 from sockpqd.core.rules.portion import Portion
@@ -96,6 +97,8 @@ class Chosen:
             assert self._queue is not None
             self._state.drop_pages(self._queue, self._pages)
         for job in self._jobs.values():
+            if job.seq in self._state.watches:
+                self._state.tell_end(job.seq, NOT_FOUND)
             drop(self._state, job)
 
 
@@ -144,6 +147,8 @@ def remove_queue(state: State, name: str, jobs_max: int) -> tuple[int, bool]:
         running = state.stop(number)
         assert running is not None
         state.events.tell("CANCEL", name, number)
+        if running.seq in state.watches:
+            state.tell_end(running.seq, NOT_FOUND)
         state.close(name, running.item)
     removed = chosen.size + len(taken)
     if has_jobs(state, name):

@@ -9,7 +9,7 @@ from msgspec import Struct
 from sockpqd.cluster.api import Cluster
 from sockpqd.core import OWN_PREFIX, Get, WorkerPool
 from sockpqd.gateway.auth.authenticator import Access
-from sockpqd.gateway.auth.permissions import anybody, may_hear, owner_of, taking, turning
+from sockpqd.gateway.auth.permissions import anybody, awaiting, may_hear, owner_of, taking, turning
 from sockpqd.gateway.auth.users_file import Proof
 from sockpqd.gateway.link import Origin
 from sockpqd.gateway.protocol.command import Command
@@ -85,6 +85,10 @@ class Guard:
     def refusal_of_turn(self, pulse: str) -> bytes | None:
         """Return the answer that refuses a turn to a blocked client, None if it still may have it."""
         return self.refusal_meanwhile(lambda rights: turning(rights, pulse))
+
+    def refusal_to_await(self, queue: str, *, by_key: bool) -> bytes | None:
+        """Return the answer that refuses the end of a job to a blocked client, None if it still may hear of it."""
+        return self.refusal_meanwhile(lambda rights: awaiting(rights, queue, by_key=by_key))
 
     def refusal_meanwhile(self, rule: Callable[[Rights], bytes | None]) -> bytes | None:
         """Return the answer by which a rule refuses a blocked client what it waits for, None if it may have it."""

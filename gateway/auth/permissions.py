@@ -14,6 +14,7 @@ from sockpqd.cluster.api import Cluster
 from sockpqd.core import (
     OWN_PREFIX,
     AnySelector,
+    Await,
     Delete,
     Get,
     GetWith,
@@ -199,6 +200,22 @@ def selected_ended(rights: Rights, command: Command, cluster: Cluster) -> bytes 
     if hidden:
         command.arguments = (Number(NO_JOB), *rest)
     return refusal
+
+
+def awaited(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
+    """Require `queue` for the queue of the job of a number; for the queue of a key `put` is enough."""
+    selector = command.operation.selector
+    if isinstance(selector, Selector):
+        return awaiting(rights, selector.queue, by_key=True)
+    refusal, hidden = _of_number(rights.queue, selector.number, cluster, ended=True)
+    if hidden:
+        command.operation = Await(Number(NO_JOB))
+    return refusal
+
+
+def awaiting(rights: Rights, queue: str, *, by_key: bool) -> bytes | None:
+    """Require `queue` for the queue of an awaited job; for one that is named by its key `put` is enough."""
+    return None if queue.startswith(rights.queue) or (by_key and queue.startswith(rights.put)) else FORBIDDEN
 
 
 def _of_number(

@@ -100,6 +100,7 @@ ROWS = (
     Row(b"PEEK",             selectors.peek_queue_ended,  may.queue,        read.peek_queue_ended, READ,    LIST),
     Row(b"PEEK",             selectors.peek_queue,        may.queue,        read.peek_queue,       READ,    LIST),
     Row(b"FIND",             find_line.find,              may.found,        find.find,             READ,    LIST),
+    Row(b"AWAIT",            selectors.await_end,         may.awaited,      write.await_end,       READ,    PLAIN),
     Row(b"JOB STAT",         selectors.job_stat,          may.selected,     read.job_stat,         READ,    LOOK),
     Row(b"POLICY",           queues.policy,               may.any_user,     choice.policy,         AT_ONCE, PLAIN),
     # ---- transactions: COMMIT needs no right, as each command was checked when it was queued

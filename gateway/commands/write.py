@@ -27,6 +27,7 @@ from sockpqd.core import (
     Rearmed,
     Reply,
     Results,
+    Selector,
     Taking,
     ToQueues,
 )
@@ -38,6 +39,7 @@ from sockpqd.gateway.commands.transactions import log_end, owned
 from sockpqd.gateway.protocol import responses
 from sockpqd.gateway.protocol.command import Command
 from sockpqd.gateway.protocol.request_id import Numbering
+from sockpqd.gateway.waiting.end_waiters import EndWaiter
 from sockpqd.gateway.waiting.job_grants import RatedGetSlot
 from sockpqd.gateway.waiting.job_waiter import JobWaiter, WaitRequest
 from sockpqd.gateway.waiting.put_wait import PutWaitSlot
@@ -223,6 +225,18 @@ def blocking_get(client: Client, command: Command) -> None:
     client.block(waiter)
     hub.job_waiters.limit(waiter, command.within_ms)
     hub.job_waiters.add(waiter, propose_now=numbering is not None and client.number_in_flight(numbering.number))
+
+
+def await_end(client: Client, command: Command) -> None:
+    """AWAIT: block until the job has ended. It writes nothing, and asks the log only what the state cannot say."""
+    attached, selector = client.state.attached, command.operation.selector
+    waiter = EndWaiter(
+        client, client.hub.end_waiters, question=command.operation, by_key=isinstance(selector, Selector),
+        queue=selector.queue if isinstance(selector, Selector) else None,
+        in_session=None if attached is None else attached.number,
+    )
+    client.block(waiter)
+    client.hub.end_waiters.add(waiter, command.within_ms)
 
 
 # ---- the others

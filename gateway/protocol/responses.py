@@ -18,16 +18,19 @@ from sockpqd.core import (
     DataDropped,
     DataTooLarge,
     Empty,
+    EndState,
     FairGroup,
     Finished,
     Handed,
     HandedMany,
     IgnoredNumber,
     InvalidSnapshot,
+    JobEnded,
     JobExists,
     JobIgnored,
     JobReplaced,
     JobRunning,
+    JobState,
     JobTotals,
     Joined,
     LastNode,
@@ -90,7 +93,7 @@ FEATURES: dict[int, tuple[bytes, ...]] = {1: (
     b"fanout",
     b"workers", b"pulse", b"events", b"notify", b"number", b"cluster", b"auth", b"help",
     b"head", b"dedup", b"backoff",
-    b"retain", b"find", b"progress",
+    b"retain", b"await", b"find", b"progress",
 )}
 EXISTS = b"200 OK EXISTS\r\n"
 REPLACED = b"200 OK REPLACED\r\n"
@@ -172,6 +175,9 @@ def _stored(reply: Stored) -> bytes:
     return OK if reply.item is None else f"200 OK IS {reply.item}\r\n".encode()
 
 
+_END_NAMES: dict[int, str] = {state.value: state.name for state in (*JobState, *EndState)}
+
+
 class LineOfLarge(bytes):
     """The line of an answer whose body is too large to be copied."""
 
@@ -188,6 +194,15 @@ def _handed(reply: Handed) -> bytes:
         return line + data
     large = LineOfLarge(line)
     large.body = data
+    return large
+
+
+def _job_ended(reply: JobEnded) -> bytes:
+    line = f"200 OK {_END_NAMES[reply.state]} {len(reply.data)}\r\n".encode()
+    if len(reply.data) <= LARGE_BODY_BYTES:
+        return line + reply.data
+    large = LineOfLarge(line)
+    large.body = reply.data
     return large
 
 
@@ -278,6 +293,7 @@ ENCODERS: dict[type, Callable[[Any], bytes]] = {
     Finished: _finished,
     Accepted: _always(OK),
     NotFound: _always(JOB_NOT_FOUND),
+    JobEnded: _job_ended,
     InvalidSnapshot: _always(INVALID_SNAPSHOT),
     NotYet: _always(NOT_YET),
     Joined: _joined,

@@ -38,6 +38,7 @@ from sockpqd.gateway.protocol.verbs import Verbs
 from sockpqd.gateway.pulses.windows import PulseWindows
 from sockpqd.gateway.server.client_output import SharedOutput
 from sockpqd.gateway.server.slow_commands import SlowCommands
+from sockpqd.gateway.waiting.end_waiters import EndWaiters
 from sockpqd.gateway.waiting.grant_waiters import GrantWaiters
 from sockpqd.gateway.waiting.job_grants import GrantReservations
 from sockpqd.gateway.waiting.job_waiters import JobWaiters
@@ -139,6 +140,7 @@ class Hub:
         self.grant_waiters = GrantWaiters(self.pulse_windows)
         self.grant_reservations = GrantReservations(self.pulse_windows)
         self.job_waiters = JobWaiters(cluster, self.grant_reservations)
+        self.end_waiters = EndWaiters(cluster)
         self.pulse_windows.attach(self.grant_waiters.look_at, self.job_waiters.reopened)
 
     async def execute_command(self, user: str | None, address: str, command: bytes) -> bytes | None:
@@ -162,6 +164,8 @@ class Hub:
         self.job_waiters.idle_queues.applied()
         if effects.pulses is not None or effects.restored:
             self.grant_waiters.effects(effects)
+        if effects.outcomes is not None:
+            self.end_waiters.ended(effects.outcomes)
 
     def serving_changed(self, serving: bool) -> None:
         """React to this node starting or ceasing to serve; when it ceases, all waiters end."""
@@ -174,6 +178,7 @@ class Hub:
             self.job_waiters.stop()
             self.job_waiters.idle_queues.stop()
             self.grant_waiters.stop()
+            self.end_waiters.stop()
             self.pulse_windows.stop()
 
     def events(self, events: list[Event]) -> None:

@@ -1,21 +1,20 @@
 """Clients that wait for the end of a job: it is done, cancelled, expired, dead or buried (AWAIT).
 
-Unless the applied state has the job and nothing before the command can change that, the log is asked once: it knows
-the job that has a key, whether the job has ended already, and that there is none. While the client waits there is no
-entry. The effects of the one that ends the job bring the answer, for all who wait for that job; where they say nothing
-of a job the client waits on, also when it goes to another queue.
+Unless the applied state has the job, the log is asked once: it knows the job that has a key, whether the job has ended
+already, and that there is none. While the client waits there is no entry: the machine watches the job, and the effects
+of the entry that ends it bring the answer, for all who wait for that job. Where they say nothing of a job the client
+waits on, also when it goes to another queue.
 
 Waiting has no outcome that could be lost, so a client whose question may have been executed just asks another leader.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 
 from sockpqd.cluster.api import Cluster
-from sockpqd.core import Operation, Reply
+from sockpqd.core import Await, JobAwaited, JobEnded, Operation, Reply
 from sockpqd.gateway.protocol import responses
-from sockpqd.gateway.rights import Rights
 from sockpqd.gateway.waiting.lines import Lines
 from sockpqd.gateway.waiting.slots import Outcome
 from sockpqd.gateway.waiting.waiting_line import Waiter, WaitingLine
@@ -24,9 +23,10 @@ from sockpqd.gateway.waiting.waiting_line import Waiter, WaitingLine
 class EndWaiter(Waiter, gc=False, eq=False, kw_only=True):
     """An AWAIT. It keeps nothing of its command while it waits, so ten thousand of them are cheap."""
 
-    question: Operation | None              # what the log is asked, until the job is known
-    right: Callable[[Rights], bytes | None]     # refuses a user who may not hear of this job any more
-    job: int = 0                            # the one it waits for, when that is known
+    question: Await | None                  # what the log is asked, until the job is known
+    by_key: bool                            # the job was named by its key
+    queue: str | None = None                # where the job was when the wait began; None: not known yet
+    job: int = 0                            # its handle in the effects, when that is known
     in_session: int | None = None           # the session of its connection
 
     @property
@@ -37,7 +37,7 @@ class EndWaiter(Waiter, gc=False, eq=False, kw_only=True):
     @property
     def refusal(self) -> bytes | None:
         """Return the answer if its client may not hear of the job any more, else None."""
-        return self.client.guard.refusal_meanwhile(self.right)
+        return None if self.queue is None else self.client.guard.refusal_to_await(self.queue, by_key=self.by_key)
 
     @property
     def session(self) -> int | None:
@@ -52,40 +52,42 @@ class EndWaiter(Waiter, gc=False, eq=False, kw_only=True):
 class EndWaiters(WaitingLine[EndWaiter]):
     """All clients of this node that wait for the end of a job."""
 
-    def __init__(self, cluster: Cluster, read: Callable[[Reply], int | Outcome]) -> None:
-        """`read`: makes of the reply to a question the number of an unfinished job, or the answer."""
+    def __init__(self, cluster: Cluster) -> None:
         super().__init__(cluster)
-        self._read = read
         self._of_jobs: Lines[int] = Lines()
 
     def waiting(self, job: int) -> int:
         """Return how many clients wait for the end of this job."""
         return self._of_jobs.length(job)
 
-    def add(self, waiter: EndWaiter, within_ms: int | None, job: int | None = None) -> None:
-        """Let a client wait, for this long at most.
-
-        `job`: the unfinished job, if the applied state has it and no command in flight comes before this one.
-        """
+    def add(self, waiter: EndWaiter, within_ms: int | None) -> None:
+        """Let a client wait, for this long at most. All its commands before this one have been answered."""
         self.arrive(waiter)
         self.limit(waiter, within_ms)
-        if job is None or waiter.timed_out:     # only the log may say that there is no answer yet
+        assert waiter.question is not None
+        # Only the log may say that there is no answer yet, or that there is one.
+        found = None if waiter.timed_out else self.cluster.machine.watch(waiter.question.selector)
+        if found is None:
             self.propose(waiter)
         else:
-            waiter.job = job
+            waiter.job, waiter.queue = found
             self.enqueue_or_end(waiter)
 
     def settle(self, waiter: EndWaiter, reply: Reply) -> None:
         """Handle the answer of the log: the end of the job, or that it has not come yet."""
         if waiter.outcome is not None:          # its client has gone
             return
-        found = self._read(reply)
-        if not isinstance(found, int):
-            self.finish(waiter, found)
+        if waiter.queue is None and isinstance(reply, JobAwaited | JobEnded):
+            waiter.queue = reply.queue
+            if waiter.refusal is not None:      # as if there were no such job
+                self.finish(waiter, responses.JOB_NOT_FOUND)
+                return
+        if not isinstance(reply, JobAwaited):
+            self.finish(waiter, reply)
         elif waiter.timed_out:
             self.finish(waiter, responses.WAIT_TIMEOUT)
         else:
-            waiter.job = found
+            waiter.job = reply.job
             self.enqueue_or_end(waiter)
 
     def enqueue(self, waiter: EndWaiter) -> None:
@@ -93,21 +95,25 @@ class EndWaiters(WaitingLine[EndWaiter]):
         super().enqueue(waiter)
         waiter.question = None
         self._of_jobs.add(waiter.job, waiter.number)
+        self.cluster.machine.keep_watch(waiter.job)
 
     def remove(self, waiter: EndWaiter) -> None:
         """Take the waiter out of the line of its job."""
         super().remove(waiter)
         self._of_jobs.remove(waiter.job, waiter.number)
+        if waiter.job not in self._of_jobs:
+            self.cluster.machine.unwatch(waiter.job)
 
-    def ended(self, job: int, outcome: Outcome) -> None:
-        """Give all who wait for this job their answer: an applied entry has ended it."""
-        for number in self._of_jobs.take(job):
-            waiter = self._queued[number]
-            super().remove(waiter)
-            if not self.finish_if_refused(waiter):
-                self.finish(waiter, outcome)
+    def ended(self, outcomes: Mapping[int, Outcome]) -> None:
+        """Give all who wait for these jobs their answers: an applied entry has ended them."""
+        for job, outcome in outcomes.items():
+            for number in self._of_jobs.take(job):
+                waiter = self._queued[number]
+                super().remove(waiter)
+                if not self.finish_if_refused(waiter):
+                    self.finish(waiter, outcome)
 
-    def all_ended(self, outcome: Outcome) -> None:
-        """Give everybody this answer: the state was replaced (CLONE)."""
-        for job in list(self._of_jobs):
-            self.ended(job, outcome)
+    def stop(self) -> None:
+        """Refuse all who wait: this node no longer serves."""
+        super().stop()
+        self.cluster.machine.unwatch_all()

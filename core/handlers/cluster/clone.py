@@ -6,7 +6,7 @@ from sockpqd.core import limits
 from sockpqd.core.handlers.cost import BASE_BYTES, JOB, Cost
 from sockpqd.core.ops.cluster import CloneBegin, CloneChunk, CloneEnd
 from sockpqd.core.ops.events import GAP
-from sockpqd.core.ops.replies import ACCEPTED, INVALID_SNAPSHOT, NOT_YET, Reply
+from sockpqd.core.ops.replies import ACCEPTED, INVALID_SNAPSHOT, NOT_FOUND, NOT_YET, Reply
 from sockpqd.core.snapshot.frames import LevelError, SnapshotError
 from sockpqd.core.snapshot.upload import PendingClone, adopt
 from sockpqd.core.state import State
@@ -53,6 +53,8 @@ def end(state: State, operation: CloneEnd, seed: int) -> Reply:
     except SnapshotError:
         state.drop_clone()
         return INVALID_SNAPSHOT
+    for seq in list(state.watches):
+        state.tell_end(seq, NOT_FOUND)
     adopt(state, other)
     pending.chunks.drop()
     state.clone = None

@@ -211,6 +211,8 @@ def delete(state: State, operation: ops.Delete, seed: int) -> Reply:
     if queue is not None:
         queue.counters[DELETED] += 1
         keep_record(state, job, queue.settings, EndState.CANCELLED)
+    if job.seq in state.watches:
+        state.tell_end(job.seq, replies.JobEnded(job.queue, EndState.CANCELLED))
     if isinstance(job, BuriedJob):          # its queue is as finished as before
         return FINISHED[False, state.close(job.queue, job.item)[1]]
     return FINISHED[state.close(job.queue, job.item)]

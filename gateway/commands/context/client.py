@@ -17,6 +17,7 @@ from sockpqd.gateway.events.subscriptions import Subscriptions
 from sockpqd.gateway.limits import LINES_PER_PIECE, Limits
 from sockpqd.gateway.link import Link
 from sockpqd.gateway.protocol.request_id import Numbering
+from sockpqd.gateway.waiting.end_waiters import EndWaiters
 from sockpqd.gateway.waiting.grant_waiters import GrantWaiters
 from sockpqd.gateway.waiting.job_grants import GrantReservations
 from sockpqd.gateway.waiting.job_waiters import JobWaiters
@@ -37,6 +38,7 @@ class Services(Protocol):
     job_waiters: JobWaiters
     subscriptions: Subscriptions
     grant_waiters: GrantWaiters
+    end_waiters: EndWaiters
     grant_reservations: GrantReservations
     access: Access
     limits: Limits

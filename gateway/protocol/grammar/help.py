@@ -55,6 +55,7 @@ SYNOPSIS = (
     "KICK <queue> <n> HERE",
     "KICK JOB NUMBER <n>",
     "KICK JOB NUMBER <n> ENDED",
+    "AWAIT (NUMBER <n> | KEY <queue> <key>) [WITHIN <seconds>]",
     "SESSION [TTL <seconds>]",
     "SESSION <sid>",
     "SESSION CLOSE [RELEASE [FIRST]]",

@@ -1,4 +1,4 @@
-"""The grammar of the commands on one job, selected by id, key, place or number: CHANGE, DELETE, MOVE, PEEK.
+"""The grammar of the commands on one job, selected by id, key, place or number: CHANGE, DELETE, MOVE, PEEK, AWAIT.
 
 The length of the data is the last word of the line, after DATA, so that the data can be found even behind a malformed
 line.
@@ -11,6 +11,7 @@ from typing import Any
 from sockpqd.core import (
     HEADERS_BYTES_MAX,
     AnySelector,
+    Await,
     Change,
     Delete,
     JobState,
@@ -26,6 +27,7 @@ from sockpqd.gateway.protocol.arguments import (
     ArgumentError,
     between,
     key,
+    milliseconds,
     name,
     unsigned,
 )
@@ -47,6 +49,7 @@ CHANGE_OPTIONS = {**_MOVE, b"IS": Option("item", name), b"NOITEM": Option("item"
 
 _SHOWN = {b"HEAD": Option("head"), b"LIFE": Option("life")}
 _PEEK = {b"COUNT": Option("count", between(1, BATCH_JOBS_MAX)), b"SEQ": Option("seq"), **_SHOWN}
+_WITHIN = {b"WITHIN": Option("within_ms", milliseconds)}
 _state = one_of(STATES)
 _SELECTORS = b"KEY", b"SEQ", b"NUMBER"
 _PLACE = "the place of a job must be"
@@ -103,6 +106,15 @@ def _data_to_come(found: dict[str, Any]) -> tuple[int, int | None]:
         if head is not None and head > length:
             raise ArgumentError("HEAD is longer than the data, of which it is the beginning")
     return head or 0, head if length is None else length
+
+
+def await_end(words: Words) -> Command:
+    """AWAIT (NUMBER <n> | KEY <queue> <key>) [WITHIN <seconds>]."""
+    if len(words) < 2 or words[1] not in (b"NUMBER", b"KEY"):
+        raise ArgumentError("AWAIT takes NUMBER <n> or KEY <queue> <key>")
+    selector, end = _selector(words)
+    assert not isinstance(selector, Place)
+    return Command(Await(selector), within_ms=read_options(words, end, _WITHIN).get("within_ms"))
 
 
 def delete(words: Words) -> Command:

@@ -6,7 +6,7 @@ from itertools import groupby
 
 from msgspec.structs import astuple
 
-from sockpqd.core import EVENT_TYPES, Address, Event, JobState, Machine, Number, Selector
+from sockpqd.core import EVENT_TYPES, Address, Event, JobAwaited, JobState, Machine, Number, Selector
 from sockpqd.core.store.queues import URGENT_RANK
 from tests.core.helpers.logs import LogEntry, restored, snapshot_of
 from tests.core.model.model import Model
@@ -24,6 +24,10 @@ def assert_equal_to_model(log: list[LogEntry], machine: Machine, model: Model, e
         assert applied.replies == expected.replies
         assert lines_of(applied.events) == lines_of(expected.events)
         effects = applied.effects
+        assert (effects.outcomes or {}) == expected.outcomes
+        for reply in applied.replies:
+            if isinstance(reply, JobAwaited):
+                machine.keep_watch(reply.job)
         assert effects.restored == expected.restored
         if not effects.restored:        # then everybody asks again
             # Who is told too much asks in vain and waits on; who is told too little waits for ever.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 from unittest.mock import patch
 
-from sockpqd.core import JobState, Machine, Pager, Pages, Place, expanded, limits, references
+from sockpqd.core import JobAwaited, JobState, Machine, Pager, Pages, Place, expanded, limits, references
 from sockpqd.core.pages.pager import STAGES, Stage
 from tests.core.helpers.logs import KNOWN_LEVEL, LogEntry, snapshot_of
 from tests.core.helpers.paging import MemoryStore, page_out, paged_machine
@@ -16,7 +16,12 @@ DEEP = (Stage(1, 3, 1), Stage(1, 2, 1))
 def assert_same(paged: Machine, plain: Machine, entry: LogEntry) -> None:
     """One entry is answered alike by both."""
     index = plain.index + 1
-    assert paged.apply(index, *entry) == plain.apply(index, *entry)
+    applied = plain.apply(index, *entry)
+    assert paged.apply(index, *entry) == applied
+    for reply in applied.replies:
+        if isinstance(reply, JobAwaited):
+            plain.keep_watch(reply.job)
+            paged.keep_watch(reply.job)
 
 
 def assert_same_views(paged: Machine, plain: Machine, random: Random, *, one_by_one: bool = True) -> None:
@@ -58,10 +63,12 @@ def assert_law(log: list[LogEntry], seed: int, stages: tuple[Stage, ...] = DEEP,
             if chance < 0.25:
                 written += written_by(paged)
                 paged.restore([snapshot])
+                plain.unwatch_all()
                 assert sum(not space.dropped for space in store.spaces) == 1
             elif chance < 0.5:
                 written += written_by(paged)
                 paged = restarted(paged, store, stages, snapshot)
+                plain.unwatch_all()
                 assert_same_views(paged, plain, random, one_by_one=one_by_one)
         assert_counted(paged, store)
     assert snapshot_of(paged) == snapshot_of(plain)

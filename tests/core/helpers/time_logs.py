@@ -10,6 +10,7 @@ from msgspec import structs
 
 from sockpqd.core import (
     Atomic,
+    Await,
     Batch,
     BeatWorker,
     BindQueue,
@@ -148,10 +149,13 @@ requested: st.SearchStrategy[Requested] = often(
     put_with, put_with, put_with, _numbered, _get, pick, pick_in_turn, _on_running, _change, _delete, _on_place,
     _on_numbered, _get_number, _many, batch, on_queue, _rarer,
 )
+_await = st.builds(
+    Await, st.builds(Selector, st.just(0), _queue, st.sampled_from(samples.KEYS)) | drawn(Number),
+)
 time_operations: st.SearchStrategy[Operation] = often(
     put_with, put_with, put_with, _put, _numbered, _numbered, pick, pick, _get, _on_running, _on_running,
     _on_running, _change, _many, batch, _delete, _on_place, _on_numbered, _get_number, on_queue,
-    _rarer, drawn(Return), drawn(ExpireQueue),
+    _rarer, drawn(Return), drawn(ExpireQueue), _await, _await,
     often(
         operations, operations, st.builds(CloseSession, st.just(1), st.booleans()),
         st.builds(CloseSession, st.just(1), st.just(True), st.just(True)),
@@ -255,6 +259,8 @@ def random_time_log(seed: int, length: int) -> list[LogEntry]:
                 GetWith(Get(None), number=place.seq), GetWith(Get(None, 30, Then.DEFAULT), meta=True, number=place.seq),
                 Kick("", 1, selector=Number(place.seq)), Change(Number(place.seq), 0, _random_when(random, now_ms)),
                 Batch((Kick("", 1, selector=Number(place.seq)), Done(0)), random.random() < 0.7),
+                Await(Number(place.seq)), Await(Selector(0, place.queue, random.choice(KEYS))),
+                Await(Selector(0, place.queue, random.choice(KEYS))),
             ]))
         if random.random() < 0.02:
             found.insert(0, lead("n2", machine.term + 1, random.choice([0, 50])))

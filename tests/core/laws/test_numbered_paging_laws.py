@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from sockpqd.core import (
     Atomic,
+    Await,
     Batch,
     Change,
     ConfigureQueue,
@@ -99,7 +100,9 @@ def operation(random: Random, machine: Machine, ids: list[int], numbers: list[in
         Change(number, when=random.choice([when, Due(0)])), Delete(place), put,
     ]
     if kind < 0.8:
-        return random.choice([*ones, Return(id_), GetWith(Get(None, random.choice([None, 40])), number=number.number)])
+        return random.choice([*ones, Return(id_), GetWith(
+            Get(None, random.choice([None, 40])), number=number.number,
+        ), Await(number), Await(number)])
     if kind < 0.95:
         return Batch((*random.choices(ones, k=4), Done(random.choice([id_, 0]))), True)
     return random.choice([

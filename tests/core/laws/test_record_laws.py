@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from sockpqd.core import (
+    Await,
     Batch,
     Configure,
     ConfigureQueue,
@@ -27,6 +28,7 @@ from sockpqd.core import (
     Put,
     PutWith,
     QueueChange,
+    Selector,
     StoredNumber,
     Then,
     Tick,
@@ -93,8 +95,10 @@ def operation(random: Random, ids: list[int], numbers: list[int]) -> Any:
         End(id_, How.LATER, text=data),
         Delete(number), Delete(number, ended=True), Kick("", 1, selector=number, ended=True),
     ]
-    if kind < 0.85:
+    if kind < 0.8:
         return random.choice(ones)
+    if kind < 0.85:
+        return random.choice([Await(number), Await(Selector(queue=queue, key="k"))])
     if kind < 0.93:
         return Batch((*random.choices(ones, k=4), Done(random.choice([id_, 0]))), True)
     return random.choice([

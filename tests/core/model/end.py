@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from sockpqd.core import (
     Accepted,
     AnySelector,
+    Await,
     Change,
     DataDropped,
     DataTooLarge,
@@ -111,6 +112,7 @@ class ModelEnd(ModelSpread):
         job.buried, job.fade_ms = True, None
         self.jobs.remove(job)
         self.buried.append(job)
+        self.tell_death(job)
         self.regroup()
         self.left_queue(job.queue)
         return Finished(not self.unfinished(job.queue), False)
@@ -176,6 +178,13 @@ class ModelEnd(ModelSpread):
         if selector.id:
             return self.job(selector.id)
         return self.holder(selector.queue, selector.key)
+
+    def await_end(self, operation: Await) -> Reply:
+        """It has ended, or lies dead, or its end is still to come."""
+        selector = operation.selector
+        if isinstance(selector, Number):
+            return self.answer_to(self.selected(selector), self.record(selector.number))
+        return self.answer_to(self.holder(selector.queue, selector.key), None)
 
     def delete_job(self, delete: Delete) -> Reply:
         """It ends, or its record goes."""

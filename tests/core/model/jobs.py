@@ -7,7 +7,18 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from sockpqd.core import Event, JobCounts, JobState, JobView, Life, QueueCounts, Reply, Then
+from sockpqd.core import (
+    Event,
+    JobCounts,
+    JobEnded,
+    JobState,
+    JobView,
+    Life,
+    NotFound,
+    QueueCounts,
+    Reply,
+    Then,
+)
 
 Name = TypeVar("Name", str, tuple[str, str])
 
@@ -130,6 +141,7 @@ class ModelApplied:
     ready_items: list[tuple[str, str]] = field(default_factory=list)
     ended: list[str] = field(default_factory=list)
     ended_items: list[tuple[str, str]] = field(default_factory=list)
+    outcomes: dict[int, JobEnded | NotFound] = field(default_factory=dict)
     restored: bool = False
     events: list[Event] = field(default_factory=list)
 

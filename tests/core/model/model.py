@@ -16,6 +16,7 @@ from sockpqd.core import (
     Accepted,
     AddLearner,
     AttachSession,
+    Await,
     BadSetting,
     Batch,
     BeatWorker,
@@ -61,6 +62,7 @@ from sockpqd.core import (
     Lead,
     Leased,
     Move,
+    NotFound,
     OpenSession,
     Operation,
     PauseQueue,
@@ -150,6 +152,7 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
         """Execute one entry."""
         applied = ModelApplied()
         self.events = applied.events
+        self.outcomes = {}
         self.index = index
         self.bits = seed
         self.before_ms, self.clock_ms = self.clock_ms, max(self.clock_ms, now_ms)
@@ -176,6 +179,7 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
         self.kept = {name: until_ms for name, until_ms in self.kept.items() if until_ms > self.clock_ms}
         self.note_idle()
         self.drop_texts()
+        applied.outcomes = self.outcomes
         return applied
 
     def _there(self) -> There:
@@ -241,6 +245,8 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
                 return self.on_queue(operation)
             case Return():
                 return self.on_running(operation)
+            case Await():
+                return self.await_end(operation)
             case Grant():
                 return self.on_pulse(operation)
             case SetUser():
@@ -491,6 +497,8 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
         return Accepted()
 
     def _restore(self, other: Model) -> None:
+        for job in list(self.awaited.values()):
+            self.tell_end(job, NotFound())
         bound = {job.id: job.session for job in self.running()}
         self.jobs, self.buried = other.jobs, other.buried
         self.releases = other.releases
@@ -501,6 +509,8 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
         self.kept, self.remembered = other.kept, other.remembered
         self.records = other.records
         self.limit_all_records(self.settings.retained_bytes)
+        for queue in self.queues:
+            self.limit_records(queue, self.settings_of(queue))      # those that it brought too late
         self.past = other.past
         self.fair = other.fair
         self.given_ms = other.given_ms

@@ -17,7 +17,9 @@ from sockpqd.core import (
     EndState,
     Event,
     ExpireQueue,
+    JobEnded,
     JobState,
+    NotFound,
     Order,
     PauseQueue,
     Policy,
@@ -32,8 +34,8 @@ from sockpqd.core import (
     TooManyQueues,
 )
 from sockpqd.core.ops.queues import QueueChange
+from tests.core.model.awaited import ModelAwaited
 from tests.core.model.jobs import ModelJob
-from tests.core.model.records import ModelRecords
 
 QUEUES_MAX = 100_000
 PORTION = 1000
@@ -44,7 +46,7 @@ OnQueue = (
 )
 
 
-class ModelQueues(ModelRecords):
+class ModelQueues(ModelAwaited):
     """All jobs in one list, and what the queues are told."""
 
     def __init__(self) -> None:
@@ -186,6 +188,7 @@ class ModelQueues(ModelRecords):
 
     def ended(self, job: ModelJob, state: EndState, result: bytes = b"") -> None:
         """The job has ended; its queue may keep a record."""
+        self.tell_end(job, JobEnded(job.queue, state, result))
         self.keep_record(job, self.settings_of(job.queue), self.settings.retained_bytes, state, result)
 
     def keep_key(self, job: ModelJob) -> None:
@@ -348,6 +351,7 @@ class ModelQueues(ModelRecords):
             if job.id is not None:
                 self.use(queue)
                 self.tell("CANCEL", queue, job.id)
+            self.tell_end(job, NotFound())
             self.remove(job)
         if len(found) > portion:
             return portion, False
@@ -378,6 +382,7 @@ class ModelQueues(ModelRecords):
         if operation.before_seq is not None:
             found = [job for job in found if job.seq < operation.before_seq]
         for job in found[:PORTION]:
+            self.tell_end(job, NotFound())
             self.remove(job)
         ended = self.forget_records(queue) if operation.state is None and len(found) <= PORTION else 0
         return Removed(min(len(found), PORTION) + ended, len(found) > PORTION)

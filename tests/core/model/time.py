@@ -44,6 +44,7 @@ class ModelTime(ModelFair):
         job.due_ms = None
         job.waits, job.told = [], []
         job.fade_ms = None if job.ttl_ms is None else self.clock_ms + job.ttl_ms
+        self.tell_death(job)
         self.regroup()
 
     def become_delayed(self, job: ModelJob, due_ms: int | None) -> None:

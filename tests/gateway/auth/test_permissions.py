@@ -47,6 +47,7 @@ def lines(verb: bytes) -> list[list[bytes]]:
     found += [[verb, b"ADD", b"n4", b"h", b"1", b"h", b"2"], [verb, b"1", b"PUT", b"q", b"0", b"1"]]
     found += [[verb, b"SET", b"user", b"put", b"00112233445566778899aabbccddeeff"], [verb, b"1_9f3c5a7e11d0c2b4"]]
     found.append([verb, b"STAT", b"NUMBER", b"1"])
+    found.append([verb, b"NUMBER", b"1"])
     return found
 
 
@@ -61,8 +62,16 @@ def test_who_has_all_rights_may_say_every_verb(verb: bytes) -> None:
     assert right > 0
 
 
+@pytest.mark.parametrize(("text", "refused"), [
+    ("put:mail*", None), ("queue:mail*", None), ("get", FORBIDDEN), ("put:other*,queue:other*", FORBIDDEN),
+])
+def test_the_end_of_a_job_with_a_key_is_for_who_may_put_it(text: str, refused: bytes | None) -> None:
+    assert may(rights.of_text(text), read_line("AWAIT KEY mail k"), FakeCluster()) == refused
+
+
 @pytest.mark.parametrize(("line", "not_found"), [
-    (b"DONE 9", JOB_NOT_FOUND), (b"PEEK NUMBER 9", JOB_NOT_FOUND), (b"PULSE RESULT 9 OK", TICKET_NOT_FOUND),
+    (b"DONE 9", JOB_NOT_FOUND), (b"PEEK NUMBER 9", JOB_NOT_FOUND), (b"AWAIT NUMBER 9", JOB_NOT_FOUND),
+    (b"PULSE RESULT 9 OK", TICKET_NOT_FOUND),
 ])
 def test_a_number_to_come_is_not_found_only_by_a_leader_with_its_lease(line: bytes, not_found: bytes) -> None:
     """A newer leader may have given it out."""
@@ -120,7 +129,7 @@ NEEDED = [
     ("PUT mail 0 1 NEW WAIT mail_done WITHIN 5", "put get"), ("PUTS 2", "put"), ("MOVE 1 mail_next", "put get"),
     ("MOVE 1 mail_next DATA 5", "put get"), ("CHANGE 1 PRI 5", "get"), ("CHANGE 1 DATA 5", "get"),
     ("CHANGE KEY mail k PRI 5", "queue"), ("DELETE 1", "get"), ("DELETE KEY mail k", "queue"), ("PEEK 1", "get"),
-    ("FIND mail", "queue"), ("FIND mail|mail2 STATE DONE", "queue"),
+    ("AWAIT NUMBER 2", "queue"), ("FIND mail", "queue"), ("FIND mail|mail2 STATE DONE", "queue"),
     ("PEEK KEY mail k", "queue"), ("PEEK mail READY", "queue"), ("KICK mail 5", "queue"),
     ("QUEUE CREATE mail", "queue"),
     ("QUEUE CONFIG mail", "queue"), ("QUEUE CONFIG mail LIMIT 5", "queue"), ("QUEUE DELETE mail", "queue"),
@@ -152,7 +161,7 @@ def test_each_command_needs_these_rights_for_each_queue_it_names(
     line: str, kinds: str, number: str, cluster: FakeCluster,
 ) -> None:
     verbs = line.split()
-    if number and (verbs[0] in ("PEEK", "FIND") or line == "QUEUE CONFIG mail" or verbs[1] == "STAT"):
+    if number and (verbs[0] in ("PEEK", "FIND", "AWAIT") or line == "QUEUE CONFIG mail" or verbs[1] == "STAT"):
         return      # REQ does not go with them
     line = number + line
     needed = kinds.split()

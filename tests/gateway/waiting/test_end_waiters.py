@@ -11,18 +11,33 @@ from typing import Any, cast
 
 import pytest
 
-from sockpqd.core import Accepted, Get, Operation, TouchSession
+from sockpqd.core import Await, AwaitSelector, JobAwaited, JobEnded, NotFound, Number, Operation, Reply, TouchSession
 from sockpqd.gateway.protocol import responses
-from sockpqd.gateway.rights import Rights
 from sockpqd.gateway.waiting.end_waiters import EndWaiter, EndWaiters
-from sockpqd.gateway.waiting.slots import NoReply, Outcome
+from sockpqd.gateway.waiting.slots import NoReply
 
-QUESTION = Get(("q",))          # whatever: the line does not look into it
-DONE, GONE = b"200 OK DONE 0\r\n", b"404 Job Not Found\r\n"
+QUESTION = Await(Number(7))
+DONE, GONE = JobEnded("q", 5), NotFound()
 
 
-def anybody(rights: Rights) -> bytes | None:
-    return None
+class Watched:
+    """The watches of a machine: those asked for last, and those that are kept."""
+
+    def __init__(self) -> None:
+        self.known: int | None = None           # the job that the state has
+        self.kept: set[int] = set()
+
+    def watch(self, selector: AwaitSelector) -> tuple[int, str] | None:
+        return None if self.known is None else (self.known, "q")
+
+    def keep_watch(self, job: int) -> None:
+        self.kept.add(job)
+
+    def unwatch(self, job: int) -> None:
+        self.kept.remove(job)
+
+    def unwatch_all(self) -> None:
+        self.kept.clear()
 
 
 class Cluster:
@@ -30,6 +45,7 @@ class Cluster:
 
     def __init__(self) -> None:
         self.serving = True
+        self.machine = Watched()
         self.proposed: list[tuple[Operation, Any]] = []
 
     def propose(self, operation: Operation, pending: Any) -> None:
@@ -48,7 +64,7 @@ class Client:
         self.refusal: bytes | None = None
         self.guard = self
 
-    def refusal_meanwhile(self, rule: Callable[[Rights], bytes | None]) -> bytes | None:
+    def refusal_to_await(self, queue: str, *, by_key: bool) -> bytes | None:
         return self.refusal
 
     def wake(self) -> None:
@@ -56,28 +72,37 @@ class Client:
 
 
 class Line:
-    """The line, whose log answers with a number, that of an unfinished job, or an answer."""
+    """The line, whose log answers that a job has not ended, or how."""
 
     def __init__(self) -> None:
         self.cluster = Cluster()
-        self.answer: int | Outcome = 7
-        self.waiters = EndWaiters(cast("Any", self.cluster), lambda reply: self.answer)
+        self.machine = self.cluster.machine
+        self.answer: Reply = JobAwaited(7, "q")
+        self.waiters = EndWaiters(cast("Any", self.cluster))
 
     def come(self, job: int | None = None, within_ms: int | None = None, **more: Any) -> EndWaiter:
-        waiter = EndWaiter(cast("Any", Client()), self.waiters, question=QUESTION, right=anybody, **more)
-        self.waiters.add(waiter, within_ms, job)
+        """A client comes. `job`: the one that the state has."""
+        waiter = EndWaiter(cast("Any", Client()), self.waiters, question=QUESTION, by_key=False, **more)
+        self.machine.known = job
+        self.waiters.add(waiter, within_ms)
         return waiter
+
+    def ended(self, job: int, end: JobEnded | NotFound = DONE) -> None:
+        """An entry ends the job, which the machine then watches no longer."""
+        self.machine.kept.discard(job)
+        self.waiters.ended({job: end})
 
     def apply(self) -> None:
         """The log answers all that was asked."""
         proposed, self.cluster.proposed = self.cluster.proposed, []
         for _, pending in proposed:
-            pending.applied(Accepted())
+            pending.applied(self.answer)
 
     def assert_nobody_is_left(self) -> None:
         assert not len(self.waiters)
         assert not self.waiters._of_jobs
         assert not self.waiters._requests
+        assert not self.machine.kept
 
 
 def woken(waiter: EndWaiter) -> int:
@@ -95,9 +120,9 @@ def test_the_log_is_asked_once_and_the_end_of_the_job_is_the_answer(line: Line) 
     line.apply()
     assert (waiter.outcome, len(line.waiters), line.waiters.waiting(7)) == (None, 1, 1)
     assert waiter.question is None, "it may be long"
-    line.waiters.ended(8, DONE)
+    line.ended(8)
     assert waiter.outcome is None
-    line.waiters.ended(7, DONE)
+    line.ended(7)
     assert (waiter.outcome, woken(waiter)) == (DONE, 1)
     assert line.cluster.proposed == []
     line.assert_nobody_is_left()
@@ -105,7 +130,7 @@ def test_the_log_is_asked_once_and_the_end_of_the_job_is_the_answer(line: Line) 
 
 def test_a_job_that_the_state_has_costs_no_entry(line: Line) -> None:
     waiter = line.come(7)
-    line.waiters.ended(7, DONE)
+    line.ended(7)
     assert waiter.outcome == DONE
     assert line.cluster.proposed == []
 
@@ -123,7 +148,7 @@ def test_all_who_wait_for_a_job_get_its_end_in_the_order_of_arrival(line: Line) 
     waiters = [line.come(7 + number % 2) for number in range(6)]
     for number, waiter in enumerate(waiters):
         waiter.client.wake = lambda number=number: order.append(number)     # type: ignore[method-assign, misc]
-    line.waiters.ended(7, DONE)
+    line.ended(7)
     assert order == [0, 2, 4]
     assert [waiter.outcome for waiter in waiters] == [DONE, None] * 3
     assert line.waiters.waiting(8) == 3
@@ -136,16 +161,17 @@ def test_the_time_of_a_waiter_is_over() -> None:
         while waiter.outcome is None:
             await asyncio.sleep(0.001)
         assert (waiter.outcome, other.outcome, woken(waiter)) == (responses.WAIT_TIMEOUT, None, 1)
-        line.waiters.ended(7, DONE)
+        line.ended(7)
         line.assert_nobody_is_left()
     asyncio.run(test())
 
 
 def test_the_time_of_a_waiter_is_over_while_the_log_is_asked() -> None:
     async def test() -> None:
-        for answer, outcome in ((7, responses.WAIT_TIMEOUT), (DONE, DONE)):
+        for answer, outcome in ((JobAwaited(7, "q"), responses.WAIT_TIMEOUT), (DONE, DONE)):
+            reply: Reply = answer
             line = Line()
-            line.answer = answer
+            line.answer = reply
             waiter = line.come(within_ms=1)
             while not waiter.timed_out:
                 await asyncio.sleep(0.001)
@@ -169,7 +195,7 @@ def test_a_timer_ends_with_its_waiter() -> None:
         line = Line()
         waiter = line.come(7, within_ms=60_000)
         timer = waiter.timer
-        line.waiters.ended(7, DONE)
+        line.ended(7)
         assert timer is not None
         assert timer.cancelled()
     asyncio.run(test())
@@ -192,8 +218,9 @@ def test_a_client_that_has_sent_its_last_byte_waits_no_longer(line: Line) -> Non
     asking.client.ended = True
     line.apply()
     assert asking.outcome is NoReply.CANCELLED
-    late = EndWaiter(asking.client, line.waiters, question=QUESTION, right=anybody)
-    line.waiters.add(late, None, 7)
+    late = EndWaiter(asking.client, line.waiters, question=QUESTION, by_key=False)
+    line.machine.known = 7
+    line.waiters.add(late, None)
     assert late.outcome is NoReply.CANCELLED
     line.assert_nobody_is_left()
 
@@ -223,7 +250,7 @@ def test_an_overloaded_node_asks_once_more_if_there_is_time() -> None:
 def test_who_has_lost_the_right_is_refused_at_the_end(line: Line) -> None:
     waiter, other = line.come(7), line.come(7)
     cast("Client", waiter.client).refusal = responses.FORBIDDEN
-    line.waiters.ended(7, DONE)
+    line.ended(7)
     assert (waiter.outcome, other.outcome) == (responses.FORBIDDEN, DONE)
     line.assert_nobody_is_left()
 
@@ -235,10 +262,32 @@ def test_its_session_does_not_end_meanwhile(line: Line) -> None:
     assert [operation for operation, _ in line.cluster.proposed] == [TouchSession(12)]
 
 
-def test_nothing_is_known_of_a_state_that_was_replaced(line: Line) -> None:
+def test_who_may_not_hear_of_the_job_that_the_log_found_is_told_that_there_is_none(line: Line) -> None:
+    waiters = [line.come(), line.come()]
+    cast("Client", waiters[0].client).refusal = responses.FORBIDDEN
+    line.apply()
+    assert [waiter.outcome for waiter in waiters] == [responses.JOB_NOT_FOUND, None]
+    line.ended(7)
+    assert waiters[1].outcome == DONE
+    line.assert_nobody_is_left()
+
+
+def test_a_job_is_watched_as_long_as_somebody_waits_for_it(line: Line) -> None:
+    waiters = [line.come(7), line.come(7), line.come(8)]
+    assert line.machine.kept == {7, 8}
+    waiters[0].leave()
+    assert line.machine.kept == {7, 8}
+    waiters[1].end_of_input()
+    assert line.machine.kept == {8}
+    line.waiters.stop()
+    line.assert_nobody_is_left()
+
+
+def test_one_entry_may_end_many_jobs(line: Line) -> None:
     waiters = [line.come(7 + number) for number in range(3)]
-    line.waiters.all_ended(GONE)
-    assert [waiter.outcome for waiter in waiters] == [GONE] * 3
+    line.machine.kept.clear()
+    line.waiters.ended({7: DONE, 8: GONE, 9: DONE, 10: DONE})
+    assert [waiter.outcome for waiter in waiters] == [DONE, GONE, DONE]
     line.assert_nobody_is_left()
 
 
@@ -264,8 +313,8 @@ def test_the_end_of_a_job_costs_no_more_among_ten_thousand_waiters() -> None:
         for number in range(others):
             line.come(100 + number)
         line.come(7)
-        costs.append(calls(lambda: line.waiters.ended(7, DONE)))       # noqa: B023
-        costs.append(calls(lambda: line.waiters.ended(8, DONE)))       # noqa: B023
+        costs.append(calls(lambda: line.ended(7)))       # noqa: B023
+        costs.append(calls(lambda: line.ended(8)))       # noqa: B023
     assert costs[:2] == costs[2:]
 
 
@@ -276,8 +325,9 @@ def test_ten_thousand_waiters_need_little_memory_and_leave_nothing() -> None:
     try:
         before = tracemalloc.get_traced_memory()[0]
         for number, client in enumerate(clients):
-            waiter = EndWaiter(cast("Any", client), line.waiters, question=QUESTION, right=anybody)
-            line.waiters.add(waiter, None, 1 + number % 5_000)
+            waiter = EndWaiter(cast("Any", client), line.waiters, question=QUESTION, by_key=False)
+            line.machine.known = 1 + number % 5_000
+            line.waiters.add(waiter, None)
         del waiter
         held = tracemalloc.get_traced_memory()[0] - before
         assert held / 10_000 < 500

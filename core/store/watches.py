@@ -1,0 +1,94 @@
+"""The jobs of which the end is awaited (AWAIT), on this node alone: no part of the state.
+
+A job is watched by the seq of its place, and since one without a number gets a new seq wherever it goes to the tail of
+its priority, the watch is carried over there. Its end is reported under its handles: those seqs which it had when
+somebody asked for it. A seq is given out once, so a handle means one job for good.
+
+Who asks wins time until the next entry. Then a handle that nobody has kept is forgotten, as on all nodes where nobody
+waits: they execute the question too.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+Handles = tuple[int, ...]
+
+
+class WatchUndo(Protocol):
+    """Records changes of the watches, so that a batch can be undone."""
+
+    def carried(self, old: int, new: int) -> None:
+        """Record that a watched job has this new seq instead of the old one."""
+
+    def unwatched(self, seq: int, handles: Handles) -> None:
+        """Record that the watched job of this seq has ended."""
+
+
+class Watches(dict[int, Handles]):
+    """The handles of each watched job, by the seq that it has now. Nearly always there are none."""
+
+    __slots__ = ("_seqs", "asked")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._seqs: dict[int, int] = {}         # of the handles
+        self.asked: set[int] = set()            # handles that nobody has kept yet
+
+    def ask(self, seq: int) -> int:
+        """Watch the job of this seq until the next entry at least; returns its handle."""
+        if seq not in self._seqs:
+            self[seq] = (*self.get(seq, ()), seq)
+            self._seqs[seq] = seq
+            self.asked.add(seq)
+        return seq
+
+    def keep(self, handle: int) -> None:
+        """Watch the job of this handle until it ends, or `forget`."""
+        self.asked.discard(handle)
+
+    def forget(self, handle: int) -> None:
+        """Watch the job of this handle no longer, if it has not ended."""
+        self.asked.discard(handle)
+        seq = self._seqs.pop(handle, None)
+        if seq is None:
+            return
+        left = tuple([other for other in self[seq] if other != handle])
+        if left:
+            self[seq] = left
+        else:
+            del self[seq]
+
+    def forget_unkept(self) -> None:
+        """Watch no longer what was only asked for."""
+        for handle in list(self.asked):
+            self.forget(handle)
+
+    def clear(self) -> None:
+        """Watch nothing."""
+        super().clear()
+        self._seqs.clear()
+        self.asked.clear()
+
+    def carry(self, old: int, new: int, undo: WatchUndo | None) -> None:
+        """Note that the watched job of the seq `old` has the seq `new` from now on."""
+        handles = self[new] = self.pop(old)
+        for handle in handles:
+            self._seqs[handle] = new
+        if undo is not None:
+            undo.carried(old, new)
+
+    def end(self, seq: int, undo: WatchUndo | None) -> Handles:
+        """Note that the watched job of this seq has ended, or is dead; returns its handles."""
+        handles = self.pop(seq)
+        for handle in handles:
+            del self._seqs[handle]
+        if undo is not None:
+            undo.unwatched(seq, handles)
+        return handles
+
+    def watch_again(self, seq: int, handles: Handles) -> None:
+        """Undo `end`."""
+        self[seq] = handles
+        for handle in handles:
+            self._seqs[handle] = seq

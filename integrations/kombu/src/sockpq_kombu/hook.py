@@ -72,8 +72,15 @@ def _disable_prefetch(module: ModuleType) -> None:
     disable_prefetch(module)
 
 
+def _revoke(module: ModuleType) -> None:
+    from sockpq_kombu.features.revoke import revoke
+
+    revoke(module)
+
+
 WATCHED: dict[str, Callable[[ModuleType], None]] = {
     "kombu.transport": register,
+    "celery.app.control": _revoke,
     "celery.worker.consumer.mingle": _mingle,
     "celery.worker.consumer.gossip": _gossip,
     "celery.worker.consumer.consumer": _received,

@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from typing import Any, TypeVar
 
 from kombu.log import get_logger
-from sockpq import ForeignCluster, QueueSettings, SockpqError
+from sockpq import ForeignCluster, NotSupported, QueueExists, QueueSettings, SockpqError
 
 from sockpq_kombu.background.acknowledgements import Acknowledgements
 from sockpq_kombu.background.event_loop import must_not_block
@@ -43,6 +43,7 @@ class Link:
         self.acknowledgements = Acknowledgements(self.client, self._outbox, self._acknowledged)
         self._watchers: list[Callable[[], None]] = []
         self._transient = *TRANSIENT, *options.get("transient_exchanges", ())
+        self._headers = True        # the servers know headers of jobs, as far as known
         self._failure: Exception | None = None
         self._news = threading.Condition()
         self._has_news = False
@@ -104,6 +105,31 @@ class Link:
     def _acknowledged(self) -> None:
         for poll in list(self._watchers):
             poll()
+
+    # what older servers do not know
+
+    def with_headers(self, headers: dict[str, str] | None, put: Callable[[dict[str, str] | None], T]) -> T:
+        """Put a message with these headers of its job, or without them where the servers know none."""
+        if headers and self._headers:
+            try:
+                return put(headers)
+            except NotSupported:
+                self._headers = False
+        return put(None)
+
+    def make_queue(self, name: str, settings: QueueSettings) -> None:
+        """Make a queue, or give it these settings. Its messages have numbers, by which revoke() removes them."""
+        numbered: QueueSettings = {**settings, "numbered": True}
+        try:
+            try:
+                self.client.queue_create(name, **numbered)
+            except NotSupported:
+                self.client.queue_create(name, **settings)
+        except QueueExists:
+            if self.client.queue_config(name).get("numbered") == "0":
+                settings = numbered
+            if settings:
+                self.client.queue_config(name, **settings)
 
     # queues of this program
 

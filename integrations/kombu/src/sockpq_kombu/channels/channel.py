@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from queue import Empty
 from typing import Any, TypeVar
 from uuid import uuid4
@@ -14,7 +15,16 @@ from kombu.exceptions import ChannelError
 from kombu.log import get_logger
 from kombu.transport import virtual
 from kombu.transport.base import to_rabbitmq_queue_arguments
-from sockpq import BindingNotFound, JobExists, QueueExists, QueueNotFound, TopicNotFound
+from sockpq import (
+    BindingNotFound,
+    JobExists,
+    JobNotFound,
+    JobRunning,
+    NotSupported,
+    Number,
+    QueueNotFound,
+    TopicNotFound,
+)
 
 from sockpq_kombu.background.acknowledgements import AckAction
 from sockpq_kombu.background.event_loop import must_not_block
@@ -22,7 +32,7 @@ from sockpq_kombu.channels.deliveries import Consumed, Deliveries, bury_bad, mes
 from sockpq_kombu.channels.qos import QoS
 from sockpq_kombu.link import Link
 from sockpq_kombu.mapping.errors import LOST
-from sockpq_kombu.mapping.messages import BadMessage, Raw, eta_of, expiration_of, key_of, pack
+from sockpq_kombu.mapping.messages import BadMessage, Raw, eta_of, expiration_of, job_headers, key_of, pack, unpack
 from sockpq_kombu.mapping.names import name_of, pattern_of, prefix_of, route_of
 from sockpq_kombu.mapping.queue_order import policy_of
 from sockpq_kombu.mapping.queue_settings import settings_of
@@ -48,12 +58,13 @@ class Channel(virtual.Channel):
     session_ttl = 30.0          # seconds after the last sign of life of this process; then its messages go back
     native_delay = True         # messages with an ETA wait in the server, not in the worker
     least_delay = 1.0           # seconds; those that are due sooner wait in the worker
+    remove_revoked = True       # revoke() removes tasks that wait, where the servers can find them
     bury_rejected = False       # rejected without requeue: keep it among the dead ones
     queue_prefix = ""
     queue_order_strategy: str | None = None     # which queue of several is served next; None: by the cluster
     from_transport_options = (
         *virtual.Channel.from_transport_options, "session_ttl", "native_delay", "least_delay", "bury_rejected",
-        "queue_prefix", "queue_order_strategy",
+        "remove_revoked", "queue_prefix", "queue_order_strategy",
     )
 
     def __init__(self, connection: Any, **kwargs: Any) -> None:
@@ -103,16 +114,7 @@ class Channel(virtual.Channel):
         """Make those that were declared and turned out to be needed."""
         while self._link.pending:
             queue, settings = self._link.pending.popitem()
-            name = self._name(queue)
-
-            def make(name: str = name, settings: Any = settings) -> None:
-                try:
-                    self._client.queue_create(name, **settings)
-                except QueueExists:
-                    if settings:
-                        self._client.queue_config(name, **settings)
-
-            self._link.send(make)
+            self._link.send(partial(self._link.make_queue, self._name(queue), settings))
 
     def _name(self, queue: str) -> str:
         return name_of(self._prefix, queue)
@@ -241,22 +243,28 @@ class Channel(virtual.Channel):
     def _put(self, queue: str, message: Raw, **kwargs: Any) -> None:
         self._make_queues()
         name, data, priority = self._name(queue), pack(message), self._get_message_priority(message)
-        key, times = key_of(message), self._times(message)
-        self._link.send(lambda: self._client.put(name, data, priority, key=key, on_duplicate="ignore", **times))
+        key, times, headers = key_of(message), self._times(message), job_headers(message)
+        self._link.send(lambda: self._link.with_headers(headers, lambda known: self._client.put(
+            name, data, priority, key=key, on_duplicate="ignore", headers=known, **times,
+        )))
 
     def _publish(self, exchange: str, routing_key: str, message: Raw) -> None:
         self._make_queues()
         name, data, priority = self._name(exchange), pack(message), self._get_message_priority(message)
-        key, times = key_of(message), self._times(message)
+        key, times, headers = key_of(message), self._times(message), job_headers(message)
         fallback = self._name(self.deadletter_queue) if self.deadletter_queue else None
 
         def publish() -> None:
             try:
-                count = self._client.publish(name, data, priority, route=route_of(routing_key), key=key, **times)
+                count = self._link.with_headers(headers, lambda known: self._client.publish(
+                    name, data, priority, route=route_of(routing_key), key=key, headers=known, **times,
+                ))
             except JobExists:        # it had arrived, and the answer was lost
                 return
             if not count and fallback:
-                self._client.put(fallback, data, priority, key=key, on_duplicate="ignore", **times)
+                self._link.with_headers(headers, lambda known: self._client.put(
+                    fallback, data, priority, key=key, on_duplicate="ignore", headers=known, **times,
+                ))
 
         self._link.send(publish)
 
@@ -271,6 +279,40 @@ class Channel(virtual.Channel):
         if expiration is not None:          # the server counts from the moment at which it may be delivered
             times["ttl"] = max(expiration - max(times.get("at", now) - now, 0.0), 0.001)
         return times
+
+    # removing messages that wait
+
+    def remove_waiting(self, task_id: str, wanted: Callable[[Any], bool]) -> bool:
+        """Remove the messages of this task that no worker has, if they are `wanted`; returns whether any was.
+
+        They are found by the header of their jobs: not with servers that know none. A retry has the id of what runs, so
+        a running job is never removed.
+        """
+        return self._link.call(lambda: self._remove_waiting(task_id, wanted))
+
+    def _remove_waiting(self, task_id: str, wanted: Callable[[Any], bool]) -> bool:
+        removed = False
+        try:
+            waiting = list(self._client.find(state=("ready", "delayed"), header=("id", task_id)))
+        except NotSupported:
+            return False
+        for found in waiting:
+            if found.number is None or not found.queue.startswith((self._prefix, f"_{self._prefix}")):
+                continue
+            number = Number(found.number)
+            job = self._client.peek(number)
+            if job is None or not self._is_wanted(job.data, wanted):
+                continue
+            with suppress(JobNotFound, JobRunning):         # a worker has it by now, and knows of the revocation
+                self._client.delete(number, untaken=True)
+                removed = True
+        return removed
+
+    def _is_wanted(self, data: bytes, wanted: Callable[[Any], bool]) -> bool:
+        try:
+            return wanted(self._message(unpack(data, "", redelivered=False)))
+        except BadMessage:
+            return False
 
     # consuming
 

@@ -17,6 +17,9 @@ PROPERTIES = frozenset((
     "delivery_info", KEY,
 ))
 
+SHOWN = "task", "id"    # of a task, also headers of its job, by which operators and revoke() find it
+HEADER_BYTES_MAX = 1024
+
 DEPTH_MAX = 100         # of lists and objects in each other; what reads messages must not run out of stack
 
 Raw = dict[str, Any]
@@ -48,6 +51,17 @@ def key_of(message: Raw) -> str:
     """The name of this message; one that is published again, because nobody knows whether it was, has it already."""
     key: str = message["properties"].setdefault(KEY, uuid4().hex)
     return key
+
+
+def job_headers(message: Raw) -> dict[str, str] | None:
+    """The headers of the job: the name of the task and its id; None where the message is not of a task."""
+    headers = message.get("headers") or {}
+    return {name: headers[name] for name in SHOWN if can_be_shown(headers.get(name))} or None
+
+
+def can_be_shown(value: object) -> bool:
+    """Return whether the value of a header of a job may be this."""
+    return isinstance(value, str) and value.isprintable() and 0 < len(value.encode()) <= HEADER_BYTES_MAX
 
 
 def pack(message: Raw) -> bytes:

@@ -11,7 +11,7 @@ from sockpq import Client, NotSupported, Number
 
 from devcluster.cluster import LocalCluster
 from sockpqd.pqctl.output.exit_codes import DONE, REFUSED, USAGE_ERROR
-from tests.pqctl.running import ask, execute, run
+from tests.pqctl.running import PATIENCE_S, ask, execute, run, start
 
 NASTY = "\x1b[31mred\x07\u202e"         # what a terminal must never see
 
@@ -210,13 +210,55 @@ def test_a_running_job_is_cancelled_unless_it_should_be_untaken(
     assert run(capsys, "--servers", servers[0], "job", "cancel", "17", "--untaken")[0] == USAGE_ERROR
 
 
+def test_the_end_of_a_job_is_awaited_and_its_result_written(
+    servers: list[str], client: Client, capsys: pytest.CaptureFixture[str]
+) -> None:
+    named = put(capsys, servers, "--key", "k")
+    assert ask(capsys, servers, "job", "await", named, "--wait", "0.1") == (
+        REFUSED, {"state": None, "data_base64": None})
+    assert run(capsys, "--servers", servers[0], "job", "await", "kept/k", "--wait", "0.1")[1:] == (
+        "", "job k of kept has not ended yet\n")
+    job = client.get("kept", expire=60)
+    assert job is not None
+    with start("--servers", servers[0], "job", "await", "kept/k", "--json") as waiting:
+        job.done(result=b"\x00\x1b[2J")
+        out, err = waiting.communicate(timeout=PATIENCE_S)
+    if waiting.returncode == REFUSED:           # it began when the job had ended: a key is that of an unfinished job
+        assert "there is no job k of kept" in err
+    else:
+        assert (waiting.returncode, json.loads(out)) == (DONE, {"state": "done", "data_base64": "ABtbMko="})
+    done = execute(servers, "job", "await", named)
+    assert (done.returncode, done.stdout) == (DONE, b"\x00\x1b[2J")
+    assert run(capsys, "--servers", servers[0], "job", "await", "number:17")[0] == REFUSED
+    assert run(capsys, "--servers", servers[0], "job", "await", "17")[0] == USAGE_ERROR
+
+
+def test_the_error_of_a_job_that_is_given_up_is_printed_harmlessly(
+    servers: list[str], client: Client, capsys: pytest.CaptureFixture[str]
+) -> None:
+    named = put(capsys, servers)
+    job = client.get("kept", expire=60)
+    assert job is not None
+    job.bury(error=f"bad\n{NASTY}")
+    number = named.partition(":")[2]
+    assert run(capsys, "--servers", servers[0], "job", "await", named) == (
+        REFUSED, "", f"job with number {number} is dead:\n    bad\n    \\x1b[31mred\\x07\\u202e\n")
+    assert ask(capsys, servers, "job", "retry", named)[0] == DONE
+    assert ask(capsys, servers, "job", "cancel", named)[0] == DONE
+    assert run(capsys, "--servers", servers[0], "job", "await", named) == (
+        REFUSED, "", f"job with number {number} is cancelled\n")
+
+
 def test_settings_of_what_is_kept_are_changed(servers: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     code, told = ask(
         capsys, servers, "queue", "config", "kept", "--retain", "60", "--retain-max", "5", "--retain-bytes", "100",
         "--backoff", "2", "600", "--error-bytes", "10", "--dedup-max", "7",
+        "--numbered",
     )
-    names = ("retain", "retain_max", "retain_bytes", "backoff", "error_bytes", "dedup_max")
-    assert (code, [told["settings"][name] for name in names]) == (DONE, ["60", "5", "100", "2 600", "10", "7"])
+    names = ("retain", "retain_max", "retain_bytes", "backoff", "error_bytes", "dedup_max", "numbered")
+    assert (code, [told["settings"][name] for name in names]) == (DONE, ["60", "5", "100", "2 600", "10", "7", "1"])
+    told = ask(capsys, servers, "queue", "config", "kept", "--not-numbered")[1]
+    assert told["settings"]["numbered"] == "0"
     assert ask(capsys, servers, "queue", "config", "kept", "--backoff", "0", "0")[1]["settings"]["backoff"] == "OFF"
     code, told = ask(capsys, servers, "config", "--retained-bytes", "1000000")
     assert (code, told["settings"]["retained_bytes"]) == (DONE, "1000000")

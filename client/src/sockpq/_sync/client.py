@@ -530,7 +530,7 @@ class Client:
         error. Raises JobNotFound when there is no such job, also when its queue does not keep the ended ones, and
         when it was purged.
         """
-        return run(self._executor.run(records.await_job(job, wait), timeout=timeout))
+        return run(self._executor.run(records.await_job(job, wait), timeout=timeout, wait=wait))
 
     def find(
         self,

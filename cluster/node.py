@@ -234,7 +234,7 @@ class ClusterNode(DrivenNode):
         self._loop.call_soon_threadsafe(self._driver.repair.begin, finding)
 
     def _look_by(self, when: float) -> None:
-        """Look whether a turn is due at this time, or sooner; monotonic seconds."""
+        """Check for a due turn at this time or sooner; `when`: monotonic seconds."""
         if when >= self._look_at:
             return
         if self._timer is not None:

@@ -147,7 +147,7 @@ class ReadyJobs(Struct, gc=False, eq=False):
             self.add(job)
 
     def _begin(self, runs: dict[int, Job | JobList[Job]], job: Job, other: Job | None) -> None:
-        """Add a job of a rank of which there was none, or only `other`."""
+        """Add a job with a rank that no job, or only `other`, has."""
         rank, firsts = job.rank, self._firsts
         if other is None:
             if firsts is not None:

@@ -34,7 +34,7 @@ def newer(folder: Path) -> str:
     """The repository with another version and the next feature level, as a later release would be."""
     source = folder / "newer"
     wheel = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
-    for name in (*wheel["packages"], "client"):
+    for name in (*wheel["packages"], "client"):         # where links stand for packages these are copied
         shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
     shutil.copy(ROOT / "README.md", source)
     for name in ("manual", "systemd"):
@@ -43,7 +43,7 @@ def newer(folder: Path) -> str:
     version_file = source / "client" / "src" / "sockpq" / "_version.py"
     text = version_file.read_text()
     version_file.write_text(text.replace('"1.0.0rc1"', '"1.0.0rc2"'))
-    levels = source / "core" / "levels.py"
+    levels = source / "sockpqd" / "core" / "levels.py"
     text = levels.read_text()
     assert "\nFEATURE_LEVEL = 1 " in text
     levels.write_text(text.replace("\nFEATURE_LEVEL = 1 ", "\nFEATURE_LEVEL = 2 "))

@@ -16,6 +16,7 @@ SECONDS   ?= 120
 FAILOVERS ?= 5
 MINUTES ?= 60
 EACH    ?= 5
+TASKS   ?= 20000
 TIMES   ?= 10
 DEPTHS  ?= 100000,10000000
 TOOLS  := .tools
@@ -30,7 +31,7 @@ AT      ?= proxy
 KEY     ?=
 ONLY    ?= *
 
-.PHONY: install dev check test-fast test test-deploy client-faces toxiproxy kombu-tests test-celery test-beanstalkd celery-faults laws sim sim-pulses chaos chaos-long torture damage mutants hostile bench-depth docs test-browser demo play play-celery dist manual bench-plots clean
+.PHONY: install dev check test-fast test test-deploy client-faces toxiproxy kombu-tests test-celery test-beanstalkd celery-faults laws sim sim-pulses chaos chaos-long chaos-results torture damage mutants hostile bench-depth docs test-browser demo play play-celery dist manual bench-plots clean
 
 install: $(VENV)/.installed          ## .venv with sockpqd, pqctl and pqworker, nothing for developers
 	@echo "Installed in $(BIN). Next: make play, or $(BIN)/sockpqd --dev & and $(BIN)/pqctl shell (README.md, Type along); . $(BIN)/activate puts them on your path."
@@ -121,6 +122,9 @@ chaos-long: dev toxiproxy            ## real processes with faults, rotating: MI
 
 torture: dev toxiproxy               ## faults that come again and again, each for EACH=5 minutes in all; goes on where it was left
 	$(BIN)/python -m tests.chaos --only "torture: *" --each-minutes $(EACH) --fork
+
+chaos-results: dev                   ## TASKS=20000 with errors, retries and results while a leader is killed every 5 s: one result, one history
+	$(BIN)/python -m tests.chaos.results --tasks $(TASKS)
 
 damage: dev                          ## random damage to the files of one of three nodes under load: TIMES=10 rounds
 	$(BIN)/python -m tests.system.damage_rounds --times $(TIMES)

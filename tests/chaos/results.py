@@ -1,0 +1,255 @@
+"""Tasks with headers, errors, retries and results while leaders are killed: what became of each, asked by many.
+
+    python -m tests.chaos.results [--tasks 20000] [--every 5]
+
+Workers let some tasks fail once or twice, with an error, and give up a few; the others are done with a result that no
+second attempt would give. They write down what they did when it is acknowledged. Askers poll for the results meanwhile.
+Each task must have exactly the result in the workers' log, for all who ask and on every server; and its record the
+state, the attempts, the headers and the last error in it. Otherwise the exit code is 1.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import click
+import sockpq
+import sockpq.aio
+
+from bench.load_generator.console import make_console
+from devcluster.cluster import LocalCluster
+
+QUEUE = "tasks"
+WORKERS, PUTTERS, ASKERS = 24, 6, 12
+EXPIRE_S = 60.0
+BACKOFF_S = (0.05, 1.0)
+RETAIN_S = 86_400
+WAIT_S = 0.5
+POLL_S = 0.2
+AT_ONCE = 50                # records that are read at once in the end
+GIVEN_UP, FAILING = 20, 4   # one task of so many
+PATIENCE_S = 120.0
+
+_Found = TypeVar("_Found")
+
+
+@dataclass
+class TaskLog:
+    """One task, as its workers and those who asked for its result know it."""
+
+    number: int
+    attempts: int = 0           # hand-outs
+    errors: list[str] = field(default_factory=list)
+    results: list[bytes] = field(default_factory=list)
+    given_up: bool = False
+    answers: list[bytes] = field(default_factory=list)      # to those who asked
+
+
+class Campaign:
+    """The tasks, by the name that is in their headers. `problems`: what must not be."""
+
+    def __init__(self, servers: list[str], tasks: int) -> None:
+        self.servers = servers
+        self.tasks = tasks
+        self.log: dict[str, TaskLog] = {}
+        self.problems: Counter[str] = Counter()
+        self.ended = 0
+        self.over = threading.Event()
+
+    async def run(self) -> None:
+        """Put the tasks, work on them, ask for their results, and compare."""
+        names = iter([f"t{number}" for number in range(self.tasks)])
+        crews = [self._put(names) for _ in range(PUTTERS)] + [self._work() for _ in range(WORKERS)]
+        try:
+            await asyncio.gather(*crews, *[self._ask(part) for part in range(ASKERS)])
+        finally:
+            self.over.set()
+
+    async def _put(self, names: Iterator[str]) -> None:
+        async with sockpq.aio.Client(self.servers) as client:
+            for name in names:
+                stored = await client.put(QUEUE, name.encode(), number=True, headers=headers_of(name))
+                assert stored.number is not None
+                self.log[name] = TaskLog(stored.number)
+
+    async def _work(self) -> None:
+        async with sockpq.aio.Client(self.servers) as client:
+            while self.ended < self.tasks:
+                job = await client.get(QUEUE, expire=EXPIRE_S, wait=WAIT_S, headers=True, block=True)
+                if job is not None:
+                    await self._attempt(job)
+
+    async def _attempt(self, job: sockpq.aio.Job) -> None:
+        name = (job.headers or {}).get("task", "")
+        while name not in self.log:             # whoever put it has not heard of that yet
+            await asyncio.sleep(0.01)
+        task = self.log[name]
+        task.attempts += 1
+        if job.headers != headers_of(name) or job.data != name.encode():
+            self.problems["a job has other headers or data"] += 1
+        error = f"attempt {task.attempts} of {name} failed: {random.random()}"
+        if task.attempts <= failures_of(name):
+            await job.later(error=error)
+            task.errors.append(error)
+        elif is_given_up(name):
+            await job.bury(here=True, error=error)
+            task.errors.append(error)
+            task.given_up = True
+            self.ended += 1
+        else:
+            result = b"%s: %d" % (name.encode(), random.getrandbits(64))
+            await job.done(result=result)
+            task.results.append(result)
+            self.ended += 1
+
+    async def _ask(self, part: int) -> None:
+        """Ask for the results of a part of the tasks, two parts for each asker: everything is asked twice."""
+        parts = {part, (part + 1) % ASKERS}
+        async with sockpq.aio.Client(self.servers) as client:
+            waits = {f"t{number}" for number in range(self.tasks) if number % ASKERS in parts}
+            waits = {name for name in waits if not is_given_up(name)}
+            while waits:
+                for name in list(waits):
+                    task = self.log.get(name)
+                    if task is not None and (task.results or random.random() < 0.02):
+                        try:
+                            task.answers.append(await client.job_result(task.number))
+                        except sockpq.JobNotFound:
+                            continue
+                        waits.discard(name)
+                await asyncio.sleep(POLL_S)
+
+    async def compare(self) -> None:
+        """Compare what each server shows of all tasks with the log."""
+        for server in self.servers:
+            async with sockpq.aio.Client(self.servers) as client:
+                names = list(self.log)
+                for at in range(0, len(names), AT_ONCE):
+                    await asyncio.gather(*[self._compare(client, server, name) for name in names[at:at + AT_ONCE]])
+
+    async def _compare(self, client: sockpq.aio.Client, server: str, name: str) -> None:
+        task = self.log[name]
+        record = await _patient(lambda: client.ended(task.number, headers=True, server=server))
+        if record is None:
+            self.problems["a task is lost"] += 1
+            return
+        error = await _patient(lambda: client.job_error(sockpq.Number(task.number), server=server))
+        history = (record.state, record.attempt, record.headers, record.data, error or "")
+        if history != (
+            "buried" if task.given_up else "done", task.attempts, headers_of(name), name.encode(),
+            task.errors[-1] if task.errors else "",
+        ):
+            self.problems[f"a history is not that of the log: {history}, {task}"] += 1
+        if task.given_up:
+            return
+        result = await _patient(lambda: client.job_result(task.number, server=server))
+        if len(task.results) != 1 or {result, *task.answers} != {*task.results} or len(task.answers) != 2:
+            self.problems["a task has not one result for all"] += 1
+
+
+async def _patient(ask: Callable[[], Awaitable[_Found]]) -> _Found:
+    """Ask again while the server does not answer."""
+    until = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            return await ask()
+        except sockpq.JobNotFound:
+            raise
+        except sockpq.SockpqError:
+            if time.monotonic() > until:
+                raise
+            await asyncio.sleep(POLL_S)
+
+
+def headers_of(name: str) -> dict[str, str]:
+    """The headers of a task."""
+    return {"task": name, "kind": f"kind {int(name[1:]) % 7}"}
+
+
+def failures_of(name: str) -> int:
+    """The number of attempts that fail before the one that ends the task."""
+    number = int(name[1:])
+    return 1 + number % 2 if number % FAILING == 0 or is_given_up(name) else 0
+
+
+def is_given_up(name: str) -> bool:
+    """Return whether a worker gives the task up in the end."""
+    return int(name[1:]) % GIVEN_UP == 1
+
+
+def kill_leaders(cluster: LocalCluster, every_s: float, over: threading.Event) -> int:
+    """Kill the leader at once, and at this interval until all is over; returns how often."""
+    kills = 0
+    while True:
+        leader = cluster.wait_for_leader()
+        cluster.kill(leader)
+        kills += 1
+        time.sleep(min(1.0, every_s / 2))
+        cluster.restart(leader)
+        if over.wait(every_s):
+            return kills
+
+
+class Outcome:
+    """The outcome of a campaign: how long it took, how many leaders were killed, and what went wrong."""
+
+    def __init__(self, campaign: Campaign, seconds: float, kills: int, error: BaseException | None) -> None:
+        self.seconds = seconds
+        self.kills = kills
+        self.attempts = sum(task.attempts for task in campaign.log.values())
+        self.asked = sum(len(task.answers) for task in campaign.log.values())
+        self.problems = dict(campaign.problems)
+        if error is not None:
+            self.problems[f"{type(error).__name__}: {error}"] = 1
+        if len(campaign.log) != campaign.tasks or campaign.ended != campaign.tasks:
+            self.problems["not all tasks have ended"] = campaign.tasks - campaign.ended
+
+
+def run(tasks: int, every_s: float) -> Outcome:
+    """Run one campaign."""
+    errors: list[BaseException] = []
+    with LocalCluster(3) as cluster:
+        with sockpq.Client(cluster.servers, timeout=PATIENCE_S) as client:
+            client.queue_config(QUEUE, retain=RETAIN_S, backoff=BACKOFF_S, error_bytes=1 << 30)
+        campaign = Campaign(cluster.servers, tasks)
+
+        def all_of_it() -> None:
+            try:
+                asyncio.run(campaign.run())
+            except Exception as error:
+                errors.append(error)
+        begun = time.monotonic()
+        thread = threading.Thread(target=all_of_it)
+        thread.start()
+        kills = kill_leaders(cluster, every_s, campaign.over)
+        thread.join()
+        seconds = time.monotonic() - begun
+        if not errors:
+            cluster.wait_until_level()
+            asyncio.run(campaign.compare())
+    return Outcome(campaign, seconds, kills, errors[0] if errors else None)
+
+
+@click.command()
+@click.option("--tasks", default=20_000, show_default=True, type=click.IntRange(1))
+@click.option("--every", "every_s", default=5.0, show_default=True, help="Seconds between two kills.")
+def main(tasks: int, every_s: float) -> None:
+    """Kill leaders while tasks are put, done and asked for."""
+    outcome, console = run(tasks, every_s), make_console()
+    console.print(f"{tasks:,} tasks in {outcome.seconds:.0f} s, {outcome.attempts:,} attempts, "
+                  f"{outcome.asked:,} results told meanwhile, {outcome.kills} leaders killed")
+    for problem, count in list(outcome.problems.items())[:10]:
+        console.print(f"{count} times: {problem}", markup=False)
+    sys.exit(1 if outcome.problems else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -122,7 +122,7 @@ class Machine:
             if state.errors.pending:
                 state.errors.settle(state.queues.settings)
             state.remembered_keys.expire(state.clock_ms)
-            if state.records.passed:
+            if state.records.unsettled:
                 state.records.settle()
             if state.fair is not None:
                 state.fair.end_entry()

@@ -20,17 +20,20 @@ class Block:
     """Up to RECORD_BLOCK_MAX consecutive records of one queue.
 
     For each there is its end and its size in memory, in 8 bytes; a size of 0 means that it was removed (one more than
-    its bytes otherwise). `serial`: the number of the block. `page`: where its records are; None: in memory.
+    its bytes otherwise). `kept`, `kept_bytes`: of those that were not removed. `serial`: the number of the block.
+    `page`: where its records are; None: in memory.
     """
 
-    __slots__ = ("_records", "base_ms", "ends", "first", "page", "serial", "sizes", "total_bytes")
+    __slots__ = ("_records", "base_ms", "ends", "first", "kept", "kept_bytes", "page", "serial", "sizes", "total_bytes")
 
     def __init__(self, serial: int, first: int, base_ms: int) -> None:
         """`first`: the position of its first record in the queue, counted from the beginning; `base_ms`: its end."""
         self.serial = serial
         self.first = first
         self.page: int | None = None
-        self.total_bytes = 0                    # of all that were added, also of removed ones
+        self.total_bytes = 0                    # of all that were added, also of removed ones,
+        self.kept = 0                           # and what the others are
+        self.kept_bytes = 0
         self.sizes = array("I")
         self.base_ms = base_ms
         self.ends = array("I")                 # in ms since `base_ms`
@@ -69,6 +72,7 @@ class Block:
         self.ends.append(record.ended_ms - self.base_ms)
         self._records.append(record)
         self.total_bytes += record.kept_bytes
+        self._count(1, record.kept_bytes)
 
     def pop(self) -> JobRecord:
         """Take back the last record, which was added by the present entry."""
@@ -76,7 +80,24 @@ class Block:
         self.sizes.pop()
         self.ends.pop()
         self.total_bytes -= record.kept_bytes
+        self._count(-1, -record.kept_bytes)
         return record
+
+    def _count(self, kept: int, kept_bytes: int) -> None:
+        self.kept += kept
+        self.kept_bytes += kept_bytes
+
+    def remove(self, at: int) -> int:
+        """Remove the record at this position, which is there; returns its size."""
+        size = self.sizes[at]
+        self.sizes[at] = 0
+        self._count(-1, 1 - size)
+        return size
+
+    def put_back(self, at: int, size: int) -> None:
+        """Undo the removal of the record at this position, which had this size."""
+        self.sizes[at] = size
+        self._count(1, size - 1)
 
     def write(self, space: PageSpace) -> bool:
         """Move the records into a page; returns whether there was room for it."""
@@ -102,4 +123,6 @@ class Block:
         self.page = page
         self.ends.extend(ends)
         self.sizes.extend(sizes)
-        self.total_bytes = sum(size - 1 for size in sizes if size)
+        kept = [size for size in sizes if size]
+        self.total_bytes = sum(kept) - len(kept)
+        self._count(len(kept), self.total_bytes)

@@ -57,6 +57,11 @@ class QueueRecords:
     def pass_beyond(self, count_max: int, bytes_max: int) -> None:
         """Let the oldest be over until there are as many, and as many bytes, at most."""
         for block in self.blocks:
+            if self.over <= block.first and (
+                self.count - block.kept > count_max or self.total_bytes - block.kept_bytes > bytes_max
+            ):
+                self._pass(block, len(block))
+                continue
             while self.count > count_max or self.total_bytes > bytes_max:
                 at = max(0, self.over - block.first)
                 if at >= len(block):
@@ -72,7 +77,11 @@ class QueueRecords:
     def _pass(self, block: Block, known: int) -> None:
         """Let the first `known` records of the block, which is the first that is not over, be over."""
         begun = max(0, self.over - block.first)
-        if known > begun:
+        if known > begun == 0 and known == len(block):
+            self.count -= block.kept
+            self.total_bytes -= block.kept_bytes
+            self.over = block.first + known
+        elif known > begun:
             sizes = [size for size in block.sizes[begun:known] if size]
             self.count -= len(sizes)
             self.total_bytes -= sum(sizes) - len(sizes)

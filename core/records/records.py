@@ -79,7 +79,7 @@ class Records:
     """
 
     __slots__ = (
-        "_begun_blocks", "_blocks", "_full", "_index", "_next_serial", "_oldest", "_queues", "_refused", "due",
+        "_begun_blocks", "_blocks", "_full", "_gone", "_index", "_next_serial", "_oldest", "_queues", "_refused", "due",
         "hot_bytes", "passed", "settings", "store", "total_bytes",
     )
 
@@ -92,6 +92,7 @@ class Records:
         self._index = SeqIndex()                            # serials of blocks, by the numbers of the records in them
         self._next_serial = 1
         self._full: deque[Block] = deque()                  # to be written, the oldest first
+        self._gone: deque[Block] = deque()                  # to be released: all their records are over
         self._begun_blocks: dict[int, Block] = {}           # by serial: they take more records
         self.hot_bytes = 0
         self._refused = 0           # there was no room for a page when this was the next serial
@@ -310,7 +311,7 @@ class Records:
         self._passed(queue, records, before, undo)
 
     def settle(self) -> None:
-        """Release the blocks of which all records are over, at the end of an entry."""
+        """Release blocks of which all records are over, RECORDS_REMOVED records at least, at the end of an entry."""
         for queue in self.passed:
             records = self._queues.get(queue)
             if records is None:
@@ -318,10 +319,19 @@ class Records:
             if not records.count:
                 records.over = records.end      # past what was removed singly
             for block in records.passed_blocks():
-                self._release(block)
+                self._forget(block)
             if not records.blocks:
                 self._unlist(queue, records)
         self.passed.clear()
+        removed = 0
+        while self._gone and removed < limits.RECORDS_REMOVED:
+            removed += len(self._gone[0])
+            self._release(self._gone.popleft())
+
+    @property
+    def unsettled(self) -> bool:
+        """Return whether `settle` has something to do."""
+        return bool(self.passed or self._gone)
 
     def expire(self, clock_ms: int) -> None:
         """Let records be over whose time has passed, of RECORD_QUEUES_MAX queues at most."""
@@ -341,7 +351,9 @@ class Records:
                 self._set_due(queue, records, NOTHING_MS)
 
     def next_due_ms(self) -> int | None:
-        """The time at which `expire` has something to do; None if never."""
+        """The time at which an entry has something to do; None if never. 0: at once."""
+        if self._gone:
+            return 0
         while self.due.first_ms < NOTHING_MS:
             due_ms, queue = next(iter(self.due))
             records = self._queues[queue]
@@ -362,11 +374,15 @@ class Records:
         self.due.remove((records.due_ms, queue))
         self._oldest.remove((records.listed_ms, queue))
 
-    def _release(self, block: Block) -> None:
+    def _forget(self, block: Block) -> None:
+        """Let none of its records be found any more. `settle` releases it."""
         del self._blocks[block.serial]
         self._begun_blocks.pop(block.serial, None)
+        self._gone.append(block)
+
+    def _release(self, block: Block) -> None:
         self.hot_bytes -= block.hot_bytes
-        self._index.drop(block.serial, sum([1 for size in block.sizes if size]))
+        self._index.drop(block.serial, block.kept)
         if block.page is not None:
             self._pages.free(block.page)
 
@@ -376,8 +392,7 @@ class Records:
         assert serial is not None
         queue, block = self._blocks[serial]
         at = _position(block, block.records(self._read), number)
-        place = RecordPlace(queue, block, at, block.sizes[at])
-        block.sizes[at] = 0
+        place = RecordPlace(queue, block, at, block.remove(at))
         self._count(self._queues[queue], -1, 1 - place.size)
         self._index.remove((number,))
         self.passed[queue] = None
@@ -402,7 +417,7 @@ class Records:
             return
         self.total_bytes -= records.total_bytes
         for block in records.blocks:
-            self._release(block)
+            self._forget(block)
         self._unlist(queue, records)
 
     def configured(self, queue: str, old: QueueSettings, new: QueueSettings, clock_ms: int) -> None:
@@ -443,7 +458,7 @@ class Records:
 
     def put_back(self, number: int, place: RecordPlace) -> None:
         """Undo the removal of a record from this place."""
-        place.block.sizes[place.at] = place.size
+        place.block.put_back(place.at, place.size)
         self._count(self._queues[place.queue], 1, place.size - 1)
         self._index.add((number,), place.block.serial)
 
@@ -485,7 +500,8 @@ class Records:
 
     def spans(self) -> Iterator[tuple[int, bytes, bytes]]:
         """The index of the numbers in pages, in a form for `adopt_span`."""
-        return self._index.spans({serial for serial, (_, block) in self._blocks.items() if block.page is None})
+        others = {serial for serial, (_, block) in self._blocks.items() if block.page is None}
+        return self._index.spans(others | {block.serial for block in self._gone})
 
     def pages(self, queue: str) -> tuple[int, list[PageRow]]:
         """The pages of the queue, in a form for `adopt`, and how many of the first records in them are over.

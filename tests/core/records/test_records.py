@@ -8,6 +8,7 @@ from sockpqd.core import (
     Configure,
     ConfigureQueue,
     Delete,
+    DeleteQueue,
     End,
     Get,
     Handed,
@@ -16,6 +17,7 @@ from sockpqd.core import (
     Kick,
     Machine,
     Number,
+    Operation,
     PurgeQueue,
     Put,
     PutWith,
@@ -184,6 +186,35 @@ def test_a_block_ends_before_the_time_in_it_is_too_long(monkeypatch: pytest.Monk
         pass
     assert store.pages == 2
     assert snapshot_of(machine) == whole
+
+
+@pytest.mark.parametrize("how", [
+    Tick(), PurgeQueue("q", None, ended=True), DeleteQueue("q", force=True), Configure(retained_bytes=0),
+    ConfigureQueue("q", QueueChange(retain_ms=0)), ConfigureQueue("q", QueueChange(retain_max=0)),
+])
+def test_records_that_are_over_are_removed_in_portions(how: Operation, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "RECORDS_REMOVED", 8)
+    store = MemoryStore()
+    machine = machine_with(QueueChange(retain_ms=10**6), store)
+    numbers = finish(machine, 40)
+    while machine.page_out():
+        pass
+    assert store.pages == 9
+    ask(machine, how, now_ms=machine.clock_ms + (10**6 if isinstance(how, Tick) else 0))
+    assert kept(machine, numbers) == []
+    assert machine.retained("q") == (0, 0)
+    whole, named = snapshot_of(machine), b"".join(machine.snapshot(by_reference=True))
+    for left in (7, 5, 3, 1):
+        assert store.pages == left
+        assert machine.next_due_ms() == 0
+        ask(machine, Tick(), now_ms=machine.clock_ms)
+    assert store.pages == 0
+    assert machine.next_due_ms() != 0
+    store.restart()
+    again = paged_machine(store)
+    again.restore([named])
+    assert snapshot_of(again) == whole
+    assert kept(again, numbers) == []
 
 
 def test_a_block_in_a_page_takes_no_more_records() -> None:

@@ -51,7 +51,10 @@ class Block:
 
     def takes(self, ended_ms: int) -> bool:
         """Return whether the next record, which ended then, has its place here."""
-        return not self.full and ended_ms - self.base_ms <= RECORD_SPAN_MS
+        return (
+            self.page is None and self.total_bytes < RECORD_BLOCK_BYTES and len(self.sizes) < RECORD_BLOCK_MAX
+            and ended_ms - self.base_ms <= RECORD_SPAN_MS
+        )
 
     @property
     def hot_bytes(self) -> int:
@@ -66,13 +69,16 @@ class Block:
         """Return the number of the records that had ended by then."""
         return bisect_right(self.ends, ms - self.base_ms) if ms >= self.base_ms else 0
 
-    def add(self, record: JobRecord) -> None:
-        """Append a record, which ended last."""
-        self.sizes.append(record.kept_bytes + 1)
+    def add(self, record: JobRecord) -> int:
+        """Append a record, which ended last; returns its bytes."""
+        kept_bytes = record.kept_bytes
+        self.sizes.append(kept_bytes + 1)
         self.ends.append(record.ended_ms - self.base_ms)
         self._records.append(record)
-        self.total_bytes += record.kept_bytes
-        self._count(1, record.kept_bytes)
+        self.total_bytes += kept_bytes
+        self.kept += 1
+        self.kept_bytes += kept_bytes
+        return kept_bytes
 
     def pop(self) -> JobRecord:
         """Take back the last record, which was added by the present entry."""

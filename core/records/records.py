@@ -79,8 +79,8 @@ class Records:
     """
 
     __slots__ = (
-        "_begun_blocks", "_blocks", "_full", "_gone", "_index", "_next_serial", "_oldest", "_queues", "_refused", "due",
-        "hot_bytes", "passed", "settings", "store", "total_bytes",
+        "_begun_blocks", "_blocks", "_full", "_gone", "_index", "_newest_ms", "_next_serial", "_oldest", "_queues",
+        "_refused", "due", "hot_bytes", "passed", "settings", "store", "total_bytes",
     )
 
     def __init__(self, settings: Mapping[str, QueueSettings]) -> None:
@@ -95,6 +95,7 @@ class Records:
         self._gone: deque[Block] = deque()                  # to be released: all their records are over
         self._begun_blocks: dict[int, Block] = {}           # by serial: they take more records
         self.hot_bytes = 0
+        self._newest_ms = 0         # no record ended later
         self._refused = 0           # there was no room for a page when this was the next serial
         self.passed: dict[str, None] = {}
         self.due: TimerIndex[tuple[int, str]] = TimerIndex(limits.RECORD_BITS)      # (due_ms, queue)
@@ -222,9 +223,8 @@ class Records:
         self, queue: str, settings: QueueSettings, record: JobRecord, bytes_max: int, undo: RecordUndo | None,
     ) -> None:
         """Keep the record of a job that ended now. `bytes_max`: of all queues together."""
-        last_ms = self._last_ms(queue)
-        if record.ended_ms < last_ms:       # after a CLONE of a cluster whose time was ahead
-            record = replace(record, ended_ms=last_ms)
+        if record.ended_ms < self._newest_ms:       # after a CLONE of a cluster whose time was ahead
+            record = replace(record, ended_ms=max(record.ended_ms, self._last_ms(queue)))
         records = self.append(queue, record)
         if undo is not None:
             undo.recorded(queue)
@@ -247,18 +247,21 @@ class Records:
 
     def append(self, queue: str, record: JobRecord) -> QueueRecords:
         """Add a record that ended last, whatever there is; returns the records of the queue."""
-        records = self._begun(queue, record.ended_ms)
+        ended_ms, records = record.ended_ms, self._queues.get(queue)
+        if records is None or not records.count:
+            records = self._begun(queue, ended_ms)
         block = records.blocks[-1] if records.blocks else None
-        if block is None or not block.takes(record.ended_ms):
+        if block is None or not block.takes(ended_ms):
             if block is not None and self._begun_blocks.pop(block.serial, None) is not None:
                 self._full.append(block)
-            block = self._new_block(queue, records, self._next_serial, record.ended_ms)
+            block = self._new_block(queue, records, self._next_serial, ended_ms)
             self._begun_blocks[block.serial] = block
-        block.add(record)
-        self.hot_bytes += limits.RECORD_BYTES + record.kept_bytes
+        kept_bytes = block.add(record)
+        self.hot_bytes += limits.RECORD_BYTES + kept_bytes
         self._index.add((record.number,), block.serial)
+        self._newest_ms = max(self._newest_ms, ended_ms)
         records.end += 1
-        self._count(records, 1, record.kept_bytes)
+        self._count(records, 1, kept_bytes)
         return records
 
     def _begun(self, queue: str, ended_ms: int) -> QueueRecords:
@@ -531,6 +534,7 @@ class Records:
         records = self._begun(queue, base_ms)
         block = self._new_block(queue, records, serial, base_ms)
         block.adopt(self._pages.adopt(reference), ends, sizes)
+        self._newest_ms = max(self._newest_ms, block.ended_ms(-1))
         records.end += len(sizes)
         kept = [size for size in sizes if size]
         self._count(records, len(kept), sum(kept) - len(kept))

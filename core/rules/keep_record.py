@@ -13,9 +13,10 @@ from sockpqd.core.store.job import (
     AnyJob,
     Extras,
     Job,
+    JobCounts,
     RunningJob,
-    after_attempt,
     counted,
+    counts_after_attempt,
     keeps_place,
     number_of,
     with_number,
@@ -32,23 +33,26 @@ def keep_record(
     """
     if settings is None or not settings.retain_ms or (number := number_of(job)) is None:
         return
-    extras = after_attempt(job) if isinstance(job, RunningJob) else job.extras
+    extras = job.extras
     assert extras is not None
+    counts = extras.counts
+    if isinstance(job, RunningJob) and counts is not None:
+        counts = counts_after_attempt(counts, job.started_ms)
     data, text = bytes_of(job.data), state.errors.find(extras.error)
     state.spent += len(data)
     state.records.add(job.queue, settings, JobRecord(
         number=number, state=how, ended_ms=state.clock_ms,
         priority=job.priority if isinstance(job, RunningJob) else -job.rank, item=job.item, data=data,
-        attempts=job.attempts, extras=_kept(extras, reason), result=result,
+        attempts=job.attempts, extras=_kept(extras, counts, reason), result=result,
         error=b"" if text is None else bytes_of(text),
     ), state.settings.retained_bytes, state.undo)
 
 
-def _kept(extras: Extras, reason: str | None) -> Extras:
+def _kept(extras: Extras, counts: JobCounts | None, reason: str | None) -> Extras:
     """The part of the extras that a record keeps."""
     return Extras(
         key=extras.key, tries=extras.tries, ttl_ms=extras.ttl_ms, origin=extras.origin, reason=reason or extras.reason,
-        group=extras.group, lease_ms=extras.lease_ms, counts=extras.counts, head=extras.head,
+        group=extras.group, lease_ms=extras.lease_ms, counts=counts, head=extras.head,
     )
 
 

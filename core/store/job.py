@@ -259,8 +259,12 @@ def after_attempt(job: RunningJob) -> Extras | None:
     extras = job.extras
     if extras is None or extras.counts is None:
         return extras
-    first_ms = job.started_ms if extras.counts.first_ms is None else extras.counts.first_ms
-    return replace(extras, counts=replace(extras.counts, first_ms=first_ms, last_ms=job.started_ms))
+    return replace(extras, counts=counts_after_attempt(extras.counts, job.started_ms))
+
+
+def counts_after_attempt(counts: JobCounts, started_ms: int) -> JobCounts:
+    """The counts of a job that was handed out at this time."""
+    return replace(counts, first_ms=started_ms if counts.first_ms is None else counts.first_ms, last_ms=started_ms)
 
 
 def expiring(extras: Extras | None, clock_ms: int | None) -> Extras | None:

@@ -61,8 +61,8 @@ PROCESSES = (
 )
 # Those of them that are not in the lane `waiting`: so the three lanes of processes take about as long.
 PROCESS_LANES = {
-    "chaos": ("chaos", "upgrade"),
-    "programs": ("beanstalk", "bench", "client", "kombu"),
+    "chaos": ("chaos", "hostile", "upgrade", "worker"),
+    "programs": ("beanstalk", "bench", "client", "kombu", "pqctl"),
 }
 # What takes long without any process: a test is listed here if it needs more than 0.5 s of processor time with --fast.
 LONG = (

@@ -74,8 +74,8 @@ def described(job: int | Key | Place | Number) -> str:
 
 
 def local_time(unix: float) -> str:
-    """Format Unix time as local time for people."""
+    """Format Unix time as local time for people, with milliseconds where it has a fraction."""
     try:
-        return datetime.fromtimestamp(unix).isoformat(" ")
+        return datetime.fromtimestamp(unix).isoformat(" ", "auto" if unix == int(unix) else "milliseconds")
     except (OverflowError, ValueError, OSError):
         return str(unix)

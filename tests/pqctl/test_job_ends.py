@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from base64 import b64decode
 from collections.abc import Iterator
 
@@ -55,7 +56,7 @@ def test_an_ended_job_is_shown_with_everything(
     lines = shown.stderr.decode().splitlines()
     assert lines[0].startswith("done in kept, priority 0, item order.1, number ")
     assert ", reason: Broken, ended 20" in lines[0]
-    assert lines[1].startswith("put 20")
+    assert re.match(r"put 20\d\d-\d\d-\d\d \d\d:\d\d:\d\d(\.\d\d\d)?, first taken ", lines[1])
     assert lines[1].endswith(", taken 2 times")
     assert lines[2:4] == ["header task: send mail", "header empty: "]
     assert lines[4:8] == ["error:", "    Traceback", "      \\x1b[31mred\\x07\\u202e", "    Broken: it"]
@@ -243,6 +244,9 @@ def test_the_error_of_a_job_that_is_given_up_is_printed_harmlessly(
     number = named.partition(":")[2]
     assert run(capsys, "--servers", servers[0], "job", "await", named) == (
         REFUSED, "", f"job with number {number} is dead:\n    bad\n    \\x1b[31mred\\x07\\u202e\n")
+    shown = execute(servers, "job", "show", named).stderr.decode()
+    assert shown.startswith("dead in kept_dead, ")
+    assert ", died in kept\n" in shown
     assert ask(capsys, servers, "job", "retry", named)[0] == DONE
     assert ask(capsys, servers, "job", "cancel", named)[0] == DONE
     assert run(capsys, "--servers", servers[0], "job", "await", named) == (

@@ -51,6 +51,12 @@ def show_job(call: Call, job: int | Key | Place | Number, part: Literal["body", 
     return DONE
 
 
+def state_of(job: PeekedJob) -> str:
+    """Return the state in which find() shows a job: a dead one is ready in the queue to which it went."""
+    died = job.life is not None and job.life.died_in is not None
+    return "dead" if died and job.state == "ready" else job.state
+
+
 def _details(client: Client, selector: int | Key | Place | Number, server: str) -> Details | None:
     """Look at a job; a server too old for a part of it has none. It may end between two of the questions."""
     job = _known(lambda: client.peek(selector, headers=True, server=server),
@@ -82,7 +88,7 @@ def _lines(found: Details, part: str) -> Iterator[str]:
     about = [f"{name} {value}" for name, value in names if value is not None]
     if job.progress is not None:
         about.append(f"progress {job.progress}%")
-    yield (f"{job.state} in {job.queue}, {', '.join([f'priority {job.priority}', *about, *times(job)])}: "
+    yield (f"{state_of(job)} in {job.queue}, {', '.join([f'priority {job.priority}', *about, *times(job)])}: "
            f"{counted(len(job.data), 'byte')}")
     if job.life is not None:
         yield ", ".join(_life(job))

@@ -8,6 +8,7 @@ import click
 from sockpq import Client, JobNotFound, JobRunning, Key, NotSupported, Number, PeekedJob, Place
 
 from sockpqd.pqctl.actions.existence import existing_job, no_job
+from sockpqd.pqctl.actions.jobs.details import state_of
 from sockpqd.pqctl.connect import cluster_of
 from sockpqd.pqctl.invocation import Call
 from sockpqd.pqctl.output.exit_codes import DONE, REFUSED, Failure
@@ -26,16 +27,11 @@ def retry(call: Call, job: int | Key | Place | Number) -> int:
         if number is None:
             raise Failure(REFUSED, f"{described(job)} has no number: `pqctl job kick QUEUE COUNT` retries such jobs")
         with existing_job(client, Number(number)):
-            state = "dead" if found.state == "ready" and _home(found) is not None else found.state
+            state = state_of(found)
             queue = _retry(client, number, found, state)
     call.answer(f"job with number {number}, which was {state}, is ready in {queue}",
                 {"number": number, "queue": queue, "was": state})
     return DONE
-
-
-def _home(found: PeekedJob) -> str | None:
-    """The queue that gave up a dead job, which lies ready in another one."""
-    return None if found.life is None else found.life.died_in
 
 
 def _retry(client: Client, number: int, found: PeekedJob, state: str) -> str:
@@ -46,7 +42,7 @@ def _retry(client: Client, number: int, found: PeekedJob, state: str) -> str:
         case "buried" | "delayed":
             client.kick_job(number)
         case "dead":
-            home = _home(found) or found.queue
+            home = found.queue if found.life is None else found.life.died_in or found.queue
             client.move(client.get_number(number, expire=RETRY_LEASE_S, then="later"), home)
             return home
         case _:

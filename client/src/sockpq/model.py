@@ -212,7 +212,8 @@ class JobStat(NamedTuple):
 
     `created`: Unix time; `age`, `left` (until its lease ends or its time comes), `lease` (its own, None: it has none)
     and `delay` (of its put() or last later()) in seconds. The counts are for its whole life, except `attempts`: since
-    it was put, kicked or moved.
+    it was put, kicked or moved. `died`: the Unix time at which it was given up last, None if it was not, or was kicked
+    or moved since.
     """
 
     queue: str
@@ -230,6 +231,7 @@ class JobStat(NamedTuple):
     releases: int
     buries: int
     kicks: int
+    died: int | None = None
 
 
 class Totals(NamedTuple):

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import Any, cast
+
+from sockpq import DataTooLarge
+from sockpq._engine.executor import Executor
+from sockpq._protocol.command import Command
 from sockpq.model import Handed
-from sockpq.worker.outcome import Outcome
+from sockpq.worker.outcome import Failure, Outcome
 from sockpq.worker.pool.fetch import request
-from sockpq.worker.pool.outcome_commands import _end, _plain, done, give_back
+from sockpq.worker.pool.outcome_commands import _end, _plain, done, end_job, give_back
 
 JOB = Handed(7, "q", 0, b"", None)
 
@@ -41,3 +47,32 @@ def test_the_request() -> None:
     older = request(("a",), 8, 60, None).older
     assert older is not None
     assert older.line == b"GETB a EXPIRE 60 META COUNT 8 WITHIN 60\r\n"
+
+
+def test_results_and_errors_go_with_the_end_to_servers_that_keep_them() -> None:
+    kept = _end(JOB, Outcome("done", returned=b"5"))
+    assert (kept.line + kept.data, kept.needs) == (b"DONE 7 RESULT 1\r\n5", ("retain",))
+    assert _plain(kept).line == b"DONE 7\r\n"
+    failure = Failure("OSError", "no", "Traceback")
+    dead = _end(JOB, Outcome("dead", reason="OSError", failure=failure))
+    assert (dead.line + dead.data, dead.needs) == (b"BURY 7 REASON OSError ERROR 9\r\nTraceback", ("backoff",))
+    later = _end(JOB, Outcome("later", 2, "OSError", failure=failure._replace(trace="")))
+    assert later.line + later.data == b"LATER 7 DELAY 2 REASON OSError ERROR 11\r\nOSError: no"
+    assert (later.needs, later.older and later.older.needs) == (("pulse", "backoff"), ("pulse",))
+    assert _plain(later).line == b"LATER 7 DELAY 2\r\n"
+    told = _end(JOB, Outcome("later", 1, "SlowDown", slow=True, failure=failure))
+    assert told.line == b"LATER 7 DELAY 1 YIELD SLOW REASON SlowDown\r\n"      # that was no failure
+
+
+def test_a_result_that_is_too_long_is_a_failure() -> None:
+    sent: list[bytes] = []
+
+    class Refusing:
+        async def run(self, command: Command[Any], *, timeout: float) -> None:
+            sent.append(command.line + command.data)
+            if b"RESULT" in command.line:
+                raise DataTooLarge("413 Data Too Large")
+
+    assert asyncio.run(end_job(cast(Executor, Refusing()), JOB, Outcome("done", returned=b"xyz"), 1))
+    text = b"BadResult: what the task returned has 3 bytes: 413 Data Too Large"
+    assert sent == [b"DONE 7 RESULT 3\r\nxyz", b"BURY 7 REASON BadResult ERROR %d\r\n%s" % (len(text), text)]

@@ -14,11 +14,14 @@ It may use every other room of the library; `testing` alone may use it. What it 
 from sockpq.worker.app import App
 from sockpq.worker.current import current_job
 from sockpq.worker.errors import GiveUp, Retry, Sleep, SlowDown, SoftTimeLimit, TaskFailed, UnknownTask
+from sockpq.worker.handle import AsyncHandle, Handle
 from sockpq.worker.task import Task, TaskCall
 
 __all__ = [
     "App",
+    "AsyncHandle",
     "GiveUp",
+    "Handle",
     "Retry",
     "Sleep",
     "SlowDown",

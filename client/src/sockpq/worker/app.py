@@ -14,7 +14,7 @@ from sockpq._protocol.arguments import JOB_KEY, Codec, name
 from sockpq._sync.client import Client
 from sockpq.errors import BadArguments
 from sockpq.worker.envelope import JsonCodec
-from sockpq.worker.policy import BACKOFF_S, EXPIRE_S, TRIES, Errors, Policy
+from sockpq.worker.policy import EXPIRE_S, TRIES, Errors, Policy, policy_of
 from sockpq.worker.task import Schedule, Task
 
 P = ParamSpec("P")
@@ -74,21 +74,25 @@ class App:
         name: str | None = None,
         expire: float = EXPIRE_S,
         tries: int = TRIES,
-        backoff: tuple[float, float] = BACKOFF_S,
+        backoff: tuple[float, float] | None = None,
         retry_on: Errors | None = None,
         give_up_on: Errors = (),
+        retain: float | None = None,
+        result: bool = False,
     ) -> Callable[[Callable[P, R]], Task[P, R]]:
         """Make a function a task of `queue`: `put(..)` with its arguments queues a job, a worker calls it.
 
         `expire`: the lease in seconds; a worker renews it as long as it lives. `tries`: how often it is tried before
         the job is given up (dead). `backoff`: the pause after the first failure, doubled by each, and the longest, in
-        seconds. `retry_on`: only these errors are tried again; `give_up_on`: these never are. `name`: by default the
-        function's module and name.
+        seconds; by default (2, 600), and if it is given it becomes the queue's setting, for workers that die.
+        `retry_on`: only these errors are tried again; `give_up_on`: these never are. `retain`: for how many seconds its
+        jobs are known when they have ended; `result`: with what the function returned, for an hour if `retain` says
+        nothing. `name`: by default the function's module and name.
         """
         if callable(queue):
             raise TypeError('a task needs a queue: @app.task("mail")')
         self._task_queue(queue)
-        policy = Policy(expire, tries, backoff, retry_on, give_up_on).checked()
+        policy = policy_of(expire, tries, backoff, retry_on, give_up_on, retain, result)
 
         def declare(function: Callable[P, R]) -> Task[P, R]:
             return self._added(Task(self, function, name or name_of(function), self._task_queue(queue), policy))
@@ -105,7 +109,7 @@ class App:
         name: str | None = None,
         expire: float = EXPIRE_S,
         tries: int = TRIES,
-        backoff: tuple[float, float] = BACKOFF_S,
+        backoff: tuple[float, float] | None = None,
         retry_on: Errors | None = None,
         give_up_on: Errors = (),
     ) -> Callable[[Callable[P, R]], Task[P, R]]:
@@ -117,7 +121,7 @@ class App:
         """
         from sockpq.worker import cron_times
 
-        policy = Policy(expire, tries, backoff, retry_on, give_up_on).checked()
+        policy = policy_of(expire, tries, backoff, retry_on, give_up_on)
         cron_times.check(line, tz)
         if catch_up not in ("none", "one", "all"):
             raise BadArguments(f"catch_up is 'none', 'one' or 'all', not {catch_up!r}")
@@ -140,7 +144,7 @@ class App:
         *,
         expire: float = EXPIRE_S,
         tries: int = TRIES,
-        backoff: tuple[float, float] = BACKOFF_S,
+        backoff: tuple[float, float] | None = None,
         retry_on: Errors | None = None,
         give_up_on: Errors = (),
     ) -> Callable[[F], F]:
@@ -148,7 +152,7 @@ class App:
 
         The job is DONE when it returns, unless it ended the job itself.
         """
-        policy = Policy(expire, tries, backoff, retry_on, give_up_on).checked()
+        policy = policy_of(expire, tries, backoff, retry_on, give_up_on)
         self._queue_name(queue)
         if queue in self.queues:
             raise BadArguments(f"queue {queue!r} has a handler or tasks already")
@@ -177,6 +181,11 @@ class App:
         if handler:
             return handler.policy
         return next((task.policy for task in self.tasks.values() if task.queue == queue), Policy())
+
+    def policies_of(self, queue: str) -> list[Policy]:
+        """The policies of all that works on the jobs of this queue, in the order of declaration."""
+        handler = self.handlers.get(queue)
+        return [handler.policy] if handler else [one.policy for one in self.tasks.values() if one.queue == queue]
 
     def lease_of(self, queue: str) -> float:
         """The longest lease that a job of this queue needs, in seconds."""

@@ -67,6 +67,14 @@ def result_body(codec: Codec, value: Any) -> bytes:
         raise BadResult(f"the result of the task cannot be encoded: {error}") from error
 
 
+def returned_body(codec: Codec, value: Any) -> bytes:
+    """Encode the value that a function returned, to be kept with its job; raises BadResult as result_body() does."""
+    try:
+        return codec.encode(value)
+    except Exception as error:      # whatever a codec raises
+        raise BadResult(f"what the task returned cannot be encoded: {error}") from error
+
+
 def error_body(codec: Codec, kind: str, message: str) -> bytes:
     """The body of a result that is an error."""
     return codec.encode({"error": kind, "message": message})

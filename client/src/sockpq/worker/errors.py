@@ -49,15 +49,21 @@ class BadResult(Exception):
 
 
 class TaskFailed(SockpqError):
-    """call(): the task was given up. `kind` is the class of its error, `message` the error's text."""
+    """call() and result(): the task was given up. `kind` is the class of its error, `message` the error's text.
 
-    def __init__(self, kind: str, message: str) -> None:
+    `trace`: where it was raised, as the worker's Python showed it; "" where that is not known.
+    """
+
+    def __init__(self, kind: str, message: str, trace: str = "") -> None:
         super().__init__(f"{kind}: {message}" if message else kind)
         self.kind = kind
         self.message = message
+        self.trace = trace
+        if trace:
+            self.add_note(f"as the worker saw it:\n{trace.rstrip()}")
 
-    def __reduce__(self) -> tuple[type[TaskFailed], tuple[str, str]]:
-        return type(self), (self.kind, self.message)
+    def __reduce__(self) -> tuple[type[TaskFailed], tuple[str, str, str]]:
+        return type(self), (self.kind, self.message, self.trace)
 
 
 def _seconds(value: float | None) -> float | None:

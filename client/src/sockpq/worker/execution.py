@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from sockpq.model import Meta
 from sockpq.worker.app import App
 from sockpq.worker.current import CURRENT
-from sockpq.worker.envelope import error_body, opened, result_body
+from sockpq.worker.envelope import error_body, opened, result_body, returned_body
 from sockpq.worker.errors import BadJob, UnknownTask
 from sockpq.worker.outcome import Outcome, after_error, after_loss
 from sockpq.worker.policy import Policy
@@ -154,7 +154,10 @@ def attempt_of(job: GivenJob) -> int:
 def _returned(app: App, held: Any, work: Work, value: Any) -> Outcome:
     if held._ended:
         return Outcome("ended")
-    return Outcome("done", result=result_body(app.codec, value) if work.reply else None)
+    return Outcome(
+        "done", result=result_body(app.codec, value) if work.reply else None,
+        returned=returned_body(app.codec, value) if work.policy.result else None,
+    )
 
 
 def _raised(app: App, job: GivenJob, held: Any, work: Work | None, error: BaseException) -> Outcome:

@@ -13,8 +13,8 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any, NamedTuple
 
-from sockpq.errors import JobExists, NoOutput
-from sockpq.model import Meta, Stored
+from sockpq.errors import JobExists, JobNotFound, NoOutput
+from sockpq.model import Awaited, Meta, Number, PeekedJob, Stored
 from sockpq.worker.app import App
 from sockpq.worker.execution import run
 from sockpq.worker.failures import log_attempt
@@ -37,7 +37,9 @@ class InlineJob:
         self.priority = priority
         self.item = item
         self.lost = False
-        self.meta = Meta(key, 0, None, None, group=options.get("group"))
+        self.meta = Meta(
+            key, 0, None, None, group=options.get("group"), number=number if options.get("number") else None
+        )
         self.options = options
         self.headers: dict[str, str] = dict(options.get("headers") or {})
         self._ended = False
@@ -87,6 +89,7 @@ class Inline:
         self.app = app
         self.jobs: list[InlineJob] = []     # those that wait
         self.dead: list[Ran] = []
+        self._ends: dict[int, Awaited] = {}     # by the number of the job
         self._numbers = itertools.count(1)
 
     def run(self) -> list[Ran]:
@@ -111,8 +114,36 @@ class Inline:
             if on_duplicate != "replace":
                 raise JobExists(f"409 Job Exists: {key}")
             self.jobs = [job for job in self.jobs if not (job.queue == queue and job.key == key)]
-        self.jobs.append(InlineJob(next(self._numbers), queue, data, priority, item, key, options))
-        return Stored(item, key)
+        job = InlineJob(next(self._numbers), queue, data, priority, item, key, options)
+        self.jobs.append(job)
+        return Stored(item, key, number=job.number)
+
+    def end_of(self, number: int) -> Awaited | None:
+        """The end of a job; None when it waits. Raises JobNotFound."""
+        if number in self._ends:
+            return self._ends[number]
+        if not any(job.id == number for job in self.jobs):
+            raise JobNotFound("404 Job Not Found")
+        return None
+
+    def look(self, number: int) -> PeekedJob | None:
+        """The job in its state; None if there is none with this number."""
+        waiting = next((job for job in self.jobs if job.id == number), None)
+        if waiting:
+            meta = waiting.meta
+            return PeekedJob(
+                None, waiting.queue, waiting.priority, waiting.data, "ready", waiting.item, meta.key, meta.attempt,
+                None, None, number=number, group=meta.group,
+            )
+        end = self._ends.get(number)
+        return end and PeekedJob(None, "", 0, b"", end.state, None, None, 0, None, None, number=number)
+
+    def cancel(self, number: int) -> None:
+        """Remove a job that waits. Raises JobNotFound."""
+        if self.end_of(number) is not None:
+            raise JobNotFound("404 Job Not Found")
+        self.jobs = [job for job in self.jobs if job.id != number]
+        self._ends[number] = Awaited("cancelled", b"")
 
     def called(
         self, queue: str, data: bytes, output: str, priority: int, await_: Callable[[Any], Any]
@@ -140,6 +171,10 @@ class Inline:
         log_attempt(job, ran.outcome)
         if ran.outcome.kind == "dead":
             self.dead.append(ran)
+            text = ran.outcome.failure.text if ran.outcome.failure else ""
+            self._ends[job.id] = Awaited("dead", text.encode())
+        elif ran.outcome.kind != "later":
+            self._ends[job.id] = Awaited("done", ran.outcome.returned or b"")
         return ran
 
 
@@ -152,6 +187,15 @@ class _Client:
 
     def put(self, queue: str, data: bytes, *args: Any, timeout: float | None = None, **options: Any) -> Stored:
         return self._jobs.put(queue, data, *args, **options)
+
+    def ended(self, number: int) -> PeekedJob | None:
+        return self._jobs.look(number)
+
+    def await_job(self, number: int, *, wait: float | None = None) -> Awaited | None:
+        return self._jobs.end_of(number)        # nothing ends a job while this waits
+
+    def delete(self, number: Number) -> None:
+        self._jobs.cancel(number.number)
 
     @contextmanager
     def call(self, queue: str, data: bytes, output: str, **options: Any) -> Iterator[InlineJob]:
@@ -166,6 +210,15 @@ class _AsyncClient:
 
     async def put(self, queue: str, data: bytes, *args: Any, timeout: float | None = None, **options: Any) -> Stored:
         return self._jobs.put(queue, data, *args, **options)
+
+    async def ended(self, number: int) -> PeekedJob | None:
+        return self._jobs.look(number)
+
+    async def await_job(self, number: int, *, wait: float | None = None) -> Awaited | None:
+        return self._jobs.end_of(number)
+
+    async def delete(self, number: Number) -> None:
+        self._jobs.cancel(number.number)
 
     @asynccontextmanager
     async def call(self, queue: str, data: bytes, output: str, **options: Any) -> AsyncIterator[InlineJob]:

@@ -26,12 +26,17 @@ class Failure(NamedTuple):
     message: str
     trace: str
 
+    @property
+    def text(self) -> str:
+        """The text that is kept with the job (ERROR): the traceback, or without one the class and the message."""
+        return self.trace or (f"{self.kind}: {self.message}" if self.message else self.kind)
+
 
 class Outcome(NamedTuple):
     """`kind`: "done"; "later", put back for `delay` seconds; "dead", given up; "ended", by the task itself.
 
     `reason`: the word that is kept with the job. `slow`, `sleep`: reported to the pulse of its queue. `result`: the
-    body for a caller that waits for it. `run_s`: how long it ran.
+    body for a caller that waits for it. `returned`: what is kept with the job that is done. `run_s`: how long it ran.
     """
 
     kind: Kind
@@ -42,6 +47,7 @@ class Outcome(NamedTuple):
     result: bytes | None = None
     failure: Failure | None = None
     run_s: float = 0.0
+    returned: bytes | None = None
 
 
 def after_error(error: BaseException, attempt: int, policy: Policy) -> Outcome:

@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 from typing import NamedTuple
 
-from sockpq._protocol.arguments import TRIES_MAX, integer, span
+from sockpq._protocol.arguments import EXPIRE_S_MAX, TRIES_MAX, integer, seconds, span, switch
 from sockpq.errors import BadArguments
 
 Errors = type[BaseException] | tuple[type[BaseException], ...]
@@ -14,6 +14,7 @@ Errors = type[BaseException] | tuple[type[BaseException], ...]
 EXPIRE_S = 60.0
 TRIES = 5
 BACKOFF_S = (2.0, 600.0)
+RETAIN_S = 3600.0       # where results are wanted, and nobody says for how long
 JITTER = 0.5        # a pause is shorter by up to this share, so that jobs that failed together do not return together
 
 
@@ -22,7 +23,8 @@ class Policy(NamedTuple):
 
     `expire`: the lease; a worker renews it as long as it lives. `tries`: hand-outs before the job is given up.
     `backoff`: the pause after the first failure, which doubles with each, and the longest. `retry_on`: only these
-    errors are tried again, if given; `give_up_on`: these never are.
+    errors are tried again, if given; `give_up_on`: these never are. `retain`: how long jobs that have ended are kept;
+    `result`: with what the function returned. `for_queue`: the back-off is to be the queue's as well.
     """
 
     expire: float = EXPIRE_S
@@ -30,6 +32,14 @@ class Policy(NamedTuple):
     backoff: tuple[float, float] = BACKOFF_S
     retry_on: Errors | None = None
     give_up_on: Errors = ()
+    retain: float = 0.0
+    result: bool = False
+    for_queue: bool = False
+
+    @property
+    def numbered(self) -> bool:
+        """Return whether its jobs have numbers, by which they are found when they have ended."""
+        return self.result or self.retain > 0
 
     def checked(self) -> Policy:
         """Itself; raises BadArguments, or TypeError."""
@@ -40,6 +50,8 @@ class Policy(NamedTuple):
         first, longest = self.backoff
         if not 0 <= first <= longest < float("inf"):
             raise BadArguments(f"backoff {self.backoff}: needs 0 <= first pause <= longest")
+        seconds(self.retain, "retain", 0, EXPIRE_S_MAX)
+        switch(self.result, "result")
         for errors in (self.retry_on or (), self.give_up_on):
             for one in errors if isinstance(errors, tuple) else (errors,):
                 if not (isinstance(one, type) and issubclass(one, BaseException)):
@@ -57,3 +69,15 @@ class Policy(NamedTuple):
         first, longest = self.backoff
         whole = longest if first and attempt > 64 else min(first * 2.0 ** (max(attempt, 1) - 1), longest)
         return whole * (1 - JITTER * draw())
+
+
+def policy_of(
+    expire: float, tries: int, backoff: tuple[float, float] | None, retry_on: Errors | None, give_up_on: Errors,
+    retain: float | None = None, result: bool = False,
+) -> Policy:
+    """Return the policy that was declared; what is None has its default. Raises BadArguments, or TypeError."""
+    kept = (RETAIN_S if result else 0.0) if retain is None else retain
+    return Policy(
+        expire, tries, BACKOFF_S if backoff is None else backoff, retry_on, give_up_on, kept, result,
+        for_queue=backoff is not None,
+    ).checked()

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, ParamSpec, Protocol, TypeVar
+from uuid import uuid4
 
 from sockpq._protocol.arguments import Codec, OnDuplicate
-from sockpq.errors import BadArguments
-from sockpq.model import Stored
-from sockpq.worker.envelope import Envelope, opened, result_of
+from sockpq.errors import BadArguments, NotSupported
+from sockpq.model import Awaited, Stored
+from sockpq.worker.envelope import Envelope, opened, result_of, returned_body
 from sockpq.worker.errors import Retry
+from sockpq.worker.handle import AsyncHandle, Handle, async_handle, handle
 from sockpq.worker.policy import Policy
 
 if TYPE_CHECKING:
@@ -68,11 +70,11 @@ class Task(Generic[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         return self.function(*args, **kwargs)
 
-    def put(self, *args: P.args, **kwargs: P.kwargs) -> Stored:
+    def put(self, *args: P.args, **kwargs: P.kwargs) -> Handle:
         """Queue a call of the function. Raises TypeError when the function does not take these arguments."""
         return TaskCall(self, {}).put(*args, **kwargs)
 
-    async def aput(self, *args: P.args, **kwargs: P.kwargs) -> Stored:
+    async def aput(self, *args: P.args, **kwargs: P.kwargs) -> AsyncHandle:
         """Queue a call like put(), in asyncio."""
         return await TaskCall(self, {}).aput(*args, **kwargs)
 
@@ -83,6 +85,14 @@ class Task(Generic[P, R]):
     async def acall(self, *args: P.args, **kwargs: P.kwargs) -> Any:
         """Queue and await a call like call(), in asyncio."""
         return await TaskCall(self, {}).acall(*args, **kwargs)
+
+    def handle(self, number: int) -> Handle:
+        """Return the handle of a job that was put before, perhaps by another program, by its number."""
+        return handle(self.home, self.queue, Stored(number=number))
+
+    def ahandle(self, number: int) -> AsyncHandle:
+        """Return the handle of a job like handle(), for asyncio."""
+        return async_handle(self.home, self.queue, Stored(number=number))
 
     def options(
         self,
@@ -97,6 +107,8 @@ class Task(Generic[P, R]):
         key: str | None = None,
         on_duplicate: OnDuplicate | None = None,
         group: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        dedup: tuple[str, float] | None = None,
         wait: float | None = None,
         timeout: float | None = None,
     ) -> TaskCall[P, R]:
@@ -106,7 +118,8 @@ class Task(Generic[P, R]):
         """
         given = {
             "priority": priority, "delay": delay, "at": at, "ttl": ttl, "every": every, "after": after, "item": item,
-            "key": key, "on_duplicate": on_duplicate, "group": group, "wait": wait, "timeout": timeout,
+            "key": key, "on_duplicate": on_duplicate, "group": group, "headers": headers, "dedup": dedup,
+            "wait": wait, "timeout": timeout,
         }
         return TaskCall(self, {name: value for name, value in given.items() if value is not None})
 
@@ -130,23 +143,37 @@ class TaskCall(Generic[P, R]):
         self._task = task
         self._options = options
 
-    def put(self, *args: P.args, **kwargs: P.kwargs) -> Stored:
+    def put(self, *args: P.args, **kwargs: P.kwargs) -> Handle:
         """Queue a call of the function."""
+        home, queue = self._task.home, self._task.queue
         body = self._body(args, kwargs, reply=False)
         options = self._putting()
-        if self._task.home.eager:
-            _run_now(self._task, body)
-            return Stored(options.get("item"), options.get("key"))
-        return self._task.home.client.put(self._task.queue, body, **options)
+        if home.eager:
+            value = _run_now(self._task, body)
+            return handle(home, queue, Stored(options.get("item"), options.get("key")), self._known(value))
+        try:
+            stored = home.client.put(queue, body, **options, **self._marks())
+        except NotSupported:            # an older server: the job has no headers, and no number
+            if "headers" in self._options:
+                raise
+            stored = home.client.put(queue, body, **options)
+        return handle(home, queue, stored)
 
-    async def aput(self, *args: P.args, **kwargs: P.kwargs) -> Stored:
+    async def aput(self, *args: P.args, **kwargs: P.kwargs) -> AsyncHandle:
         """Queue a call of the function, in asyncio."""
+        home, queue = self._task.home, self._task.queue
         body = self._body(args, kwargs, reply=False)
         options = self._putting()
-        if self._task.home.eager:
-            await _attempts(self._task, body)
-            return Stored(options.get("item"), options.get("key"))
-        return await self._task.home.async_client.put(self._task.queue, body, **options)
+        if home.eager:
+            value = await _attempts(self._task, body)
+            return async_handle(home, queue, Stored(options.get("item"), options.get("key")), self._known(value))
+        try:
+            stored = await home.async_client.put(queue, body, **options, **self._marks())
+        except NotSupported:
+            if "headers" in self._options:
+                raise
+            stored = await home.async_client.put(queue, body, **options)
+        return async_handle(home, queue, stored)
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Any:
         """Queue a call of the function and wait for what it returns. Raises TaskFailed, NoOutput."""
@@ -179,7 +206,18 @@ class TaskCall(Generic[P, R]):
     def _putting(self) -> dict[str, Any]:
         if "wait" in self._options:
             raise BadArguments("wait is for call(): put() does not wait for a result")
-        return self._options
+        return {name: value for name, value in self._options.items() if name != "headers"}
+
+    def _marks(self) -> dict[str, Any]:
+        """The options by which the job is found: its headers, and a number if its task retains it."""
+        headers = {"task": self._task.name, "id": uuid4().hex, **self._options.get("headers", {})}
+        numbered = self._task.policy.numbered and "every" not in self._options
+        return {"headers": headers, **({"number": True} if numbered else {})}
+
+    def _known(self, value: Any) -> Awaited:
+        """The end of a job that was run at once."""
+        kept = returned_body(self._task.home.codec, value) if self._task.policy.result else b""
+        return Awaited("done", kept)
 
     def _calling(self) -> dict[str, Any]:
         wrong = self._options.keys() - {"priority", "item", "wait", "timeout"}

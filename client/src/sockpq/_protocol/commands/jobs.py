@@ -931,7 +931,7 @@ def _job_stat() -> Reader[JobStat]:
         as_name(found["QUEUE"]), found["STATE"].lower(), as_signed(found["PRI"]), as_number(found["LENGTH"]),
         as_number(found["CREATED"]), as_number(found["AGE_S"]), None if lease == "-" else float(lease),
         float(found["DELAY"]), as_number(found["LEFT_S"]), *(as_number(found[name]) for name in _JOB_LINES[9:]),
-    )
+    )._replace(died=None if found.get("DIED", "-") == "-" else as_number(found["DIED"]))
 
 
 _JOB_LINES = (

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from sockpq._engine.executor import Executor
+from sockpq._protocol import arguments
 from sockpq._protocol.command import Command
 from sockpq._protocol.commands import batches, jobs
 from sockpq._protocol.reader import Reader
-from sockpq.errors import Aborted, JobNotFound
+from sockpq.errors import Aborted, DataTooLarge, JobNotFound
 from sockpq.model import Handed
-from sockpq.worker.outcome import Outcome
+from sockpq.worker.errors import BadResult
+from sockpq.worker.outcome import Failure, Outcome
 from sockpq.worker.task import RESULTS
+
+LOG = logging.getLogger("sockpq.worker")
 
 RESULT_TTL_S = 3600         # a result that nobody fetches, because its caller is gone, is not kept for ever
 LEAST_DELAY_S = 0.001
@@ -28,18 +33,39 @@ async def end_job(executor: Executor, job: Handed, outcome: Outcome, timeout: fl
         if outcome.kind == "dead" and ran is not None:
             await executor.run(jobs.touch(job, ran=ran), timeout=timeout)       # BURY does not tell it
         if outcome.result is None or job.item is None:
-            await executor.run(command, timeout=timeout)
+            await _run(executor, job, outcome, command, timeout)
             return True
         result = jobs.put(job.queue + RESULTS, outcome.result, item=job.item, ttl=RESULT_TTL_S)
         try:
-            await executor.run(batches.transaction([_plain(command), result]), timeout=timeout)
+            await executor.run(_together(command, result), timeout=timeout)
         except Aborted as aborted:
             if isinstance(aborted.reason, JobNotFound):
                 return False
-            await executor.run(command, timeout=timeout)    # the queue of results is full: the job is done nevertheless
+            await _run(executor, job, outcome, command, timeout)    # the queue of results is full: the job ends anyway
         return True
     except JobNotFound:
         return False
+
+
+async def _run(executor: Executor, job: Handed, outcome: Outcome, command: Command[Any], timeout: float) -> None:
+    """Run the command; a result that is too long for the queue is a failure of its task that no retry mends."""
+    try:
+        await executor.run(command, timeout=timeout)
+    except DataTooLarge as error:
+        if outcome.returned is None:
+            raise
+        text = f"what the task returned has {len(outcome.returned)} bytes: {error}"
+        LOG.error("a job failed: %s", text, extra={"fields": {"queue": job.queue, "id": job.id, "outcome": "dead"}})
+        given_up = Outcome("dead", reason=BadResult.__name__, failure=Failure(BadResult.__name__, text, ""))
+        await executor.run(_end(job, given_up), timeout=timeout)
+
+
+def _together(command: Command[Any], result: Command[Any]) -> Command[Any]:
+    """The end of the job and the result for its caller, both or none."""
+    plain = batches.transaction([_plain(command), result])
+    if command.older is None:
+        return plain
+    return batches.transaction([command, result])._replace(needs=command.needs, older=plain)
 
 
 def give_back(job: Handed, counts: bool = False, ran: float | None = None) -> Command[Any]:
@@ -62,15 +88,27 @@ def _heard(reader: Reader[list[Any]], hear: Callable[[Sequence[object]], None]) 
 
 def _end(job: Handed, outcome: Outcome, ran: float | None = None) -> Command[Any]:
     if outcome.kind == "done":
-        return jobs.done(job, ran=ran)
+        older = jobs.done(job, ran=ran)
+        if outcome.returned is None:
+            return older
+        return jobs.done(job, ran=ran, result=outcome.returned)._replace(older=older)
     if outcome.kind == "dead":
-        return jobs.bury(job, outcome.reason)
+        return _with_error(jobs.bury(job, outcome.reason), outcome)
     delay = outcome.delay if outcome.delay >= LEAST_DELAY_S else None
     told = outcome.slow or outcome.sleep is not None        # to the pulse: that was no failure, and no attempt
     plain = jobs.later(job, delay=delay, yielded=told, ran=ran)
     words = " SLOW" if outcome.slow else f" SLEEP {outcome.sleep:.3f}" if told else ""
     words += f" REASON {outcome.reason}" if outcome.reason else ""
-    return _with(plain, words) if words else plain
+    ended = _with(plain, words) if words else plain
+    return ended if told else _with_error(ended, outcome)
+
+
+def _with_error(command: Command[Any], outcome: Outcome) -> Command[Any]:
+    """The command with the text of what went wrong; without it for servers that do not keep it."""
+    if outcome.failure is None:
+        return command
+    text = arguments.error_text(outcome.failure.text)
+    return jobs.ending_with(command, "ERROR", text, "backoff")._replace(older=command)
 
 
 def _with(command: Command[Any], words: str) -> Command[Any]:

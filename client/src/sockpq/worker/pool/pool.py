@@ -36,6 +36,7 @@ from sockpq.worker.pool.leases import Due, Leases
 from sockpq.worker.pool.members import Members
 from sockpq.worker.pool.memory import MemoryShare
 from sockpq.worker.pool.outcome_sender import CALL_S, PAUSE_S, OutcomeSender
+from sockpq.worker.pool.queue_setup import set_up
 from sockpq.worker.pool.settings import PoolSettings
 
 LOG = logging.getLogger("sockpq.worker")
@@ -71,7 +72,7 @@ class Pool:
         self._foreign: ForeignCluster | None = None
         self._may_start_at = 0.0
         self._changed = asyncio.Event()
-        self._taking: asyncio.Task[list[Handed]] | None = None
+        self._interruptible: asyncio.Task[Any] | None = None
         self._touching = False
         self.client = app.new_async_client()
         self._leases = Leases()
@@ -204,17 +205,19 @@ class Pool:
     # taking
 
     async def _take_loop(self) -> None:
+        await self._set_up_queues()
         while not self._stopping:
             count = 0 if self._paused else self._to_ask()
             if not count:
                 await self._wait(None)
                 continue
-            self._taking = asyncio.create_task(self._take(count))
+            taking = asyncio.create_task(self._take(count))
+            self._interruptible = taking
             try:
-                for job in await self._taking:
+                for job in await taking:
                     self._arrived(job)
             except asyncio.CancelledError:
-                if not self._taking.cancelled():
+                if not taking.cancelled():
                     raise
             except ForeignCluster as error:
                 self._leave(error)
@@ -222,9 +225,28 @@ class Pool:
                 LOG.warning("cannot take jobs: %s", error, extra={"fields": {"queues": self.queues}})
                 await self._sleep(PAUSE_S)
             finally:
-                self._taking = None
+                self._interruptible = None
             self._dispatch()
             self._scale()
+
+    async def _set_up_queues(self) -> None:
+        """Make the settings of the queues, before the first job is taken; again until a server has answered."""
+        while not self._stopping:
+            making = asyncio.create_task(set_up(self.client, self._app, self.queues))
+            self._interruptible = making
+            try:
+                await making
+                return
+            except asyncio.CancelledError:
+                if not making.cancelled():
+                    raise
+            except ForeignCluster as error:
+                self._leave(error)
+            except SockpqError as error:
+                LOG.warning("the queues cannot be set up: %s", error, extra={"fields": {"queues": self.queues}})
+                await self._sleep(PAUSE_S)
+            finally:
+                self._interruptible = None
 
     async def _take(self, count: int) -> list[Handed]:
         """Request the next jobs, with the DONEs of finished ones in the same request; return the jobs."""
@@ -430,7 +452,7 @@ class Pool:
         log_attempt(job, outcome)
         if outcome.kind == "ended":
             self._leases.end(job.id)
-        elif outcome.kind == "done" and outcome.result is None:
+        elif outcome.kind == "done" and outcome.result is None and outcome.returned is None:
             self._sender.finish(job, outcome.run_s)
         else:
             self._sender.end(job, outcome)
@@ -532,8 +554,8 @@ class Pool:
 
     def _interrupt(self) -> None:
         """Wake the loop, also while it waits for jobs."""
-        if self._taking:
-            self._taking.cancel()
+        if self._interruptible:
+            self._interruptible.cancel()
         self._changed.set()
 
     async def _wait(self, seconds: float | None) -> None:

@@ -1,0 +1,68 @@
+"""Makes the settings of queues that tasks are declared with: how long ended jobs are kept, and the back-off.
+
+The back-off that a task is declared with is the worker's own for what its function raises; as a setting of the queue
+it holds for workers that die as well.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from sockpq._async.client import Client
+from sockpq._protocol.commands.queues import BACKOFF_S_MAX, QueueSettings, queue_config
+from sockpq.errors import ForbiddenError, NotSupported, QueueNotFound
+from sockpq.worker.app import App
+
+LOG = logging.getLogger("sockpq.worker")
+
+ANSWER_S = 10.0
+
+
+def wanted(app: App, queue: str) -> QueueSettings:
+    """The settings that the tasks and the handler of this queue ask for."""
+    policies = app.policies_of(queue)
+    settings: QueueSettings = {}
+    if retain := max((policy.retain for policy in policies), default=0.0):
+        settings["retain"] = retain
+    first, longest = next((policy.backoff for policy in policies if policy.for_queue), (0.0, 0.0))
+    if first and longest <= BACKOFF_S_MAX:
+        settings["backoff"] = (first, longest)
+    return settings
+
+
+async def set_up(client: Client, app: App, queues: tuple[str, ...]) -> None:
+    """Make the settings of these queues where they differ; what may not be done is logged. Raises SockpqError."""
+    for queue in queues:
+        settings = wanted(app, queue)
+        if not settings:
+            continue
+        try:
+            await _set_up(client, queue, settings)
+        except ForbiddenError:
+            LOG.warning("this worker may not set up queue %s; an operator has to, by %s", queue, _line(queue, settings))
+        except NotSupported as error:
+            LOG.warning("queue %s keeps no jobs that have ended, and has no back-off: %s", queue, error)
+
+
+async def _set_up(client: Client, queue: str, settings: QueueSettings) -> None:
+    try:
+        now = await client.queue_config(queue, timeout=ANSWER_S)
+    except QueueNotFound:
+        now = {}
+    missing: QueueSettings = {}
+    if "retain" in settings and settings["retain"] > float(now.get("retain", 0)):
+        missing["retain"] = settings["retain"]      # the greatest wish counts
+    if "backoff" in settings and [*settings["backoff"]] != _pauses(now.get("backoff", "OFF")):
+        missing["backoff"] = settings["backoff"]
+    if missing:
+        await client.queue_config(queue, **missing, timeout=ANSWER_S)
+        LOG.info("queue %s is set up: %s", queue, _line(queue, missing))
+
+
+def _pauses(told: str) -> list[float]:
+    return [] if told == "OFF" else [float(word) for word in told.split()]
+
+
+def _line(queue: str, settings: QueueSettings) -> str:
+    """The command for these settings, as an operator would write it."""
+    return queue_config(queue, settings).before[0].line.decode().strip()

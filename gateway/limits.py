@@ -147,14 +147,16 @@ PEEKED_BYTES_PER_COMMAND = 4 * KIB
 ENDED_BYTES_MAX = MIB
 
 # One FIND: the jobs it shows, by default and at most, and what it looks at before it says where to go on. It does so in
-# slices of a turn each, of so many jobs or bytes at most, half a millisecond of work; a job that is shown counts as
-# FOUND_COST jobs, and each step, of which there are a few for every queue, as STEP_COST. No more than FINDS_MAX search
-# at a time on one node.
+# slices of a turn each, of so many jobs or bytes at most, a third of a millisecond of work; a job that is shown counts
+# as FOUND_COST jobs, and each step, of which there are a few for every queue, as STEP_COST. No more than FINDS_MAX
+# search at a time on one node. Their slices follow each other after a rest of FIND_REST_SLICES times the length of the
+# last one: most answers that others wait for meet none.
 FOUND_DEFAULT, FOUND_MAX = 100, 1000
 FIND_JOBS_MAX, FIND_BYTES_MAX = 100_000, 16 * MIB
-FIND_SLICE, FIND_SLICE_BYTES, FIND_SLICE_NAMES = 400, 128 * KIB, 1000
+FIND_SLICE, FIND_SLICE_BYTES, FIND_SLICE_NAMES = 250, 64 * KIB, 500
 FOUND_COST, STEP_COST = 10, 2
 FINDS_MAX = 4
+FIND_REST_S, FIND_REST_SLICES, FIND_REST_MAX_S = 0.001, 4, 0.004
 
 # A look at this many priorities of a queue, or tickets of a pulse, is budgeted as one plain command.
 LOOKED_PER_COMMAND = 64

@@ -12,6 +12,7 @@ import click
 from bench.load.author import author
 from bench.load.depth import depth
 from bench.load.failover import failover
+from bench.load.find import find
 from bench.load.handover import fan, handover
 from bench.load.latency import latency
 from bench.load.quiet import quiet
@@ -19,7 +20,7 @@ from bench.load.rates import RATES
 from bench.load.tails import tails
 
 main = click.Group(
-    "load", [*RATES, author, fan, handover, depth, latency, quiet, tails, failover],
+    "load", [*RATES, author, fan, handover, depth, latency, quiet, tails, find, failover],
     help="Put a named load on a cluster, and measure it.",
 )
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import Iterator
 from heapq import merge
 from itertools import groupby, islice
 
 from sockpqd.core import FindPlace, Search, Section, Wanted
-from sockpqd.gateway.commands.context.client import Client
+from sockpqd.gateway.commands.context.client import Client, Services
 from sockpqd.gateway.limits import (
     FIND_BYTES_MAX,
     FIND_JOBS_MAX,
+    FIND_REST_MAX_S,
+    FIND_REST_S,
+    FIND_REST_SLICES,
     FIND_SLICE,
     FIND_SLICE_BYTES,
     FIND_SLICE_NAMES,
@@ -25,6 +30,9 @@ from sockpqd.gateway.protocol.grammar.find import cursor
 
 def find(client: Client, command: Command) -> None:
     """FIND: show the jobs that are what is wanted."""
+    if client.hub.searches >= FINDS_MAX:        # asked again below, but here it costs no task
+        client.say(responses.BUSY)
+        return
     client.run(_find(client, *command.arguments))
 
 
@@ -50,15 +58,16 @@ async def _search(
     """Search the queues in the order of their names; return the lines, and where to go on, None if that was all."""
     hub, search, lines = client.hub, Search(wanted), list[str]()
     jobs_left, bytes_left = FIND_JOBS_MAX, FIND_BYTES_MAX
-    names = await _names(client, queues, "" if begin is None else begin.queue)
-    await hub.turn()
+    slices = _Slices(hub)
+    names = await _names(client, slices, queues, "" if begin is None else begin.queue)
+    await slices.begin()
     slice_left = FIND_SLICE
     for name in names:
         place = begin if begin is not None and begin.queue == name else FindPlace(name)
         jobs_left -= 1
         while place.section is not Section.OVER:
             if slice_left <= 0:
-                await hub.turn()
+                await slices.begin()
                 slice_left = FIND_SLICE
             found_max = min(count - len(lines), max(1, slice_left // FOUND_COST))
             found = hub.cluster.machine.find(
@@ -77,12 +86,28 @@ async def _search(
     return lines, None
 
 
-async def _names(client: Client, queues: tuple[str, ...] | None, first: str) -> Iterator[str]:
+class _Slices:
+    """The slices of one search. Between those of all searches there are rests, in proportion to their length."""
+
+    def __init__(self, hub: Services) -> None:
+        self._hub = hub
+        self._began_s: float | None = None
+
+    async def begin(self) -> None:
+        """Wait for the turn of the next slice."""
+        took_s = 0.0 if self._began_s is None else time.perf_counter() - self._began_s
+        async with self._hub.search_line:
+            await asyncio.sleep(min(max(FIND_REST_S, took_s * FIND_REST_SLICES), FIND_REST_MAX_S))
+            await self._hub.turn()
+        self._began_s = time.perf_counter()
+
+
+async def _names(client: Client, slices: _Slices, queues: tuple[str, ...] | None, first: str) -> Iterator[str]:
     """The names from `first` on, each once and in order: sorted in pieces, and merged while they are looked at."""
     left = iter(client.hub.cluster.machine.all_queue_names() if queues is None else queues)
     runs: list[list[str]] = []
     while piece := list(islice(left, FIND_SLICE_NAMES)):
         if runs:
-            await client.hub.turn()
+            await slices.begin()
         runs.append(sorted([name for name in client.guard.administered(piece) if name >= first]))
     return (name for name, _ in groupby(merge(*runs)))

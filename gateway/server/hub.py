@@ -101,7 +101,8 @@ class Hub:
         self.shut_down = shut_down                  # takes the reason
         self.budget = COMMANDS_PER_TURN_MAX         # commands that may still be executed in this turn
         self.exports = asyncio.Semaphore(EXPORTS_MAX)
-        self.searches = 0                           # FINDs that search at present
+        self.searches = 0                           # FINDs that search at present,
+        self.search_line = asyncio.Lock()           # and have their slices one after the other
         self.work: set[asyncio.Future[Outcome]] = set()     # operators' commands, which outlive their clients
         self.connections: set[Closable] = set()
         self.refused: set[Closable] = set()       # still being sent their refusal; not clients

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from sockpq import Client
 
+from bench.load.find import PHASES
 from bench.load.rates import CYCLES
 from bench.load_generator.disturbances import DISTURBANCES
 from bench.load_generator.jobs import Jobs
@@ -167,6 +168,17 @@ def test_tails(recorded: Path, rate: str) -> None:
     for row in record.rows:
         assert isinstance(row["PUTs"], int)
         assert row["PUTs"] > 100
+
+
+def test_find(recorded: Path) -> None:
+    record = measure(recorded, "find", "--rate", "200", "--connections", "3", "--waiting", "1500", "--seconds", "0.3",
+                     "--nodes", "2", "--searchers", "5")
+    assert [row["phase"] for row in record.rows] == list(PHASES)
+    for row in record.rows:
+        assert isinstance(row["PUTs"], int)
+        assert isinstance(row["searches"], int)
+        assert row["PUTs"] > 20
+        assert (row["searches"] >= 5) is (row["phase"] != "nothing")
 
 
 @pytest.mark.skipif(not find_spec("matplotlib"), reason="no matplotlib: pip install -e '.[bench]'")

@@ -45,7 +45,8 @@ class Services(Protocol):
     tally: Tally
     budget: int                                 # what may still be executed in this turn, in plain commands
     exports: asyncio.Semaphore                  # limits concurrent snapshot exports
-    searches: int                               # FINDs that search at present
+    searches: int                               # FINDs that search at present,
+    search_line: asyncio.Lock                   # and have their slices one after the other
     work: set[asyncio.Future[Outcome]]          # operators' commands, which outlive their clients
     shut_down: Callable[[str], None]            # takes the reason
     new_secret: Callable[[], int]               # for a session

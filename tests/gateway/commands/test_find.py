@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -88,6 +90,36 @@ def test_a_search_has_turns_as_others_have() -> None:
     with_gateway(test)
 
 
+def test_slices_of_all_searches_follow_each_other_after_a_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        clients = [gateway.connect(f"c{number}") for number in range(FINDS_MAX)]
+        clients[0].send(b"PUT q 0 0\r\n" * (3 * FIND_SLICE))
+        await gateway.settle()
+        clients[0].take()
+        machine, done = gateway.cluster.machine, list[str]()
+        find, sleep = machine.find, asyncio.sleep
+
+        async def rest(seconds: float) -> None:
+            done.append("rest")
+            await sleep(0)
+
+        def look(*arguments: Any) -> Any:
+            found = find(*arguments)
+            done.extend(["look"] * (found.looked > 0))
+            return found
+
+        machine.find = look      # type: ignore[method-assign]
+        monkeypatch.setattr(f"{MODULE}.asyncio.sleep", rest)
+        for client in clients:
+            client.send(b"FIND q KEY none*\r\n")
+        for _ in range(400):
+            await sleep(0)
+        assert [client.take() for client in clients] == [b"200 OK 0\r\n"] * FINDS_MAX
+        assert done.count("look") == 3 * FINDS_MAX
+        assert ("look", "look") not in set(pairwise(done))
+    with_gateway(test)
+
+
 def test_few_search_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     async def test(gateway: MemoryGateway) -> None:
         clients = [gateway.connect(f"c{number}") for number in range(FINDS_MAX + 2)]
@@ -96,7 +128,8 @@ def test_few_search_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
         clients[0].take()
         for client in clients[:-1]:
             client.send(b"FIND q KEY none*\r\n")
-        await gateway.settle()
+        for _ in range(20):
+            await gateway.settle()
         answers = [client.take() for client in clients[:-1]]
         assert answers.count(b"503 Busy\r\n") == 1
         assert answers.count(b"200 OK 0\r\n") == FINDS_MAX

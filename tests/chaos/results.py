@@ -3,7 +3,8 @@
     python -m tests.chaos.results [--tasks 20000] [--every 5]
 
 Workers let some tasks fail once or twice, with an error, and give up a few; the others are done with a result that no
-second attempt would give. They write down what they did when it is acknowledged. Askers poll for the results meanwhile.
+second attempt would give. They write down what they did when it is acknowledged. Meanwhile some ask for the results
+again and again, and others wait for the end of each task.
 Each task must have exactly the result in the workers' log, for all who ask and on every server; and its record the
 state, the attempts, the headers and the last error in it. Otherwise the exit code is 1.
 """
@@ -69,7 +70,10 @@ class Campaign:
         names = iter([f"t{number}" for number in range(self.tasks)])
         crews = [self._put(names) for _ in range(PUTTERS)] + [self._work() for _ in range(WORKERS)]
         try:
-            await asyncio.gather(*crews, *[self._ask(part) for part in range(ASKERS)])
+            await asyncio.gather(*crews, *[
+                self._ask(self._with_results(part)) if part % 2 else self._await(self._with_results(part))
+                for part in range(ASKERS)
+            ])
         finally:
             self.over.set()
 
@@ -110,12 +114,28 @@ class Campaign:
             task.results.append(result)
             self.ended += 1
 
-    async def _ask(self, part: int) -> None:
-        """Ask for the results of a part of the tasks, two parts for each asker: everything is asked twice."""
-        parts = {part, (part + 1) % ASKERS}
+    def _with_results(self, part: int) -> list[str]:
+        """Two of ASKERS parts of the tasks that are not given up: everything is asked twice, once in each way."""
+        names = [f"t{number}" for number in range(self.tasks) if number % ASKERS in (part, (part + 1) % ASKERS)]
+        return [name for name in names if not is_given_up(name)]
+
+    async def _await(self, names: list[str]) -> None:
+        """Wait for the end of one task after the other."""
         async with sockpq.aio.Client(self.servers) as client:
-            waits = {f"t{number}" for number in range(self.tasks) if number % ASKERS in parts}
-            waits = {name for name in waits if not is_given_up(name)}
+            for name in names:
+                while name not in self.log:
+                    await asyncio.sleep(POLL_S)
+                ended = None
+                while ended is None:
+                    ended = await client.await_job(self.log[name].number, wait=WAIT_S)
+                if ended.state != "done":
+                    self.problems[f"a task ended as {ended.state}"] += 1
+                self.log[name].answers.append(ended.data)
+
+    async def _ask(self, names: list[str]) -> None:
+        """Ask for the results again and again until all are there."""
+        waits = set(names)
+        async with sockpq.aio.Client(self.servers) as client:
             while waits:
                 for name in list(waits):
                     task = self.log.get(name)

@@ -6,9 +6,10 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import FrameType
+from types import CodeType, FrameType
 from typing import NoReturn
 
 NUMBERS = (signal.SIGTERM, signal.SIGHUP)
@@ -68,8 +69,19 @@ def _repeat_or(otherwise: Callable[[sys.UnraisableHookArgs], object]) -> Callabl
             otherwise(dropped)
             return
         number = dropped.exc_value.args[0] if isinstance(dropped.exc_value, EndedBySignal) else signal.SIGINT
-        # From another thread: here it would be raised in the hook, and dropped again.
-        again = threading.Timer(AGAIN_S, os.kill, (os.getpid(), number))
-        again.daemon = True
-        again.start()
+        # From another thread: here it would be raised in the hook, and dropped for good.
+        threading.Thread(target=_send_behind, args=(hook.__code__, number), daemon=True).start()
     return hook
+
+
+def _send_behind(code: CodeType, number: int) -> None:
+    """Send a signal once the main thread no longer executes this code, however long a busy machine holds it up."""
+    main = threading.main_thread().ident
+    while True:
+        time.sleep(AGAIN_S)
+        frame = sys._current_frames().get(main or 0)
+        while frame is not None and frame.f_code is not code:
+            frame = frame.f_back
+        if frame is None:
+            os.kill(os.getpid(), number)
+            return

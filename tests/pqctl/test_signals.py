@@ -32,11 +32,16 @@ def stuck(sync: str) -> str:
             "from sockpqd.pqctl.main import main; main()")
 
 
+SLOW = "begin = threading.Thread.start; threading.Thread.start = lambda self: (begin(self), time.sleep(0.3))"
+
+
+@pytest.mark.parametrize("machine", ["", SLOW], ids=["quick", "slow"])
 @pytest.mark.parametrize("number", [number for number, _ in NUMBERS])
-def test_a_signal_in_a_destructor_is_not_lost(number: int) -> None:
+def test_a_signal_in_a_destructor_is_not_lost(number: int, machine: str) -> None:
     program = f"""
-import os, time
+import os, threading, time
 from sockpqd.pqctl.output.signals import INTERRUPTIONS, orderly
+{machine}
 class Ended:
     def __del__(self):
         os.kill(os.getpid(), {int(number)})
@@ -44,7 +49,7 @@ class Ended:
 try:
     with orderly():
         Ended()
-        time.sleep(60)
+        time.sleep(20)
 except INTERRUPTIONS as error:
     print(type(error).__name__)
 """

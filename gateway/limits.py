@@ -99,6 +99,12 @@ IDLE_MS_MIN = 1000
 IDLE_LOOK_S = 0.25
 IDLE_LOOKS_MAX = 2000
 
+# Lines of which waiters for many queues are taken out before clients have their turn: two milliseconds of work.
+LINES_LEFT_AT_ONCE = 4000
+
+# As many lines that a blocked command joins are budgeted as one plain command.
+LINES_PER_COMMAND = 8
+
 # Answers of one turn are joined up to this size before they are written.
 OUTPUT_PIECE_BYTES = 256 * KIB
 

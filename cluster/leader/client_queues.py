@@ -161,8 +161,8 @@ class ClientQueues:
         heapq.heappush(self._large if large else self._heap, (late, own.time + turn, own.place, own))
 
     def offers(self, *, resting: bool) -> bool:
-        """Return whether `give` may have a turn for somebody."""
-        return self.count > 0 and not (resting and _first(self._heap) is None)
+        """Return whether `give` may have a turn for somebody, while there are operations."""
+        return not resting or _first(self._heap) is not None
 
     def give(self, queue: deque[Queued], now: float, *, resting: bool = False) -> int:
         """Move the operations of the next turn to `queue`; returns what they are charged for, 0 if there are none.

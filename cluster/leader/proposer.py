@@ -215,7 +215,7 @@ class Proposer:
     @property
     def ready(self) -> bool:
         """Return whether flush() would propose an entry."""
-        if not (self._queue or self._clients.offers(resting=self.rests.resting)):
+        if not self._queue and not (self._clients.count and self._clients.offers(resting=self.rests.resting)):
             return False
         return len(self._flying) < limits.ENTRIES_IN_FLIGHT_MAX or self._one_more()
 

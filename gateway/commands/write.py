@@ -36,6 +36,7 @@ from sockpqd.gateway.commands.context.client import Client
 from sockpqd.gateway.commands.context.splitting import Many, propose_split, split
 from sockpqd.gateway.commands.context.transaction import data_bytes, without_text
 from sockpqd.gateway.commands.transactions import log_end, owned
+from sockpqd.gateway.limits import LINES_PER_COMMAND
 from sockpqd.gateway.protocol import responses
 from sockpqd.gateway.protocol.command import Command
 from sockpqd.gateway.protocol.request_id import Numbering
@@ -223,6 +224,8 @@ def blocking_get(client: Client, command: Command) -> None:
         wants.request = numbering.request(taking, keep_waiting=True, until_finished=until_finished)
     waiter = JobWaiter(client, hub.job_waiters, wants=wants, round_robin=client.state.round_robin)
     client.block(waiter)
+    if get.queues is not None and len(get.queues) > LINES_PER_COMMAND:
+        hub.budget -= len(get.queues) // LINES_PER_COMMAND
     hub.job_waiters.limit(waiter, command.within_ms)
     hub.job_waiters.add(waiter, propose_now=numbering is not None and client.number_in_flight(numbering.number))
 

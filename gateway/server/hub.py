@@ -86,8 +86,9 @@ class Hub:
     in the next iteration of the loop. So each connection is written to once, after all entries have gone to the other
     nodes. Conversations with more to execute than one slice queue up behind all others and take turns.
 
-    All commands of a turn share one budget; each takes what its row says. Long answers are made in pieces, which stand
-    in a line of their own: so few of them in each turn that nobody else waits for them.
+    All commands of a turn share one budget; each takes what its row says. One that has taken far more has used up the
+    next turns as well: in these only clients that are not far ahead are served. Long answers are made in
+    pieces, which stand in a line of their own: so few of them in each turn that nobody else waits for them.
     """
 
     def __init__(
@@ -100,6 +101,7 @@ class Hub:
         self.offline_close = offline_close
         self.shut_down = shut_down                  # takes the reason
         self.budget = COMMANDS_PER_TURN_MAX         # commands that may still be executed in this turn
+        self._debt = 0                              # what large commands have cost beyond the budget of their turn
         self.exports = asyncio.Semaphore(EXPORTS_MAX)
         self.searches = 0                           # FINDs that search at present,
         self.search_line = asyncio.Lock()           # and have their slices one after the other
@@ -220,8 +222,13 @@ class Hub:
         if self._awake:
             awake, self._awake = self._awake, []
             self._advance(awake)
-        while self._turns and self.budget > 0:
-            self._turns.popleft()()
+        if self._debt > 0:
+            self._debt -= COMMANDS_PER_TURN_MAX
+        else:
+            while self._turns and self.budget > 0:
+                self._turns.popleft()()
+            if self.budget < -COMMANDS_PER_TURN_MAX // 2:
+                self._debt = -self.budget
         self.budget = COMMANDS_PER_TURN_MAX
         if self._pieces:
             self._do_pieces()

@@ -29,10 +29,12 @@ at once, and so is a session that would end before the waiter uses it again.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
 
 from sockpqd.cluster.api import Cluster
 from sockpqd.core import Effects, Empty, Handed, HandedMany, Operation, Put, Reply
+from sockpqd.gateway.limits import LINES_LEFT_AT_ONCE
 from sockpqd.gateway.waiting.finish_watch import Watchers
 from sockpqd.gateway.waiting.idle_queues import IdleQueues
 from sockpqd.gateway.waiting.job_grants import GrantReservations
@@ -50,6 +52,7 @@ class JobWaiters(WaitingLine[JobWaiter]):
         super().__init__(cluster)
         self._grants = grants
         self._wait_lists = WaitLists()
+        self._clearing = False              # those that have left them, soon
         self._claims = Claims()
         self._watchers = Watchers()
         self.pending_puts = PendingPuts(cluster)
@@ -396,11 +399,23 @@ class JobWaiters(WaitingLine[JobWaiter]):
         """Take the waiter out of the lines of its queues."""
         super().remove(waiter)
         wants = waiter.wants
-        self._wait_lists.remove(wants.get, waiter.number)
+        if self._wait_lists.remove(wants.get, waiter.number):
+            self._clear_soon()
         if self.cluster.machine.expiring:
             self.idle_queues.waited(wants.get.queues)
         if wants.until_finished:
             self._watchers.unwatch(waiter)
+
+    def _clear_soon(self) -> None:
+        if not self._clearing:
+            self._clearing = True
+            asyncio.get_running_loop().call_soon(self._clear)
+
+    def _clear(self) -> None:
+        """Take waiters that have left out of a portion of their lines."""
+        self._clearing = False
+        if self._wait_lists.clear(LINES_LEFT_AT_ONCE):
+            self._clear_soon()
 
     def _watch(self, waiter: JobWaiter) -> None:
         """GETBE: watch something unfinished; if there is nothing, propose the Get, whose reply will end the wait."""

@@ -1,42 +1,96 @@
 """The lines of waiters for jobs, and the jobs claimed for those that were sent for some.
 
 There is a line per queue, or for any queue, and one per item for waiters that want one.
+
+To take a waiter for 9,000 queues out of its lines takes milliseconds, and a thousand may leave at once, as their
+clients are gone or this node does not serve any more. So a waiter for many queues is only noted to have left, and taken
+out of its lines in portions (`clear`); until then it is passed over. A waiter that comes for many queues first
+clears twice as many lines, so that those who have left become fewer however fast they come back. When all have left,
+the lines are dropped.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import TypeVar
+
 from sockpqd.core import Get
 from sockpqd.gateway.waiting.lines import Lines
+
+K = TypeVar("K")
+
+MANY_NAMES = 100        # a waiter for more leaves in portions
 
 
 class WaitLists:
     """All lines of waiters for jobs. The queue None stands for any queue."""
 
     def __init__(self) -> None:
+        self._waiters = 0                                           # in the lines, with those that have left
+        self._left: dict[int, tuple[Get, int]] = {}                 # of how many of its lines each is out by now
         self._queues: Lines[str | None] = Lines()                   # for a job of this queue, among others
         self._items: dict[str | None, Lines[str]] = {}              # for a job of this queue and this item
 
     def add(self, get: Get, number: int) -> None:
         """Add a waiter to the lines of its Get, in the order of its number."""
-        for queue in get.queues or (None,):
-            if get.item is None:
-                self._queues.add(queue, number)
-            else:
-                self._items.setdefault(queue, Lines()).add(get.item, number)
+        if number in self._left:
+            self._clear_one(number, *self._left[number], names=len(get.queues or ()))
+        elif self._left and get.queues is not None and len(get.queues) > MANY_NAMES:
+            self.clear(2 * len(get.queues))
+        self._waiters += 1
+        queues: Iterable[str | None] = get.queues or (None,)
+        if get.item is None:
+            self._queues.add_to_all(queues, number)
+            return
+        for queue in queues:
+            self._items.setdefault(queue, Lines()).add(get.item, number)
 
-    def remove(self, get: Get, number: int) -> None:
-        """Remove a waiter from the lines of its Get."""
-        for queue in get.queues or (None,):
-            if get.item is None:
-                self._queues.remove(queue, number)
-            else:
-                items = self._items[queue]
-                items.remove(get.item, number)
-                if not items:
-                    del self._items[queue]
+    def remove(self, get: Get, number: int) -> bool:
+        """Remove a waiter from the lines of its Get; return whether it is still in some, so that `clear` is called."""
+        if get.queues is None or len(get.queues) <= MANY_NAMES:
+            self._waiters -= 1
+            for queue in get.queues or (None,):
+                self._discard(queue, get.item, number)
+            return False
+        self._left[number] = get, 0
+        if len(self._left) == self._waiters:
+            self._waiters = 0
+            for collection in (self._left, self._queues, self._items):
+                collection.clear()
+        return bool(self._left)
+
+    def clear(self, names: int) -> bool:
+        """Take waiters that have left out of so many of their lines; return whether there are more."""
+        while names > 0 and self._left:
+            number, (get, out) = next(iter(self._left.items()))
+            names -= self._clear_one(number, get, out, names)
+        return bool(self._left)
+
+    def _clear_one(self, number: int, get: Get, out: int, names: int) -> int:
+        """Take a waiter that has left and is `out` of some lines out of so many more; return of how many."""
+        queues = get.queues or ()
+        until = min(out + names, len(queues))
+        for queue in queues[out:until]:
+            self._discard(queue, get.item, number)
+        if until < len(queues):
+            self._left[number] = get, until
+        else:
+            del self._left[number]
+            self._waiters -= 1
+        return until - out
+
+    def _discard(self, queue: str | None, item: str | None, number: int) -> None:
+        if item is None:
+            self._queues.discard(queue, number)
+        elif (items := self._items.get(queue)) is not None:
+            items.discard(item, number)
+            if not items:
+                del self._items[queue]
 
     def first(self, queue: str) -> int | None:
         """Return the number of the longest waiter for a job of this queue, whatever its item."""
+        if self._left:
+            self._skip(self._queues, queue)
         first = self._queues.first(queue)
         if None not in self._queues:
             return first
@@ -47,13 +101,23 @@ class WaitLists:
         """Return the number of the longest waiter for a job of this queue and item."""
         if not self._items:
             return None
+        if self._left and queue in self._items:
+            self._skip(self._items[queue], item)
         found = [items.first(item) for key in (queue, None) if (items := self._items.get(key)) is not None]
         return min((first for first in found if first is not None), default=None)
+
+    def _skip(self, lines: Lines[K], key: K) -> None:
+        """Take waiters that have left out of the line until one is first that has not."""
+        while (first := lines.first(key)) is not None and first in self._left:
+            lines.discard(key, first)
 
     def waiting(self, queue: str) -> int:
         """Return how many waiters named this queue, for any item."""
         items = self._items.get(queue)
-        return self._queues.length(queue) + (0 if items is None else sum(map(items.length, items)))
+        if not self._left:
+            return self._queues.length(queue) + (0 if items is None else sum(map(items.length, items)))
+        lines = [self._queues.numbers(queue), *(map(items.numbers, items) if items else ())]
+        return sum(number not in self._left for line in lines for number in line)
 
     def queues(self) -> list[str]:
         """Return the queues that waiters named; some perhaps twice."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import weakref
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -120,6 +121,25 @@ def test_clients_with_much_to_execute_take_turns_behind_those_with_little() -> N
         answered = [flood.take().count(b"\n") for flood in floods]
         assert min(answered) > 0
         assert max(answered) <= 2 * COMMANDS_PER_SLICE
+    with_gateway(test)
+
+
+def test_a_command_that_costs_several_turns_has_used_up_the_next_ones() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        names = b"|".join(b"q%d" % number for number in range(9000))
+        for _ in range(20):
+            gateway.connect().send(b"GETB %b\r\n" % names)
+        other = gateway.connect()
+        waiting = [gateway.hub.job_waiters.waiting("q0")]
+        for _ in range(20):
+            other.send(b"PING\r\n")
+            assert other.take() == b"200 OK\r\n"
+            gateway.hub.turn_ended()
+            waiting.append(gateway.hub.job_waiters.waiting("q0"))
+        come = [after - before for before, after in pairwise(waiting)]
+        assert max(come) == 1
+        assert not any(first and second for first, second in pairwise(come))
+        assert waiting[-1] >= 6
     with_gateway(test)
 
 

@@ -9,7 +9,7 @@ import signal
 import sys
 import threading
 from contextlib import suppress
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 from sockpq._async.job import Job as AsyncJob
@@ -81,9 +81,13 @@ class Serving:
             signal.setitimer(signal.ITIMER_REAL, seconds or 0)
 
     def _alarm(self, number: int, frame: FrameType | None) -> None:
-        if self._working:
-            self._working = False
-            raise SoftTimeLimit(f"{self._limit:g} s are over")
+        if not self._working:
+            return
+        if _executes(frame, Serving._dropped.__code__):     # held up by the machine: it would be dropped for good
+            self._arm(AGAIN_S)
+            return
+        self._working = False
+        raise SoftTimeLimit(f"{self._limit:g} s are over")
 
     def _dropped(self, dropped: sys.UnraisableHookArgs) -> None:
         """Python drops what is raised while a destructor runs: then the limit is raised again, a little later."""
@@ -91,6 +95,13 @@ class Serving:
             self._arm(AGAIN_S)
         else:
             self._report_dropped(dropped)
+
+
+def _executes(frame: FrameType | None, code: CodeType) -> bool:
+    """Return whether the frame, or one that called it, executes this code."""
+    while frame is not None and frame.f_code is not code:
+        frame = frame.f_back
+    return frame is not None
 
 
 async def limited(value: Any, limit: float | None) -> Any:

@@ -19,7 +19,7 @@ from sockpqd.core.handlers.table import EXECUTE
 from sockpqd.core.members.membership import Membership
 from sockpqd.core.ops.cluster import Lead, Resume
 from sockpqd.core.ops.effects import Effects
-from sockpqd.core.ops.entry import Operation
+from sockpqd.core.ops.entry import Operation, continues
 from sockpqd.core.ops.events import GAP, Event
 from sockpqd.core.ops.jobs import AnySelector, AwaitSelector
 from sockpqd.core.ops.queues import JobState
@@ -111,7 +111,7 @@ class Machine:
         enough = limits.SPENT_MAX
         try:
             for bits, operation in enumerate(operations, seed):
-                if state.spent >= enough:       # a Put spends nothing, so its hand-out is not cut off
+                if state.spent >= enough and replies and not continues(operation, operations[len(replies) - 1]):
                     break
                 add(execute[type(operation)](state, operation, bits))
                 if finished_items:

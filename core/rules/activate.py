@@ -68,10 +68,13 @@ def pass_time(state: State, left: int) -> int:
 
 
 def _end_ttls_and_pauses(state: State, most: int) -> int:
-    """End TTLs of jobs and pauses of queues, `most` at most; returns how many."""
+    """End TTLs of jobs and pauses of queues, `most` at most; returns how many.
+
+    One at least, and no more once records have taken PORTION_BYTES_MAX: data for them may have to be read.
+    """
     for ended in range(most):
         due = state.ttls.first_due(state.clock_ms)
-        if due is None:
+        if due is None or (ended and state.spent >= limits.PORTION_BYTES_MAX):
             return ended
         job = due[2]
         if isinstance(job, str):

@@ -17,10 +17,11 @@ from sockpqd.core.store.queues import EXPIRED
 def end_due(state: State) -> int:
     """End leases and sessions that have expired at the replicated time, DUE_MAX jobs and sessions at most.
 
+    No more once records of the jobs have taken PORTION_BYTES_MAX: data for them may have to be read.
     Returns how many more could have been ended.
     """
     left = limits.DUE_MAX
-    while left > 0:
+    while left > 0 and state.spent < limits.PORTION_BYTES_MAX:
         job = state.leases.first_due(state.clock_ms)
         session = state.sessions.first_due(state.clock_ms)
         if job is not None and (session is None or _deadline_ms(job) <= session.deadline_ms):

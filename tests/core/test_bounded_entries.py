@@ -17,12 +17,14 @@ from sockpqd.core import (
     Machine,
     OpenSession,
     Operation,
+    Overflow,
     Policy,
     Put,
     PutWith,
     QueueChange,
     Request,
     Stored,
+    Then,
     Tick,
 )
 from sockpqd.core.limits import HANDED_BYTES_MAX, SPENT_MAX
@@ -74,6 +76,36 @@ def test_a_put_and_its_hand_out_are_not_parted(machine: Machine, put: Put | PutW
     assert [type(reply) for reply in ask(machine, GET, put, hand_out, GET, put, hand_out)] == [
         Handed, Stored, Handed, Handed,
     ]
+
+
+def test_nor_when_the_put_leaves_a_large_record(machine: Machine) -> None:
+    change = QueueChange(capacity=1, overflow=Overflow.DROPOLDEST, retain_ms=60_000)
+    ask(machine, ConfigureQueue("q", change), PutWith(Put("q", 0, LARGE), number=True))
+    assert ids(ask(machine, Put("q", 0, b"x", None, True), Get(("q",), item_of_put=True), GET)) == [1]
+
+
+def test_the_first_one_is_executed_whatever_the_records_of_what_was_due_take(machine: Machine) -> None:
+    ask(machine, ConfigureQueue("q", QueueChange(retain_ms=60_000)))
+    ask(machine, *[PutWith(Put("q", 0, LARGE), number=True, ttl_ms=10)] * 3)
+    now_ms, seen = machine.clock_ms + 100, []
+    for _ in range(3):
+        replies = machine.apply(machine.index + 1, now_ms, 0, [Tick(), Tick()]).replies
+        counts = machine.counts("q")
+        seen.append((len(replies), counts.ready if counts else 0))
+    assert seen == [(1, 2), (1, 1), (1, 0)]
+
+
+def test_leases_that_leave_large_records_end_one_an_entry(machine: Machine) -> None:
+    ask(machine, ConfigureQueue("q", QueueChange(retain_ms=60_000, expire_ms=10, then=Then.DONE)))
+    ask(machine, *[PutWith(Put("q", 0, LARGE), number=True)] * 3)
+    for _ in range(3):
+        ask(machine, GET)
+    now_ms, seen = machine.clock_ms + 100, []
+    for _ in range(3):
+        machine.apply(machine.index + 1, now_ms, 0, [Tick()])
+        counts = machine.counts("q")
+        seen.append(counts.running if counts else 0)
+    assert seen == [2, 1, 0]
 
 
 @pytest.mark.parametrize("asked", [("q",), ("q", "p"), None])

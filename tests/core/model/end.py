@@ -193,7 +193,7 @@ class ModelEnd(ModelSpread):
             record = self.record(delete.selector.number) if isinstance(delete.selector, Number) else None
             if record is None or job is not None:
                 return NotFound()
-            self.records.remove(record)
+            self.take_record(record)
             return Finished(False, False)
         if job is None:
             return NotFound()

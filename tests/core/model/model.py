@@ -105,6 +105,7 @@ from sockpqd.core import (
     WorkerNotFound,
     WorkerPool,
     WorkerState,
+    continues,
     decode_operation,
 )
 from tests.core.model.end import ModelEnd
@@ -161,16 +162,16 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
         self.remembered = {name: known for name, known in self.remembered.items() if known[0] > self.clock_ms}
         for queue in list(self.queues):
             self.limit_records(queue, self.settings_of(queue))
+        self.spent = 0
         if self.online and not (operations and isinstance(operations[0], Lead | Resume)):
             before = self._there()
             self.end_due()
             self.judge_pulses()
             self._tell(before, applied)
         self.put_item = None
-        self.spent = 0
         before = self._there()
         for position, operation in enumerate(operations):
-            if self.spent >= SPENT_MAX:
+            if self.spent >= SPENT_MAX and position and not continues(operation, operations[position - 1]):
                 break
             applied.replies.append(self._execute(operation, seed + position, applied))
             self.settle()
@@ -317,7 +318,7 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
         return reply
 
     def _batch(self, batch: Batch, bits: int, applied: ModelApplied) -> Reply:
-        untouched = ("known_bytes", "sessions", "events")
+        untouched = ("known_bytes", "sessions", "events", "spent")
         told = len(self.events)
         before = copy.deepcopy(
             {name: value for name, value in vars(self).items() if name not in untouched} if batch.atomic else {})

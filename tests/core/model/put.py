@@ -243,7 +243,7 @@ class ModelPut(ModelGive):
         record = self.record(selector.number)
         if record is None or self.selected(selector) is not None:
             return NotFound()
-        self.records.remove(record)
+        self.take_record(record)
         view = record.view
         key = None if self.holder(view.queue, view.key) else view.key
         job = ModelJob(
@@ -251,6 +251,7 @@ class ModelPut(ModelGive):
             view.seq, known_as=view.number, stays=record.stays,
             own_lease_ms=view.own_lease_ms, counts=view.counts or JobCounts(), key=key, tries=record.tries,
             ttl_ms=record.ttl_ms, group=view.group, headers=view.data[:view.head], hand_outs=record.hand_outs,
+            back_ms=self.clock_ms,
         )
         job.went_through(kicks=1)
         self.jobs.append(job)

@@ -33,6 +33,7 @@ class ModelRecords:
     """All records in one list, in the order in which their jobs ended; those of a queue in rising time."""
 
     clock_ms: int
+    spent: int
 
     def __init__(self) -> None:
         super().__init__()
@@ -52,6 +53,7 @@ class ModelRecords:
         """Keep a record of the job, which has ended in this way."""
         if not settings.retain_ms or job.known_as is None:
             return
+        self.spent += job.size
         earlier = [one.ended_ms for one in self.records_of(job.queue)]
         ended_ms = max([self.clock_ms, *earlier])
         view = replace(
@@ -62,6 +64,11 @@ class ModelRecords:
         self.records.append(ModelRecord(view, result, error, ended_ms, job.tries, job.ttl_ms, job.hand_outs, job.stays))
         self.limit_records(job.queue, settings)
         self.limit_all_records(all_bytes)
+
+    def take_record(self, record: ModelRecord) -> None:
+        """Remove this record, which has been read."""
+        self.spent += record.size
+        self.records.remove(record)
 
     def limit_records(self, queue: str, settings: QueueSettings) -> None:
         """Remove the oldest records of the queue until there are no more than it keeps."""

@@ -28,6 +28,7 @@ class OneClient:
     clock_ms = CLOCK_MS
     queues = QUEUES
     passing = True
+    ended = True
 
     def __init__(self) -> None:
         self.bodies = 0
@@ -40,6 +41,9 @@ class OneClient:
 
     def number(self) -> int:
         return 3
+
+    def ended_number(self) -> int:
+        return 4
 
     def held(self) -> int:
         return 1

@@ -66,6 +66,7 @@ from sockpqd.core import (
     UnbindQueue,
     WorkerState,
 )
+from tests.sim.clients.ended_jobs import EndedJobs
 
 if TYPE_CHECKING:
     from tests.sim.clients.without_session import Client
@@ -79,6 +80,7 @@ PASSING = "d"                   # in runs with `passing` this queue has TTL, IDL
 TIED = ("e", "f")               # and these are mostly made by sessions, with which they go
 TOPIC = "all"
 PASSES = 0.25                   # so many commands are about these then
+ENDS = 0.25                     # and so many about numbers, headers, results and records in runs with `ended`
 KEYS = ("k1", "k2", "k3")
 GROUPS = ("g", "h")
 ROUTES = ("", "x", "x.y")
@@ -104,9 +106,12 @@ class RandomCommands:
     def __init__(self, client: Client, rng: random.Random) -> None:
         self._client = client
         self._rng = rng
+        self._ended = EndedJobs(client, rng)
 
     def draw(self) -> Requested:
         """One operation."""
+        if self._client.ended and self._rng.random() < ENDS:
+            return self._ended.draw()
         if self._client.passing and self._rng.random() < PASSES:
             return self._about_passing()
         draw = self._rng.random()
@@ -211,6 +216,8 @@ class RandomCommands:
     def _part(self) -> Atomic:
         """One command of a transaction."""
         rng = self._rng
+        if self._client.ended and rng.random() < ENDS:
+            return self._ended.atomic()
         draw = rng.random()
         if draw < 0.3:
             return self._client.put(new_item=rng.random() < 0.1)

@@ -49,6 +49,7 @@ class Client:
         self._name = name
         self._rng = random.Random(world.rng.random())
         self.passing = world.plan.passing       # are there queues that do not last, and jobs in several?
+        self.ended = world.plan.ended           # does it ask for numbers, headers, results and records?
         self.queues = (*QUEUES, PASSING) if self.passing else QUEUES
         self._sent = 0
         self._held: list[int] = []              # ids of jobs that this client works on
@@ -159,6 +160,11 @@ class Client:
         model = self._world.checks.model
         numbered = [job.known_as for job in (*model.jobs, *model.buried) if job.known_as is not None]
         return self._rng.choice(numbered) if numbered else 1
+
+    def ended_number(self) -> int:
+        """Of a record, if there is one."""
+        records = self._world.checks.model.records
+        return (self._rng.choice(records).view.number or 0) if records else 1
 
     def held(self) -> int:
         """A job that it works on, if there is one."""

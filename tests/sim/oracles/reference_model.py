@@ -74,6 +74,7 @@ def jobs_of(model: Model) -> dict[str, Any]:
         "queues": dict(model.queues), "topics": {name: list(bound) for name, bound in model.topics.items()},
         "past": {name: happened.copy() for name, happened in model.past.items()}, "given_ms": dict(model.given_ms),
         "kept": dict(model.kept), "left": list(model.left), "fair": copy.deepcopy(model.fair),
+        "records": list(model.records), "remembered": dict(model.remembered),
         "used": dict(model.used), "event_seq": model.event_seq, "had": model.had,
         "next_seq": model.next_seq, "next_item": model.next_item, "put_item": model.put_item,
     }

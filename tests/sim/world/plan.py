@@ -73,6 +73,7 @@ class Plan:
     extended: float = 0.0       # so much of what clients ask for is beyond the original protocol
     upgraded: bool = False      # all nodes begin with the older release
     passing: bool = False       # among that are queues that do not last, and jobs in several queues
+    ended: bool = False         # and numbers, headers, results and records of jobs that have ended
     paged: bool = False         # jobs leave memory as soon as they can
     deep: float = 0.0           # so much of what clients ask for is one more plain job for the same queue,
     asleep: float = 0.0         # and so many of these jobs are for later
@@ -134,6 +135,7 @@ def draw(seed: int, **fixed: Any) -> Plan:
         plan.constants += spent_constants(spent)
     plan.subscribed = rng.random() < 0.5
     plan.passing = random.Random(f"passing {seed}").random() < 0.5
+    plan.ended = random.Random(f"ended {seed}").random() < 0.5
     plan.paged = random.Random(f"paged {seed}").random() < 0.5
     later = random.Random(f"mistakes {seed}")       # drawn apart: what was drawn before stays as it was
     plan.upgraded = later.random() < UPGRADING

@@ -123,6 +123,10 @@ class Job:
             self.lost = True
             raise
 
+    async def progress(self, percent: int, *, timeout: float | None = None) -> int | None:
+        """Report how much of the work is done, 0 to 100, for everybody who looks at the job; renews its lease too."""
+        return await self.touch(progress=percent, timeout=timeout)
+
     async def change(
         self,
         *,

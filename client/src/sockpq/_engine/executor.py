@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from sockpq._backends.base import Network
@@ -54,6 +54,7 @@ class Executor:
         self.calls = CallRunner(self._connections)
         self.identity = self._connections.identity
         self.counters = self._connections.counters
+        self.guard: Callable[[], None] | None = None    # called before each call, in the thread of the caller
 
     @property
     def leader(self) -> Address | None:
@@ -96,6 +97,8 @@ class Executor:
         (None: without limit); a GET whose wait ends without a job is worth None. `put_back`: what to do with what it
         has got when its caller is interrupted, or the client is closed.
         """
+        if self.guard:
+            self.guard()
         if self.tracing:
             with self.tracing.call(command):
                 return await self._run(command, timeout, wait, retry_unknown, put_back)

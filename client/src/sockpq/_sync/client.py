@@ -777,6 +777,10 @@ class Client:
         """
         return run(self._executor.run(jobs.touch(job, expire, then, ran=ran, progress=progress), timeout=timeout))
 
+    def progress(self, job: Job | int, percent: int, *, timeout: float | None = None) -> int | None:
+        """Report how much of the work on a running job is done, 0 to 100; renews its lease too. See touch()."""
+        return run(self._executor.run(jobs.progress(job, percent), timeout=timeout))
+
     def touch_many(
         self,
         running: Iterable[Job | int],

@@ -13,7 +13,7 @@ It may use every other room of the library; `testing` alone may use it. What it 
 
 from sockpq.worker.app import App
 from sockpq.worker.current import current_job
-from sockpq.worker.errors import GiveUp, Retry, Sleep, SlowDown, SoftTimeLimit, TaskFailed, UnknownTask
+from sockpq.worker.errors import GiveUp, JobCancelled, Retry, Sleep, SlowDown, SoftTimeLimit, TaskFailed, UnknownTask
 from sockpq.worker.handle import AsyncHandle, Handle
 from sockpq.worker.task import Task, TaskCall
 
@@ -22,6 +22,7 @@ __all__ = [
     "AsyncHandle",
     "GiveUp",
     "Handle",
+    "JobCancelled",
     "Retry",
     "Sleep",
     "SlowDown",

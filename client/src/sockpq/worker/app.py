@@ -13,6 +13,7 @@ from sockpq._engine.tracing import Tracing
 from sockpq._protocol.arguments import JOB_KEY, Codec, name
 from sockpq._sync.client import Client
 from sockpq.errors import BadArguments
+from sockpq.worker.current import check_cancelled
 from sockpq.worker.envelope import JsonCodec
 from sockpq.worker.policy import EXPIRE_S, TRIES, Errors, Policy, policy_of
 from sockpq.worker.task import Schedule, Task
@@ -79,6 +80,7 @@ class App:
         give_up_on: Errors = (),
         retain: float | None = None,
         result: bool = False,
+        on_cancel: Callable[[Any], Any] | None = None,
     ) -> Callable[[Callable[P, R]], Task[P, R]]:
         """Make a function a task of `queue`: `put(..)` with its arguments queues a job, a worker calls it.
 
@@ -87,12 +89,13 @@ class App:
         seconds; by default (2, 600), and if it is given it becomes the queue's setting, for workers that die.
         `retry_on`: only these errors are tried again; `give_up_on`: these never are. `retain`: for how many seconds its
         jobs are known when they have ended; `result`: with what the function returned, for an hour if `retain` says
-        nothing. `name`: by default the function's module and name.
+        nothing. `on_cancel`: called with a job that was cancelled while the function ran, when it has been interrupted
+        or has returned. `name`: by default the function's module and name.
         """
         if callable(queue):
             raise TypeError('a task needs a queue: @app.task("mail")')
         self._task_queue(queue)
-        policy = policy_of(expire, tries, backoff, retry_on, give_up_on, retain, result)
+        policy = policy_of(expire, tries, backoff, retry_on, give_up_on, retain, result, on_cancel)
 
         def declare(function: Callable[P, R]) -> Task[P, R]:
             return self._added(Task(self, function, name or name_of(function), self._task_queue(queue), policy))
@@ -208,6 +211,7 @@ class App:
             return cast(Client, self.stand_in)
         if self._client is None:
             self._client = Client(self._servers, **self._options)
+            self._client._executor.guard = check_cancelled
         return self._client
 
     @property

@@ -1,11 +1,36 @@
-"""The job that a task is called for."""
+"""The job that a task is called for, and whether that job has been cancelled."""
 
 from __future__ import annotations
 
 from contextvars import ContextVar
 from typing import Any
 
+from sockpq.worker.errors import JobCancelled
+
+
+class Cancellation:
+    """The state of a call whose job may be cancelled: `wanted` by somebody, and `interrupted` for that."""
+
+    def __init__(self) -> None:
+        self.wanted = False
+        self.interrupted = False
+
+    def check(self) -> None:
+        """Raise JobCancelled once, if the job is cancelled."""
+        if self.wanted and not self.interrupted:
+            self.interrupted = True
+            raise JobCancelled("the job was cancelled")
+
+
 CURRENT: ContextVar[Any] = ContextVar("sockpq_job")
+CANCELLATION: ContextVar[Cancellation | None] = ContextVar("sockpq_cancellation", default=None)
+
+
+def check_cancelled() -> None:
+    """Raise JobCancelled in a task that runs in a thread, once, when its job is cancelled."""
+    cancellation = CANCELLATION.get()
+    if cancellation:
+        cancellation.check()
 
 
 def current_job() -> Any:

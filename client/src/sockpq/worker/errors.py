@@ -36,6 +36,13 @@ class SoftTimeLimit(Exception):
     """The task has run for as long as --soft-time-limit allows; raised inside it, so that it can clean up."""
 
 
+class JobCancelled(BaseException):
+    """The job of the running task was cancelled; raised inside it, past `except Exception`, so that it ends.
+
+    In an async task it is asyncio.CancelledError instead.
+    """
+
+
 class UnknownTask(Exception):
     """The job names a task that this worker does not have."""
 

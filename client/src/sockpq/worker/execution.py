@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
+import logging
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
@@ -11,11 +13,13 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from sockpq.model import Meta
 from sockpq.worker.app import App
-from sockpq.worker.current import CURRENT
+from sockpq.worker.current import CANCELLATION, CURRENT, Cancellation
 from sockpq.worker.envelope import error_body, opened, result_body, returned_body
-from sockpq.worker.errors import BadJob, UnknownTask
+from sockpq.worker.errors import BadJob, JobCancelled, UnknownTask
 from sockpq.worker.outcome import Outcome, after_error, after_loss
 from sockpq.worker.policy import Policy
+
+LOG = logging.getLogger("sockpq.worker")
 
 
 class GivenJob(Protocol):
@@ -89,7 +93,10 @@ def policy_for(app: App, job: GivenJob) -> Policy:
         return app.policy_of(job.queue)
 
 
-def run(app: App, job: G, hold: Callable[[G, Work], Any], await_: Callable[[Any], Any]) -> Outcome:
+def run(
+    app: App, job: G, hold: Callable[[G, Work], Any], await_: Callable[[Any], Any],
+    cancellation: Cancellation | None = None,
+) -> Outcome:
     """Work on a job in this thread.
 
     `hold` makes the job that the function sees; `await_` runs what an async function returns to its end.
@@ -97,7 +104,8 @@ def run(app: App, job: G, hold: Callable[[G, Work], Any], await_: Callable[[Any]
     begun = monotonic()
     work: Work | None = None
     held: Any = None
-    token = CURRENT.set(None)
+    cancellation = cancellation or Cancellation()
+    token, other = CURRENT.set(None), CANCELLATION.set(cancellation)
     try:
         work = find(app, job)
         held = hold(job, work)
@@ -109,14 +117,23 @@ def run(app: App, job: G, hold: Callable[[G, Work], Any], await_: Callable[[Any]
         outcome = _returned(app, held, work, value)
     except BaseException as error:      # SystemExit as well: a task must not end its worker
         outcome = _raised(app, job, held, work, error)
+    try:
+        if cancellation.wanted:
+            outcome = Outcome("cancelled")
+            value = _cleaned_up(held, work, cancellation)
+            if inspect.isawaitable(value):
+                await_(value)
+    except BaseException:
+        LOG.exception("on_cancel has failed")
     finally:
         CURRENT.reset(token)
+        CANCELLATION.reset(other)
     return outcome._replace(run_s=monotonic() - begun)
 
 
 async def arun(
     app: App, job: G, hold: Callable[[G, Work], Awaitable[Any]],
-    call: Callable[[Callable[[], Any], bool], Awaitable[Any]],
+    call: Callable[[Callable[[], Any], bool], Awaitable[Any]], cancellation: Cancellation,
 ) -> Outcome:
     """Run a job in a task of an event loop.
 
@@ -125,7 +142,7 @@ async def arun(
     begun = monotonic()
     work: Work | None = None
     held: Any = None
-    token = CURRENT.set(None)
+    token, other = CURRENT.set(None), CANCELLATION.set(cancellation)
     try:
         work = find(app, job)
         held = await hold(job, work)
@@ -133,10 +150,23 @@ async def arun(
         with span(app, job):
             value = await call(partial(work.call, held), inspect.iscoroutinefunction(work.function))
         outcome = _returned(app, held, work, value)
-    except Exception as error:
+    except (Exception, JobCancelled) as error:
         outcome = _raised(app, job, held, work, error)
+    except asyncio.CancelledError:
+        if not cancellation.wanted:
+            raise
+        outcome = Outcome("cancelled")
+    try:
+        if cancellation.wanted:
+            outcome = Outcome("cancelled")
+            value = _cleaned_up(held, work, cancellation)
+            if inspect.isawaitable(value):
+                await value
+    except Exception:
+        LOG.exception("on_cancel has failed")
     finally:
         CURRENT.reset(token)
+        CANCELLATION.reset(other)
     return outcome._replace(run_s=monotonic() - begun)
 
 
@@ -149,6 +179,14 @@ def span(app: App, job: GivenJob) -> AbstractContextManager[None]:
 def attempt_of(job: GivenJob) -> int:
     """The number of this attempt: 1, 2, .."""
     return max(job.meta.attempt, 1) if job.meta else 1
+
+
+def _cleaned_up(held: Any, work: Work | None, cancellation: Cancellation) -> Any:
+    """Call what the task wants to be called for a cancelled job, and return its value."""
+    cancellation.interrupted = True         # it may use the library
+    if work is None or work.policy.on_cancel is None or held is None:
+        return None
+    return work.policy.on_cancel(held)
 
 
 def _returned(app: App, held: Any, work: Work, value: Any) -> Outcome:

@@ -71,6 +71,9 @@ class InlineJob:
     def reason(self) -> str | None:
         return self.meta.reason
 
+    def progress(self, percent: int) -> None:
+        pass
+
     def done(self) -> None:
         self._ended = True
 

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 from sockpq.worker.errors import BadJob, BadResult, GiveUp, Retry, Sleep, SlowDown, UnknownTask
 from sockpq.worker.policy import Policy
 
-Kind = Literal["done", "later", "dead", "ended"]
+Kind = Literal["done", "later", "dead", "ended", "cancelled"]
 
 REASON_MAX = 64
 # Where a task is called from: it is no news in a traceback.
@@ -33,7 +33,8 @@ class Failure(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """`kind`: "done"; "later", put back for `delay` seconds; "dead", given up; "ended", by the task itself.
+    """`kind`: "done"; "later", put back for `delay` seconds; "dead", given up; "ended", by the task itself;
+    "cancelled", removed by somebody meanwhile.
 
     `reason`: the word that is kept with the job. `slow`, `sleep`: reported to the pulse of its queue. `result`: the
     body for a caller that waits for it. `returned`: what is kept with the job that is done. `run_s`: how long it ran.

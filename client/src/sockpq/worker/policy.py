@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sockpq._protocol.arguments import EXPIRE_S_MAX, TRIES_MAX, integer, seconds, span, switch
 from sockpq.errors import BadArguments
@@ -25,6 +25,7 @@ class Policy(NamedTuple):
     `backoff`: the pause after the first failure, which doubles with each, and the longest. `retry_on`: only these
     errors are tried again, if given; `give_up_on`: these never are. `retain`: how long jobs that have ended are kept;
     `result`: with what the function returned. `for_queue`: the back-off is to be the queue's as well.
+    `on_cancel`: called with a job that was cancelled while it ran.
     """
 
     expire: float = EXPIRE_S
@@ -35,6 +36,7 @@ class Policy(NamedTuple):
     retain: float = 0.0
     result: bool = False
     for_queue: bool = False
+    on_cancel: Callable[[Any], Any] | None = None
 
     @property
     def numbered(self) -> bool:
@@ -73,11 +75,11 @@ class Policy(NamedTuple):
 
 def policy_of(
     expire: float, tries: int, backoff: tuple[float, float] | None, retry_on: Errors | None, give_up_on: Errors,
-    retain: float | None = None, result: bool = False,
+    retain: float | None = None, result: bool = False, on_cancel: Callable[[Any], Any] | None = None,
 ) -> Policy:
     """Return the policy that was declared; what is None has its default. Raises BadArguments, or TypeError."""
     kept = (RETAIN_S if result else 0.0) if retain is None else retain
     return Policy(
         expire, tries, BACKOFF_S if backoff is None else backoff, retry_on, give_up_on, kept, result,
-        for_queue=backoff is not None,
+        for_queue=backoff is not None, on_cancel=on_cancel,
     ).checked()

@@ -705,6 +705,12 @@ def touch(
 
 
 @call()
+def progress(job: HeldJob | int, percent: int) -> Command[int | None]:
+    """Report how much of the work on a running job is done, 0 to 100; renews its lease too. See touch()."""
+    return touch(job, progress=percent)
+
+
+@call()
 def touch_many(
     running: Iterable[HeldJob | int], expire: float | None = None, then: Then | None = None
 ) -> Command[list[bool]]:

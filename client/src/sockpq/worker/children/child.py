@@ -26,6 +26,10 @@ class Child(Protocol):
         """Take back the jobs that it has not begun, and return their ids."""
         ...
 
+    def cancel(self, job: int) -> bool:
+        """Interrupt the work on this job, if it is at it; returns whether the child must end after that."""
+        ...
+
     def stop(self) -> None:
         """End when there is no job; the pool hears gone()."""
         ...

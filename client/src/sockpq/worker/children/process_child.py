@@ -31,6 +31,7 @@ LOG = logging.getLogger("sockpq.worker")
 PR_SET_PDEATHSIG = 1
 TICKET_BYTES = 8            # the id of a job
 TICKETS_BYTES_MAX = 65_536  # of all that are in the pipe
+CANCEL_SIGNAL = signal.SIGUSR2
 GATHER_S = 0.001, 0.005     # results of a child that has more jobs are left unread for this long, at least and at most
 SIGNALS = (
     signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGALRM, signal.SIGCHLD, signal.SIGUSR1,
@@ -92,6 +93,12 @@ class ProcessChild:
         ids = {int.from_bytes(drawn[at : at + TICKET_BYTES]) for at in range(0, len(drawn), TICKET_BYTES)}
         self._begun_or_not -= len(ids)
         return ids
+
+    def cancel(self, job: int) -> bool:
+        """Send it a signal: it has no other job that it could hit, as the pool has taken back all others."""
+        with suppress(ProcessLookupError):
+            os.kill(self.pid, CANCEL_SIGNAL)
+        return True
 
     def stop(self) -> None:
         """Close the link: the child ends when it reads that. What it has to say comes before."""
@@ -262,6 +269,7 @@ def _let_go(files: Set[int]) -> None:
 
 def _serve(link: socket.socket, tickets: int, app: App, soft_time_limit: float | None) -> None:
     serving = Serving(app, soft_time_limit)
+    signal.signal(CANCEL_SIGNAL, lambda number, frame: serving.interrupt())
     serving.start()
     link.sendall(encode(None))
     for job, until in _own(link, tickets):

@@ -16,7 +16,8 @@ from sockpq._async.job import Job as AsyncJob
 from sockpq._sync.job import Job
 from sockpq.model import Handed
 from sockpq.worker.app import App
-from sockpq.worker.errors import SoftTimeLimit
+from sockpq.worker.current import Cancellation
+from sockpq.worker.errors import JobCancelled, SoftTimeLimit
 from sockpq.worker.execution import Work, run
 from sockpq.worker.outcome import Outcome
 
@@ -35,6 +36,8 @@ class Serving:
         self._by_signal = soft_time_limit is not None and threading.current_thread() is threading.main_thread()
         self._runner: asyncio.Runner | None = None
         self._working = False
+        self._current: tuple[Handed, Cancellation] | None = None
+        self._task: asyncio.Task[Any] | None = None
         if self._by_signal:
             signal.signal(signal.SIGALRM, self._alarm)
             self._report_dropped, sys.unraisablehook = sys.unraisablehook, self._dropped
@@ -48,14 +51,36 @@ class Serving:
 
     def work(self, job: Handed) -> Outcome:
         outcome: Outcome | None = None
+        cancellation = Cancellation()
         # The alarm may come when the work is over and the timer is not yet off: then it is too late to count.
         with suppress(SoftTimeLimit):
             self._arm(self._limit)
             try:
-                outcome = run(self._app, job, self._hold, self._await)
+                self._current = job, cancellation
+                outcome = run(self._app, job, self._hold, self._await, cancellation)
+            except JobCancelled:        # it came when the work was over
+                outcome = Outcome("cancelled")
             finally:
+                self._current = None
                 self._arm(None)
         return outcome or Outcome("later", reason="SoftTimeLimit")
+
+    def cancel(self, job: int) -> None:
+        """Interrupt the work on this job, if it is at it; for another thread."""
+        current, task = self._current, self._task
+        if current and current[0].id == job:
+            current[1].wanted = True
+            if task:
+                task.get_loop().call_soon_threadsafe(task.cancel)
+
+    def interrupt(self) -> None:
+        """Interrupt the work on the job that there is, in the thread of that work: a signal has come."""
+        if self._current is None:
+            return
+        job, cancellation = self._current
+        self.cancel(job.id)
+        if self._task is None:
+            cancellation.check()
 
     def close(self) -> None:
         """End the event loop and the clients."""
@@ -73,7 +98,16 @@ class Serving:
         if self._runner is None:
             self._runner = asyncio.Runner()
         self._arm(None)
-        return self._runner.run(limited(value, self._limit), context=contextvars.copy_context())
+        return self._runner.run(self._cancellable(value), context=contextvars.copy_context())
+
+    async def _cancellable(self, value: Any) -> Any:
+        self._task = asyncio.current_task()
+        try:
+            if self._current and self._current[1].wanted and not self._current[1].interrupted:
+                raise asyncio.CancelledError
+            return await limited(value, self._limit)
+        finally:
+            self._task = None
 
     def _arm(self, seconds: float | None) -> None:
         if self._by_signal:

@@ -18,6 +18,8 @@ from sockpq.model import Handed
 from sockpq.worker.app import App
 from sockpq.worker.children.child import Parent, Result, Usage
 from sockpq.worker.children.serving import async_job, close_async, limited
+from sockpq.worker.current import Cancellation
+from sockpq.worker.errors import JobCancelled
 from sockpq.worker.execution import Work, arun
 from sockpq.worker.outcome import Outcome
 
@@ -83,9 +85,8 @@ async def in_thread(function: Callable[[], Any]) -> Any:
             value = context.run(function)
         except BaseException as raised:
             # A future takes no StopIteration, and others are no ends of a task.
-            error = raised if isinstance(raised, Exception) and not isinstance(raised, StopIteration) else (
-                RuntimeError(f"{type(raised).__name__}: {raised}")
-            )
+            is_end = isinstance(raised, Exception | JobCancelled) and not isinstance(raised, StopIteration)
+            error = raised if is_end else RuntimeError(f"{type(raised).__name__}: {raised}")
         with suppress(RuntimeError):        # the loop has ended meanwhile
             loop.call_soon_threadsafe(settle, value, error)
 
@@ -104,7 +105,8 @@ class TaskChild:
         self._loop = asyncio.get_running_loop()
         self._work: concurrent.futures.Future[None] | None = None
         self._jobs: deque[tuple[Handed, float]] = deque()
-        self._gone = self._busy = self._stopping = False
+        self._gone = self._busy = self._stopping = self._is_async = False
+        self._current: tuple[int, Cancellation] | None = None
 
     def start(self) -> None:
         """Ready when the app's own start is over."""
@@ -120,6 +122,14 @@ class TaskChild:
         ids = {job.id for job, _ in self._jobs}
         self._jobs.clear()
         return ids
+
+    def cancel(self, job: int) -> bool:
+        """Cancel an async function; in any other the next call of the library raises JobCancelled."""
+        if self._current and self._current[0] == job:
+            self._current[1].wanted = True
+            if self._is_async and self._work:
+                self._work.cancel()
+        return False
 
     def stop(self) -> None:
         """End when there is no job."""
@@ -153,10 +163,14 @@ class TaskChild:
             return Job(app.client._executor, given)
 
         async def call(function: Callable[[], Any], is_async: bool) -> Any:
+            self._is_async = is_async
             value = function() if is_async else await in_thread(function)
             return await limited(value, self._limit) if inspect.isawaitable(value) else value
 
-        outcome = await arun(app, job, hold, call) if monotonic() < until else None
+        cancellation = Cancellation()
+        self._current = job.id, cancellation
+        outcome = await arun(app, job, hold, call, cancellation) if monotonic() < until else None
+        self._current = None
         self._tell(lambda: self._ended(job, outcome))
 
     def _go_on(self) -> None:

@@ -29,6 +29,7 @@ class ThreadChild:
         self._loop = asyncio.get_running_loop()
         self._jobs: queue.SimpleQueue[tuple[Handed, float] | None] = queue.SimpleQueue()
         self._abandoned = False
+        self._serving: Serving | None = None
 
     def start(self) -> None:
         threading.Thread(target=self._run, name=f"sockpq child {self.number}", daemon=True).start()
@@ -47,6 +48,12 @@ class ThreadChild:
             self._jobs.put(None)
         return ids
 
+    def cancel(self, job: int) -> bool:
+        """Let the next call of the library raise JobCancelled; an async function is cancelled at once."""
+        if self._serving:
+            self._serving.cancel(job)
+        return False
+
     def stop(self) -> None:
         """End when there is no job."""
         self._jobs.put(None)
@@ -61,7 +68,7 @@ class ThreadChild:
     def _run(self) -> None:
         why = "stopped"
         try:
-            serving = Serving(self._app, self._soft_time_limit)
+            self._serving = serving = Serving(self._app, self._soft_time_limit)
             serving.start()
             self._tell(lambda: self._parent.ready(self.number))
             while given := self._jobs.get():

@@ -24,6 +24,7 @@ class Member:
     killed: str | None = None
     begun_at: float = 0.0
     tasks: int = 0
+    cancelled_at: float | None = None
     jobs: deque[Handed] = field(default_factory=deque)
 
     @property

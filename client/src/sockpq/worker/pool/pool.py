@@ -19,7 +19,15 @@ from typing import Any
 from sockpq._async.client import Client
 from sockpq._protocol.command import Command
 from sockpq._protocol.commands import jobs
-from sockpq.errors import BadArguments, ForeignCluster, JobNotFound, SockpqError
+from sockpq.errors import (
+    BadArguments,
+    EventsLost,
+    ForbiddenError,
+    ForeignCluster,
+    JobNotFound,
+    NotSupported,
+    SockpqError,
+)
 from sockpq.model import Handed
 from sockpq.worker.app import App
 from sockpq.worker.children.child import Result, Usage
@@ -44,6 +52,9 @@ LOG = logging.getLogger("sockpq.worker")
 TICK_S = 1.0
 RESTART_PAUSES_S = 1.0, 30.0        # after children that died before they were ready: the first, the longest
 PREPARE_PAUSE_S = 5.0   # a periodic run whose next one cannot be put
+CANCEL_S = 5.0          # how long a process may go on with a cancelled job
+LISTEN_PAUSE_S = 2.0    # after a failure to hear events
+NO_EVENTS_S = 60.0      # where there are none
 RETIRE_S = 10.0         # how long a child that has no job may take to end
 
 
@@ -74,6 +85,7 @@ class Pool:
         self._changed = asyncio.Event()
         self._interruptible: asyncio.Task[Any] | None = None
         self._touching = False
+        self._cancelled: set[int] = set()       # running jobs that the server has no more
         self.client = app.new_async_client()
         self._leases = Leases()
         self._charging = Charging()
@@ -177,6 +189,7 @@ class Pool:
             raise BadArguments("no queue to take jobs from: the app has no task and no handler")
         tick = asyncio.create_task(self._tick())
         looker = asyncio.create_task(self._charging.keep_looking(self.client, lambda: self.queues))
+        listener = asyncio.create_task(self._hear_cancels())
         taker = asyncio.create_task(self._take_loop())
         try:
             self._scale()
@@ -187,10 +200,11 @@ class Pool:
             self._stopping = True
             tick.cancel()
             looker.cancel()
+            listener.cancel()
             taker.cancel()
             for member in self._members:
                 self._members.kill(member.child.number, "the pool has ended")
-            for helper in (tick, looker):
+            for helper in (tick, looker, listener):
                 with suppress(asyncio.CancelledError):
                     await helper
             while not self._members.empty:
@@ -448,9 +462,12 @@ class Pool:
 
     def _account(self, job: Handed, outcome: Outcome) -> None:
         """Count the outcome of a job, and report it to the server."""
+        if job.id in self._cancelled:
+            self._cancelled.discard(job.id)
+            outcome = Outcome("cancelled", run_s=outcome.run_s)
         self.counters.ended(job.queue, outcome.kind, outcome.run_s)
         log_attempt(job, outcome)
-        if outcome.kind == "ended":
+        if outcome.kind in ("ended", "cancelled"):
             self._leases.end(job.id)
         elif outcome.kind == "done" and outcome.result is None and outcome.returned is None:
             self._sender.finish(job, outcome.run_s)
@@ -506,6 +523,8 @@ class Pool:
                 self._members.kill(number, "it did not end")
         elif not member.ready and now - member.started_at > self.settings.start_limit:
             self._members.kill(number, f"it did not report within {self.settings.start_limit:g} s of its start")
+        elif member.job and member.cancelled_at and now - member.cancelled_at > CANCEL_S and member.retiring:
+            self._members.kill(number, "its job was cancelled")
         elif member.job and limit is not None and now - member.begun_at > limit:
             self._members.kill(number, "time limit")
 
@@ -539,6 +558,44 @@ class Pool:
         if waits or holder:
             self._sender.lost(job)
         self._dispatch()
+
+    # cancelled jobs
+
+    async def _hear_cancels(self) -> None:
+        """Listen for jobs of ours that somebody removes."""
+        while True:
+            pause = LISTEN_PAUSE_S
+            try:
+                async with self.client.events("CANCEL", self.queues) as events:
+                    async for event in events:
+                        if event.id is not None:
+                            self._cancel(event.id)
+            except EventsLost:
+                continue
+            except (NotSupported, BadArguments, ForbiddenError):
+                pause = NO_EVENTS_S         # of an older server, or not for this user
+            except SockpqError as error:
+                LOG.debug("no events: %s", error)
+            await asyncio.sleep(pause)
+
+    def _cancel(self, job: int) -> None:
+        """Drop a job that was removed, or interrupt the child that works on it."""
+        holder = next((member for member in self._members if any(one.id == job for one in member.jobs)), None)
+        if holder:
+            self._waiting += self._members.take_back(holder.child.number)
+        waits = next((one for one in self._waiting if one.id == job), None)
+        if waits:
+            self._waiting.remove(waits)
+        elif holder:
+            self._cancelled.add(job)
+            holder.cancelled_at = monotonic()
+            if holder.child.cancel(job):
+                self._retire(holder.child.number)
+        if waits or holder:
+            self._leases.end(job)
+            LOG.info("a job was cancelled", extra={"fields": {"id": job}})
+        self._dispatch()
+        self._scale()
 
     # ends of the pool
 

@@ -18,6 +18,7 @@ from tests.hostile.attacks import (
     programs,
     releases,
     rubbish,
+    searches,
     sessions,
     subscriptions,
     work,
@@ -26,5 +27,5 @@ from tests.hostile.attacks import (
 ATTACKS: tuple[Attack, ...] = (
     *commands.ATTACKS, *releases.ATTACKS, *bodies.ATTACKS, *disk.ATTACKS, *connections.ATTACKS, *memory.ATTACKS,
     *doors.ATTACKS, *programs.ATTACKS, *overload.ATTACKS, *lists.ATTACKS, *sessions.ATTACKS, *subscriptions.ATTACKS,
-    *clock.ATTACKS, *paged.ATTACKS, *work.ATTACKS, *forwarded.ATTACKS, *rubbish.ATTACKS,
+    *clock.ATTACKS, *paged.ATTACKS, *work.ATTACKS, *searches.ATTACKS, *forwarded.ATTACKS, *rubbish.ATTACKS,
 )

@@ -34,7 +34,7 @@ async def large_jobs(arena: Arena) -> None:
 
 ATTACKS = (
     Attack("large-jobs", "100 clients GET jobs of 8 MiB at once", large_jobs, prepare=put_jobs, seconds=25,
-           bounds=Bounds(growth_mb=400)),
+           bounds=Bounds(p50_ms=20, gap_s=2, growth_mb=400)),
     Attack("large-jobs-limit", "the same on nodes that may have 1,750 MiB of address space", large_jobs,
            prepare=put_jobs, seconds=25, address_mb=1750, restarts=True, bounds=Bounds(growth_mb=400)),
 )

@@ -45,9 +45,9 @@ async def by_priority(arena: Arena) -> None:
 
 ATTACKS = (
     Attack("entry-bytes", "64 connections pipeline legal GETs of 256 names with 254 characters", entry_bytes,
-           bounds=Bounds(growth_mb=300)),
+           bounds=Bounds(p50_ms=20, gap_s=1, growth_mb=300)),
     Attack("get-names", "GETs of 12,000 names, with COUNT 10000 and without, on 40 connections", get_names,
-           prepare=fill_queues, bounds=Bounds(growth_mb=300)),
+           prepare=fill_queues, bounds=Bounds(p50_ms=20, gap_s=1, growth_mb=300)),
     Attack("by-priority", "GET * BY PRIORITY COUNT 2000 over 1,000 queues, on 10 connections", by_priority,
-           prepare=fill_priorities, bounds=Bounds(growth_mb=300)),
+           prepare=fill_priorities, bounds=Bounds(p50_ms=20, gap_s=1, growth_mb=300)),
 )

@@ -57,7 +57,7 @@ async def removals(arena: Arena) -> None:
 
 ATTACKS = (
     Attack("parents", "DONE of 50,000 parents of AFTER jobs, 9,000 in a command", parents, prepare=put_families,
-           bounds=Bounds(gap_s=2, growth_mb=300), seconds=30),
+           bounds=Bounds(p50_ms=20, gap_s=1, growth_mb=300), seconds=30),
     Attack("removals", "QUEUE DELETE FORCE of 200,000 jobs; SESSION CLOSE RELEASE with 20,000 bound ones", removals,
-           prepare=put_large, bounds=Bounds(gap_s=2, growth_mb=300)),
+           prepare=put_large, bounds=Bounds(p50_ms=20, gap_s=1, growth_mb=300)),
 )

@@ -85,6 +85,16 @@ def test_events(servers: str, recorded: Path) -> None:
     assert left(servers) == 0
 
 
+def test_awaited(servers: str, recorded: Path) -> None:
+    ended = run("bench.awaited", "--servers", servers, "--jobs", "3", "--waiting", "20", "--seconds", "1",
+                "--record", recorded)
+    assert ended.exit_code == 0, ended.stdout + ended.stderr
+    record = read([recorded])[-1]
+    assert (record.program, len(record.rows), record.problems) == ("awaited", 4, {})
+    assert (record.rows[0]["count"], record.summary["waiting"]) == (3, 20)
+    assert left(servers) == 0
+
+
 def test_author(servers: str, recorded: Path) -> None:
     record = measure(recorded, "author", "--servers", servers, "--rounds", "2", "--jobs", "150", "--queues", "3",
                      "--connections", "4")

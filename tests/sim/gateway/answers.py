@@ -17,6 +17,7 @@ class Form(Enum):
     LINE = "a line"
     TURN = "a line, or a grant with its data"
     JOBS = "a line, or a list of jobs"
+    END = "a line, or the end of a job with its data"
     EVENT = "nothing was asked: an event or a message"
 
 
@@ -31,7 +32,10 @@ class Asked(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """One whole answer, or an event. `ticket`: of a grant. `jobs`: queue and id of each job. `data`: of a message."""
+    """One whole answer, or an event.
+
+    `ticket`: of a grant. `jobs`: queue and id of each job. `data`: of a message, or of the end of a job.
+    """
 
     asked: Asked
     line: bytes
@@ -88,10 +92,12 @@ class AnswerReader:
                 jobs.append((queue, int(number)))
                 end += len(job) + 2
                 length += int(size)
+        elif form is Form.END and words[:2] == [b"200", b"OK"]:
+            length = int(words[3])
         if len(self._data) < end + length:
             return None
-        self._data = self._data[end + length:]
-        return Answer(asked, line, ticket, tuple(jobs))
+        data, self._data = self._data[end:end + length], self._data[end + length:]
+        return Answer(asked, line, ticket, tuple(jobs), data if form is Form.END else b"")
 
     def _event(self) -> Answer | None:
         line = self._line(0)

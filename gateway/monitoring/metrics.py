@@ -152,6 +152,7 @@ class _Gathered(Collector):
         yield _gauge("held_bytes_max", "Limit of held_bytes.", hub.account.limit_bytes)
         yield _counter("connections_evicted", "Clients cut off because they held the most memory.", hub.account.evicted)
         yield _gauge("waiters", "Commands waiting for a job.", len(hub.job_waiters))
+        yield _gauge("awaiting", "Commands waiting for the end of a job.", len(hub.end_waiters))
         yield _gauge("sessions", "Open sessions.", hub.cluster.machine.session_count)
         yield _gauge("proposals", "Operations without an outcome yet.", figures.proposals)
         yield _gauge("backlog_bytes", "Size of the operations without an outcome yet.", figures.backlog_bytes)

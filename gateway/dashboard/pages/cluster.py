@@ -27,7 +27,7 @@ async def show(view: View) -> str:
         section("Jobs", pairs([
             ("queues", totals.queues), ("waiting", totals.jobs), ("running", totals.running),
             ("sessions", cluster.machine.session_count), ("connections here", len(view.hub.connections)),
-            ("blocked here", len(view.hub.job_waiters)),
+            ("blocked here", len(view.hub.job_waiters) + len(view.hub.end_waiters)),
         ])),
         section("This node", pairs(_figures(figures))),
         section("Actions", list(_actions(view, nodes))) if view.visitor.admin else None,

@@ -212,6 +212,18 @@ def test_counters_move_as_commands_are_sent() -> None:
     run(test)
 
 
+def test_who_waits_for_the_end_of_a_job_is_counted() -> None:
+    async def test(watched: Watched) -> None:
+        client = await watched.gateway.connect()
+        client.send(b"PUT a 0 1 KEY k\r\nxAWAIT KEY a k\r\n")
+        while not len(watched.hub.end_waiters):
+            await asyncio.sleep(0.001)
+        samples = await watched.samples()
+        assert (samples["sockpqd_awaiting", ()], samples["sockpqd_waiters", ()]) == (1, 0)
+
+    run(test)
+
+
 def test_what_is_refused_is_counted() -> None:
     async def test(watched: Watched) -> None:
         client = await watched.gateway.connect()

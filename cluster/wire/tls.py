@@ -10,9 +10,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ssl
+from collections import deque
+from collections.abc import Iterable
 from typing import Any, cast
 
 from sockpqd.cluster.wire.tls_handshakes import Handshakes
+from sockpqd.cluster.wire.tls_records import TlsRecords
 
 READ_BYTES = 16 << 10           # a record holds no more
 HANDSHAKE_RECORD = 22           # the first byte of a TLS handshake
@@ -34,6 +37,8 @@ class TlsTransport(asyncio.Protocol, asyncio.Transport):
         self._server_side = server_side
         self._received, self._to_send = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._ssl = context.wrap_bio(self._received, self._to_send, server_side=server_side)
+        self._records = TlsRecords()
+        self._portions: deque[tuple[bytes, int]] = deque()     # received in the handshake, and not handled yet
         self._begun = False             # the other side has sent something
         self._queued = False            # it is our turn in the handshake
         self._ready = False             # the handshake is complete
@@ -61,10 +66,11 @@ class TlsTransport(asyncio.Protocol, asyncio.Transport):
             if data[0] != HANDSHAKE_RECORD or len(data) > FIRST_FLIGHT_BYTES_MAX:
                 self.refuse("it does not speak TLS")
                 return
-        self._received.write(data)
+        portions = self._records.portions(data)
         if self._ready:
-            self._read()
+            self._read(portions)
         else:
+            self._portions += portions
             self._below.pause_reading()         # until it is this connection's turn
             self._queued = True
             self._handshakes.due(self)
@@ -99,11 +105,17 @@ class TlsTransport(asyncio.Protocol, asyncio.Transport):
         if self._ended:
             return
         self._queued = False
+        if self._portions:
+            self._received.write(self._portions.popleft()[0])
         try:
             self._ssl.do_handshake()
         except ssl.SSLWantReadError:
             self._flush()
-            self._below.resume_reading()
+            if self._portions:
+                self._queued = True
+                self._handshakes.due(self)
+            else:
+                self._below.resume_reading()
         except ssl.SSLError as error:
             self.refuse(_reason(error))
         else:
@@ -112,7 +124,8 @@ class TlsTransport(asyncio.Protocol, asyncio.Transport):
             self._handshakes.end(self)
             self._below.resume_reading()
             self._app.connection_made(self)
-            self._read()
+            self._read([(b"", 0), *self._portions])
+            self._portions.clear()
 
     @property
     def waits_for_us(self) -> bool:
@@ -128,18 +141,19 @@ class TlsTransport(asyncio.Protocol, asyncio.Transport):
 
     # ---- data
 
-    def _read(self) -> None:
+    def _read(self, portions: Iterable[tuple[bytes, int]]) -> None:
         pieces: list[bytes] = []
         ended = False
         try:
-            while not ended:
-                piece = self._ssl.read(READ_BYTES)
-                pieces.append(piece)
-                ended = not piece
-                if not self._received.pending and not self._ssl.pending():
+            for portion, records in portions:
+                before = len(pieces)
+                self._received.write(portion)
+                ended = self._decrypt(pieces)
+                if ended:
                     break
-        except ssl.SSLWantReadError:
-            pass
+                if self._records.too_many_empty(records, len(pieces) - before):
+                    self.refuse("it sends too many TLS records without data")
+                    return
         except ssl.SSLError as error:
             self.refuse(_reason(error))
             return
@@ -148,6 +162,20 @@ class TlsTransport(asyncio.Protocol, asyncio.Transport):
             self._app.data_received(data)
         if ended:
             self._input_ended()
+
+    def _decrypt(self, pieces: list[bytes]) -> bool:
+        """Append the data of all complete records; returns whether close_notify was among them.
+
+        Raises SSLError.
+        """
+        try:
+            while piece := self._ssl.read(READ_BYTES):
+                pieces.append(piece)
+                if not self._received.pending and not self._ssl.pending():
+                    return False
+        except ssl.SSLWantReadError:
+            return False
+        return True
 
     def _input_ended(self) -> None:
         if not self._end_of_input:

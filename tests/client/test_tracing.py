@@ -9,7 +9,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
-from sockpq import BadArguments, Client
+from sockpq import BadArguments, Client, NoOutput
 
 from tests.client.conftest import MakeClient
 from tests.client.fake_server import FakeCluster
@@ -122,6 +122,14 @@ def test_workers_understand_jobs_without_a_trace(
     assert first is not None
     assert first.data == b"body"
     assert first.headers == {}
+
+
+def test_a_remote_call_takes_the_trace_along(traced: Client, telemetry: Telemetry) -> None:
+    with pytest.raises(NoOutput):
+        traced.call("q", b"body", "q.out", headers={"tenant": "ann"}, wait=0.01)
+    job = traced.get("q", expire=30, headers=True)
+    assert job is not None
+    assert (job.data, job.headers) == (b"body", {"tenant": "ann", **telemetry.carrier})
 
 
 def test_where_there_is_no_trace_nothing_is_added(server: RealServer, telemetry: Telemetry, traced: Client) -> None:

@@ -64,6 +64,8 @@ def test_each_start_puts_the_first_run_and_there_is_one() -> None:
         (job,) = client.peek_queue("cron", "delayed")
         assert job.at == five(clock)
         assert float(client.queue_config("cron")["keep"]) == 86_400
+        (found,) = client.find("cron", header=("task", "tick"))
+        assert found.meta.key == job.key
     on_server(test)
 
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from sockpq import BadArguments, Client, JobNotFound
+from sockpq import BadArguments, Client, JobNotFound, NoOutput
 from sockpq.testing import inline
 from sockpq.worker import App, TaskFailed
+from sockpq.worker.envelope import result_body
 from sockpq.worker.handle import failure_of
 from sockpq.worker.outcome import after_error
 from sockpq.worker.policy import Policy
 
+from tests.client.fake_server import FakeCluster
 from tests.client.real_server import RealServer
 
 
@@ -134,4 +137,50 @@ def test_a_put_has_the_task_and_an_id_as_headers_and_a_number_if_it_is_retained(
         assert len(first.headers["id"]) == 32
         assert (second.headers["task"], second.headers["tenant"], second.number) == ("kept", "ann", number)
         assert third.headers["id"] != second.headers["id"]
+        app.close()
+
+
+def test_a_remote_call_has_the_headers_too() -> None:
+    with RealServer() as server, Client(server.address) as client, ThreadPoolExecutor(1) as caller:
+        app = App(server.address)
+
+        @app.task("q", name="twice")
+        def twice(number: int) -> int:
+            return 2 * number
+
+        async def acall(number: int) -> Any:
+            try:
+                return await twice.acall(number)
+            finally:
+                await app.close_async_client()
+
+        for call in (twice.call, lambda number: asyncio.run(acall(number))):
+            called = caller.submit(call, 4)
+            job = client.get("q", block=True, timeout=30, expire=30, headers=True)
+            assert job.headers["task"] == "twice"
+            assert len(job.headers["id"]) == 32
+            client.put("q.results", result_body(app.codec, 8), item=job.item)
+            job.done()
+            assert called.result(30) == 8
+        app.close()
+
+
+def test_an_older_server_gets_a_remote_call_without_headers() -> None:
+    with FakeCluster() as cluster:
+        app = App(cluster.addresses)
+
+        @app.task("q", name="twice")
+        def twice(number: int) -> int:
+            return 2 * number
+
+        short = twice.options(wait=0.01, timeout=20)
+
+        async def acall() -> None:
+            with pytest.raises(NoOutput):
+                await short.acall(4)
+            await app.close_async_client()
+
+        with pytest.raises(NoOutput):
+            short.call(4)
+        asyncio.run(acall())
         app.close()

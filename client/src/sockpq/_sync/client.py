@@ -488,11 +488,12 @@ class Client:
         item: str | None = None,
         expire: float | None = None,
         then: Then | None = None,
+        headers: Mapping[str, str] | None = None,
         wait: float | None = None,
         timeout: float | None = None,
         retry_unknown: bool | None = None,
     ) -> Job:
-        """Queue a job and wait for the job of the same item in queue `output`: a remote call. The body as for put().
+        """Queue a job and wait for the job of the same item in `output`: a remote call. Body and headers as for put().
 
         Without `item` the server generates one. The worker takes the job, puts its result into `output` under
         `job.item`, and calls done(). The result is handed out like any job: call its done(). `wait` in seconds;
@@ -501,7 +502,7 @@ class Client:
         In asyncio `job = client.call(..)`, or `with client.call(..) as job:`.
         """
         command = jobs.remote_call(
-            queue, data, output, priority, item, expire, then, wait, json=json, value=value,
+            queue, data, output, priority, item, expire, then, wait, json=json, value=value, headers=headers,
             bodies=self._executor.bodies,
         )
         return self._call(command, wait, timeout, retry_unknown)

@@ -9,6 +9,7 @@ each run: a worker whose clock is ahead would take runs that are still to come f
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import Any, NamedTuple
 from uuid import uuid4
 
@@ -27,7 +28,7 @@ from sockpq.worker import cron_times
 from sockpq.worker.app import App
 from sockpq.worker.envelope import Envelope, opened
 from sockpq.worker.errors import BadJob
-from sockpq.worker.task import Schedule, Task
+from sockpq.worker.task import Schedule, Task, headers_of_call
 
 LOG = logging.getLogger("sockpq.worker")
 
@@ -104,7 +105,11 @@ class CronJobs:
     async def _put(self, client: Client, queue: str, run: Run) -> None:
         told = {"at": run.at, "app": run.app, **run.schedule._asdict()}
         body = Envelope(run.task, [], {}, cron=told).encoded(self._app.codec)
-        await client.put(queue, body, at=run.at, key=run.key, on_duplicate="ignore")
+        put = partial(client.put, queue, body, at=run.at, key=run.key, on_duplicate="ignore")
+        try:
+            await put(headers=headers_of_call(run.task))
+        except NotSupported:            # an older server: the job has no headers
+            await put()
 
     async def _waiting_runs(self, client: Client, task: Task[Any, Any]) -> list[Run]:
         """The runs of this task that are put already, by its schedule of today."""

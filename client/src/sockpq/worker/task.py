@@ -181,8 +181,13 @@ class TaskCall(Generic[P, R]):
         options = self._calling()
         if self._task.home.eager:
             return _run_now(self._task, body)
-        with self._task.home.client.call(self._task.queue, body, self._task.queue + RESULTS, **options) as output:
-            data = output.data
+        client, queue = self._task.home.client, self._task.queue
+        try:
+            with client.call(queue, body, queue + RESULTS, **options, **self._found_by()) as output:
+                data = output.data
+        except NotSupported:
+            with client.call(queue, body, queue + RESULTS, **options) as output:
+                data = output.data
         return result_of(data, self._task.home.codec)
 
     async def acall(self, *args: P.args, **kwargs: P.kwargs) -> Any:
@@ -191,9 +196,13 @@ class TaskCall(Generic[P, R]):
         options = self._calling()
         if self._task.home.eager:
             return await _attempts(self._task, body)
-        client = self._task.home.async_client
-        async with client.call(self._task.queue, body, self._task.queue + RESULTS, **options) as output:
-            data = output.data
+        client, queue = self._task.home.async_client, self._task.queue
+        try:
+            async with client.call(queue, body, queue + RESULTS, **options, **self._found_by()) as output:
+                data = output.data
+        except NotSupported:
+            async with client.call(queue, body, queue + RESULTS, **options) as output:
+                data = output.data
         return result_of(data, self._task.home.codec)
 
     def _body(self, args: tuple[Any, ...], kwargs: dict[str, Any], reply: bool) -> bytes:
@@ -210,9 +219,11 @@ class TaskCall(Generic[P, R]):
 
     def _marks(self) -> dict[str, Any]:
         """The options by which the job is found: its headers, and a number if its task retains it."""
-        headers = {"task": self._task.name, "id": uuid4().hex, **self._options.get("headers", {})}
         numbered = self._task.policy.numbered and "every" not in self._options
-        return {"headers": headers, **({"number": True} if numbered else {})}
+        return {**self._found_by(), **({"number": True} if numbered else {})}
+
+    def _found_by(self) -> dict[str, Any]:
+        return {"headers": {**headers_of_call(self._task.name), **self._options.get("headers", {})}}
 
     def _known(self, value: Any) -> Awaited:
         """The end of a job that was run at once."""
@@ -224,6 +235,11 @@ class TaskCall(Generic[P, R]):
         if wrong:
             raise BadArguments(f"call() does not take {', '.join(sorted(wrong))}")
         return {"expire": self._task.policy.expire, **self._options}
+
+
+def headers_of_call(task: str) -> dict[str, str]:
+    """Return the headers of a job that is a call of this task: its name, and an id of the call."""
+    return {"task": task, "id": uuid4().hex}
 
 
 async def _attempts(task: Task[Any, Any], body: bytes) -> Any:

@@ -308,27 +308,28 @@ def remote_call(
     *,
     json: Any = ABSENT,
     value: Any = ABSENT,
+    headers: Mapping[str, str] | None = None,
     bodies: Bodies = PLAIN,
 ) -> Command[Handed | Waiting]:
     """PUT .. WAIT: put the job, and wait for the job of the same item in `output`, `wait` seconds at most."""
     if not output:
         raise BadArguments("call() needs output: the queue that the answer will come from")
-    stored = put(queue, data, priority, item, new_item=item is None, json=json, value=value, bodies=bodies)
-    line = stored.line.removesuffix(b"\r\n") + (
-        f" WAIT {arguments.name(output, 'output')}{arguments.lease(expire, then)}".encode()
-    )
+    start, end, _ = put_line(queue, priority, item, item is None, "", None)
+    content = arguments.content_of(arguments.body_of(data, json, value, bodies), headers, bodies)
+    waits = f" WAIT {arguments.name(output, 'output')}{arguments.lease(expire, then)}{content.option}"
     made: Command[Handed | Waiting] = Command(
-        line + b"\r\n", stored.data, partial(_output, output, item), Repeat.IF_ASKED, Blocks.AFTER_206, logged=True,
-        needs=stored.needs,
+        f"{start}{len(content.data)}{end}{waits}\r\n".encode(), content.data, partial(_output, output, item),
+        Repeat.IF_ASKED, Blocks.AFTER_206, logged=True, needs=content.needs,
     )
-    if stored.older:
+    if content.traced:
         untraced = bodies._replace(trace=None)
         made = made._replace(older=remote_call(
-            queue, data, output, priority, item, expire, then, json=json, value=value, bodies=untraced,
+            queue, data, output, priority, item, expire, then, json=json, value=value, headers=headers, bodies=untraced,
         ))
     if wait is None:
         return made
-    return made._replace(line=line + f"{within(wait)}\r\n".encode(), needs=("within", *made.needs), older=made)
+    line = made.line.removesuffix(b"\r\n") + f"{within(wait)}\r\n".encode()
+    return made._replace(line=line, needs=("within", *made.needs), older=made)
 
 
 def _output(queue: str, item: str | None) -> Reader[Handed | Waiting]:

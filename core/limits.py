@@ -137,6 +137,7 @@ RECORD_BLOCK_BYTES = 64 << 10       # until their data have this size; it may be
 RECORD_BYTES = 400                  # about what a record takes in memory beside its data
 RECORDS_HOT_BYTES = 16 << 20        # in memory: beyond that blocks leave it that are not full, the first begun first
 RECORDS_CROWDED_BYTES = 32 << 20    # in memory: beyond that blocks leave it before the next entry
+RECORD_WORK = 120                   # to read a block for one of them, in units of handlers/cost.py
 RECORD_SPAN_MS = 2**32 - 1          # from the first end in a block to the last one
 RECORD_BITS = 10                    # about a second: a record that is over is shown no more in any case
 FIND_RECORDS = 12                   # that a place of FIND names: it is behind the first of them that is still there

@@ -183,6 +183,10 @@ class Machine:
         """The job of this number that has ended, if there is a record of it. Raises PageLost."""
         return queries.ended(self._state, number)
 
+    def queue_of_ended(self, number: int) -> str | None:
+        """The queue of the job of this number that has ended, if there is a record; it may be over. Reads no page."""
+        return self._state.records.queue_of(number)
+
     def result(self, number: int) -> bytes | None:
         """The result of a job that has ended; None if there is no record of it. Raises PageLost."""
         return queries.result(self._state, number)

@@ -39,12 +39,37 @@ class QueueRecords:
                     return block.ended_ms(at)
         return None
 
-    def parts(self, ended_ms: int) -> list[tuple[Block, int]]:
-        """The blocks, each with its first record that is not over and ended after `ended_ms`."""
+    def parts(self) -> list[tuple[Block, int]]:
+        """The blocks, each with its first record that is not over."""
         return [
-            (block, start) for block in self.blocks
-            if (start := max(0, self.over - block.first, block.ended_until(ended_ms))) < len(block)
+            (block, start) for block in self.blocks if (start := max(0, self.over - block.first)) < len(block)
         ]
+
+    def counts_after(self, ended_ms: int) -> tuple[int, int]:
+        """The number of the records that are not over and ended after `ended_ms`, and their bytes."""
+        count, total_bytes = self.count, self.total_bytes
+        for block in self.blocks:
+            begun, known = max(0, self.over - block.first), block.ended_until(ended_ms)
+            if known > begun:
+                removed, removed_bytes = _kept(block, begun, known)
+                count -= removed
+                total_bytes -= removed_bytes
+            if known < len(block):
+                break
+        return count, total_bytes
+
+    def pass_removed(self) -> None:
+        """Let those be over at the front that were removed singly: so the first that is not over is always there."""
+        if not self.count:
+            self.over = self.end
+            return
+        for block in self.blocks:
+            at = max(0, self.over - block.first)
+            while at < len(block) and not block.sizes[at]:
+                at += 1
+            self.over = max(self.over, block.first + at)
+            if at < len(block):
+                return
 
     def pass_until(self, ended_ms: int) -> None:
         """Let the records be over that ended by then."""
@@ -77,17 +102,21 @@ class QueueRecords:
     def _pass(self, block: Block, known: int) -> None:
         """Let the first `known` records of the block, which is the first that is not over, be over."""
         begun = max(0, self.over - block.first)
-        if known > begun == 0 and known == len(block):
-            self.count -= block.kept
-            self.total_bytes -= block.kept_bytes
-            self.over = block.first + known
-        elif known > begun:
-            sizes = [size for size in block.sizes[begun:known] if size]
-            self.count -= len(sizes)
-            self.total_bytes -= sum(sizes) - len(sizes)
+        if known > begun:
+            count, kept_bytes = _kept(block, begun, known)
+            self.count -= count
+            self.total_bytes -= kept_bytes
             self.over = block.first + known
 
     def passed_blocks(self) -> Iterator[Block]:
         """Take the blocks away of which all records are over."""
         while self.blocks and self.blocks[0].first + len(self.blocks[0]) <= self.over:
             yield self.blocks.popleft()
+
+
+def _kept(block: Block, begun: int, known: int) -> tuple[int, int]:
+    """The number of the records at these positions of the block that were not removed, and their bytes."""
+    if begun == 0 and known == len(block):
+        return block.kept, block.kept_bytes
+    sizes = [size for size in block.sizes[begun:known] if size]
+    return len(sizes), sum(sizes) - len(sizes)

@@ -65,10 +65,12 @@ class RecordPlace(NamedTuple):
 
 
 class FoundRecord(NamedTuple):
-    """A record, and the queue in which its job ended."""
+    """A record, the queue in which its job ended, and its place: the block, and its position there."""
 
     queue: str
     record: JobRecord
+    block: Block
+    at: int
 
 
 class Records:
@@ -125,9 +127,13 @@ class Records:
             return 0, 0
         if records.due_ms > clock_ms:
             return records.count, records.total_bytes
-        parts = records.parts(self._over_ms(queue, clock_ms))
-        sizes = [size for block, start in parts for size in block.sizes[start:] if size]
-        return len(sizes), sum(sizes) - len(sizes)
+        return records.counts_after(self._over_ms(queue, clock_ms))
+
+    def queue_of(self, number: int) -> str | None:
+        """The queue with the record of this number, which may be over; None if there is none. Reads no page."""
+        serial = self._index.find(number)
+        known = None if serial is None else self._blocks.get(serial)
+        return None if known is None else known[0]
 
     def find(self, number: int, clock_ms: int) -> FoundRecord | None:
         """The record of this number; None if there is none, or it is over. Raises PageLost."""
@@ -139,7 +145,7 @@ class Records:
         records = block.records(self._read)
         at = _position(block, records, number)
         over = block.first + at < self._queues[queue].over or block.ended_ms(at) <= self._over_ms(queue, clock_ms)
-        return None if over else FoundRecord(queue, records[at])
+        return None if over else FoundRecord(queue, records[at], block, at)
 
     def newest(
         self, queue: str, clock_ms: int, count: int, before: int | None = None,
@@ -152,9 +158,16 @@ class Records:
         found: list[JobRecord] = []
         if records is None:
             return found, None
-        for block, start in reversed(records.parts(self._over_ms(queue, clock_ms))):
+        over_ms = self._over_ms(queue, clock_ms)
+        blocks = records.blocks
+        last = len(blocks) if before is None else bisect_left(blocks, before, key=_first)
+        for number in range(last - 1, -1, -1):
+            block = blocks[number]
             end = len(block) if before is None else min(len(block), before - block.first)
-            if end <= start:
+            start = max(0, records.over - block.first, block.ended_until(over_ms))
+            if start >= len(block):
+                break
+            if end <= start or not block.kept:
                 continue
             known = block.records(self._read)
             for at in range(end - 1, start - 1, -1):
@@ -180,7 +193,7 @@ class Records:
         first = max(0, bisect_right(records.blocks, position, key=_first) - 1)
         for block in islice(records.blocks, first, None):
             start = max(0, position - block.first, block.ended_until(over_ms))
-            if start < len(block):
+            if start < len(block) and block.kept:
                 known = block.records(self._read)
                 yield from [known[at] for at in range(start, len(block)) if block.sizes[at]]
 
@@ -208,7 +221,7 @@ class Records:
         """
         records = self._queues.get(queue)
         if records is not None:
-            for block, start in records.parts(-1):
+            for block, start in records.parts():
                 if block.page is None or not in_memory:
                     known = block.records(self._read)
                     yield from [known[at] for at in range(start, len(block)) if block.sizes[at]]
@@ -319,8 +332,7 @@ class Records:
             records = self._queues.get(queue)
             if records is None:
                 continue
-            if not records.count:
-                records.over = records.end      # past what was removed singly
+            records.pass_removed()
             for block in records.passed_blocks():
                 self._forget(block)
             if not records.blocks:
@@ -389,12 +401,10 @@ class Records:
         if block.page is not None:
             self._pages.free(block.page)
 
-    def remove(self, number: int, undo: RecordUndo | None) -> None:
-        """Remove the record of this number, which is there. Raises PageLost."""
-        serial = self._index.find(number)
-        assert serial is not None
-        queue, block = self._blocks[serial]
-        at = _position(block, block.records(self._read), number)
+    def remove(self, found: FoundRecord, undo: RecordUndo | None) -> None:
+        """Remove a record that `find` has just found."""
+        queue, record, block, at = found
+        number = record.number
         place = RecordPlace(queue, block, at, block.remove(at))
         self._count(self._queues[queue], -1, 1 - place.size)
         self._index.remove((number,))
@@ -512,7 +522,7 @@ class Records:
         Each has a record that is not over, so the index has its serial.
         """
         parts = [
-            (block, start) for block, start in self._queues[queue].parts(-1)
+            (block, start) for block, start in self._queues[queue].parts()
             if block.page is not None and any(block.sizes[start:])
         ]
         if not parts:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sockpqd.core import limits
 from sockpqd.core.ops.jobs import AnySelector, Number
 from sockpqd.core.ops.queues import EndState
 from sockpqd.core.ops.settings import QueueSettings
@@ -62,8 +63,8 @@ def take_record(state: State, selector: AnySelector) -> FoundRecord | None:
         return None
     found = state.records.find(selector.number, state.clock_ms)
     if found is not None:
-        state.spent += found.record.kept_bytes
-        state.records.remove(selector.number, state.undo)
+        state.spent += limits.STEP * limits.RECORD_WORK + found.record.kept_bytes
+        state.records.remove(found, state.undo)
     return found
 
 

@@ -231,10 +231,9 @@ def _of_number(
     if not prefixes:
         return FORBIDDEN, False
     job = cluster.machine.peek(Number(number))
-    if job is None and ended:
-        job = cluster.machine.ended(number)
-    if job is not None:
-        return None, not job.queue.startswith(prefixes)
+    queue = job.queue if job is not None else cluster.machine.queue_of_ended(number) if ended else None
+    if queue is not None:
+        return None, not queue.startswith(prefixes)
     return _to_come(cluster, JOB_NOT_FOUND) if number >= cluster.machine.next_seq else None, False
 
 

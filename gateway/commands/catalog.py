@@ -48,6 +48,7 @@ QUEUED, AS_EVER, ENDS, CLOSES = (
 # lines by the parser, the work of operations by the log.
 PLAIN = 1
 LOOK = 2        # formats an answer of many figures
+RECORD = 8      # may read a block of records from the disk for one of them
 LIST = 8        # begins an answer of any length: each of its pieces waits for a turn of its own (commands/streams.py)
 
 
@@ -93,10 +94,10 @@ ROWS = (
         numbered=True),
     Row(b"KICK",             jobs.kick_number,            may.selected,     audited(write.proposed), LOGGED, PLAIN,
         numbered=True, in_transaction=QUEUED),
-    Row(b"PEEK",             selectors.peek_error,        may.selected,     read.peek_error,       READ,    LOOK),
+    Row(b"PEEK",             selectors.peek_error,        may.selected,     read.peek_error,       READ,    RECORD),
     Row(b"PEEK",             selectors.peek,              may.selected,     read.peek,             READ,    LOOK),
-    Row(b"PEEK",             selectors.peek_ended,        may.selected_ended, read.peek_ended,     READ,    LOOK),
-    Row(b"PEEK",             selectors.peek_result,       may.selected_ended, read.peek_result,    READ,    LOOK),
+    Row(b"PEEK",             selectors.peek_ended,        may.selected_ended, read.peek_ended,     READ,    RECORD),
+    Row(b"PEEK",             selectors.peek_result,       may.selected_ended, read.peek_result,    READ,    RECORD),
     Row(b"PEEK",             selectors.peek_queue_ended,  may.queue,        read.peek_queue_ended, READ,    LIST),
     Row(b"PEEK",             selectors.peek_queue,        may.queue,        read.peek_queue,       READ,    LIST),
     Row(b"FIND",             find_line.find,              may.found,        find.find,             READ,    LIST),

@@ -70,25 +70,28 @@ async def peek_ended(client: Client, queue: str, count: int, places: bool, head:
     """Stream the answer to PEEK at the jobs of a queue that have ended, of ENDED_BYTES_MAX of data at most."""
     await client.hub.turn()
     machine = client.hub.cluster.machine
-    lines: list[bytes] = []
+    lines: list[bytes] = []         # of a block of records each
     data: list[bytes] = []
-    left, before = ENDED_BYTES_MAX, None
-    while len(lines) < count and left > 0:
-        some, before = machine.ended_jobs(queue, count - len(lines), before)
+    found, left, before = 0, ENDED_BYTES_MAX, None
+    while found < count and left > 0:
+        some, before = machine.ended_jobs(queue, count - found, before)
+        shown: list[bytes] = []
         for job in some:
-            shown = bytes_of(job.data) if head else job.body()
-            left -= len(shown)
-            if left < 0 and lines:
+            shown.append(bytes_of(job.data) if head else job.body())
+            left -= len(shown[-1])
+            if left < 0 and found + len(shown) > 1:
+                shown.pop()
                 break
-            lines.append(listings.seen_lines([job], places, head, life))
-            data.append(shown)
+        lines.append(listings.seen_lines(some[:len(shown)], places, head, life))
+        data.append(b"".join(shown))
+        found += len(shown)
         if before is None:
             break
         await client.hub.turn()
-    await client.stream(responses.number(len(lines)))
-    for part in (lines, data):
-        for piece in part:
-            await client.stream(piece)
+    answer = b"".join((responses.number(found), *lines, *data))
+    for start in range(0, len(answer), STREAM_PIECE_BYTES):
+        await client.stream(answer[start:start + STREAM_PIECE_BYTES])
+        await client.hub.turn()
 
 
 async def queue_list(client: Client, prefix: str) -> None:

@@ -220,7 +220,8 @@ def delete(state: State, operation: ops.Delete, seed: int) -> Reply:
 
 def delete_cost(operation: ops.Delete) -> Cost:
     """Bytes and work of a Delete."""
-    return _selected_cost(operation.selector)
+    size, work = _selected_cost(operation.selector)
+    return size, work + limits.RECORD_WORK if operation.ended else work
 
 
 def _selected_cost(selector: ops.AnySelector) -> Cost:
@@ -301,7 +302,7 @@ def kick(state: State, operation: ops.Kick, seed: int) -> Reply:
 def kick_cost(operation: ops.Kick) -> Cost:
     """Bytes and work of a Kick."""
     if operation.selector is not None:
-        return BASE_BYTES, JOB_WITH_EXTRAS
+        return BASE_BYTES, JOB_WITH_EXTRAS + limits.RECORD_WORK if operation.ended else JOB_WITH_EXTRAS
     count = max(0, min(operation.count, limits.PORTION_MAX))
     return BASE_BYTES + of_names(operation.queue), (JOB_WITH_EXTRAS if operation.here else JOB) * count
 

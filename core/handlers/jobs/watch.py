@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sockpqd.core import limits
 from sockpqd.core.handlers.cost import BASE_BYTES, JOB, Cost, of_names
 from sockpqd.core.ops.jobs import Await, AwaitSelector, Number
 from sockpqd.core.ops.queues import EndState, JobState
@@ -50,5 +51,5 @@ def _recorded(state: State, selector: AwaitSelector) -> Reply:
     if found is None:
         return NOT_FOUND
     record = found.record
-    state.spent += record.kept_bytes
+    state.spent += limits.STEP * limits.RECORD_WORK + record.kept_bytes
     return JobEnded(found.queue, record.state, record.result if record.state is EndState.DONE else b"")

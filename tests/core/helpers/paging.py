@@ -32,6 +32,7 @@ class MemorySpace:
         """See PageSpace."""
         if number not in self.by_number:
             raise PageLost(f"there is no page {number}")
+        self._store.reads += 1
         return self.by_number[number]
 
     def free(self, number: int) -> None:
@@ -70,6 +71,7 @@ class MemoryStore:
         self.spaces: list[MemorySpace] = []
         self.last = 0
         self.expected = 0
+        self.reads = 0
         self.full = full
         self.left: dict[int, bytes] = {}        # by earlier processes
         self._random = random or Random(0)

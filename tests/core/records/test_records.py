@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from sockpqd.core import (
+    Await,
     Configure,
     ConfigureQueue,
     Delete,
@@ -24,6 +27,7 @@ from sockpqd.core import (
     QueueChange,
     StoredNumber,
     Tick,
+    cost,
     limits,
 )
 from tests.core.helpers.logs import ask, restored, snapshot_of
@@ -313,3 +317,79 @@ def test_a_page_of_which_all_records_were_removed_is_not_named() -> None:
     assert store.pages == 2
     assert kept(again, numbers) == numbers[:2] + numbers[8:]
     assert snapshot_of(again) == whole
+
+
+def test_a_block_is_read_once_to_take_a_record_from_it() -> None:
+    store = MemoryStore()
+    machine = machine_with(QueueChange(retain_ms=10**6), store)
+    numbers = finish(machine, 13)
+    while machine.page_out():
+        pass
+    ask(machine, Delete(Number(numbers[1]), ended=True))
+    assert store.reads == 1
+    ask(machine, Kick("", 1, selector=Number(numbers[6]), ended=True))
+    assert store.reads == 2
+    assert machine.queue_of_ended(numbers[2]) == "q"
+    assert machine.queue_of_ended(numbers[1]) is None
+    assert store.reads == 2
+
+
+@pytest.mark.parametrize("operation", [
+    lambda number: Delete(Number(number), ended=True), lambda number: Kick("", 1, selector=Number(number), ended=True),
+    lambda number: Await(Number(number)),
+], ids=["delete", "kick", "await"])
+def test_an_entry_reads_only_so_many_blocks(operation: Callable[[int], Operation]) -> None:
+    machine = machine_with(QueueChange(retain_ms=10**6), MemoryStore())
+    numbers = finish(machine, 200)
+    applied = machine.apply(machine.index + 1, machine.clock_ms, 1, [operation(number) for number in numbers])
+    assert 0 < len(applied.replies) <= limits.SPENT_MAX // limits.STEP // limits.RECORD_WORK + 1
+    first = operation(numbers[0])
+    assert isinstance(first, Await) or cost(first)[1] > limits.RECORD_WORK
+
+
+def test_blocks_are_given_up_when_their_records_were_removed_singly() -> None:
+    store = MemoryStore()
+    machine = machine_with(QueueChange(retain_ms=10**6), store)
+    numbers = finish(machine, 17)
+    while machine.page_out():
+        pass
+    assert store.pages == 4
+    first_ms = machine.next_due_ms()
+    ask(machine, *[Delete(Number(number), ended=True) for number in numbers[:9]])
+    assert store.pages == 2
+    assert (machine.next_due_ms() or 0) >= (first_ms or 0)
+    assert machine.retained("q") == (8, 16)
+    whole, named = snapshot_of(machine), b"".join(machine.snapshot(by_reference=True))
+    store.restart()
+    again = paged_machine(store)
+    again.restore([named])
+    assert kept(again, numbers) == numbers[9:]
+    assert snapshot_of(again) == whole
+
+
+def test_a_search_reads_no_block_without_records() -> None:
+    store = MemoryStore()
+    machine = machine_with(QueueChange(retain_ms=10**6), store)
+    numbers = finish(machine, 41)
+    while machine.page_out():
+        pass
+    ask(machine, *[Delete(Number(number), ended=True) for number in numbers[1:40]])
+    store.reads = 0
+    assert following(machine, ()) == [numbers[0], numbers[40]]
+    assert store.reads == 1
+    jobs, before = machine.ended_jobs("q", 100)
+    while before is not None:
+        some, before = machine.ended_jobs("q", 100, before)
+        jobs += some
+    assert [job.number for job in jobs] == [numbers[40], numbers[0]]
+    assert store.reads == 2
+
+
+def test_what_is_over_before_an_entry_says_so_is_not_counted() -> None:
+    machine = machine_with(QueueChange(retain_ms=1000))
+    numbers = finish(machine, 10)
+    ask(machine, Delete(Number(numbers[1]), ended=True))
+    records, end_ms = machine._state.records, machine.clock_ms
+    for over in range(10):
+        count = len([number for number in numbers[over:] if number != numbers[1]])
+        assert records.counts("q", end_ms + 910 + 10 * (over - 1)) == (count, 2 * count)

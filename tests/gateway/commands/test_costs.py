@@ -19,7 +19,9 @@ from sockpqd.beanstalk.conversation import _DO as BEANSTALKD_VERBS
 from sockpqd.core import (
     BeatWorker,
     BindQueue,
+    ConfigureQueue,
     CreatePulse,
+    Delete,
     Get,
     GetWith,
     OpenSession,
@@ -28,11 +30,13 @@ from sockpqd.core import (
     PulseChange,
     Put,
     PutWith,
+    QueueChange,
+    Selector,
 )
 from sockpqd.gateway.beanstalkd.backend import NodeBackend
 from sockpqd.gateway.beanstalkd.services import Principal
 from sockpqd.gateway.beanstalkd.sessions import NodeSessions
-from sockpqd.gateway.commands.catalog import LIST, LOOK, PLAIN, VERBS
+from sockpqd.gateway.commands.catalog import LIST, LOOK, PLAIN, RECORD, VERBS
 from sockpqd.gateway.limits import COMMANDS_PER_SLICE, PEEKED_BYTES_PER_COMMAND
 from sockpqd.gateway.protocol.command import Row
 from sockpqd.gateway.waiting.slots import IGNORED
@@ -57,7 +61,7 @@ LINES = (
     "LATER {id}", "LATER {id} 2", "TOUCH {id}", "TOUCH {id} 2", "CHANGE {id} PRI 5", "DELETE {id}", "MOVE {id} q2",
     "BURY {id}", "KICK q1 1", "KICK JOB NUMBER 999", "PEEK {id}", "PEEK {id} ERROR", "PEEK many READY COUNT 10000",
     "JOB STAT NUMBER 999", "AWAIT NUMBER 999", "AWAIT KEY many k WITHIN 0.01",
-    "PEEK NUMBER 999 ENDED", "PEEK NUMBER 999 RESULT", "PEEK many ENDED COUNT 10000",
+    "PEEK NUMBER 999 ENDED", "PEEK NUMBER 999 RESULT", "PEEK ended ENDED COUNT 10000",
     "FIND *", "FIND * COUNT 1000", "FIND many COUNT 1000", "FIND * KEY none*",
     "POLICY RR", "BEGIN", "COMMIT", "ROLLBACK", "QUEUE CREATE made", "QUEUE CONFIG q1", "QUEUE CONFIG made WEIGHT 2",
     "QUEUE DELETE made", "QUEUE DELETE q3 FORCE", "QUEUE PURGE q4 ALL", "QUEUE PAUSE q5 ALL", "QUEUE RESUME q5",
@@ -143,7 +147,7 @@ class Link:
 
 def test_each_row_has_a_cost_and_a_right() -> None:
     for row in VERBS.rows:
-        assert row.cost in (PLAIN, LOOK, LIST), row.word
+        assert row.cost in (PLAIN, LOOK, RECORD, LIST), row.word
         assert callable(row.right), row.word
 
 
@@ -273,6 +277,9 @@ def fill(gateway: MemoryGateway) -> None:
     apply(gateway, (PutWith(Put(f"q{number}", 0, b"x"), group=f"g{number}") for number in range(QUEUES)))
     apply(gateway, (PutWith(Put("q9", 0, b"x"), number=True) for _ in range(1000)))
     apply(gateway, (Put("many", number % 500, b"x") for number in range(JOBS)))
+    apply(gateway, (ConfigureQueue("ended", QueueChange(retain_ms=86_400_000)),))
+    apply(gateway, (PutWith(Put("ended", 0, b"x"), number=True, key=f"k{number}") for number in range(JOBS)))
+    apply(gateway, (Delete(Selector(0, "ended", f"k{number}")) for number in range(JOBS)))
     apply(gateway, (Get((f"q{number}",)) for number in range(QUEUES // 2, QUEUES // 2 + RUNNING)))
     apply(gateway, (OpenSession(number, 86_400_000, "", f"h{number}") for number in range(SESSIONS)))
     apply(gateway, (BeatWorker(f"w{number}", 1, 0, "h:1", number + 1) for number in range(WORKERS)))

@@ -221,8 +221,8 @@ class End(Logged, tag=24, frozen=True):
     `text`, of one job: the ERROR of LATER and BURY, in place of an earlier one; the RESULT of DONE, for its record.
     `dropped`: there was a text, but the leader had no room for it.
 
-    Replies: as for Done and Later, in a DataDropped with `dropped`; of BURY Finished (of the queue), NotFound; of
-    several jobs Results, with a reply for each.
+    Replies: as for Done and Later, in a DataDropped with `dropped`; DataTooLarge for a RESULT; of BURY Finished (of the
+    queue), NotFound; of several jobs Results, with a reply for each.
     """
 
     ids: int | tuple[int, ...]

@@ -141,7 +141,7 @@ class QueuePaused(Struct, gc=False, frozen=True):
 
 
 class DataTooLarge(Struct, gc=False, frozen=True):
-    """Put, Move, Change: the data exceed the queue's MAXDATA; 413 Data Too Large."""
+    """Put, Move, Change, End: the data, or the result, exceed the queue's MAXDATA; 413 Data Too Large."""
 
 
 class TooManyQueues(Struct, gc=False, frozen=True):

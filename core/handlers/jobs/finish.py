@@ -17,6 +17,7 @@ from sockpqd.core.ops.replies import (
     Results,
 )
 from sockpqd.core.rules import complete
+from sockpqd.core.rules.admit import too_large
 from sockpqd.core.rules.complete import finish, put_back
 from sockpqd.core.rules.pulses import result
 from sockpqd.core.state import State
@@ -51,6 +52,9 @@ def end(state: State, operation: ops.End, seed: int) -> Reply:
     """End the hand-out of each job in the way that the options select."""
     ran_ms = None if operation.ran_ms is None else ran(operation.ran_ms)
     if isinstance(operation.ids, int):
+        refusal = _result_too_large(state, operation)
+        if refusal is not None:
+            return refusal
         reply = _end(state, operation.ids, operation, ran_ms)
         return DataDropped(reply) if operation.dropped and isinstance(reply, Executed) else reply
     answers: list[Reply] = []
@@ -76,6 +80,14 @@ def _end(state: State, number: int, options: ops.End, ran_ms: int | None) -> Rep
     if options.here:
         return FINISHED[complete.bury_here(state, job, options.priority, options.reason), False]
     return FINISHED[complete.bury(state, job, options.reason), False]
+
+
+def _result_too_large(state: State, operation: ops.End) -> Reply | None:
+    """The refusal of a result that is larger than the data of jobs in the queue may be; None if it is not."""
+    if operation.text is None or operation.how is not DONE:
+        return None
+    job = state.running.get(operation.id)
+    return None if job is None else too_large(state, job.queue, len(operation.text))
 
 
 def _tell_result(state: State, job: RunningJob, options: ops.End) -> None:

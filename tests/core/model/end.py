@@ -71,6 +71,8 @@ class ModelEnd(ModelSpread):
         return Accepted()
 
     def _end(self, job: ModelJob, end: End) -> Reply:
+        if end.how is How.DONE and 0 < self.settings_of(job.queue).data_bytes_max < len(end.text or b""):
+            return DataTooLarge()
         reply = self._ended(job, end)
         assert isinstance(reply, Accepted | Finished | Rearmed)
         return DataDropped(reply) if end.dropped and isinstance(end.ids, int) else reply

@@ -7,18 +7,23 @@ from collections.abc import Callable
 import pytest
 
 from sockpqd.core import (
+    Accepted,
     Await,
     Configure,
     ConfigureQueue,
+    DataTooLarge,
     Delete,
     DeleteQueue,
+    Done,
     End,
+    Finished,
     Get,
     Handed,
     How,
     JobState,
     Kick,
     Machine,
+    NotFound,
     Number,
     Operation,
     PurgeQueue,
@@ -101,6 +106,20 @@ def test_all_queues_together_have_so_many_bytes() -> None:
     assert kept(machine, numbers) == []
     finish(machine, 1, data=b"too many bytes")
     assert machine.retained("q") == (0, 0)
+
+
+def test_a_result_larger_than_the_data_of_the_queue_may_be_is_refused() -> None:
+    machine = machine_with(QueueChange(data_bytes_max=3, retain_ms=1000))
+    for how, text in ((How.DONE, b"1234"), (How.DONE, b"123"), (How.LATER, b"1234")):
+        _, handed = ask(machine, PutWith(Put("q", 0, b"x"), number=True), Get(("q",)))
+        assert isinstance(handed, Handed)
+        (reply,) = ask(machine, End(handed.id, how, text=text))
+        if how is How.DONE and len(text) > 3:
+            assert reply == DataTooLarge()
+            assert ask(machine, Done(handed.id)) == [Finished(True, False)]      # nothing has become of the job
+        else:
+            assert reply == (Accepted() if how is How.LATER else Finished(True, False))
+    assert ask(machine, End(99, How.DONE, text=b"1234")) == [NotFound()]
 
 
 def test_blocks_are_given_up_whole_and_unread() -> None:

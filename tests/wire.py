@@ -7,6 +7,7 @@ that never read) open sockets of their own.
 from __future__ import annotations
 
 import socket
+import ssl
 import struct
 import time
 from contextlib import suppress
@@ -31,9 +32,11 @@ class Wire:
 
     def __init__(
         self, server: str, timeout: float, *, connect_timeout: float | None = None, source: str | None = None,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         """`server`: "host:port"; `timeout` in seconds, for each answer and, unless there is another, for connecting;
-        `source`: the address to dial from. Raises Broken."""
+        `source`: the address to dial from; `tls`: for
+        TLS. Raises Broken."""
         host, _, port = server.rpartition(":")
         try:
             self._socket = socket.create_connection(
@@ -42,6 +45,12 @@ class Wire:
             )
         except OSError as error:
             raise Broken(f"{server}: {error}", sent=False) from error
+        if tls is not None:
+            try:
+                self._socket = tls.wrap_socket(self._socket, server_hostname=host)
+            except OSError as error:
+                self._socket.close()
+                raise Broken(f"{server}: {error}", sent=False) from error
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._timeout = timeout
         self._received = bytearray()

@@ -70,7 +70,8 @@ class Arena:
     @contextlib.contextmanager
     def client(self, **options: Any) -> Iterator[sockpq.Client]:
         """A client of the library, without sessions, which prepares things or looks at them."""
-        with sockpq.Client(self.cluster.servers, **{"sessions": False, "timeout": CALL_S, **options}) as client:
+        defaults = {"sessions": False, "timeout": CALL_S, "tls": self.cluster.ca}
+        with sockpq.Client(self.cluster.servers, **{**defaults, **options}) as client:
             yield client
 
     async def dialogue(self, commands: Sequence[bytes]) -> list[bytes]:

@@ -37,6 +37,7 @@ class Attack(Struct, frozen=True):
     address_mb: int | None = None       # of its address space
     memory_mb: int | None = None        # of its memory, as MemoryMax does; where that cannot be done it is watched
     disk_mb: int | None = None          # it has a disk of its own, so large
+    tls: bool = False                   # the nodes have certificates, and all clients use TLS
     fake_clocks: bool = False           # its wall clock can be set
     strangers: int = 0                  # so many addresses beside loopback, from which hostile clients come
     habits: Habits = Habits()           # of the ordinary client

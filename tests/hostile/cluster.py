@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from devcluster.authority import Authority
 from devcluster.cluster import LocalCluster
 from devcluster.node import Settings
 from devcluster.ports import HOST, free_ports
@@ -20,13 +21,14 @@ class HostileCluster(LocalCluster):
 
     def __init__(
         self, config: Settings, *, wrappers: Mapping[str, Sequence[str]], disk_mb: int | None = None,
-        fake_clocks: bool = False,
+        fake_clocks: bool = False, authority: Authority | None = None,
     ) -> None:
         """`disk_mb`: each node has a disk of its own; `fake_clocks`: `set_clock` works.
 
         (The files disks.py and clocks.py in chaos/machines.)
         """
-        super().__init__(3, config, ready_s=READY_S)
+        super().__init__(3, config, ready_s=READY_S, authority=authority)
+        self.ca = None if authority is None else str(authority.ca)      # whom clients trust
         self._wrappers = wrappers
         self._disk_mb = disk_mb
         self._faketime = clocks.library() if fake_clocks else None

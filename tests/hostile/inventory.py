@@ -7,7 +7,6 @@ from collections.abc import Iterable
 
 import sockpq
 
-from devcluster.cluster import say
 from tests.hostile.cluster import HostileCluster
 from tests.hostile.ordinary import QUEUE, Report
 from tests.oracles.inventory import differences
@@ -20,9 +19,9 @@ HASH_S = 10.0
 EQUAL_S = 30.0            # what clients had sent before they left is executed first
 
 
-def found(servers: list[str]) -> list[int]:
+def found(servers: list[str], ca: str | None) -> list[int]:
     """The numbers of all jobs that the ordinary client has left, waiting or running. Raises SockpqError."""
-    with sockpq.Client(servers, sessions=False, timeout=CALL_S) as client:
+    with sockpq.Client(servers, sessions=False, timeout=CALL_S, tls=ca) as client:
         while client.get_many(AT_ONCE, QUEUE, expire=LEASE_S):
             pass                # now all of them run, and none is on its way from one state to another
         return [int(job.data) for job in client.peek_queue(QUEUE, "running", LEFT_MAX)]
@@ -40,7 +39,7 @@ def disagreement(cluster: HostileCluster) -> str:
     """Return how the nodes' states differ, once all have executed the same entries; empty when they agree."""
     until = time.monotonic() + EQUAL_S
     while True:
-        hashes = {name: say(cluster.direct(name), "CLUSTER HASH", HASH_S) for name in cluster.names}
+        hashes = {name: cluster.say(name, "CLUSTER HASH", HASH_S) for name in cluster.names}
         if len(set(hashes.values())) == 1 and None not in hashes.values():
             return ""
         if time.monotonic() > until:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import select
+import ssl
 import subprocess
 import sys
 import threading
@@ -45,6 +46,7 @@ class Habits(Struct, frozen=True):
     pause_s: float = 0.007          # between two cycles: about 100 of them a second
     source: str | None = None       # the address it comes from
     cycles: int = 0                 # on one connection, then it makes another one; 0: as long as it lasts
+    ca: str | None = None           # the file with the authority of the servers' certificates: TLS
     sessions: bool = False          # each connection has a session of its own, and numbers its commands
 
 
@@ -72,6 +74,7 @@ class Worker:
         self._servers = itertools.cycle(habits.servers)
         self._server = next(self._servers)
         self._wire: Wire | None = None
+        self._tls = None if habits.ca is None else ssl.create_default_context(cafile=habits.ca)
         self._request = 0               # the number of the last command in the session
         self._left = 0                  # cycles on this connection
         self._number = 0
@@ -126,7 +129,7 @@ class Worker:
         if self._wire is not None:
             return
         try:
-            self._wire = Wire(self._server, ANSWER_S, source=self._habits.source)
+            self._wire = Wire(self._server, ANSWER_S, source=self._habits.source, tls=self._tls)
         except Broken as error:
             self._note("connect", LOST)
             self._server = next(self._servers)

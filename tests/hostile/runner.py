@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import tempfile
 import time
 from collections.abc import Awaitable
 from contextlib import ExitStack
@@ -11,6 +12,7 @@ from pathlib import Path
 import sockpq
 from msgspec import structs
 
+from devcluster.authority import Authority
 from devcluster.node import NodeError
 from tests.hostile import limits, network
 from tests.hostile.arena import Arena
@@ -43,8 +45,9 @@ def run(attack: Attack, keep: Path | None = None) -> Outcome:
         wrappers = {name: limits.wrapper(attack.descriptors, attack.address_mb, groups.get(name)) for name in NAMES}
         config = {section: {**CONFIG.get(section, {}), **attack.config.get(section, {})}
                   for section in {**CONFIG, **attack.config}}
+        authority = Authority(Path(held.enter_context(tempfile.TemporaryDirectory()))) if attack.tls else None
         cluster = held.enter_context(HostileCluster(
-            config, wrappers=wrappers, disk_mb=attack.disk_mb, fake_clocks=attack.fake_clocks))
+            config, wrappers=wrappers, disk_mb=attack.disk_mb, fake_clocks=attack.fake_clocks, authority=authority))
         for number in range(attack.strangers):
             network.add(network.stranger(number))
         _play(attack, cluster, outcome)
@@ -59,7 +62,7 @@ def _play(attack: Attack, cluster: HostileCluster, outcome: Outcome) -> None:
         try:
             if attack.prepare is not None:
                 asyncio.run(_bounded(attack.prepare(arena), PREPARE_S))
-            with Ordinary(structs.replace(attack.habits, servers=tuple(cluster.servers))) as ordinary:
+            with Ordinary(structs.replace(attack.habits, servers=tuple(cluster.servers), ca=cluster.ca)) as ordinary:
                 _attack(attack, arena, watch, ordinary, outcome)
         except FAILURES as error:
             outcome.reasons.append(_told(error))
@@ -115,7 +118,7 @@ def _count(cluster: HostileCluster, report: Report, outcome: Outcome) -> None:
         outcome.reasons.append("no node serves in the end")
         return
     try:
-        outcome.reasons += wrongs(report, found(cluster.servers))
+        outcome.reasons += wrongs(report, found(cluster.servers, cluster.ca))
     except sockpq.SockpqError as error:
         outcome.reasons.append(f"the jobs that are left cannot be counted: {type(error).__name__}: {error}")
     if different := disagreement(cluster):

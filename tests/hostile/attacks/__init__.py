@@ -21,11 +21,13 @@ from tests.hostile.attacks import (
     searches,
     sessions,
     subscriptions,
+    tls,
     work,
 )
 
 ATTACKS: tuple[Attack, ...] = (
     *commands.ATTACKS, *releases.ATTACKS, *bodies.ATTACKS, *disk.ATTACKS, *connections.ATTACKS, *memory.ATTACKS,
-    *doors.ATTACKS, *programs.ATTACKS, *overload.ATTACKS, *lists.ATTACKS, *sessions.ATTACKS, *subscriptions.ATTACKS,
-    *clock.ATTACKS, *paged.ATTACKS, *work.ATTACKS, *searches.ATTACKS, *forwarded.ATTACKS, *rubbish.ATTACKS,
+    *doors.ATTACKS, *tls.ATTACKS, *programs.ATTACKS, *overload.ATTACKS, *lists.ATTACKS, *sessions.ATTACKS,
+    *subscriptions.ATTACKS, *clock.ATTACKS, *paged.ATTACKS, *work.ATTACKS, *searches.ATTACKS, *forwarded.ATTACKS,
+    *rubbish.ATTACKS,
 )

@@ -1,0 +1,173 @@
+"""What can be done with TLS below the commands: halves of handshakes and records, records without data, aborts."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+from tests.hostile.arena import Arena
+from tests.hostile.attack import Attack, Bounds
+from tests.key_updates import KeyUpdater
+
+HELLO_S = 3
+HANDSHAKE_S = 10.0          # what a handshake may take
+CUT_S = HANDSHAKE_S + HELLO_S + 4.0
+HALVES = 100                # of each kind
+FLOODS, UPDATES = 12, 9000  # as many as one read takes,
+AT_ONCE = 300               # made in one turn
+ABORTERS = 40
+PIECE = 4096
+RECORD = b"\x17\x03\x03\x40\x00"
+
+
+async def halves(arena: Arena) -> None:
+    """Every kind of half must be cut in time, while as much as possible stands."""
+    host, _, port = (await asyncio.to_thread(arena.server)).rpartition(":")
+    kinds = (_nothing, _half_hello, _byte_by_byte, _hello_only, _half_record)
+    standing: list[str] = []
+
+    async def one(kind: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]) -> None:
+        reader, writer = await asyncio.open_connection(host, int(port))
+        try:
+            async with asyncio.timeout(CUT_S):
+                with suppress(ConnectionError):
+                    await kind(reader, writer)
+                    while await reader.read(PIECE):
+                        pass
+        except TimeoutError:
+            standing.append(kind.__name__)
+        finally:
+            writer.transport.abort()
+
+    await asyncio.gather(*(one(kind) for kind in kinds for _ in range(HALVES)))
+    arena.expect(not standing, f"{len(standing)} of {len(kinds) * HALVES} stood in the end: {set(standing)}")
+
+
+async def _nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Say nothing."""
+
+
+async def _half_hello(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Say half of a ClientHello."""
+    hello = _client_hello()
+    writer.write(hello[:len(hello) // 2])
+
+
+async def _byte_by_byte(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Say a byte of it each second, for as long as there is somebody."""
+    for byte in _client_hello():
+        writer.write(bytes([byte]))
+        if reader.at_eof():
+            return
+        with suppress(TimeoutError):
+            await asyncio.wait_for(reader.read(PIECE), 1)
+
+
+async def _hello_only(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Leave the answer to the ClientHello without one."""
+    writer.write(_client_hello())
+
+
+async def _half_record(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Complete the handshake, and begin a record of 16 KiB."""
+    client = KeyUpdater()
+    try:
+        await _greet(client, reader, writer)
+    finally:
+        client.close()
+    writer.write(RECORD + bytes(10_000))
+
+
+async def updates(arena: Arena) -> None:
+    """Clients change their keys as fast as they can, again and again."""
+    connections = 0
+
+    async def change_keys(host: str, port: str) -> None:
+        nonlocal connections
+        client = KeyUpdater()
+        try:
+            reader, writer = await asyncio.open_connection(host, int(port))
+            try:
+                await _greet(client, reader, writer)
+                flood = b""
+                for _ in range(UPDATES // AT_ONCE):
+                    flood += client.updates(AT_ONCE)
+                    await asyncio.sleep(0)
+                writer.write(flood)
+                connections += 1
+                while await reader.read(PIECE):
+                    pass
+            finally:
+                writer.transport.abort()
+        finally:
+            client.close()
+
+    await _again_and_again(arena, FLOODS, change_keys)
+    arena.note(f"{connections} connections")
+
+
+async def aborts(arena: Arena) -> None:
+    """Handshakes that are ended when the server has done its part."""
+    connections = 0
+    hello = _client_hello()
+
+    async def abort(host: str, port: str) -> None:
+        nonlocal connections
+        reader, writer = await asyncio.open_connection(host, int(port))
+        try:
+            writer.write(hello)
+            await reader.read(PIECE)
+        finally:
+            writer.transport.abort()
+        connections += 1
+
+    await _again_and_again(arena, ABORTERS, abort)
+    arena.note(f"{connections:,} handshakes aborted")
+
+
+async def _again_and_again(arena: Arena, count: int, act: Callable[[str, str], Awaitable[None]]) -> None:
+    """Let so many do this without end, at whatever node leads now."""
+    until = time.monotonic() + arena.seconds
+
+    async def one() -> None:
+        while (left := until - time.monotonic()) > 0:
+            host, _, port = server.rpartition(":")
+            with suppress(OSError):
+                async with asyncio.timeout(left):
+                    await act(host, port)
+
+    server = await asyncio.to_thread(arena.server)
+    await asyncio.gather(*(one() for _ in range(count)))
+
+
+async def _greet(client: KeyUpdater, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Complete the handshake. Raises OSError."""
+    complete, data = client.handshake()
+    writer.write(data)
+    while not complete:
+        received = await reader.read(PIECE)
+        if not received:
+            raise ConnectionError("closed in the handshake")
+        complete, data = client.handshake(received)
+        writer.write(data)
+
+
+def _client_hello() -> bytes:
+    client = KeyUpdater()
+    try:
+        return client.handshake()[1]
+    finally:
+        client.close()
+
+
+ATTACKS = (
+    Attack("tls-halves", "500 halves of handshakes and records are left, or go on by a byte a second", halves,
+           tls=True, seconds=CUT_S, config={"limits": {"hello_timeout_s": HELLO_S}},
+           bounds=Bounds(p50_ms=20, gap_s=1, growth_mb=100)),
+    Attack("tls-updates", "12 clients send 9,000 KeyUpdates at once, again and again", updates, tls=True,
+           bounds=Bounds(p50_ms=20, gap_s=1, growth_mb=100)),
+    Attack("tls-aborts", "thousands of handshakes are ended when the server has done its part", aborts, tls=True,
+           bounds=Bounds(p50_ms=20, gap_s=1, growth_mb=100)),
+)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from sockpq import BadArguments, FairGroup, FairLevel
+from sockpq import BadArguments, Client, FairGroup, FairLevel
 from sockpq._protocol.commands import jobs, queues
 from sockpq._protocol.reader import Reader
+
+from tests.client.real_server import RealServer
 
 
 def answered(reader: Reader[Any], *pieces: bytes) -> Any:
@@ -58,3 +60,18 @@ def test_settings() -> None:
     assert [one.line for one in steps.before] == [b"SCHED CONFIG LEVELS 0|5 CAP 5 MULTIPLIER 4 GROUPKEEP 0.500\r\n"]
     assert queues.sched_config({}).before == ()
     assert queues.queue_config("q", {"sched": "fair"}).before[0].line == b"QUEUE CONFIG q SCHED FAIR\r\n"
+
+
+def test_what_a_loop_tells_is_charged_once() -> None:
+    with RealServer() as server, Client(server.address, timeout=20) as client:
+        for queue in ("touched", "ended"):
+            client.put(queue, b"1", group=queue)
+        for job in client.consume("touched", policy="fair", expire=60, wait=0.01):
+            server.pass_time(30)
+            job.progress(50)
+            job.touch()
+        assert client.sched_group("touched").used_us < 15_000_000      # what the loop measures: hardly any time
+        for job in client.consume("ended", policy="fair", expire=60, wait=0.01):
+            server.pass_time(30)
+            job.done()
+        assert client.sched_group("ended").used_us < 15_000_000

@@ -80,12 +80,12 @@ def with_child(folder: Path, test: Callable[[ProcessChild, Told], Any]) -> list[
 
 def test_what_is_taken_back_is_not_begun_and_what_is_begun_is_not_taken_back(tmp_path: Path) -> None:
     async def test(child: ProcessChild, told: Told) -> None:
-        child.give([job(1, b"wait"), job(2), job(3)], monotonic() + 60)
-        child.give([job(4)], monotonic() + 60)
+        child.give([job(1, b"wait"), job(2), job(3)], monotonic() + 60, set())
+        child.give([job(4)], monotonic() + 60, set())
         await told.until(lambda: (tmp_path / "begun").read_text() == "1\n")
         assert child.take_back() == {2, 3, 4}
         assert child.take_back() == set()
-        child.give([job(5), job(3)], monotonic() + 60)      # one of them comes again
+        child.give([job(5), job(3)], monotonic() + 60, set())      # one of them comes again
         (tmp_path / "go").touch()
         await told.until(lambda: len(told.results) == 3)
         assert [(one.job, one.outcome and one.outcome.kind) for one in told.results] == [
@@ -96,8 +96,8 @@ def test_what_is_taken_back_is_not_begun_and_what_is_begun_is_not_taken_back(tmp
 
 def test_no_job_is_begun_when_that_is_too_late(tmp_path: Path) -> None:
     async def test(child: ProcessChild, told: Told) -> None:
-        child.give([job(1), job(2)], monotonic() - 1)
-        child.give([job(3)], monotonic() + 60)
+        child.give([job(1), job(2)], monotonic() - 1, set())
+        child.give([job(3)], monotonic() + 60, set())
         await told.until(lambda: len(told.results) == 3)
         assert [one.outcome is None for one in told.results] == [True, True, False]
     assert with_child(tmp_path, test) == ["3"]
@@ -105,7 +105,7 @@ def test_no_job_is_begun_when_that_is_too_late(tmp_path: Path) -> None:
 
 def test_what_a_killed_child_has_not_begun_is_known(tmp_path: Path) -> None:
     async def test(child: ProcessChild, told: Told) -> None:
-        child.give([job(1), job(2, b"wait"), job(3), job(4)], monotonic() + 60)
+        child.give([job(1), job(2, b"wait"), job(3), job(4)], monotonic() + 60, set())
         await told.until(lambda: (tmp_path / "begun").read_text() == "1\n2\n")
         os.kill(child.pid, signal.SIGKILL)
         await told.until(told.is_gone.is_set)
@@ -116,7 +116,7 @@ def test_what_a_killed_child_has_not_begun_is_known(tmp_path: Path) -> None:
 
 def test_large_jobs_and_many_of_them(tmp_path: Path) -> None:
     async def test(child: ProcessChild, told: Told) -> None:
-        child.give([job(number, b"x" * 300_000) for number in range(1, 11)], monotonic() + 60)
-        child.give([job(number) for number in range(11, 1011)], monotonic() + 60)
+        child.give([job(number, b"x" * 300_000) for number in range(1, 11)], monotonic() + 60, set())
+        child.give([job(number) for number in range(11, 1011)], monotonic() + 60, set())
         await told.until(lambda: len(told.results) == 1010)
     assert with_child(tmp_path, test) == [str(number) for number in range(1, 1011)]

@@ -11,9 +11,14 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from sockpq import Client
+from sockpq.model import Handed
+from sockpq.worker import App
 from sockpq.worker.children import serving
 from sockpq.worker.children.serving import Serving
 from sockpq.worker.errors import SoftTimeLimit
+
+from tests.client.real_server import RealServer
 
 LIMIT_S = 0.05
 LONG_S = 20.0
@@ -66,3 +71,22 @@ def test_a_limit_that_is_over_in_a_destructor_is_raised_after_it(
     app: Any = SimpleNamespace(child_starts=[])
     kind(app, LIMIT_S).work(None)        # type: ignore[arg-type]
     assert len(raised) == 1
+
+
+@pytest.mark.parametrize("timed", [True, False])
+def test_progress_is_charged_to_a_group_unless_the_pool_tells_the_time(timed: bool) -> None:
+    with RealServer() as server, Client(server.address, timeout=20) as client:
+        app = App(server.address)
+
+        @app.handler("q")
+        def work(job: Any) -> None:
+            server.pass_time(30)
+            job.progress(50)
+
+        client.put("q", b"1", group="g")
+        held = client.get("q", expire=60)
+        assert held is not None
+        given = Handed(held.id, "q", 0, b"1", None, None)
+        assert Serving(app).work(given, timed).kind == "done"
+        assert (client.sched_group("g").used_us >= 30_000_000) is not timed
+        app.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from time import monotonic
 
 from sockpq.model import Handed
@@ -32,7 +32,7 @@ class FakeChild:
         else:
             self.later(self.parent.ready, self.number)
 
-    def give(self, jobs: Sequence[Handed], until: float) -> None:
+    def give(self, jobs: Sequence[Handed], until: float, timed: Set[int]) -> None:
         self.inbox += [(job, until) for job in jobs]
         self.go_on()
 

@@ -13,6 +13,7 @@ from typing import Any
 from sockpq._async.heartbeat import Heartbeat
 from sockpq._async.job import Job
 from sockpq._backends.asyncio import run
+from sockpq._backends.stopwatch import stopwatch
 from sockpq._engine.executor import Executor
 from sockpq._process import check_own, is_inherited
 from sockpq._protocol import arguments
@@ -63,7 +64,7 @@ class Consumption:
         self._work: tuple[Any, Any] | None = None       # the span of the job that is worked on
         self._waiting: deque[Job] = deque()
         self._finished: list[Job] = []
-        self._began = 0.0               # when the work on the current job began, on that clock
+        self._stopwatch = stopwatch(self._clock)        # of the work on the current job
         self._told_at = 0.0             # when DONEs were sent last, on the monotonic clock
 
     async def next(self) -> Job | None:
@@ -87,7 +88,9 @@ class Consumption:
                 self._beat.end(job)
             if not job.lost:
                 self._current = job
-                self._began = self._clock()
+                self._stopwatch = stopwatch(self._clock)
+                if self._measures:
+                    job._stopwatch = self._stopwatch
                 if self._executor.tracing:
                     self._work = self._executor.tracing.begin_work(job.queue, job._headers)
                 return job
@@ -112,7 +115,7 @@ class Consumption:
             ends: list[Command[Any]] = [jobs.done(job, ran=job._ran) for job in finished]
         else:
             ends = [part.command for part in batches.ends("DONE", finished)]
-        ran = self._clock() - self._began if self._measures else None
+        ran = self._stopwatch() if self._measures else None
         ends += [jobs.later(current, ran=ran)] if current and not current._ended else []
         ends += [jobs.later(job, first=True, ran=self._unworked) for job in waiting if not job.lost]
         for job in (*finished, *([current] if current else []), *waiting):
@@ -166,7 +169,7 @@ class Consumption:
                 self._beat.end(job)
             return
         if self._measures:
-            job._ran = self._clock() - self._began
+            job._ran = self._stopwatch()
         self._finished.append(job)
         if self._beat and self._prefetch > 1 and not self._keeps_current:
             self._beat.begin(job)

@@ -10,6 +10,7 @@ from json import loads
 from types import TracebackType
 from typing import Any
 
+from sockpq._backends.stopwatch import Stopwatch
 from sockpq._backends.sync import at_once, run
 from sockpq._engine.executor import Executor
 from sockpq._process import is_inherited
@@ -33,8 +34,8 @@ class Job:
     """
 
     __slots__ = (
-        "__weakref__", "_ended", "_executor", "_headers", "_process", "_ran", "data", "id", "item", "lost", "meta",
-        "priority", "queue",
+        "__weakref__", "_ended", "_executor", "_headers", "_process", "_ran", "_stopwatch", "data", "id", "item",
+        "lost", "meta", "priority", "queue",
     )
 
     def __init__(self, executor: Executor, handed: Handed) -> None:
@@ -42,6 +43,7 @@ class Job:
         self._ended = False
         self._process = os.getpid()             # a child that this one forks does not hold it
         self._ran: float | None = None          # how long the work on it took, in consume(policy="fair")
+        self._stopwatch: Stopwatch | None = None    # its end tells the server all of the time, so nothing else may
         self.lost = False
         self.id, self.queue, self.priority, self.data, self.item, self.meta, self._headers = handed
 

@@ -586,6 +586,7 @@ def done(
     job, it is unknown whether the first attempt removed it or its lease had ended: OutcomeUnknown, or with
     `retry_unknown` a plain return.
     """
+    ran = _measured(job, ran)
     line = b"DONE %d LAST" if arguments.switch(last, "last") else b"DONE %d"
     if slow or sleep is not None or reason is not None or ran is not None or result is not None:
         paced = feedback(slow, sleep) + ("" if reason is None else f" REASON {arguments.reason(reason)}")
@@ -597,6 +598,13 @@ def done(
         )
         return made if result is None else ending_with(made, "RESULT", arguments.body(result), "retain")
     return single(line % arguments.job_id(job), finished, Repeat.HARMLESS, logged=True, gone=_DONE_BEFORE)
+
+
+def _measured(job: HeldJob | int, ran: float | None) -> float | None:
+    """The running time that the end of a job tells: the one given, or what the loop has measured that gave it out."""
+    watch = getattr(job, "_stopwatch", None)
+    measured: float | None = watch() if watch and ran is None else ran
+    return measured
 
 
 def ending_with(command: Command[T], option: str, data: bytes, word: str) -> Command[T]:
@@ -648,6 +656,7 @@ def later(
     """
     if arguments.switch(first, "first") and (delay is not None or at is not None):
         raise BadArguments("first is the job's old place, delay and at another one: not both")
+    ran = _measured(job, ran)
     words = when(delay, at) + ranked(priority)
     words += (" FIRST" if first else "") + (" YIELD" if arguments.switch(yielded, "yielded") else "")
     words += "" if reason is None else f" REASON {arguments.reason(reason)}"
@@ -698,6 +707,8 @@ def touch(
 
     Returns when it ends, in Unix time, None for never. Raises JobNotFound when the job is not running (any more).
     """
+    if ran is None and getattr(job, "_stopwatch", None):
+        ran = 0.0               # the end of the job tells all of it
     line = f"TOUCH {arguments.job_id(job)}{arguments.lease(expire, then)}{arguments.ran(ran)}"
     if progress is None:
         return single(line, _leased, Repeat.HARMLESS, logged=True)

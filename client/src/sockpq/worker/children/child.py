@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import NamedTuple, Protocol
 
 from sockpq.model import Handed
@@ -18,8 +18,11 @@ class Child(Protocol):
         """Begin; the pool hears ready() when it can work."""
         ...
 
-    def give(self, jobs: Sequence[Handed], until: float) -> None:
-        """Work on these jobs, one after the other; none is begun at or after `until`, on the monotonic clock."""
+    def give(self, jobs: Sequence[Handed], until: float, timed: Set[int]) -> None:
+        """Work on these jobs, one after the other; none is begun at or after `until`, on the monotonic clock.
+
+        `timed`: the ids of those whose run time the pool tells the server, so that their tasks must not.
+        """
         ...
 
     def take_back(self) -> set[int]:

@@ -77,10 +77,10 @@ class ProcessChild:
         self._loop.add_reader(self._watch, self._exited)
         self._listen(True)
 
-    def give(self, jobs: Sequence[Handed], until: float) -> None:
+    def give(self, jobs: Sequence[Handed], until: float, timed: Set[int]) -> None:
         os.write(self._tickets, b"".join([job.id.to_bytes(TICKET_BYTES) for job in jobs]))
         self._begun_or_not += len(jobs)
-        self._unsent += encode((until, [tuple(job) for job in jobs]))
+        self._unsent += encode((until, timed, [tuple(job) for job in jobs]))
         self._send()
         self._gather()
 
@@ -272,25 +272,25 @@ def _serve(link: socket.socket, tickets: int, app: App, soft_time_limit: float |
     signal.signal(CANCEL_SIGNAL, lambda number, frame: serving.interrupt())
     serving.start()
     link.sendall(encode(None))
-    for job, until in _own(link, tickets):
-        outcome = serving.work(job) if monotonic() < until else None
+    for job, until, timed in _own(link, tickets):
+        outcome = serving.work(job, timed) if monotonic() < until else None
         memory_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         link.sendall(encode((job.id, outcome, memory_bytes)))
     serving.close()
     app.close()
 
 
-def _own(link: socket.socket, tickets: int) -> Iterator[tuple[Handed, float]]:
+def _own(link: socket.socket, tickets: int) -> Iterator[tuple[Handed, float, bool]]:
     """The jobs for which there was a ticket, in turn; tickets are in the pipe before their jobs come."""
     ticket: int | None = None
-    for until, jobs in messages(link):
+    for until, timed, jobs in messages(link):
         for words in jobs:
             ticket = ticket or _drawn(tickets)
             if ticket is None:
                 break               # the pool has taken back the rest
             if words[0] == ticket:
                 ticket = None
-                yield Handed(*words), until
+                yield Handed(*words), until, words[0] in timed
 
 
 def _drawn(tickets: int) -> int | None:

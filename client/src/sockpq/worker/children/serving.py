@@ -9,10 +9,12 @@ import signal
 import sys
 import threading
 from contextlib import suppress
+from functools import partial
 from types import CodeType, FrameType
 from typing import Any
 
 from sockpq._async.job import Job as AsyncJob
+from sockpq._backends.stopwatch import stopwatch
 from sockpq._sync.job import Job
 from sockpq.model import Handed
 from sockpq.worker.app import App
@@ -49,7 +51,8 @@ class Serving:
             if inspect.isawaitable(value):
                 self._await(value)
 
-    def work(self, job: Handed) -> Outcome:
+    def work(self, job: Handed, timed: bool = False) -> Outcome:
+        """Work on a job. `timed`: the pool tells the server its run time."""
         outcome: Outcome | None = None
         cancellation = Cancellation()
         # The alarm may come when the work is over and the timer is not yet off: then it is too late to count.
@@ -57,7 +60,7 @@ class Serving:
             self._arm(self._limit)
             try:
                 self._current = job, cancellation
-                outcome = run(self._app, job, self._hold, self._await, cancellation)
+                outcome = run(self._app, job, partial(self._hold, timed=timed), self._await, cancellation)
             except JobCancelled:        # it came when the work was over
                 outcome = Outcome("cancelled")
             finally:
@@ -88,10 +91,14 @@ class Serving:
             self._runner.run(close_async(self._app))
             self._runner.close()
 
-    def _hold(self, job: Handed, work: Work) -> Any:
+    def _hold(self, job: Handed, work: Work, *, timed: bool) -> Any:
+        held: Any
         if inspect.iscoroutinefunction(work.function):
-            return self._await(async_job(self._app, job))
-        return Job(self._app.client._executor, job)
+            held = self._await(async_job(self._app, job))
+        else:
+            held = Job(self._app.client._executor, job)
+        held._stopwatch = stopwatch() if timed else None
+        return held
 
     def _await(self, value: Any) -> Any:
         """Run an awaitable to its end, within the time limit; by another timer, as a signal would hit the loop."""

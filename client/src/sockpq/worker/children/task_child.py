@@ -8,11 +8,12 @@ import contextvars
 import inspect
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from contextlib import suppress
 from time import monotonic
 from typing import Any
 
+from sockpq._backends.stopwatch import stopwatch
 from sockpq._sync.job import Job
 from sockpq.model import Handed
 from sockpq.worker.app import App
@@ -104,7 +105,7 @@ class TaskChild:
         self._parent = parent
         self._loop = asyncio.get_running_loop()
         self._work: concurrent.futures.Future[None] | None = None
-        self._jobs: deque[tuple[Handed, float]] = deque()
+        self._jobs: deque[tuple[Handed, float, bool]] = deque()
         self._gone = self._busy = self._stopping = self._is_async = False
         self._current: tuple[int, Cancellation] | None = None
 
@@ -112,14 +113,14 @@ class TaskChild:
         """Ready when the app's own start is over."""
         self._tasks.begin().add_done_callback(self._started)
 
-    def give(self, jobs: Sequence[Handed], until: float) -> None:
+    def give(self, jobs: Sequence[Handed], until: float, timed: Set[int]) -> None:
         """Work on these jobs, one after the other."""
-        self._jobs += [(job, until) for job in jobs]
+        self._jobs += [(job, until, job.id in timed) for job in jobs]
         self._go_on()
 
     def take_back(self) -> set[int]:
         """Forget what was not begun."""
-        ids = {job.id for job, _ in self._jobs}
+        ids = {job.id for job, _, _ in self._jobs}
         self._jobs.clear()
         return ids
 
@@ -154,13 +155,17 @@ class TaskChild:
         else:
             self._tell(lambda: self._parent.ready(self.number))
 
-    async def _run(self, job: Handed, until: float) -> None:
+    async def _run(self, job: Handed, until: float, timed: bool) -> None:
         app = self._tasks.app
 
         async def hold(given: Handed, work: Work) -> Any:
+            held: Any
             if inspect.iscoroutinefunction(work.function):
-                return await async_job(app, given)
-            return Job(app.client._executor, given)
+                held = await async_job(app, given)
+            else:
+                held = Job(app.client._executor, given)
+            held._stopwatch = stopwatch() if timed else None
+            return held
 
         async def call(function: Callable[[], Any], is_async: bool) -> Any:
             self._is_async = is_async

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import queue
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from contextlib import suppress
 from time import monotonic
 
@@ -27,17 +27,17 @@ class ThreadChild:
         self._soft_time_limit = soft_time_limit
         self._parent = parent
         self._loop = asyncio.get_running_loop()
-        self._jobs: queue.SimpleQueue[tuple[Handed, float] | None] = queue.SimpleQueue()
+        self._jobs: queue.SimpleQueue[tuple[Handed, float, bool] | None] = queue.SimpleQueue()
         self._abandoned = False
         self._serving: Serving | None = None
 
     def start(self) -> None:
         threading.Thread(target=self._run, name=f"sockpq child {self.number}", daemon=True).start()
 
-    def give(self, jobs: Sequence[Handed], until: float) -> None:
+    def give(self, jobs: Sequence[Handed], until: float, timed: Set[int]) -> None:
         """Work on these jobs, one after the other."""
         for job in jobs:
-            self._jobs.put((job, until))
+            self._jobs.put((job, until, job.id in timed))
 
     def take_back(self) -> set[int]:
         """Take what the thread has not taken."""
@@ -79,8 +79,8 @@ class ThreadChild:
             why = f"{type(error).__name__}: {error}"
         self._tell(lambda: self._parent.gone(self.number, why))
 
-    def _work(self, serving: Serving, job: Handed, until: float) -> None:
-        outcome = serving.work(job) if monotonic() < until else None
+    def _work(self, serving: Serving, job: Handed, until: float, timed: bool) -> None:
+        outcome = serving.work(job, timed) if monotonic() < until else None
         self._tell(lambda: self._parent.ended(self.number, [Result(job.id, outcome, Usage())]))
 
     def _tell(self, news: Callable[[], None]) -> None:

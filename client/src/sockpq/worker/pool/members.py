@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from time import monotonic
 
@@ -100,10 +100,10 @@ class Members:
             member.ready = True
             self._balancer.add(number)
 
-    def deal(self, jobs: Sequence[Handed], until: float) -> int:
+    def deal(self, jobs: Sequence[Handed], until: float, timed: Set[int] = frozenset()) -> int:
         """Give these to children, by the strategy; returns how many could be given: the first ones.
 
-        None is begun at or after `until`, on the monotonic clock.
+        None is begun at or after `until`, on the monotonic clock. `timed`: see Child.give.
         """
         shares: dict[int, list[Handed]] = {}
         numbers = self._balancer.deal(len(jobs))
@@ -114,7 +114,7 @@ class Members:
             if not member.jobs:
                 member.begun_at = monotonic()
             member.jobs += share
-            member.child.give(share, until)
+            member.child.give(share, until, {job.id for job in share if job.id in timed})
         return len(numbers)
 
     def take_back(self, number: int) -> list[Handed]:

@@ -354,7 +354,7 @@ class Pool:
             else:
                 good.append(job)
                 until = min(until, safe_until)
-        self._members.deal(good, until)
+        self._members.deal(good, until, {job.id for job in good if self._is_timed(job)})
 
     async def _verify(self, job: Handed) -> None:
         """Begin a job only if it is still ours: the pool stood still for so long that another may have it."""

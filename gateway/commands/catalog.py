@@ -48,7 +48,7 @@ QUEUED, AS_EVER, ENDS, CLOSES = (
 # lines by the parser, the work of operations by the log.
 PLAIN = 1
 LOOK = 2        # formats an answer of many figures
-RECORD = 8      # may read a block of records from the disk for one of them
+RECORD = 32     # may read a block of records from the disk for one of them
 LIST = 8        # begins an answer of any length: each of its pieces waits for a turn of its own (commands/streams.py)
 
 

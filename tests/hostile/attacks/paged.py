@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import suppress
+
+from sockpq import QueueNotFound
 
 from tests.hostile.arena import Arena
 from tests.hostile.attack import Attack, Bounds
@@ -15,6 +18,7 @@ JOBS = 500                  # in each queue
 AT_ONCE = 20
 LOOK_S = 0.1
 PEEKED, SHOWN, PUT_AT_ONCE = 10_000, 10_000, 100
+BOUND_QUEUES, BOUND_JOBS, BOUND_SIZE, BOUND_AT_ONCE = 4, 25_000, 1000, 5000
 
 
 async def put_paged(arena: Arena) -> None:
@@ -59,10 +63,50 @@ async def peeks(arena: Arena) -> None:
     arena.expect(shown > 0, "nothing was shown")
 
 
+async def put_bound(arena: Arena) -> None:
+    """Queues of a session, with 100,000 jobs, nearly all on the disk."""
+    queues = [f"private{number}" for number in range(BOUND_QUEUES)]
+    opened, *created = await arena.dialogue([
+        b"SESSION TTL 3600\r\n", *[f"QUEUE CREATE {queue} BOUND\r\n".encode() for queue in queues]])
+    arena.memory["session"] = opened.split()[3]
+    arena.expect(all(answer.startswith(b"200 OK") for answer in created), f"QUEUE CREATE: {created}")
+    for queue in queues:
+        job = f"{queue} 0 {BOUND_SIZE}\r\n".encode() + bytes(BOUND_SIZE)
+        await arena.insist([f"PUTS {BOUND_AT_ONCE}\r\n".encode() + job * BOUND_AT_ONCE] * (BOUND_JOBS // BOUND_AT_ONCE))
+
+
+async def bound_end(arena: Arena) -> None:
+    """The session ends, and all of its queues with it."""
+
+    def left() -> list[dict[str, int]]:
+        found = []
+        with arena.client() as client:
+            for number in range(BOUND_QUEUES):
+                with suppress(QueueNotFound):
+                    found.append(client.queue_stat(f"private{number}"))
+        return found
+
+    disk = sum(figures.get("on_disk", 0) for figures in await asyncio.to_thread(left))
+    arena.expect(disk > BOUND_QUEUES * BOUND_JOBS // 2, f"only {disk} jobs were on the disk")
+    sid = arena.memory["session"]
+    assert isinstance(sid, bytes)
+    begun = time.monotonic()
+    answers = await arena.dialogue([b"SESSION %b\r\n" % sid, b"SESSION CLOSE\r\n"])
+    arena.expect(answers[-1].startswith(b"200 OK"), f"SESSION CLOSE: {answers}")
+    while queues := await asyncio.to_thread(left):
+        if time.monotonic() > begun + arena.seconds:
+            arena.fail(f"{len(queues)} queues of the session are left")
+            return
+        await asyncio.sleep(LOOK_S)
+    arena.note(f"gone after {time.monotonic() - begun:.1f} s")
+
+
 ATTACKS = (
     Attack("paged-removals", "2,000 jobs of 200 KB on the disk are purged, deleted, kicked, and become due", removals,
            prepare=put_paged, config={"limits": {"hot_bytes": 8 << 20}}, seconds=10,
            bounds=Bounds(p50_ms=20, gap_s=1, growth_mb=300)),
     Attack("paged-peeks", "PEEK COUNT 10000 of jobs of 10 KB on the disk without end, on 4 connections", peeks,
            prepare=put_shown, config={"limits": {"hot_bytes": 8 << 20}}, bounds=Bounds(p50_ms=20, gap_s=1)),
+    Attack("paged-bound", "a session ends that has queues with 100,000 jobs on the disk", bound_end, prepare=put_bound,
+           config={"limits": {"hot_bytes": 8 << 20}}, seconds=20, bounds=Bounds(p50_ms=20, gap_s=1, growth_mb=300)),
 )

@@ -82,8 +82,10 @@ def test_a_rolling_upgrade_and_the_way_back_under_load(cluster: Installed, tmp_p
 
 def test_an_upgrade_stops_at_the_first_node_that_does_not_come_back(cluster: Installed, tmp_path: Path) -> None:
     source = newer(tmp_path)
-    daemon = Path(source, "gateway/daemon.py")
-    daemon.write_text(daemon.read_text().replace("    stopping = asyncio.Event()\n", "    raise SystemExit(70)\n", 1))
+    daemon = Path(source, "sockpqd/gateway/daemon.py")
+    text = daemon.read_text()
+    assert "    stopping = asyncio.Event()\n" in text
+    daemon.write_text(text.replace("    stopping = asyncio.Event()\n", "    raise SystemExit(70)\n", 1))
     run = cluster.playbook(
         "rolling.yml", "-e", f"sockpqd_source={source}", "-e", f"sockpqd_build_dir={tmp_path}/build", fails=True
     )

@@ -122,11 +122,18 @@ def notify(running: LoadRun, seconds: float) -> None:
         with hearers(wanted) as heard:
             time.sleep(SETTLE_S)
             sent, took_s = uvloop.run(_notify(measured.leader(), seconds))
-            time.sleep(SETTLE_S)
+            _wait_for(heard, sent * count)
             running.result.rows.append({
                 "subscribers": count, "notify_per_second": sent / took_s, "sent": sent,
                 "heard_of_each": heard.heard() / count if count else 0.0,
             })
+
+
+def _wait_for(heard: Hearers, count: int) -> None:
+    """Wait for this number of events, LINE_S at most, as subscribers may have fallen behind."""
+    until = time.monotonic() + LINE_S
+    while heard.heard() < count and time.monotonic() < until:
+        time.sleep(0.1)
 
 
 async def _notify(leader: str, seconds: float) -> tuple[int, float]:

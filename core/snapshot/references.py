@@ -60,7 +60,8 @@ def _references_in(piece: bytes) -> list[bytes]:
     if piece.startswith((_PAGED, _NUMBERED_PAGED), 4):
         return [row[-1] for row in _decoder.decode(piece[4:]).pages]
     if piece.startswith(_PAGED_DELAYED, 4):
-        return [page[-1] for page in _delayed_decoder.decode(piece[4:]).pages]
+        frame = _delayed_decoder.decode(piece[4:])
+        return [page[-1] for page in frame.pages] if isinstance(frame, frames.PagedDelayed) else []
     if piece.startswith(_BODIES, 4):
         return [body[-1] for body in _bodies_decoder.decode(piece[4:]).bodies]
     if piece.startswith(_RECORD_PAGES, 4):

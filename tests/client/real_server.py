@@ -34,11 +34,12 @@ class RealServer:
         self._thread.start()
         self.cluster: FakeCluster
         self.address = ""
+        self._hub: Hub
         self._server: Server
         asyncio.run_coroutine_threadsafe(self._start(), self._loop).result(20)
 
     async def _start(self) -> None:
-        hub = Hub(Limits(), Path("unused"), offline_close=True, shut_down=lambda reason: None, verbs=VERBS)
+        hub = self._hub = Hub(Limits(), Path("unused"), offline_close=True, shut_down=lambda reason: None, verbs=VERBS)
         self.cluster = FakeCluster()
         hub.attach(self.cluster)
         self._server = Server(hub, Doors(hub.connection_manager))
@@ -57,6 +58,10 @@ class RealServer:
         counts = self.do(lambda cluster: cluster.machine.counts(queue))
         assert counts is not None
         return counts.ready, counts.running
+
+    def awaiting(self) -> int:
+        """Return how many commands wait for the end of a job."""
+        return self.do(lambda cluster: len(self._hub.end_waiters))
 
     def pass_time(self, seconds: float) -> None:
         """Let replicated time go by; ends leases."""

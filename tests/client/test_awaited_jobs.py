@@ -39,16 +39,17 @@ def put(client: Client, key: str | None = None, queue: str = "q", data: bytes = 
     return number
 
 
-def waiting(server: RealServer, count: int, begin: Callable[[], Future[Awaited | None]]) -> Future[Awaited | None]:
-    """Begin to wait, until so many jobs are waited for."""
+def waiting(server: RealServer, begin: Callable[[], Future[Awaited | None]]) -> Future[Awaited | None]:
+    """Begin to wait, and return when the server knows."""
+    before = server.awaiting()
     future = begin()
-    until(lambda: server.do(lambda cluster: cluster.machine.watched) == count, "the client waits")
+    until(lambda: server.awaiting() == before + 1, "the client waits")
     return future
 
 
 def test_the_result_is_what_the_worker_said(server: RealServer, client: Client, pool: ThreadPoolExecutor) -> None:
     number = put(client)
-    ends = [waiting(server, 1, lambda: pool.submit(client.await_job, number)) for _ in range(3)]
+    ends = [waiting(server, lambda: pool.submit(client.await_job, number)) for _ in range(3)]
     job = client.get("q", expire=30)
     assert job is not None
     job.done(result=b'{"sum": 4}')
@@ -79,7 +80,7 @@ def test_a_key_names_the_job_that_has_it_now(
     with pytest.raises(JobNotFound):
         client.await_job(Key("q", "k"))
     put(client, "k")
-    future = waiting(server, 1, lambda: pool.submit(client.await_job, Key("q", "k")))
+    future = waiting(server, lambda: pool.submit(client.await_job, Key("q", "k")))
     job = client.get("q", expire=30)
     assert job is not None
     end(client, job)
@@ -88,7 +89,7 @@ def test_a_key_names_the_job_that_has_it_now(
 
 def test_a_purge_ends_the_wait(server: RealServer, client: Client, pool: ThreadPoolExecutor) -> None:
     number = put(client)
-    future = waiting(server, 1, lambda: pool.submit(client.await_job, number))
+    future = waiting(server, lambda: pool.submit(client.await_job, number))
     client.queue_purge("q", "ready")
     with pytest.raises(JobNotFound):
         future.result()
@@ -103,7 +104,7 @@ def test_a_wait_that_is_over_is_none_and_leaves_nothing(server: RealServer, clie
 
 def test_another_leader_is_asked_again(server: RealServer, client: Client, pool: ThreadPoolExecutor) -> None:
     number = put(client)
-    future = waiting(server, 1, lambda: pool.submit(client.await_job, number))
+    future = waiting(server, lambda: pool.submit(client.await_job, number))
     server.do(lambda cluster: cluster.follow(None))
     server.do(lambda cluster: cluster.lead())
     until(lambda: server.do(lambda cluster: cluster.machine.watched) == 1, "it asks the leader again")
@@ -117,7 +118,7 @@ def test_a_wait_is_over_in_time_though_another_leader_is_asked(
     server: RealServer, client: Client, pool: ThreadPoolExecutor,
 ) -> None:
     number = put(client)
-    future = waiting(server, 1, lambda: pool.submit(client.await_job, number, wait=1.5))
+    future = waiting(server, lambda: pool.submit(client.await_job, number, wait=1.5))
     server.do(lambda cluster: cluster.follow(None))
     server.do(lambda cluster: cluster.lead())
     assert future.result() is None

@@ -41,6 +41,7 @@ job put evil_q x | job put evil_q x --key evil_key | job get evil_none | job don
 job running | job running --data | job show evil_q/evil_key | job show number:1 | job peek evil_q/evil_key
 job change evil_q/evil_none --priority 1 | job delete evil_q/evil_none | job touch 999999 | job bury 999999
 job kick evil_q 1 | job stat number:1
+job find evil_q | job retry number:1 | job cancel evil_q/evil_none | job await evil_q/evil_none
 sched show | sched group evil_group | sched group evil_none | sched config
 pulse list | pulse stat evil_p | pulse create evil_p --rate 1 | pulse config evil_none --rate 1 | pulse delete evil_none
 pulse set evil_p evil | pulse watch evil_p --lines 1

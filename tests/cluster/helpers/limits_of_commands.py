@@ -22,6 +22,7 @@ from sockpqd.core import (
     AddLearner,
     Allowance,
     AttachSession,
+    Await,
     Batch,
     BeatWorker,
     BindQueue,
@@ -648,6 +649,8 @@ CASES: dict[str, Case] = {
     "DELETE of a number": _numbered(Delete),
     "DELETE of a number, UNTAKEN": _numbered(lambda number: Delete(number, unless_running=True)),
     "GET of a number": _numbered(lambda number: GetWith(Get(None, 10**6), meta=True, number=number.number)),
+    "AWAIT of a number": _numbered(Await),
+    "AWAIT of a key": _keyed(Await),
     "PUT NUMBER": lambda world: [
         PutWith(Put(f"q{number}", 0, b"x", f"f{number}"), Due(10**6), number=True, lease_ms=10**6)
         for number in range(COPIES)

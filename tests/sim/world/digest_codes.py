@@ -143,6 +143,8 @@ REPLIES: dict[type[Any], int] = {
     core.FragmentsMissing: 56,
     core.WorkerExists: 57,
     core.DataDropped: 58,
+    core.JobAwaited: 59,
+    core.JobEnded: 60,
 }
 
 _encode = msgspec.msgpack.Encoder().encode

@@ -20,6 +20,7 @@ THEN = click.Choice(["later", "done", "dead"])
 DELAY = click.option("--delay", type=Seconds(0), metavar="SECONDS", help="Delay the job by this long.")
 AT = click.option("--at", type=moment, metavar="TIME", help="Not before then: Unix seconds, or like 2026-12-24T18:00.")
 PRIORITY = click.option("--priority", type=int, metavar="N", help="Its new priority.")
+ERROR = click.option("--error", metavar="TEXT", help="Why it failed, for `pqctl job show --error`.")
 QUEUE_EMPTY = exit_codes.epilog(refused="there is no job, or refused")
 
 
@@ -100,11 +101,17 @@ def get(
 
 @command(job, timeout=10.0, epilog=ENDING)
 @click.argument("ids", nargs=-1, required=True, type=int, metavar="ID...")
-def done(call: Call, ids: tuple[int, ...]) -> int:
-    """Finish running jobs: they are removed."""
+@click.option("--result", metavar="FILE", shell_complete=files,
+              help="Its result, from FILE, - for standard input; for one job.")
+def done(call: Call, ids: tuple[int, ...], result: str | None) -> int:
+    """Finish running jobs: they are removed.
+
+    Those who wait for the job (`pqctl job await`) get its result; it is kept where its queue keeps jobs that
+    have ended (`pqctl queue config --retain`).
+    """
     from sockpqd.pqctl.actions.jobs import by_hand
 
-    return by_hand.done(call, ids)
+    return by_hand.done(call, ids) if result is None else by_hand.done_with(call, ids, result)
 
 
 @command(job, timeout=10.0, epilog=ENDING)
@@ -112,13 +119,14 @@ def done(call: Call, ids: tuple[int, ...]) -> int:
 @DELAY
 @AT
 @PRIORITY
+@ERROR
 def later(
-    call: Call, ids: tuple[int, ...], delay: float | None, at: float | None, priority: int | None
+    call: Call, ids: tuple[int, ...], delay: float | None, at: float | None, priority: int | None, error: str | None,
 ) -> int:
     """Put running jobs back at the end of their queues."""
     from sockpqd.pqctl.actions.jobs import by_hand
 
-    return by_hand.later(call, ids, given(delay=delay, at=at, priority=priority))
+    return by_hand.later(call, ids, given(delay=delay, at=at, priority=priority, error=error))
 
 
 @command(job, timeout=10.0, epilog=exit_codes.READING)
@@ -201,12 +209,13 @@ def touch(call: Call, number: int, expire: float | None, then: str | None) -> in
 @command(job, timeout=10.0, epilog=ENDING)
 @click.argument("ids", nargs=-1, required=True, type=int, metavar="ID...")
 @click.option("--reason", metavar="WORD", help="For the servers' log.")
+@ERROR
 @click.option("--here", is_flag=True, help="They stay in their own queues, buried, until `job kick --here`.")
-def bury(call: Call, ids: tuple[int, ...], reason: str | None, here: bool) -> int:
+def bury(call: Call, ids: tuple[int, ...], reason: str | None, error: str | None, here: bool) -> int:
     """Give up running jobs: they go to the dead-letter queues of their queues."""
     from sockpqd.pqctl.actions.jobs import edits
 
-    return edits.bury(call, ids, reason, here=here)
+    return edits.bury(call, ids, reason, error, here=here)
 
 
 @command(job, timeout=60.0)

@@ -6,6 +6,7 @@ import json
 import re
 from base64 import b64decode
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from sockpq import Client, NotSupported, Number
@@ -274,6 +275,31 @@ def test_a_job_is_put_once_in_a_while(servers: list[str], capsys: pytest.Capture
     for sentence in ("1 byte queued in kept\n", "1 byte was queued before in kept\n"):
         code, out, _ = run(capsys, "--servers", servers[0], "job", "put", "kept", "x", "--dedup", "a1", "60")
         assert (code, out) == (DONE, sentence)
+
+
+def test_results_and_errors_are_given_by_hand(
+    servers: list[str], client: Client, capsys: pytest.CaptureFixture[str], tmp_path: Path,
+) -> None:
+    def taken() -> str:
+        job = client.get("kept", expire=600)
+        assert job is not None
+        return str(job.id)
+
+    named = put(capsys, servers)
+    number = Number(int(named.removeprefix("number:")))
+    assert ask(capsys, servers, "job", "later", taken(), "--error", "not yet")[0] == DONE
+    assert client.job_error(number) == "not yet"
+    assert ask(capsys, servers, "job", "bury", taken(), "--here", "--error", "never")[0] == DONE
+    assert client.job_error(number) == "never"
+    assert client.kick("kept", 1, here=True) == 1
+    (tmp_path / "result").write_bytes(b"\x00sent")
+    held = taken()
+    words = ("--result", str(tmp_path / "result"))
+    assert ask(capsys, servers, "job", "done", held, *words) == (DONE, {"jobs": [
+        {"id": int(held), "done": True, "queue_done": True, "item_done": False}]})
+    assert client.job_result(number) == b"\x00sent"
+    assert ask(capsys, servers, "job", "done", held, *words)[0] == REFUSED
+    assert run(capsys, "--servers", servers[0], "job", "done", "1", "2", *words)[0] == USAGE_ERROR
 
 
 def test_output_for_programs_is_one_object(servers: list[str], capsys: pytest.CaptureFixture[str]) -> None:

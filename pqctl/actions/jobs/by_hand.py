@@ -6,10 +6,11 @@ import os
 import sys
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Literal, cast
 
 import click
-from sockpq import Client, Job, RunningJob, SockpqError
+from sockpq import Client, Finished, Job, JobNotFound, RunningJob, SockpqError
 
 from sockpqd.pqctl.actions.existence import NOT_RUNNING, must_exist
 from sockpqd.pqctl.actions.jobs.one_by_one import end_each
@@ -128,6 +129,23 @@ def done(call: Call, ids: Sequence[int]) -> int:
     """Finish running jobs (DONE) and report each."""
     with cluster_of(call, serving=True) as (client, _):
         answers = client.done_many(ids)
+    return _tell_done(call, ids, answers)
+
+
+def done_with(call: Call, ids: Sequence[int], file: str) -> int:
+    """Finish one running job with the result in this file (DONE .. RESULT), and report it."""
+    if len(ids) > 1:
+        raise click.UsageError("--result goes with one job")
+    data = read_stream(file, BODY_BYTES_MAX)
+    answer: Finished | None = None
+    with cluster_of(call, serving=True) as (client, _), suppress(JobNotFound):
+        answer = client.done(ids[0], result=data)
+    if answer is not None and answer.dropped:
+        say("its result was not kept: the servers have no room for it")
+    return _tell_done(call, ids, [answer])
+
+
+def _tell_done(call: Call, ids: Sequence[int], answers: Sequence[Finished | None]) -> int:
     lines, told = [], []
     for number, answer in zip(ids, answers, strict=True):
         ends = [what for what, ended in (("its queue", answer and answer.queue_done),

@@ -56,10 +56,10 @@ def touch(call: Call, number: int, expire: float | None, then: str | None) -> in
     return DONE
 
 
-def bury(call: Call, ids: Sequence[int], reason: str | None, *, here: bool = False) -> int:
+def bury(call: Call, ids: Sequence[int], reason: str | None, error: str | None = None, *, here: bool = False) -> int:
     """Bury running jobs (BURY), one after the other."""
     word = "buried" if here else "dead"
-    return end_each(call, ids, lambda client, number: client.bury(number, reason, here=here),
+    return end_each(call, ids, lambda client, number: client.bury(number, reason, here=here, error=error),
                     key=word, one=word, many=word)
 
 

@@ -11,6 +11,7 @@ from sockpq import QueueNotFound
 from tests.hostile.arena import Arena
 from tests.hostile.attack import Attack, Bounds
 from tests.hostile.crowd import Crowd
+from tests.wire import Wire
 
 DELAY_S = 60                # of the jobs that are kicked, and longer than it takes to put all
 SIZE = 200_000
@@ -18,6 +19,7 @@ JOBS = 500                  # in each queue
 AT_ONCE = 20
 LOOK_S = 0.1
 PEEKED, SHOWN, PUT_AT_ONCE = 10_000, 10_000, 100
+DAMAGED = 20                # bytes at the end of a snapshot
 BOUND_QUEUES, BOUND_JOBS, BOUND_SIZE, BOUND_AT_ONCE = 4, 25_000, 1000, 5000
 
 
@@ -101,6 +103,26 @@ async def bound_end(arena: Arena) -> None:
     arena.note(f"gone after {time.monotonic() - begun:.1f} s")
 
 
+async def put_copied(arena: Arena) -> None:
+    """100,000 jobs, nearly all on the disk."""
+    job = f"copied 0 {BOUND_SIZE}\r\n".encode() + bytes(BOUND_SIZE)
+    await arena.insist([f"PUTS {BOUND_AT_ONCE}\r\n".encode() + job * BOUND_AT_ONCE]
+                       * (BOUND_QUEUES * BOUND_JOBS // BOUND_AT_ONCE))
+
+
+async def copies(arena: Arena) -> None:
+    """The whole state is fetched, and sent as one that is damaged at its end, so that nothing changes."""
+
+    def copy() -> None:
+        with Wire(arena.server(), arena.seconds) as wire:
+            snapshot = wire.exactly(int(wire.say("SNAPSHOT").split()[2]))
+            answer = wire.say(f"CLONE {len(snapshot)}", snapshot[:-DAMAGED] + bytes(DAMAGED))
+            arena.expect(answer == "500 Invalid Snapshot", f"CLONE: {answer}")
+            arena.note(f"{len(snapshot) >> 20} MiB")
+
+    await asyncio.to_thread(copy)
+
+
 ATTACKS = (
     Attack("paged-removals", "2,000 jobs of 200 KB on the disk are purged, deleted, kicked, and become due", removals,
            prepare=put_paged, config={"limits": {"hot_bytes": 8 << 20}}, seconds=10,
@@ -109,4 +131,7 @@ ATTACKS = (
            prepare=put_shown, config={"limits": {"hot_bytes": 8 << 20}}, bounds=Bounds(p50_ms=20, gap_s=1)),
     Attack("paged-bound", "a session ends that has queues with 100,000 jobs on the disk", bound_end, prepare=put_bound,
            config={"limits": {"hot_bytes": 8 << 20}}, seconds=20, bounds=Bounds(p50_ms=20, gap_s=1, growth_mb=300)),
+    Attack("paged-copies", "SNAPSHOT of 100,000 jobs on the disk, and CLONE of it with a damaged end", copies,
+           prepare=put_copied, config={"limits": {"hot_bytes": 8 << 20}}, seconds=30,
+           bounds=Bounds(p50_ms=20, gap_s=1, growth_mb=400)),
 )

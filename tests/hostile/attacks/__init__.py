@@ -11,6 +11,7 @@ from tests.hostile.attacks import (
     disk,
     doors,
     forwarded,
+    kept,
     lists,
     memory,
     overload,
@@ -28,6 +29,6 @@ from tests.hostile.attacks import (
 ATTACKS: tuple[Attack, ...] = (
     *commands.ATTACKS, *releases.ATTACKS, *bodies.ATTACKS, *disk.ATTACKS, *connections.ATTACKS, *memory.ATTACKS,
     *doors.ATTACKS, *tls.ATTACKS, *programs.ATTACKS, *overload.ATTACKS, *lists.ATTACKS, *sessions.ATTACKS,
-    *subscriptions.ATTACKS, *clock.ATTACKS, *paged.ATTACKS, *work.ATTACKS, *searches.ATTACKS, *forwarded.ATTACKS,
-    *rubbish.ATTACKS,
+    *subscriptions.ATTACKS, *clock.ATTACKS, *paged.ATTACKS, *work.ATTACKS, *searches.ATTACKS, *kept.ATTACKS,
+    *forwarded.ATTACKS, *rubbish.ATTACKS,
 )

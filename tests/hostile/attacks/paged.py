@@ -133,5 +133,5 @@ ATTACKS = (
            config={"limits": {"hot_bytes": 8 << 20}}, seconds=20, bounds=Bounds(p50_ms=20, gap_s=1, growth_mb=300)),
     Attack("paged-copies", "SNAPSHOT of 100,000 jobs on the disk, and CLONE of it with a damaged end", copies,
            prepare=put_copied, config={"limits": {"hot_bytes": 8 << 20}}, seconds=30,
-           bounds=Bounds(p50_ms=20, gap_s=1, growth_mb=400)),
+           bounds=Bounds(p50_ms=20, gap_s=2, growth_mb=400)),
 )

@@ -563,7 +563,8 @@ class State:
         queue.taken[job.id] = None
         if queue.settings is not None:
             queue.used_ms = self.clock_ms
-            self.queues.reindex(queue)
+            if queue.settings.limit:
+                self.queues.reindex(queue)
         if job.item is not None:
             item_queue = self.items.start(self.items.open(job.item), job.queue)
             if queue.settings is not None and queue.settings.item_limit:
@@ -592,9 +593,10 @@ class State:
             self.undo.stopped(job)
         if queue.settings is not None:
             queue.used_ms = self.clock_ms
-            self.queues.reindex(queue)
-            if queue.settings.limit and queue.ready.size:
-                self.effects.reopened[job.queue] = None
+            if queue.settings.limit:
+                self.queues.reindex(queue)
+                if queue.ready.size:
+                    self.effects.reopened[job.queue] = None
         if job.item is not None:
             item_queue = self.items.stop(job.item, job.queue)
             if queue.settings is not None and queue.settings.item_limit:

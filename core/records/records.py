@@ -245,7 +245,8 @@ class Records:
             before = records.numbers
             records.pass_beyond(settings.retain_max, settings.retain_bytes)
             self._passed(queue, records, before, undo)
-        self.limit(bytes_max, undo)
+        if self.total_bytes > bytes_max:
+            self.limit(bytes_max, undo)
 
     def limit(self, bytes_max: int, undo: RecordUndo | None = None) -> None:
         """Let the oldest records of all queues be over until they have `bytes_max` bytes at most."""

@@ -39,21 +39,21 @@ def keep_record(
     counts = extras.counts
     if isinstance(job, RunningJob) and counts is not None:
         counts = counts_after_attempt(counts, job.started_ms)
-    data, text = bytes_of(job.data), state.errors.find(extras.error)
+    data = bytes_of(job.data)
+    text = None if extras.error is None else state.errors.find(extras.error)
     state.spent += len(data)
-    state.records.add(job.queue, settings, JobRecord(
-        number=number, state=how, ended_ms=state.clock_ms,
-        priority=job.priority if isinstance(job, RunningJob) else -job.rank, item=job.item, data=data,
-        attempts=job.attempts, extras=_kept(extras, counts, reason), result=result,
-        error=b"" if text is None else bytes_of(text),
-    ), state.settings.retained_bytes, state.undo)
+    record = JobRecord(     # keywords would take twice as long, also below
+        number, how, state.clock_ms, job.priority if isinstance(job, RunningJob) else -job.rank, job.item, data,
+        job.attempts, _kept(extras, counts, reason), result, b"" if text is None else bytes_of(text),
+    )
+    state.records.add(job.queue, settings, record, state.settings.retained_bytes, state.undo)
 
 
 def _kept(extras: Extras, counts: JobCounts | None, reason: str | None) -> Extras:
     """The part of the extras that a record keeps."""
     return Extras(
-        key=extras.key, tries=extras.tries, ttl_ms=extras.ttl_ms, origin=extras.origin, reason=reason or extras.reason,
-        group=extras.group, lease_ms=extras.lease_ms, counts=counts, head=extras.head,
+        extras.key, extras.tries, extras.ttl_ms, None, None, extras.origin, (), None, reason or extras.reason,
+        extras.group, None, extras.lease_ms, counts, extras.head,
     )
 
 

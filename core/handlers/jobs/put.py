@@ -92,7 +92,7 @@ def put_with(state: State, operation: PutWith, seed: int) -> Reply:
     name = put.queue
     if operation.number and _nothing_but_numbered(operation):
         queue = state.queues.by_name.get(name)
-        if queue is not None and queue.settings is None:
+        if queue is not None and (queue.settings is None or not _shapes_puts(queue.settings)):
             return _put_numbered_at_once(state, queue, put, lease_of(operation))
     state.put_item = None
     dedup = operation.dedup
@@ -134,11 +134,19 @@ def _nothing_but_numbered(operation: PutWith) -> bool:
 
 
 def _put_numbered_at_once(state: State, queue: Queue, put: Put, lease_ms: int | None) -> Reply:
-    """The case of `put_with` for most numbered jobs: no options, and a queue without settings."""
+    """The case of `put_with` for most numbered jobs: no options, and a queue that adds them at the tail."""
     state.put_item = None
+    if queue.settings is not None:
+        refusal = rejects_puts(state, queue.name, len(put.data)) or at_capacity(state, queue.name)
+        if refusal is not None:
+            return refusal
     seq = state.new_seq()
     extras = extras_of_many(None, None, None, None, lease_ms, NEW_COUNTS)
-    state.add(queue, Job(-put.priority, 0, seq, queue.name, state.held(put.data), None, 0, None, extras))
+    job = Job(-put.priority, 0, seq, queue.name, state.held(put.data), None, 0, None, extras)
+    if queue.settings is not None:
+        state.make_ready(queue, job)
+    else:
+        state.add(queue, job)
     queue.counters[PUT] += 1
     state.events.tell("PUT", queue.name, put.priority)
     return StoredNumber(seq)

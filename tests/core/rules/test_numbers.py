@@ -12,6 +12,8 @@ from sockpqd.core import (
     Accepted,
     Batch,
     Change,
+    ConfigureQueue,
+    DataTooLarge,
     Delete,
     Done,
     Due,
@@ -34,8 +36,12 @@ from sockpqd.core import (
     Number,
     OnDup,
     Operation,
+    PauseQueue,
     Put,
     PutWith,
+    QueueChange,
+    QueueFull,
+    QueuePaused,
     Reply,
     Return,
     Stored,
@@ -87,6 +93,20 @@ def cluster() -> Cluster:
 def test_numbers_rise(cluster: Cluster) -> None:
     numbers = [cluster.put(b"%d" % at) for at in range(3)]
     assert numbers == sorted({*numbers})
+
+
+@pytest.mark.parametrize(("setting", "refusal"), [
+    (ConfigureQueue("q", QueueChange(capacity=1)), QueueFull()),
+    (ConfigureQueue("q", QueueChange(data_bytes_max=1)), DataTooLarge()),
+    (PauseQueue("q", incoming=True, outgoing=False), QueuePaused()),
+])
+def test_its_queue_may_refuse_it(cluster: Cluster, setting: Operation, refusal: Reply) -> None:
+    (first,) = cluster.do(PutWith(Put("q", 0, b"a"), number=True))
+    assert isinstance(first, StoredNumber)
+    assert cluster.do(setting, PutWith(Put("q", 0, b"bc"), number=True)) == [Accepted(), refusal]
+    counts = cluster.machine.counts("q")
+    assert counts is not None
+    assert counts.ready == 1
 
 
 def test_without_a_number_there_is_none(cluster: Cluster) -> None:

@@ -171,13 +171,13 @@ def test_depth(recorded: Path) -> None:
 @pytest.mark.parametrize("rate", ["300", "0"])
 def test_tails(recorded: Path, rate: str) -> None:
     phases = list(DISTURBANCES) if rate == "300" else ["nothing"]
-    seconds = "1.2" if rate == "300" else "0.3"
+    seconds, puts = ("1.2", 100) if rate == "300" else ("0.3", 3)       # without a rate as many as the machine does
     record = measure(recorded, "tails", "--rate", rate, "--connections", "3", "--waiting", "1500", "--seconds", seconds,
                      "--away", "0.2", *(word for phase in phases for word in ("--only", phase)))
     assert [row["phase"] for row in record.rows] == phases == list(record.curves)
     for row in record.rows:
         assert isinstance(row["PUTs"], int)
-        assert row["PUTs"] > 100
+        assert row["PUTs"] > puts
 
 
 def test_find(recorded: Path) -> None:

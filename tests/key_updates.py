@@ -1,4 +1,4 @@
-"""A TLS 1.3 client that asks for new keys as often as it is let: Python's ssl cannot, so libssl is called itself."""
+"""A TLS 1.3 client that floods a server with KeyUpdates: Python's ssl cannot, so libssl is called itself."""
 
 from __future__ import annotations
 

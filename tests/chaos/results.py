@@ -93,7 +93,7 @@ class Campaign:
 
     async def _attempt(self, job: sockpq.aio.Job) -> None:
         name = (job.headers or {}).get("task", "")
-        while name not in self.log:             # whoever put it has not heard of that yet
+        while name not in self.log:             # its PUT may not be answered yet
             await asyncio.sleep(0.01)
         task = self.log[name]
         task.attempts += 1
@@ -167,7 +167,7 @@ class Campaign:
             "buried" if task.given_up else "done", task.attempts, headers_of(name), name.encode(),
             task.errors[-1] if task.errors else "",
         ):
-            self.problems[f"a history is not that of the log: {history}, {task}"] += 1
+            self.problems[f"a history differs from the log: {history}, {task}"] += 1
         if task.given_up:
             return
         result = await _patient(lambda: client.job_result(task.number, server=server))

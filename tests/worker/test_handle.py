@@ -1,4 +1,4 @@
-"""The handle of a task's job: in memory, and by the text of an error what its caller is told."""
+"""The handle of a job of a task: in memory, and the errors that its caller gets for the texts of workers."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ def asks(world: AwaitWorld) -> Callable[[GatewayClient], Life]:
 
 
 def judge(world: AwaitWorld, number: int, line: bytes, data: bytes) -> None:
-    """The answer is that of the log, the same for all who ask."""
+    """All who ask get the same answer, the one in the log."""
     truth = world.result(number)
     if line != b"200 OK DONE %d" % len(data) or data != truth:
         raise Violation(f"of the end of {number} a client hears {line!r} {data!r}, but the log has {truth!r}")

@@ -6,7 +6,8 @@ of every lane is. An interrupt (SIGINT or SIGTERM) ends all lanes and waits unti
 kills them. Further arguments go to every pytest, as in `python -m tests.lanes all -x`.
 
 The lanes of `all` share the tests between them: what mostly computes is in one, what mostly waits for real processes
-is in the others, so that two cores are busy. Which test is in which lane is decided in tests/conftest.py.
+is in the others, so that two cores are busy. The lane that computes yields to the others, whose clients and nodes are
+watched by the clock; together they take as long as before. Which test is in which lane is decided in tests/conftest.py.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import TextIO
@@ -36,6 +37,8 @@ LANES = {
 }
 FAST_JOBS = "4"         # of pytest-xdist: on two cores, as some tests wait for time limits of clients
 CPU_JOBS = "2"          # of the lane that computes: half of its time it waits for such limits as well
+YIELDING = frozenset({"cpu"})   # lanes of `all` that the others precede: no node of theirs is late for it
+YIELDING_NICE = 10      # a tenth of the share of others: enough for it to go on where they never pause
 POLL_S = 0.2
 COLUMNS = 160           # pytest shortens what it says of a failed test to one line of this width
 SUMMARY = " short test summary info "       # of pytest: a line on each failed test follows
@@ -73,7 +76,7 @@ def _environment() -> dict[str, str]:
 class Lane:
     """A command under way."""
 
-    def __init__(self, name: str, width: int, command: Sequence[str], out: TextIO) -> None:
+    def __init__(self, name: str, width: int, command: Sequence[str], out: TextIO, *, yields: bool = False) -> None:
         self.name = name
         self.code: int | None = None
         self.elapsed_s = 0.0
@@ -89,6 +92,8 @@ class Lane:
             text=True, errors="replace", start_new_session=True,
             env=_environment(),
         )
+        if yields:
+            _yield(self._process.pid)
         self.thread = threading.Thread(target=self._follow, name=name)
         self.thread.start()
 
@@ -123,12 +128,25 @@ class Lane:
         return f"{self._label}{ended} in {self.elapsed_s:.0f} s, {self.processor_s:.0f} s of processor time"
 
 
-def run(commands: Commands, out: TextIO = sys.stdout) -> int:
-    """Run all commands at once, to the end. Returns 0 when all passed, 130 when interrupted, else 1."""
+def _yield(session: int) -> None:
+    """Let the processes of a session run after others, by as much more as this process does."""
+    nice = os.getpriority(os.PRIO_PROCESS, 0) + YIELDING_NICE      # the kernel takes 19 for what is more
+    with contextlib.suppress(ProcessLookupError):                  # it has ended already
+        os.setpriority(os.PRIO_PGRP, session, nice)
+    # Where the kernel shares the cores among sessions, a process's nice counts within its session only.
+    with contextlib.suppress(OSError):                             # this kernel has no such groups
+        Path(f"/proc/{session}/autogroup").write_text(f"{YIELDING_NICE}\n")
+
+
+def run(commands: Commands, out: TextIO = sys.stdout, *, yielding: Collection[str] = ()) -> int:
+    """Run all commands at once, to the end; those named in `yielding` after the others, where a core is short.
+
+    Returns 0 when all passed, 130 when interrupted, else 1.
+    """
     width = max(map(len, commands))
     interrupts: list[int] = []
     with _interrupts_into(interrupts):
-        lanes = [Lane(name, width, command, out) for name, command in commands.items()]
+        lanes = [Lane(name, width, command, out, yields=name in yielding) for name, command in commands.items()]
         told = 0
         while any(lane.thread.is_alive() for lane in lanes):
             if len(interrupts) > told:
@@ -166,7 +184,7 @@ def main(arguments: Sequence[str]) -> int:
     if not arguments or arguments[0] not in SETS:
         print(f"usage: python -m tests.lanes {{{','.join(SETS)}}} [arguments of pytest]", file=sys.stderr)
         return 2
-    return run(SETS[arguments[0]](*arguments[1:]))
+    return run(SETS[arguments[0]](*arguments[1:]), yielding=YIELDING)
 
 
 if __name__ == "__main__":

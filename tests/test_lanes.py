@@ -48,6 +48,36 @@ def test_what_a_lane_has_compiled_is_kept(monkeypatch: pytest.MonkeyPatch) -> No
     assert "one | False" in out.getvalue().splitlines()
 
 
+YIELDING = """
+import os, pathlib, time
+group = pathlib.Path("/proc/self/autogroup")
+def group_yields(): return not group.exists() or group.read_text().endswith(" nice {group}\\n")
+end = time.monotonic() + {patience}
+while (os.getpriority(os.PRIO_PROCESS, 0) < {nice} or not group_yields()) and time.monotonic() < end: time.sleep(0.01)
+print(os.getpriority(os.PRIO_PROCESS, 0), group_yields())
+"""
+
+
+def test_the_lane_that_computes_runs_after_the_others() -> None:
+    own = os.getpriority(os.PRIO_PROCESS, 0)
+    nice = min(own + lanes.YIELDING_NICE, 19)
+    waiting = YIELDING.format(group=lanes.YIELDING_NICE, patience=PATIENCE_S, nice=nice)
+    other = "import os; print(os.getpriority(os.PRIO_PROCESS, 0))"
+    out = io.StringIO()
+    assert lanes.run({"cpu": python(waiting), "chaos": python(other)}, out, yielding=lanes.YIELDING) == 0
+    lines = out.getvalue().splitlines()
+    assert f"cpu   | {nice} True" in lines
+    assert f"chaos | {own}" in lines
+    assert set(lanes.LANES) > lanes.YIELDING
+
+
+def test_make_test_lets_that_lane_yield(monkeypatch: pytest.MonkeyPatch) -> None:
+    ran = []
+    monkeypatch.setattr(lanes, "run", lambda commands, yielding: ran.append((set(commands), yielding)) or 0)
+    assert lanes.main(["all"]) == 0
+    assert ran == [({*lanes.STYLE, *lanes.LANES}, {"cpu"})]
+
+
 TESTS = """
 import pytest
 

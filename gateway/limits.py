@@ -56,6 +56,11 @@ COMMANDS_PER_SLICE = 128
 LONG_LINE_BYTES = 256
 LINE_BYTES_PER_COMMAND = 64
 
+# A line that is refused with a reason costs as many plain commands: the reason is sought among all keywords. As many
+# empty lines cost as much as one.
+REFUSED_LINE_COMMANDS = 32
+EMPTY_LINES_PER_COMMAND = 8
+
 # Jobs per GET .. COUNT, PUTS, DONE or LATER: what one log entry can do without delaying heartbeats
 # (spec/state-machine 1.6). Fewer with REQ, so that the answer can be stored: 16 bytes each, within 64 KiB.
 BATCH_JOBS_MAX = 10_000
@@ -98,6 +103,10 @@ WORKER_SLOTS_MAX = 2**31
 IDLE_MS_MIN = 1000
 IDLE_LOOK_S = 0.25
 IDLE_LOOKS_MAX = 2000
+
+# Deletions of such queues in flight. Each counts as the work of a portion of jobs, and none has to take turns, so
+# clients wait for all of them.
+IDLE_DELETIONS_MAX = 1
 
 # Lines of which waiters for many queues are taken out before clients have their turn: two milliseconds of work.
 LINES_LEFT_AT_ONCE = 4000

@@ -11,8 +11,10 @@ from collections.abc import Callable
 from sockpqd.gateway.limits import (
     CLONE_CHUNK_BYTES_MAX,
     COMMANDS_PER_SLICE,
+    EMPTY_LINES_PER_COMMAND,
     LINE_BYTES_PER_COMMAND,
     LONG_LINE_BYTES,
+    REFUSED_LINE_COMMANDS,
     SKIPPED_BYTES_MAX,
     Limits,
 )
@@ -139,6 +141,7 @@ class Parser:
 
     def _next_line(self) -> Command | None:
         """Return the next command if it is not the usual one of its row, or its data are not here."""
+        empty_lines = 0
         while True:
             start, buffer = self._start, self._buffer
             end = buffer.find(b"\n", start)
@@ -162,8 +165,13 @@ class Parser:
                 self.extra_work += len(line) // LINE_BYTES_PER_COMMAND
             self.lines += 1
             words = line.split()
-            if not words:                                   # empty lines are ignored
+            if not words:                                   # empty lines are ignored, but not for ever
                 self._empty_lines += 1
+                empty_lines += 1
+                if empty_lines % EMPTY_LINES_PER_COMMAND == 0:
+                    self.extra_work += 1
+                    if self.extra_work >= COMMANDS_PER_SLICE:
+                        return None
             elif self.lines - self._empty_lines == 1 and is_request_line(words):
                 return self._broken(BAD_COMMAND)
             else:
@@ -200,6 +208,7 @@ class Parser:
         except ArgumentError as error:
             if is_host_line(line):
                 return self._broken(BAD_COMMAND)
+            self.extra_work += REFUSED_LINE_COMMANDS
             length, answer = self._verbs.body_length(words), bad_arguments(error.reason)
             return self._broken(answer) if length is None else self._skip_block(length, answer)
         if self._guard is not None:
@@ -291,7 +300,7 @@ class Parser:
         """Read the jobs of a PUTS, each a line with its block."""
         puts = self._puts
         assert puts is not None
-        work = 0
+        work = empty_lines = 0
         while True:
             if not puts.amid_job:
                 try:
@@ -303,10 +312,16 @@ class Parser:
                     return None
                 words = line.split()
                 if not words:
+                    empty_lines += 1
+                    if empty_lines % (COMMANDS_PER_SLICE * EMPTY_LINES_PER_COMMAND) == 0:
+                        self.extra_work += work + COMMANDS_PER_SLICE
+                        return None
                     continue
                 if is_host_line(line):
                     return self._broken(BAD_COMMAND)
                 length = puts.take_line(words, line)
+                if puts.refused_job:
+                    work += REFUSED_LINE_COMMANDS
                 if length is None:
                     return self._broken(puts.answer or TOO_LARGE)
                 self._left = length

@@ -51,6 +51,11 @@ class PutsSoFar:
         """Bytes held, as if the current job were complete."""
         return 0 if self.answer is not None else self._kept_bytes + COMMAND_BYTES * len(self._puts)
 
+    @property
+    def refused_job(self) -> bool:
+        """Return whether the current job is malformed or too large, so that its answer is known already."""
+        return isinstance(self._job, bytes)
+
     def take_line(self, words: Words, line: bytes) -> int | None:
         """Take the next job's line and return how many bytes follow. None: unknown or too many; then see `answer`."""
         if self._digest is not None:

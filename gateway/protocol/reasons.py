@@ -27,7 +27,8 @@ def suggestion(word: bytes, known: Collection[bytes]) -> str:
     if len(word) > _SUGGESTED_BYTES_MAX:
         return ""
     upper = word.upper()
-    found = upper if upper in known else next((other for other in known if _one_slip(upper, other)), None)
+    found = upper if upper in known else next(
+        (other for other in known if -2 < len(upper) - len(other) < 2 and _one_slip(upper, other)), None)
     if found is None:           # PRIORITY for PRI
         found = next((other for other in known if len(other) > 2 and upper.startswith(other)), None)
     return "" if found is None else f" ({found.decode('ascii')}?)"
@@ -45,9 +46,11 @@ def suggestion_or_all(word: bytes, known: Collection[bytes]) -> str:
 
 
 def _one_slip(word: bytes, other: bytes) -> bool:
-    """Return whether one letter added, left out or changed, or two neighbours exchanged, make these words equal."""
+    """Return whether one letter added, left out or changed, or two neighbours exchanged, make these words equal, whose
+    lengths differ by one at most.
+    """
     shorter, longer = sorted((word, other), key=len)
-    if len(shorter) < 2 or len(longer) - len(shorter) > 1:
+    if len(shorter) < 2:
         return False
     same = 0
     while same < len(shorter) and shorter[same] == longer[same]:

@@ -141,7 +141,7 @@ class Hub:
         self.subscriptions = Subscriptions(cluster, self._go_on_soon)
         self.pulse_windows = PulseWindows(cluster)
         self.grant_waiters = GrantWaiters(self.pulse_windows)
-        self.grant_reservations = GrantReservations(self.pulse_windows)
+        self.grant_reservations = GrantReservations(self.pulse_windows, self._charge)
         self.job_waiters = JobWaiters(cluster, self.grant_reservations)
         self.end_waiters = EndWaiters(cluster)
         self.pulse_windows.attach(self.grant_waiters.look_at, self.job_waiters.reopened)
@@ -310,6 +310,10 @@ class Hub:
         Clients with small backlogs get a reserve; otherwise they would queue behind all the busy ones.
         """
         return -COMMANDS_PER_TURN_MAX if backlog_bytes <= LONG_LINE_BYTES else 0
+
+    def _charge(self, commands: int) -> None:
+        """Take what something has cost, in plain commands, of the budget of this turn."""
+        self.budget -= commands
 
     def _go_on_soon(self) -> None:
         if not self._scheduled:

@@ -9,11 +9,12 @@ beginning of its own service.
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
 
 from sockpqd.cluster.api import Cluster
 from sockpqd.core import ExpireQueue, Removed, Reply
-from sockpqd.gateway.limits import IDLE_LOOK_S, IDLE_LOOKS_MAX
+from sockpqd.gateway.limits import IDLE_DELETIONS_MAX, IDLE_LOOK_S, IDLE_LOOKS_MAX
 
 
 class IdleQueues:
@@ -25,7 +26,8 @@ class IdleQueues:
         self._since_ms = 0                      # replicated time from which on this leader knows who waits
         self._left_ms: dict[str, int] = {}      # when somebody last stopped waiting, by queue
         self._to_see: list[str] = []            # queues that this round has yet to look at
-        self._expiring: set[str] = set()        # those whose deletion is in flight
+        self._due: deque[str] = deque()         # those whose deletion is to be proposed,
+        self._expiring: set[str] = set()        # and the same with those whose deletion is in flight
         self._looked_ms = 0
         self._timer: asyncio.TimerHandle | None = None
 
@@ -72,26 +74,44 @@ class IdleQueues:
             self._to_see = list(expiring)
         some, self._to_see = self._to_see[:IDLE_LOOKS_MAX], self._to_see[IDLE_LOOKS_MAX:]
         for name in some:
-            if name not in self._expiring:
-                self._look_at(name)
+            if name not in self._expiring and self._idle_since_ms(name) is not None:
+                self._expiring.add(name)
+                self._due.append(name)
+        self._delete_some()
 
-    def _look_at(self, name: str) -> None:
+    def _idle_since_ms(self, name: str) -> int | None:
+        """Return since when nobody has used a queue that is to be deleted for that; None: it is not."""
         machine = self._cluster.machine
         used_ms, settings = machine.used_ms(name), machine.queue_settings(name)
         if used_ms is None or settings is None or self._waiting(name):
-            return
+            return None
         since_ms = max(used_ms, self._since_ms, self._left_ms.get(name, 0))
-        if self._cluster.time_ms - since_ms >= settings.idle_ms:
-            self._expiring.add(name)
-            self._cluster.propose(ExpireQueue(name, since_ms), _Deletion(self, name, since_ms))
+        return since_ms if self._cluster.time_ms - since_ms >= settings.idle_ms else None
+
+    def _delete_some(self) -> None:
+        """Propose deletions so long as few are in flight: they go before what clients have proposed."""
+        due, expiring = self._due, self._expiring
+        while due and len(expiring) - len(due) < IDLE_DELETIONS_MAX:
+            name = due.popleft()
+            since_ms = self._idle_since_ms(name)
+            if since_ms is None:
+                expiring.discard(name)
+            else:
+                self._cluster.propose(ExpireQueue(name, since_ms), _Deletion(self, name, since_ms))
 
     def delete_rest(self, deletion: _Deletion) -> None:
         """Go on with a deletion that has deleted a portion of the jobs."""
         self._cluster.propose(ExpireQueue(deletion.name, deletion.since_ms), deletion)
 
     def ended(self, name: str) -> None:
-        """Forget the deletion, which has an outcome."""
+        """Forget the deletion, which has an outcome, and begin with the next one."""
         self._expiring.discard(name)
+        self._delete_some()
+
+    def given_up(self, name: str) -> None:
+        """Forget the deletion and all that are due: this node does not serve any more."""
+        self._expiring.difference_update(self._due, (name,))
+        self._due.clear()
 
 
 class _Deletion:
@@ -111,8 +131,8 @@ class _Deletion:
 
     def refused(self) -> None:
         """Note that nothing was deleted."""
-        self._queues.ended(self.name)
+        self._queues.given_up(self.name)
 
     def unknown(self) -> None:
         """Note that another leader looks after it now."""
-        self._queues.ended(self.name)
+        self._queues.given_up(self.name)

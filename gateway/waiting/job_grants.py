@@ -11,13 +11,14 @@ beyond that are returned before it: otherwise the answer, which is one, could ne
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from sockpqd.cluster.api import Cluster
 from sockpqd.core import Allowance, Get, GetWith, Handed, HandedMany, Reply, Return, Taking
+from sockpqd.gateway.limits import LINES_PER_COMMAND
 from sockpqd.gateway.protocol import responses
 from sockpqd.gateway.protocol.request_id import Numbering
 from sockpqd.gateway.protocol.responses import AtWriting, answer
@@ -29,11 +30,12 @@ Grants = dict[str, tuple[GrantId, ...]]     # the jobs handed out with grants, b
 
 
 class GrantReservations:
-    """Gives out grants to Gets, for all clients of this node."""
+    """Gives out grants to Gets, for all clients of this node. `charge` takes what that costs, in plain commands."""
 
-    def __init__(self, windows: PulseWindows) -> None:
+    def __init__(self, windows: PulseWindows, charge: Callable[[int], None]) -> None:
         self.cluster: Cluster = windows.cluster
         self.windows = windows
+        self._charge = charge
 
     def pulse_of(self, queue: str) -> str | None:
         """The pulse of a queue with a rate."""
@@ -52,20 +54,29 @@ class GrantReservations:
         """
         get = taking if isinstance(taking, Get) else taking.get
         count = 1 if isinstance(taking, Get) or taking.count is None else taking.count
-        machine, claims = self.cluster.machine, {}
-        for pulse, queues in machine.rate_limited_queues.items():
-            if get.queues is None:
-                asked = machine.ready_of_pulse.get(pulse, ())
-            else:
-                asked = [name for name in get.queues if name in queues]
-            if queue is None and not any(machine.ready(name) for name in asked):
-                continue
-            if queue is not None and queue not in queues:
-                continue
+        claims = {}
+        pulses = self._asked(get.queues) if queue is None else {self.pulse_of(queue): None}
+        self._charge(len(pulses))
+        for pulse in filter(None, pulses):
             free = min(count, self.free(pulse))
             if free:
                 claims[pulse] = self.windows.claim(pulse, free)
         return GrantReservation(self, claims, numbered) if claims or numbered else None
+
+    def _asked(self, queues: tuple[str, ...] | None) -> Collection[str | None]:
+        """The pulses, perhaps None among them, of those of these queues (None: of all) that have jobs."""
+        machine = self.cluster.machine
+        if queues is None:
+            pulses, looked = [], 0
+            for pulse, names in machine.ready_of_pulse.items():
+                for name in names:
+                    looked += 1
+                    if machine.ready(name):
+                        pulses.append(pulse)
+                        break
+            self._charge(looked // LINES_PER_COMMAND)
+            return pulses
+        return {self.pulse_of(name): None for name in queues if machine.ready(name)}
 
     def grants_of(self, jobs: tuple[Handed, ...]) -> Grants:
         """Return those of these jobs that were handed out with grants."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from msgspec.structs import replace
@@ -18,6 +18,14 @@ from sockpqd.gateway.protocol.parser import Parser
 def parser_of(limits: Limits | None = None, guard: Callable[[Command], bytes | None] | None = None) -> Parser:
     """A parser of all verbs."""
     return Parser(limits or Limits(), VERBS, guard)
+
+
+def pulled(parser: Parser) -> Iterator[Command]:
+    """All commands there are now, however often others should have their turn in between."""
+    while (command := parser.next()) is not None or parser.extra_work:
+        parser.extra_work = 0
+        if command is not None:
+            yield command
 
 
 def read_line(line: str | bytes) -> Command:

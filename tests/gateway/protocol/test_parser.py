@@ -11,10 +11,17 @@ from hypothesis import strategies as st
 
 from sockpqd.core import Change, Done, Get, Move, Put, Selector
 from sockpqd.gateway.commands.catalog import VERBS
-from sockpqd.gateway.limits import CLONE_CHUNK_BYTES_MAX, MIB, Limits
+from sockpqd.gateway.limits import (
+    CLONE_CHUNK_BYTES_MAX,
+    COMMANDS_PER_SLICE,
+    EMPTY_LINES_PER_COMMAND,
+    MIB,
+    REFUSED_LINE_COMMANDS,
+    Limits,
+)
 from sockpqd.gateway.protocol import parser
 from sockpqd.gateway.protocol.command import Command
-from tests.gateway.helpers.parsing import PING, broken, command_of, parser_of, refused, without_reason
+from tests.gateway.helpers.parsing import PING, broken, command_of, parser_of, pulled, refused, without_reason
 from tests.gateway.helpers.streams import STREAMS
 
 SMALL = Limits(data_bytes_max=40, line_bytes_max=80, snapshot_bytes_max=200)
@@ -34,8 +41,7 @@ def read(pieces: list[bytes]) -> list[Command]:
     requests: list[Command] = []
     for piece in pieces:
         parser.feed(piece)
-        while (request := parser.next()) is not None:
-            requests.append(without_reason(request))
+        requests += map(without_reason, pulled(parser))
     return requests
 
 
@@ -69,10 +75,7 @@ def test_pulling_late_gives_the_same_requests(stream: bytes, size: int) -> None:
     parser = parser_of(SMALL)
     for at in range(0, len(stream), size):
         parser.feed(stream[at:at + size])
-    requests = []
-    while (request := parser.next()) is not None:
-        requests.append(without_reason(request))
-    assert requests == read([stream])
+    assert [without_reason(request) for request in pulled(parser)] == read([stream])
 
 
 @given(st.lists(st.binary(max_size=200), max_size=20))
@@ -217,3 +220,26 @@ def test_a_clone_over_its_own_limit_is_refused() -> None:
     parser = parser_of(Limits(snapshot_bytes_max=2**40))
     parser.feed(b"CLONE %d\r\n" % 2**30)        # above what is skipped, but wanted
     assert parser.next() == clone(2**30)
+
+
+def test_empty_lines_are_read_in_portions_that_cost() -> None:
+    parser = parser_of()
+    lines = 10 * COMMANDS_PER_SLICE * EMPTY_LINES_PER_COMMAND
+    parser.feed(b"\r\n" * lines + b"PING\r\n")
+    costs = []
+    while (command := parser.next()) is None:
+        costs.append(parser.extra_work)
+        parser.extra_work = 0
+    assert command == PING
+    assert costs == [COMMANDS_PER_SLICE] * 10
+
+
+@pytest.mark.parametrize("line", [b"GET q exp 5", b"HELP qeue delet", b"QUEUE CREATE q EXPIREE 5", b"POLICY none"])
+def test_a_line_that_is_refused_with_a_reason_costs_more(line: bytes) -> None:
+    parser = parser_of()
+    parser.feed(line + b"\r\nPING\r\n")
+    assert without_reason(parser.next() or PING) == refused(b"400 Bad Arguments\r\n")
+    assert parser.extra_work == REFUSED_LINE_COMMANDS
+    parser.extra_work = 0
+    assert parser.next() == PING
+    assert parser.extra_work == 0

@@ -13,14 +13,17 @@ from sockpqd.gateway.limits import (
     BATCH_BYTES_MAX,
     BATCH_DATA_BYTES_MAX,
     BATCH_JOBS_MAX,
+    COMMANDS_PER_SLICE,
+    EMPTY_LINES_PER_COMMAND,
     KIB,
     MIB,
+    REFUSED_LINE_COMMANDS,
     SKIPPED_BYTES_MAX,
     Limits,
 )
 from sockpqd.gateway.protocol import responses
 from sockpqd.gateway.protocol.command import Command
-from tests.gateway.helpers.parsing import PING, broken, command_of, parser_of, refused, without_reason
+from tests.gateway.helpers.parsing import PING, broken, command_of, parser_of, pulled, refused, without_reason
 
 BAD_ARGUMENTS = b"400 Bad Arguments\r\n"
 BAD = refused(BAD_ARGUMENTS)
@@ -36,12 +39,7 @@ def read(
 ) -> list[Command]:
     parser = parser_of(limits, guard)
     parser.feed(stream)
-    requests = []
-    while (request := parser.next()) is not None or parser.extra_work:
-        parser.extra_work = 0
-        if request is not None:
-            requests.append(without_reason(request))
-    return requests
+    return [without_reason(request) for request in pulled(parser)]
 
 
 def test_the_jobs_come_as_one_request() -> None:
@@ -222,3 +220,18 @@ def test_nothing_is_kept_of_one_that_is_broken_off() -> None:
     parser.close()
     assert parser.next() is None
     assert not parser.amid_command
+
+
+@pytest.mark.parametrize("lines", [
+    b"q 0 0 exp 5\r\n", b"\r\n" * COMMANDS_PER_SLICE * EMPTY_LINES_PER_COMMAND + b"q 0 0\r\n",
+])
+def test_malformed_jobs_and_empty_lines_are_read_in_portions(lines: bytes) -> None:
+    parser = parser_of()
+    jobs = 40
+    parser.feed(b"PUTS %d\r\n" % jobs + lines * jobs)
+    costs = []
+    while parser.next() is None:
+        costs.append(parser.extra_work)
+        parser.extra_work = 0
+    assert len(costs) >= jobs * REFUSED_LINE_COMMANDS // COMMANDS_PER_SLICE - 1
+    assert all(COMMANDS_PER_SLICE <= cost < 2 * COMMANDS_PER_SLICE + REFUSED_LINE_COMMANDS for cost in costs)

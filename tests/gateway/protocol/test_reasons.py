@@ -14,7 +14,7 @@ from sockpqd.gateway.limits import Limits
 from sockpqd.gateway.protocol.command import Row
 from sockpqd.gateway.protocol.parser import Parser
 from sockpqd.gateway.protocol.reasons import SHOWN_MAX, shown, suggestion
-from tests.gateway.helpers.parsing import is_refused
+from tests.gateway.helpers.parsing import is_refused, pulled
 
 ROOT = Path(__file__).parents[3]
 REASON_BYTES_MAX = 200
@@ -39,7 +39,7 @@ def answers(line: bytes) -> list[bytes]:
     parser = Parser(Limits(), VERBS)
     parser.feed(line + b"\r\nxyz")
     found = []
-    while (command := parser.next()) is not None:
+    for command in pulled(parser):
         if command.answer is not None:
             found.append(command.answer)
         found += [one for one in command.arguments if isinstance(one, bytes)] if command.row.word == b"PUTS" else []

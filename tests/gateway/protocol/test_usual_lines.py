@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 
 import pytest
 
@@ -11,6 +10,7 @@ from sockpqd.gateway.commands.catalog import VERBS
 from sockpqd.gateway.limits import Limits
 from sockpqd.gateway.protocol.command import Command
 from sockpqd.gateway.protocol.parser import Parser
+from tests.gateway.helpers.parsing import pulled
 
 VERBS_OF_LINES = (
     b"PUT", b"PUT", b"PUT", b"DONE", b"DONE", b"GET", b"GET", b"GETB", b"GETB", b"put", b"getb", b"GETBE", b"PUTS",
@@ -62,17 +62,12 @@ def line(rng: random.Random) -> bytes:
     return text + rng.choice(ENDS) + data
 
 
-def commands(parser: Parser) -> Iterator[Command]:
-    while (command := parser.next()) is not None:
-        yield command
-
-
 def looks(parser: Parser, reads: list[bytes]) -> list[object]:
     """Everything that can be seen of a parser that is given these reads."""
     seen: list[object] = []
     for read in reads:
         parser.feed(read)
-        for command in commands(parser):
+        for command in pulled(parser):
             seen.append((command, command.row is not None and (command.row.word, command.row.counter)))
         seen.append((parser.lines, parser.complete, parser.backlog_bytes, parser.amid_command, parser.missing_bytes))
     return seen
@@ -96,7 +91,7 @@ def test_the_usual_lines_are_read_by_expressions() -> None:
     parser = Parser(Limits(), VERBS)
     parser._command = None      # type: ignore[assignment,method-assign]     # what reads all others
     parser.feed(b"PUT q 1 1\r\nxDONE 1\nPUT a.b -5 0\nGETB q EXPIRE 60\r\nGETB q\nGET q EXPIRE 60\n")
-    words = [command.row.word for command in commands(parser)]
+    words = [command.row.word for command in pulled(parser)]
     assert words == [b"PUT", b"DONE", b"PUT", b"GETB", b"GETB", b"GET"]
     assert not parser.holding
 
@@ -105,13 +100,13 @@ def test_what_came_later_is_not_forgotten_behind_a_usual_line() -> None:
     parser = Parser(Limits(), VERBS)
     parser.feed(b"PUT q 1 1\r\nx")
     parser.feed(b"DONE 1\r\n")
-    assert next(commands(parser)).row.word == b"PUT"
+    assert next(pulled(parser)).row.word == b"PUT"
     assert parser.holding
-    assert next(commands(parser)).row.word == b"DONE"
+    assert next(pulled(parser)).row.word == b"DONE"
 
 
 def test_who_needs_permission_is_asked_in_the_grammars_way() -> None:
     asked: list[Command] = []
     parser = Parser(Limits(), VERBS, lambda command: asked.append(command))
     parser.feed(b"PUT q 1 1\r\nxDONE 1\r\n")
-    assert len(list(commands(parser))) == len(asked) == 2
+    assert len(list(pulled(parser))) == len(asked) == 2

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from sockpqd.core import GetWith
+from sockpqd.core import GetWith, Machine
 from sockpqd.gateway.limits import UNSURE_S
 from tests.gateway.helpers.fake_cluster import returned
 from tests.gateway.helpers.memory import MemoryClient, MemoryGateway, attached, with_gateway
@@ -186,4 +186,36 @@ def test_denied_until_it_is_set_again() -> None:
         client.send(b"PULSE SET queue:q 0\r\n")
         await gateway.settle()
         assert JOB.fullmatch(waiting.take())
+    with_gateway(test)
+
+
+@pytest.mark.parametrize(("line", "pulses"), [(b"GET %b COUNT 2\r\n", 100), (b"GET *\r\n", 100), (b"GETB %b\r\n", 1)])
+def test_a_get_looks_at_each_of_its_queues_once_and_pays_for_their_pulses(
+    line: bytes, pulses: int, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    queues = 100
+
+    async def test(gateway: MemoryGateway) -> None:
+        names = [b"q%d" % number for number in range(queues)]
+        client = gateway.connect()
+        client.send(b"".join(b"QUEUE CREATE %b RATE 1 PER 60\r\nPUT %b 0 0\r\n" % (name, name) for name in names))
+        await gateway.settle()
+        gateway.cluster.commit()
+        await gateway.settle()
+        client.take()
+        looks = 0
+
+        class Counted(Machine):
+            def ready(self, queue: str) -> int:
+                nonlocal looks
+                looks += 1
+                return super().ready(queue)
+
+        charged: list[int] = []
+        monkeypatch.setattr(gateway.hub.grant_reservations, "_charge", charged.append)
+        gateway.cluster.machine.__class__ = Counted
+        client.send(line.replace(b"%b", b"|".join(names)))
+        await gateway.settle()
+        assert looks <= 3 * queues
+        assert pulses <= sum(charged) <= 2 * pulses
     with_gateway(test)

@@ -21,14 +21,16 @@ from tests.hostile.attacks import (
     rubbish,
     searches,
     sessions,
+    settings,
     subscriptions,
     tls,
     work,
+    wrong_lines,
 )
 
 ATTACKS: tuple[Attack, ...] = (
     *commands.ATTACKS, *releases.ATTACKS, *bodies.ATTACKS, *disk.ATTACKS, *connections.ATTACKS, *memory.ATTACKS,
     *doors.ATTACKS, *tls.ATTACKS, *programs.ATTACKS, *overload.ATTACKS, *lists.ATTACKS, *sessions.ATTACKS,
     *subscriptions.ATTACKS, *clock.ATTACKS, *paged.ATTACKS, *work.ATTACKS, *searches.ATTACKS, *kept.ATTACKS,
-    *forwarded.ATTACKS, *rubbish.ATTACKS,
+    *forwarded.ATTACKS, *rubbish.ATTACKS, *wrong_lines.ATTACKS, *settings.ATTACKS,
 )

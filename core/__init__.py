@@ -217,6 +217,7 @@ from sockpqd.core.snapshot.frames import SnapshotError
 from sockpqd.core.snapshot.references import expanded, references
 from sockpqd.core.store.body import Body, Data, bytes_of
 from sockpqd.core.store.headers import wrong_headers
+from sockpqd.core.store.items.counts import ItemCounts, ItemSummary
 from sockpqd.core.store.job import AnyJob, JobCounts, RunningJob, body_of, head_of, number_of
 
 __all__ = [
@@ -326,6 +327,8 @@ __all__ = [
     "IgnoredNumber",
     "InTurn",
     "InvalidSnapshot",
+    "ItemCounts",
+    "ItemSummary",
     "JobAwaited",
     "JobCounts",
     "JobEnded",

@@ -41,6 +41,7 @@ from sockpqd.core.sessions.workers import WorkerPool
 from sockpqd.core.snapshot import upload, write
 from sockpqd.core.state import State
 from sockpqd.core.store.body import Data
+from sockpqd.core.store.items.counts import ItemCounts, ItemSummary
 from sockpqd.core.store.job import AnyJob, RunningJob
 
 GRACIOUS = (Lead, Resume)       # nothing ends by time in an entry that begins with one of these
@@ -426,6 +427,23 @@ class Machine:
     def unfinished(self, queue: str | None, item: str | None = None) -> bool:
         """Return whether `queue` (None: any) has an unfinished job (of `item`, if given)."""
         return queries.unfinished(self._state, None if queue is None else (queue,), item)
+
+    def item(self, name: str) -> ItemCounts | None:
+        """The figures of an item; None if there is none. It looks at each queue in which the item has jobs."""
+        return queries.item_counts(self._state, name)
+
+    def queues_of_item(self, name: str) -> int:
+        """The number of queues in which the item has READY, DELAYED or RUNNING jobs."""
+        item = self._state.items.by_name.get(name)
+        return 0 if item is None else len(item.by_queue)
+
+    def item_summary(self, name: str) -> ItemSummary | None:
+        """The line of ITEM LIST for an item; None if there is none."""
+        return queries.item_summary(self._state, name)
+
+    def item_names(self) -> Sequence[str]:
+        """The names of all items as of now."""
+        return list(self._state.items.by_name)
 
     @property
     def next_seq(self) -> int:

@@ -20,6 +20,7 @@ from sockpqd.core.rules.hand_out import unfinished as any_unfinished
 from sockpqd.core.rules.life import life_of, life_of_counts
 from sockpqd.core.state import State
 from sockpqd.core.store.body import Data, bytes_of
+from sockpqd.core.store.items.counts import ItemCounts, ItemSummary, counts_of
 from sockpqd.core.store.job import NEVER_MS, AnyJob, BuriedJob, DelayedJob, Job, JobCounts, RunningJob
 
 
@@ -208,6 +209,18 @@ def stat(state: State, name: str, now_ms: int, *, awaited: bool = False) -> list
         ("RETAINED", retained),
         ("RETAINED_BYTES", retained_bytes),
     ]
+
+
+def item_counts(state: State, name: str) -> ItemCounts | None:
+    """The figures of ITEM STAT; None if there is no such item."""
+    item = state.items.by_name.get(name)
+    return None if item is None else counts_of(item, len(state.delays.dependents.get(name, ())))
+
+
+def item_summary(state: State, name: str) -> ItemSummary | None:
+    """The line of ITEM LIST for an item; None if there is none."""
+    item = state.items.by_name.get(name)
+    return None if item is None else ItemSummary(name, item.unfinished, item.lost)
 
 
 def queue_on_disk(state: State, name: str) -> PagingCounts:

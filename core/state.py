@@ -38,9 +38,10 @@ from sockpqd.core.sessions.workers import Workers
 from sockpqd.core.store.body import Data, bytes_of
 from sockpqd.core.store.delayed import Delays, ItemRelease
 from sockpqd.core.store.errors import ErrorTexts
-from sockpqd.core.store.events import ENDED_ITEM, ENDED_QUEUE, WATCHED_QUEUE, EventLog
+from sockpqd.core.store.events import ENDED_ITEM, ENDED_QUEUE, FAILED_ITEM, WATCHED_QUEUE, EventLog
 from sockpqd.core.store.item_limit import apply_item_limit
-from sockpqd.core.store.items import ItemQueue, Items
+from sockpqd.core.store.items.item import Item, ItemQueue
+from sockpqd.core.store.items.items import Items
 from sockpqd.core.store.job import (
     AnyJob,
     BuriedJob,
@@ -137,6 +138,15 @@ class UndoLog(Protocol):
 
     def forgot(self, number: int, place: RecordPlace) -> None:
         """Record that the record of this number was removed from this place."""
+
+    def ended_item(self, item: Item) -> None:
+        """Record that the item has ended."""
+
+    def counted_done(self, item: Item) -> None:
+        """Record that the item has one more job that is done."""
+
+    def failed_item(self, item: Item) -> None:
+        """Record that an operation was the first one since which the item has, or has no, DEAD or BURIED jobs."""
 
     def carried(self, old: int, new: int) -> None:
         """Record that a watched job has this new seq instead of the old one."""
@@ -466,7 +476,8 @@ class State:
         queue.buried.add(job)
         self.queues.buried += 1
         if job.item is not None:
-            self.items.bury(self.items.open(job.item))
+            self.items.open(job.item).bury(job)
+            self.events.endings.append((FAILED_ITEM, job.item))
         if job.extras is not None:
             self._index_number(job, job.extras)
         if job.seq in self.watches:
@@ -485,7 +496,8 @@ class State:
             queue.buried = None
             del self.queues.with_buried[job.queue]
         if job.item is not None:
-            self.items.unbury(job.item)
+            self.items.by_name[job.item].unbury(job)
+            self.events.endings.append((FAILED_ITEM, job.item))
         if job.extras is not None:
             self._unindex_number(job, job.extras)
         if self.undo is not None:
@@ -712,6 +724,9 @@ class State:
                 self.ttls.add((extras.expires_at_ms, job.seq, job))
             if extras.origin is not None:
                 self.dead.setdefault(extras.origin, JobList()).add(job)
+                if job.item is not None:
+                    self.items.by_name[job.item].add_dead(job)
+                    self.events.endings.append((FAILED_ITEM, job.item))
                 if job.seq in self.watches:
                     self._tell_death(job, JobState.DEAD)
 
@@ -729,6 +744,9 @@ class State:
             jobs.remove(job)
             if not jobs.size:
                 del self.dead[extras.origin]
+            if job.item is not None:
+                self.items.by_name[job.item].remove_dead(job)
+                self.events.endings.append((FAILED_ITEM, job.item))
 
     # ---- those who wait for the end of a job
 
@@ -787,6 +805,8 @@ class State:
         if item.unfinished:
             return False
         del self.items.by_name[item_name]
+        if self.undo is not None:
+            self.undo.ended_item(item)
         if self.delays.dependents:
             self.finished_items.append(item_name)
         events = self.events
@@ -796,16 +816,38 @@ class State:
             events.seq += 1
         return True
 
+    def count_done(self, item_name: str) -> None:
+        """Count a job of this item that ends with DONE; the item is not closed yet."""
+        item = self.items.by_name[item_name]
+        item.done += 1
+        if self.undo is not None:
+            self.undo.counted_done(item)
+
     def end_operation(self) -> None:
-        """Report the queues and items that the operation has finished as events (spec/events 2.2)."""
+        """Report the queues and items that the operation has finished as events, and those items of which it has let a
+        job die (spec/events 2.2).
+        """
         events = self.events
         endings = sorted(events.endings, key=lambda ending: ending[0])
         events.endings.clear()
         for what, name in endings:
             if what == WATCHED_QUEUE:
                 self._look_at_depth(name)
+            elif what == FAILED_ITEM:
+                self._look_at_failures(name)
             else:
                 events.tell("FINQ" if what == ENDED_QUEUE else "FINI", name)
+
+    def _look_at_failures(self, item_name: str) -> None:
+        """Report FAILI when the item has its first DEAD or BURIED job."""
+        item = self.items.by_name.get(item_name)
+        if item is None or (item.lost > 0) == item.failed:
+            return
+        item.failed = not item.failed
+        if self.undo is not None:
+            self.undo.failed_item(item)
+        if item.failed:
+            self.events.tell("FAILI", item_name)
 
     def watch(self, queue_name: str, settings: QueueSettings | None) -> None:
         """Check the depth of this queue at the end of the operation, as the number of its waiting jobs may change."""

@@ -13,6 +13,7 @@ from sockpqd.core.pulse.pulse import Pulse
 from sockpqd.core.records.records import RecordPlace
 from sockpqd.core.state import State
 from sockpqd.core.store.delayed import ItemRelease
+from sockpqd.core.store.items.item import Item
 from sockpqd.core.store.job import BuriedJob, DelayedJob, Job, RunningJob
 from sockpqd.core.store.queues import NOTHING_COUNTED
 from sockpqd.core.store.watches import Handles
@@ -179,6 +180,24 @@ class Undo:
 
     def forgot(self, number: int, place: RecordPlace) -> None:
         self._steps.append(lambda: self._state.records.put_back(number, place))
+
+    def ended_item(self, item: Item) -> None:
+        def step() -> None:
+            self._state.items.by_name[item.name] = item
+
+        self._steps.append(step)
+
+    def counted_done(self, item: Item) -> None:
+        def step() -> None:
+            item.done -= 1
+
+        self._steps.append(step)
+
+    def failed_item(self, item: Item) -> None:
+        def step() -> None:
+            item.failed = not item.failed
+
+        self._steps.append(step)
 
     def carried(self, old: int, new: int) -> None:
         self._steps.append(lambda: self._state.watches.carry(new, old, None))

@@ -7,7 +7,7 @@ from msgspec import Struct
 # The types that can be subscribed to, as clients name them. MSG is none of the state: see NOTIFY.
 EVENT_TYPES = (
     "FINQ", "FINI", "PUT", "TAKE", "DONE", "LATER", "EXPIRED", "DEAD", "TTL", "DEPTH", "PULSE", "LEADER", "IDLE",
-    "DROP", "WORKER", "PROGRESS", "CANCEL",
+    "DROP", "WORKER", "PROGRESS", "CANCEL", "FAILI",
 )
 GAP = "GAP"         # a CLONE replaced everything: recorded for any subscriber
 

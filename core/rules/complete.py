@@ -62,7 +62,9 @@ def finish(
             keep_record(state, job, queue.settings, EndState.DONE, result)
     if job.seq in state.watches:
         state.tell_end(job.seq, JobEnded(job.queue, EndState.DONE, result))
-    if job.item is None and (queue.taken or queue.ready.size):
+    if job.item is not None:
+        state.count_done(job.item)
+    elif queue.taken or queue.ready.size:
         return UNFINISHED
     return FINISHED[state.close(job.queue, job.item)]
 

@@ -8,7 +8,7 @@ from sockpqd.core import limits
 from sockpqd.core.fair.choice import FairChoice, take
 from sockpqd.core.ops.jobs import Get, Then
 from sockpqd.core.state import State
-from sockpqd.core.store.items import ItemQueue
+from sockpqd.core.store.items.item import ItemQueue
 from sockpqd.core.store.job import Job, RunningJob
 from sockpqd.core.store.queues import Queue
 

@@ -210,6 +210,19 @@ class Running(Struct, array_like=True, tag="running", forbid_unknown_fields=True
     jobs: list[RunningRow]
 
 
+class ItemRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
+    """One item, without its jobs."""
+
+    name: str
+    done: Counter = 0
+
+
+class ItemRows(Struct, array_like=True, tag="items", forbid_unknown_fields=True):
+    """Some items of which more is known than their jobs, in the order of their names."""
+
+    rows: list[ItemRow]
+
+
 class BodiesFrame(Struct, array_like=True, tag="bodies", forbid_unknown_fields=True):
     """The places of bodies of jobs in the next frame, whose rows lack them. Only in snapshots by reference."""
 
@@ -639,7 +652,8 @@ class EndFrame(Struct, array_like=True, tag="end", forbid_unknown_fields=True):
 
 Frame = (
     Head | Settings | PulseTable | PulseRow | OldestIndex | QueueRows | Waiting | NumberIndex | Paged | NumberedPaged
-    | PageIndex | PagedDelayed | Delayed | Buried | Running | BodiesFrame | Released | ErrorRows | BindingRows
-    | FairTable | FairRows | UsedRows | CountedRows | KeptRows | RememberedRows | RecordIndex | RecordPages | RecordRows
-    | SessionTable | SessionRows | WorkerRows | UserRows | CloneFrame | Chunk | FragmentBytes | EndFrame
+    | PageIndex | PagedDelayed | Delayed | Buried | Running | ItemRows | BodiesFrame | Released | ErrorRows
+    | BindingRows | FairTable | FairRows | UsedRows | CountedRows | KeptRows | RememberedRows | RecordIndex
+    | RecordPages | RecordRows | SessionTable | SessionRows | WorkerRows | UserRows | CloneFrame | Chunk
+    | FragmentBytes | EndFrame
 )

@@ -34,6 +34,7 @@ from sockpqd.core.sessions.workers import WorkerPool
 from sockpqd.core.snapshot import frames
 from sockpqd.core.snapshot.fair import check_accounts, count_jobs, restored_account, restored_scheduler
 from sockpqd.core.snapshot.frames import LevelError, SnapshotError, check
+from sockpqd.core.snapshot.items import ItemBuilder
 from sockpqd.core.snapshot.jobs import KINDS, JobBuilder, JobFrame
 from sockpqd.core.snapshot.pulses import order_tickets, restored_pulse
 from sockpqd.core.snapshot.records import RecordBuilder
@@ -64,6 +65,7 @@ _ORDER: list[type[frames.Frame]] = [
     frames.Delayed,
     frames.Buried,
     frames.Running,
+    frames.ItemRows,
     frames.Released,
     frames.ErrorRows,
     frames.BindingRows,
@@ -222,6 +224,7 @@ class _Builder:
         self._groups: list[GroupAccount] = []                # of FAIR,
         self._group = ""                                # the name of the last one,
         self._accounts = 0                              # and how many there are
+        self._items = ItemBuilder(self.state.items)
         self._records = RecordBuilder(self.state.records, self._check_name)
         self._used = ""                                 # name of the last queue with IDLE
         self._counted = ""                              # name of the last queue with counters
@@ -326,6 +329,11 @@ class _Builder:
         self._jobs.add(frame)
         if self.state.pager is not None and isinstance(frame, _WITH_DATA):
             self.state.pager.relieve(self.state.queues, self.state.delays)
+
+    def _add_items(self, frame: frames.ItemRows) -> None:
+        for row in frame.rows:
+            self._check_numbers(astuple(row))
+            self._items.add(row)
 
     def _add_bindings(self, frame: frames.BindingRows) -> None:
         topics = self.state.topics
@@ -450,6 +458,8 @@ class _Builder:
 
     def _check_sums(self, end: frames.EndFrame) -> None:
         self._jobs.check_sums(end)
+        self._items.end()
+        self.state.events.endings.clear()       # of what has not happened now
         self.state.errors.end_restore(self.state.queues.settings)
         self._end_fair()
         check(self._pulses == len(self.state.pulses.by_name), "pulses are missing")
@@ -493,6 +503,7 @@ class _Builder:
         frames.Delayed: _add_jobs,
         frames.Buried: _add_jobs,
         frames.Running: _add_jobs,
+        frames.ItemRows: _add_items,
         frames.Released: _add_jobs,
         frames.ErrorRows: _add_jobs,
         frames.BindingRows: _add_bindings,

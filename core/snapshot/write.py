@@ -8,14 +8,15 @@
 The frames are, in this order: one Head; Settings, when any was given; PulseTable, and PulseRows in name order, when
 there are pulses or have been; OldestIndex, when there is one; QueueRows, in name order; Waiting, queues in name order
 and the jobs of a queue in the order of their places; Delayed, likewise in the order in which they become active;
-Buried, likewise in the order of their burials; Running, in rising id; Released, in the order in which the items were
-finished; ErrorRows, in rising number, when workers have left texts; BindingRows, topics in name order and the bindings
-of each in their order; FairTable and FairRows, in name order, when FAIR is in use; UsedRows and CountedRows, in name
-order; KeptRows and RememberedRows, queues in name order and the keys of a queue in the order of their expiry;
-RecordRows, queues in name order and the records of a queue in the order in which their jobs ended; SessionTable and
-SessionRows, in rising number, when there has been a session; WorkerRows and UserRows, in name order; Clone and its
-Chunks, when a CLONE is in progress; FragmentBytes, when an operation in fragments is; one End. Long lists are cut into
-several frames. A body that jobs of several queues share (Extras.body) stands in the first row that has its number.
+Buried, likewise in the order of their burials; Running, in rising id; ItemRows, in name order; Released, in the order
+in which the items were finished; ErrorRows, in rising number, when workers have left texts; BindingRows, topics in name
+order and the bindings of each in their order; FairTable and FairRows, in name order, when FAIR is in use; UsedRows and
+CountedRows, in name order; KeptRows and RememberedRows, queues in name order and the keys of a queue in the order of
+their expiry; RecordRows, queues in name order and the records of a queue in the order in which their jobs ended;
+SessionTable and SessionRows, in rising number, when there has been a session; WorkerRows and UserRows, in name order;
+Clone and its Chunks, when a CLONE is in progress; FragmentBytes, when an operation in fragments is; one End. Long lists
+are cut into several frames. A body that jobs of several queues share (Extras.body) stands in the first row that has its
+number.
 
 What a node writes for itself may be a snapshot by reference: pages of jobs (core/pages) are named, in Paged and
 NumberedPaged frames between the Waiting ones, instead of read, with NumberIndex frames before them all. Those of
@@ -52,6 +53,7 @@ from sockpqd.core.pages.pages import NumberedPage, Page, Pages
 from sockpqd.core.pages.seq_index import SeqIndex
 from sockpqd.core.snapshot import frames
 from sockpqd.core.snapshot.fair import fair_frames
+from sockpqd.core.snapshot.items import item_frames
 from sockpqd.core.snapshot.pulses import pulse_frames
 from sockpqd.core.snapshot.records import record_frames
 from sockpqd.core.snapshot.rows import extras_row
@@ -110,6 +112,7 @@ def _frames(state: State, users: bool, by_reference: bool) -> Iterator[frames.Fr
     yield from _buried_frames(buried, bodies)
     for running in _portions(state.in_order().values()):
         yield from bodies.before(frames.Running([_running_row(job, bodies.data(job)) for job in running]))
+    yield from item_frames(state.items)
     yield from _released_frames(state)
     yield from _error_frames(state, bodies)
     yield from _binding_frames(state)

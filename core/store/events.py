@@ -3,15 +3,16 @@
 The count is part of the state: it advances equally on every node and in every replay, whether or not anybody listens.
 So each transition that is an event adds one, and only the kept lines depend on the listeners, on this node alone.
 
-The things that an operation finishes are reported behind its own events: first the queues, then the items, then the
-depths that were crossed (spec/events 2.2). Until then they are in `endings`; State.end_operation empties it.
+The things that an operation finishes are reported behind its own events: first the queues, then the items, then
+the items that got their first DEAD or BURIED job, then the depths that were crossed (spec/events 2.2). Until then they
+are in `endings`; State.end_operation empties it.
 """
 
 from __future__ import annotations
 
 from sockpqd.core.ops.events import Event
 
-ENDED_QUEUE, ENDED_ITEM, WATCHED_QUEUE = range(3)       # in the order in which an operation tells of them
+ENDED_QUEUE, ENDED_ITEM, FAILED_ITEM, WATCHED_QUEUE = range(4)      # in the order in which an operation tells of them
 
 
 class EventLog:

@@ -1,10 +1,9 @@
-"""ITEMLIMIT: the READY jobs of an item that may be handed out, and those that are blocked until others end (items.py).
-"""
+"""ITEMLIMIT: the READY jobs of an item that may be handed out, and those that are blocked until others end (items/)."""
 
 from __future__ import annotations
 
 from sockpqd.core.ops.effects import Effects
-from sockpqd.core.store.items import ItemQueue
+from sockpqd.core.store.items.item import ItemQueue
 from sockpqd.core.store.job_list import JobList
 from sockpqd.core.store.queues import Queue, Queues
 

@@ -118,6 +118,11 @@ class Guard:
         seen = self._rights.seen if self._access.required and self._rights is not None else ("",)
         return [queue for queue in queues if queue.startswith(seen)]
 
+    def visible_items(self, items: Iterable[str]) -> list[str]:
+        """Return the items that are the user's by their prefix."""
+        own = self._rights.item if self._access.required and self._rights is not None else ("",)
+        return [item for item in items if item.startswith(own)]
+
     def administered(self, queues: Iterable[str]) -> list[str]:
         """Return the queues for which the user has the right `queue`."""
         rights = self._rights.queue if self._access.required and self._rights is not None else ("",)

@@ -34,6 +34,7 @@ from sockpqd.gateway.protocol.command import Command
 from sockpqd.gateway.protocol.responses import FORBIDDEN, JOB_NOT_FOUND, OFFLINE_MODE, TICKET_NOT_FOUND
 from sockpqd.gateway.rights import Rights
 
+OF_ITEMS = ("FINI", "FAILI")
 NO_JOB = 0          # the number that no job has
 MADE_BY_NEW = re.compile(r"i[0-9]+")
 
@@ -76,6 +77,11 @@ def _owns(rights: Rights, item: str | None) -> bool:
     An item that the server made for NEW belongs to every client that knows its name.
     """
     return item is None or item.startswith(rights.item) or MADE_BY_NEW.fullmatch(item) is not None
+
+
+def item(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
+    """Require `item` for the item named, be it the right derived from `put`."""
+    return None if _owns(rights, command.arguments[0]) else FORBIDDEN
 
 
 def put_wait(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
@@ -259,7 +265,7 @@ def may_hear(rights: Rights, event_type: str, name: str) -> bool:
     """Return whether the user may receive events of this type about this name (or prefix)."""
     if event_type in OPEN:
         return True
-    if event_type == "FINI":
+    if event_type in OF_ITEMS:
         return name.startswith(rights.item)
     if event_type == MSG:
         return name.startswith(rights.get)

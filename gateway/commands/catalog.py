@@ -30,6 +30,7 @@ from sockpqd.gateway.protocol.command import InTransaction, Kind, Row
 from sockpqd.gateway.protocol.grammar import events as event_lines
 from sockpqd.gateway.protocol.grammar import find as find_line
 from sockpqd.gateway.protocol.grammar import help as help_lines
+from sockpqd.gateway.protocol.grammar import items as item_lines
 from sockpqd.gateway.protocol.grammar import jobs, lists, puts, queues, sched, selectors, servers, take, users
 from sockpqd.gateway.protocol.grammar import pulses as pulse_lines
 from sockpqd.gateway.protocol.grammar import sessions as session_lines
@@ -144,6 +145,9 @@ ROWS = (
         numbered=True),
     Row(b"PULSE LIST",       alone,                       may.some_queue,   pulses.list_,          READ,    LIST),
     Row(b"PULSE STAT",       pulse_lines.pulse_stat,      may.seen_pulse,   pulses.stat,           READ,    LOOK),
+    # ---- items
+    Row(b"ITEM STAT",        item_lines.stat,             may.item,         read.item_stat,        READ,    LOOK),
+    Row(b"ITEM LIST",        item_lines.list_,            may.any_user,     read.item_list,        READ,    LIST),
     # ---- fair shares
     Row(b"SCHED SHOW",       alone,                       may.any_user,     read.sched_show,       READ,    LOOK),
     Row(b"SCHED GROUP",      sched.sched_group,           may.any_user,     read.sched_group,      READ,    LOOK),

@@ -30,6 +30,19 @@ def queue_list(client: Client, command: Command) -> None:
     client.run(streams.queue_list(client, *command.arguments))
 
 
+def item_list(client: Client, command: Command) -> None:
+    """ITEM LIST: list the items that are the user's."""
+    client.run(streams.item_list(client, *command.arguments))
+
+
+def item_stat(client: Client, command: Command) -> None:
+    """ITEM STAT: the figures of an item, whose queues are looked at."""
+    hub, name = client.hub, command.arguments[0]
+    hub.budget -= hub.cluster.machine.queues_of_item(name) // LOOKED_PER_COMMAND
+    counts = hub.cluster.machine.item(name)
+    client.say(responses.ITEM_NOT_FOUND if counts is None else listings.pairs(listings.of_item(counts)))
+
+
 def topic_list(client: Client, command: Command) -> None:
     """TOPIC LIST: list the bindings of which the user has any right on the topic and on the queue."""
     client.run(streams.topic_list(client, *command.arguments))

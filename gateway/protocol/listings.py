@@ -11,6 +11,8 @@ from sockpqd.core import (
     ClusterSettings,
     FairLevel,
     FairSettings,
+    ItemCounts,
+    ItemSummary,
     JobCounts,
     JobState,
     JobView,
@@ -35,6 +37,28 @@ def queue_lines(queues: Iterable[tuple[str, QueueCounts | None]]) -> bytes:
         figures = (0,) * 5 if counts is None else astuple(counts)
         lines.append(" ".join((name, *map(str, figures))) + "\r\n")
     return "".join(lines).encode()
+
+
+def item_lines(items: Iterable[tuple[str, ItemSummary | None]]) -> bytes:
+    """Format lines of ITEM LIST: `<item> <unfinished> <dead>`; None: an item that has ended by now."""
+    lines = []
+    for name, one in items:
+        figures = (0, 0) if one is None else (one.unfinished, one.dead)
+        lines.append(" ".join((name, *map(str, figures))) + "\r\n")
+    return "".join(lines).encode()
+
+
+def of_item(counts: ItemCounts) -> list[tuple[str, object]]:
+    """Return the figures of ITEM STAT."""
+    return [
+        ("READY", counts.ready),
+        ("DELAYED", counts.delayed),
+        ("RUNNING", counts.running),
+        ("DEAD", counts.dead),
+        ("BURIED", counts.buried),
+        ("DONE", counts.done),
+        ("WAITERS", counts.waiters),
+    ]
 
 
 def session_lines(sessions: Iterable[Session], now_ms: int) -> bytes:

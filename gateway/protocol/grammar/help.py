@@ -56,6 +56,8 @@ SYNOPSIS = (
     "KICK JOB NUMBER <n>",
     "KICK JOB NUMBER <n> ENDED",
     "AWAIT (NUMBER <n> | KEY <queue> <key>) [WITHIN <seconds>]",
+    "ITEM STAT <item>",
+    "ITEM LIST [<prefix>*]",
     "SESSION [TTL <seconds>]",
     "SESSION <sid>",
     "SESSION CLOSE [RELEASE [FIRST]]",

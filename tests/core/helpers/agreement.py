@@ -6,7 +6,7 @@ from itertools import groupby
 
 from msgspec.structs import astuple
 
-from sockpqd.core import EVENT_TYPES, Address, Event, JobAwaited, JobState, Machine, Number, Selector
+from sockpqd.core import EVENT_TYPES, Address, Event, ItemSummary, JobAwaited, JobState, Machine, Number, Selector
 from sockpqd.core.store.queues import URGENT_RANK
 from tests.core.helpers.logs import LogEntry, restored, snapshot_of
 from tests.core.model.model import Model
@@ -49,7 +49,7 @@ def lines_of(events: list[Event]) -> list[tuple[int, str, str, tuple[int | str, 
     for kind, run in groupby(events, key=lambda event: event.type):
         known = list(run)
         names = [(event.name, event.words) for event in known]
-        if kind in ("FINQ", "FINI", "DEPTH"):
+        if kind in ("FINQ", "FINI", "FAILI", "DEPTH"):
             names.sort()
         lines += [(event.seq, kind, *name) for event, name in zip(known, names, strict=True)]
     return lines
@@ -69,6 +69,7 @@ def assert_same(machine: Machine, model: Model) -> None:
     assert {*machine.queue_names("a")} == model.queue_names("a")
     for queue in names:
         _assert_same_queue(machine, model, queue)
+    _assert_same_items(machine, model)
     _assert_sums_are_right(machine)
     assert list(machine.nonempty()) == model.nonempty()
     for name in (None, *sorted(names)):
@@ -80,6 +81,17 @@ def assert_same(machine: Machine, model: Model) -> None:
     assert (due_ms or 0) <= max(model.clock_ms, right_ms or 0)
     if not model.sessions.all:          # sessions may be looked at too early
         assert max(model.clock_ms, due_ms or 0) == max(model.clock_ms, right_ms or 0)
+
+
+def _assert_same_items(machine: Machine, model: Model) -> None:
+    names = {job.item for job in [*model.jobs, *model.buried] if job.item is not None}
+    assert {*machine.item_names()} == names
+    for name in (*names, "unknown"):
+        figures = model.item(name)
+        assert machine.item(name) == figures
+        assert machine.item_summary(name) == (None if figures is None else ItemSummary(
+            name, figures.ready + figures.delayed + figures.running + figures.dead + figures.buried,
+            figures.dead + figures.buried))
 
 
 def _assert_sums_are_right(machine: Machine) -> None:

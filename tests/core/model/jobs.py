@@ -82,6 +82,11 @@ class ModelJob:
         return self.state() is JobState.READY
 
     @property
+    def lost(self) -> bool:
+        """Return whether it is DEAD or BURIED."""
+        return self.buried or (self.ready and self.origin is not None)
+
+    @property
     def unit(self) -> str:
         """Its group: the queue in which it lies if it was put for none."""
         return self.queue if self.group is None else self.group

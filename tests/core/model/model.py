@@ -167,6 +167,7 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
             before = self._there()
             self.end_due()
             self.judge_pulses()
+            self.end_operation()
             self._tell(before, applied)
         self.put_item = None
         before = self._there()
@@ -503,6 +504,7 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
         bound = {job.id: job.session for job in self.running()}
         self.jobs, self.buried = other.jobs, other.buried
         self.releases = other.releases
+        self.failing, self.done_of = other.failing, other.done_of
         self.topics = other.topics
         self.adopt_pulses(other.pulses)
         self.queues = {name: structs.replace(one, bound=0) for name, one in other.queues.items()}

@@ -67,6 +67,8 @@ class ModelQueues(ModelAwaited):
         self.event_seq = 0                                      # how many events there have been
         self.events: list[Event] = []                           # those of this entry
         self.had: tuple[set[str], set[str]] = (set(), set())    # queues and items that were unfinished
+        self.failing: set[str] = set()                          # items that had a DEAD or BURIED job
+        self.done_of: Counter[str] = Counter()                  # jobs that were done of each item that there is
 
     # --- what is asked
 
@@ -139,6 +141,11 @@ class ModelQueues(ModelAwaited):
             self.tell("FINQ", queue)
         for item in sorted(items - self.had[1]):
             self.tell("FINI", item)
+            del self.done_of[item]
+        failing = {job.item for job in everywhere if job.item is not None and job.lost}
+        for item in sorted(failing - self.failing):
+            self.tell("FAILI", item)
+        self.failing = failing
         for queue, settings in sorted(self.queues.items()):
             waiting = len([job for job in self.jobs if job.queue == queue and job.id is None])
             half = settings.alarm // 2

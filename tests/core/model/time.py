@@ -139,6 +139,8 @@ class ModelTime(ModelFair):
         self.use(job.queue)
         if job.every_ms is None or last or job.origin is not None:
             self.remove(job)
+            if job.item is not None:
+                self.done_of[job.item] += 1
             self.keep_key(job)
             self.ended(job, EndState.DONE, result)
             return None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from sockpqd.core import JobState, JobView, QueueCounts, QueueHistory, Selector
+from collections import Counter
+
+from sockpqd.core import ItemCounts, JobState, JobView, QueueCounts, QueueHistory, Selector
 from tests.core.model.end import ModelEnd
 from tests.core.model.jobs import ModelJob, counted
 from tests.core.model.time import BUCKET_MS
@@ -55,6 +57,17 @@ class ModelView(ModelEnd):
     def peek_queue(self, queue: str, state: JobState, count: int) -> list[JobView]:
         """The first jobs in this state."""
         return [job.seen(state) for job in self.in_state(queue, state)[:count]]
+
+    def item(self, name: str) -> ItemCounts | None:
+        """The figures of an item."""
+        if not self.has_item(name):
+            return None
+        jobs = [job for job in [*self.jobs, *self.buried] if job.item == name]
+        states = Counter(JobState.DEAD if job.lost and not job.buried else job.state() for job in jobs)
+        return ItemCounts(
+            states[JobState.READY], states[JobState.DELAYED], states[JobState.RUNNING], states[JobState.DEAD],
+            states[JobState.BURIED], self.done_of[name], sum(name in job.waits for job in self.jobs),
+        )
 
     def taken(self, session: int) -> list[ModelJob]:
         """Running jobs bound to a session, in rising id."""

@@ -85,7 +85,7 @@ def test_move_tells_done_and_put_and_the_end_of_the_old_queue() -> None:
 
 def test_last_attempt_tells_later_then_dead() -> None:
     machine = listening(CreateQueue("q", QueueChange(tries=1)), Put("q", 3, b"", "i"), Get(None))
-    assert said(machine, End(1, How.LATER, priority=9)) == ["LATER q 3 1", "DEAD q q_dead 1", "FINQ q"]
+    assert said(machine, End(1, How.LATER, priority=9)) == ["LATER q 3 1", "DEAD q q_dead 1", "FINQ q", "FAILI i"]
     assert said(machine, Kick("q", 10)) == ["PUT q 3", "FINQ q_dead"]
 
 

@@ -1,4 +1,4 @@
-"""Items: named groups of jobs, over one or several queues.
+"""All items by name.
 
 An item exists while it has an unfinished job. For each queue in which it has jobs it keeps a list of the READY ones, so
 that a hand-out by item (PUT .. WAIT) finds its job without a search; a READY job with an item is thus in two lists.
@@ -6,50 +6,16 @@ that a hand-out by item (PUT .. WAIT) finds its job without a search; a READY jo
 In a queue with an ITEMLIMIT the queue's own list holds only as many READY jobs of each item as may still run, always
 the first ones: these are eligible, the others blocked. So the first job of that list can be handed out without another
 look at its item.
-
-There may be as many items as jobs, so the garbage collector does not track them either (see job.py).
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, insort
 
-from msgspec import Struct, field
-
 from sockpqd.core import limits
+from sockpqd.core.store.items.item import Item, ItemQueue
 from sockpqd.core.store.job import Job
-from sockpqd.core.store.job_list import JobList
 from sockpqd.core.store.policies.choice import splitmix64
-
-
-class ItemQueue(Struct, gc=False, eq=False):
-    """The unfinished jobs of one item in one queue."""
-
-    ready: JobList[Job] = field(default_factory=JobList)
-    running: int = 0
-    deferred: int = 0
-    eligible: int = 0           # with an ITEMLIMIT: how many READY jobs, the first ones, may be handed out
-
-    @property
-    def finished(self) -> bool:
-        """Return whether it has no unfinished job."""
-        return not (self.running or self.ready.size or self.deferred)
-
-
-class Item(Struct, gc=False, eq=False):
-    """The unfinished jobs of one item."""
-
-    name: str
-    unfinished: int = 0         # with those that are BURIED, which no queue counts
-    by_queue: dict[str, ItemQueue] = field(default_factory=dict)
-    nonempty: list[str] = field(default_factory=list)       # sorted names of the queues in which it has a READY job
-
-    def open(self, queue: str) -> ItemQueue:
-        """Return the item's jobs in `queue`, created if necessary; the caller adds a job."""
-        item_queue = self.by_queue.get(queue)
-        if item_queue is None:
-            item_queue = self.by_queue[queue] = ItemQueue()
-        return item_queue
 
 
 class Items:
@@ -121,14 +87,6 @@ class Items:
         item = self.by_name[name]
         item.by_queue[queue].deferred -= 1
         item.unfinished -= 1
-
-    def bury(self, item: Item) -> None:
-        """Count a job of this item that becomes BURIED: unfinished for the item, but not in its queue."""
-        item.unfinished += 1
-
-    def unbury(self, name: str) -> None:
-        """Count out a job of this item that is no longer BURIED."""
-        self.by_name[name].unfinished -= 1
 
     def start(self, item: Item, queue: str) -> ItemQueue:
         """Count a job of this item that starts to run in `queue`."""

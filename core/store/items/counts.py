@@ -1,0 +1,39 @@
+"""The figures of an item, as ITEM STAT and ITEM LIST show them."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from sockpqd.core.store.items.item import Item
+
+
+class ItemCounts(Struct, gc=False, frozen=True):
+    """The number of jobs of an item in each state, and what has become of others since it began."""
+
+    ready: int          # without those that are DEAD
+    delayed: int
+    running: int
+    dead: int
+    buried: int
+    done: int
+    waiters: int        # jobs that still wait for the item
+
+
+class ItemSummary(Struct, gc=False, frozen=True):
+    """The line of ITEM LIST for an item."""
+
+    name: str
+    unfinished: int     # jobs
+    dead: int           # of which DEAD or BURIED
+
+
+def counts_of(item: Item, waiters: int) -> ItemCounts:
+    """The figures of the item, for which so many jobs wait. It looks at each queue in which it has jobs."""
+    delayed = running = 0
+    for item_queue in item.by_queue.values():
+        delayed += item_queue.deferred
+        running += item_queue.running
+    dead = 0 if item.dead is None else item.dead.size
+    buried = 0 if item.buried is None else item.buried.size
+    ready = item.unfinished - delayed - running - dead - buried
+    return ItemCounts(ready, delayed, running, dead, buried, item.done, waiters)

@@ -1,0 +1,79 @@
+"""One item: its unfinished jobs, counted and listed by their states, and what has become of the others.
+
+There may be as many items as jobs, so the garbage collector does not track these either (see job.py). What few items
+have is made when it is needed.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct, field
+
+from sockpqd.core.store.job import BuriedJob, Job
+from sockpqd.core.store.job_list import JobList
+
+
+class ItemQueue(Struct, gc=False, eq=False):
+    """The unfinished jobs of one item in one queue."""
+
+    ready: JobList[Job] = field(default_factory=JobList)
+    running: int = 0
+    deferred: int = 0
+    eligible: int = 0           # with an ITEMLIMIT: how many READY jobs, the first ones, may be handed out
+
+    @property
+    def finished(self) -> bool:
+        """Return whether it has no unfinished job."""
+        return not (self.running or self.ready.size or self.deferred)
+
+
+class Item(Struct, gc=False, eq=False):
+    """The unfinished jobs of one item."""
+
+    name: str
+    unfinished: int = 0         # with those that are BURIED, which no queue counts
+    by_queue: dict[str, ItemQueue] = field(default_factory=dict)
+    nonempty: list[str] = field(default_factory=list)       # sorted names of the queues in which it has a READY job
+    done: int = 0               # jobs that ended with DONE since it began
+    dead: JobList[Job] | None = None
+    buried: JobList[BuriedJob] | None = None
+    failed: bool = False        # had a DEAD or BURIED job when the last operation ended
+
+    def open(self, queue: str) -> ItemQueue:
+        """Return the item's jobs in `queue`, created if necessary; the caller adds a job."""
+        item_queue = self.by_queue.get(queue)
+        if item_queue is None:
+            item_queue = self.by_queue[queue] = ItemQueue()
+        return item_queue
+
+    @property
+    def lost(self) -> int:
+        """The number of its DEAD and BURIED jobs."""
+        return (0 if self.dead is None else self.dead.size) + (0 if self.buried is None else self.buried.size)
+
+    def add_dead(self, job: Job) -> None:
+        """List a job that became DEAD; it counts as a READY one of its queue already."""
+        if self.dead is None:
+            self.dead = JobList()
+        self.dead.add(job)
+
+    def remove_dead(self, job: Job) -> None:
+        """Take a job that is no longer DEAD off the list."""
+        assert self.dead is not None
+        self.dead.remove(job)
+        if not self.dead.size:
+            self.dead = None
+
+    def bury(self, job: BuriedJob) -> None:
+        """Add a job that becomes BURIED: unfinished for the item, but not in its queue."""
+        self.unfinished += 1
+        if self.buried is None:
+            self.buried = JobList()
+        self.buried.add(job)
+
+    def unbury(self, job: BuriedJob) -> None:
+        """Remove a job that is no longer BURIED."""
+        self.unfinished -= 1
+        assert self.buried is not None
+        self.buried.remove(job)
+        if not self.buried.size:
+            self.buried = None

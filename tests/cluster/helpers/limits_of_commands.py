@@ -218,7 +218,7 @@ def _puts_of_many(world: World) -> list[Operation]:
 
 def _puts_in_fragments(world: World) -> list[Operation]:
     """As many jobs as an operation has, and larger than one that goes into the log as a whole."""
-    puts = [Put(f"q{number * 7 % QUEUES}", 0, b"x" * 800, f"w{number}") for number in range(MANY)]
+    puts = [Put(f"q{number * 7 % QUEUES}", 0, bytes(8_000_000 // MANY), f"w{number}") for number in range(MANY)]
     data = encode_operation(next(iter(split(Batch(tuple(puts), False), world.machine.known_work))))
     assert len(data) > WHOLE_BYTES_MAX
     half = len(data) // 2
@@ -265,10 +265,10 @@ def _repeated_picks(world: World) -> list[Operation]:
 
 def _parents(world: World) -> list[Operation]:
     """DONE of parents, each of which lets one job go, and the Ticks after it."""
-    queue = world.queue_of(20_000)
-    world.apply_many([PutWith(Put("children", 0, b"x"), after=(f"{queue}_{at}",)) for at in range(20_000)])
-    ids = world.taken(20_000, queue)
-    return [*[End(tuple(ids[at:at + 3000]), How.DONE) for at in range(0, 20_000, 3000)], *[Tick()] * COPIES]
+    queue = world.queue_of(2 * MANY)
+    world.apply_many([PutWith(Put("children", 0, b"x"), after=(f"{queue}_{at}",)) for at in range(2 * MANY)])
+    ids = world.taken(2 * MANY, queue)
+    return [*[End(tuple(ids[at:at + 3000]), How.DONE) for at in range(0, 2 * MANY, 3000)], *[Tick()] * COPIES]
 
 
 def _one_parent(world: World) -> list[Operation]:
@@ -303,14 +303,14 @@ def _many(operation: Callable[[tuple[int, ...]], End | Touch]) -> Case:
 
 
 def _kick(world: World) -> list[Operation]:
-    queue = world.queue_of(5000)
-    world.apply(*[End(number, How.BURY) for number in world.taken(5000, queue)])
+    queue = world.queue_of(MANY // 2)
+    world.apply(*[End(number, How.BURY) for number in world.taken(MANY // 2, queue)])
     return [Kick(queue, MANY)] * 5
 
 
 def _kick_here(world: World) -> list[Operation]:
-    queue = world.queue_of(5000)
-    world.apply(*[End(number, How.BURY, here=True) for number in world.taken(5000, queue)])
+    queue = world.queue_of(MANY // 2)
+    world.apply(*[End(number, How.BURY, here=True) for number in world.taken(MANY // 2, queue)])
     return [Kick(queue, MANY, here=True)] * 5
 
 
@@ -334,7 +334,7 @@ def _delete_queue(world: World) -> list[Operation]:
 def _close_session(release: bool) -> Case:
     def case(world: World) -> list[Operation]:
         number = world.session()
-        world.taken(25_000, session=number)
+        world.taken(5 * MANY // 2, session=number)
         return [CloseSession(number, release)] * 4
     return case
 
@@ -488,7 +488,7 @@ def _workers(world: World) -> list[Operation]:
 
 def _close_session_first(world: World) -> list[Operation]:
     number = world.session()
-    world.taken(5000, session=number)
+    world.taken(MANY // 2, session=number)
     return [CloseSession(number, True, True)] * 4
 
 
@@ -555,7 +555,7 @@ def _group_in_many_queues(groups: int, queues: int) -> Case:
 def _resume_of_many_groups(world: World) -> list[Operation]:
     """None of which has left its level; and one that has, behind all others."""
     queue = world.name()
-    world.apply_many([PutWith(Put(queue, 0, b"x"), group=f"{queue}_{number:05}") for number in range(30_000)])
+    world.apply_many([PutWith(Put(queue, 0, b"x"), group=f"{queue}_{number:05}") for number in range(3 * MANY)])
     world.apply(PauseQueue(queue, False, True), PutWith(Put(queue, 0, b"x"), group=f"{queue}_z"))
     return [ResumeQueue(queue), *[Tick()] * COPIES]
 
@@ -574,7 +574,7 @@ def _everything_due(world: World) -> list[Operation]:
 
 def _grace(operation: Operation) -> Case:
     def case(world: World) -> list[Operation]:
-        world.taken(30_000, lease_ms=5000)
+        world.taken(3 * MANY, lease_ms=5000)
         world.apply(SwitchService(False))
         return [operation]
     return case

@@ -163,7 +163,7 @@ def ping(client: Client, command: Command) -> None:
     else:
         slot = OperationSlot(client)
         client.await_slot(slot)
-        client.hub.cluster.propose_for(client, TouchSession(client.state.attached.number), slot)
+        client.over_share = client.hub.cluster.propose_for(client, TouchSession(client.state.attached.number), slot)
 
 
 def taken(client: Client, command: Command) -> None:

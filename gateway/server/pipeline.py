@@ -68,7 +68,7 @@ class Pipeline:
         self._held: Command | None = None           # waits until all slots are answered
         self._task: asyncio.Task[None] | None = None    # a long-running command
         self._task_rights: Rights | None = None         # with which it was begun
-        self._over_share = False                    # its share of the log's backlog is used up
+        self.over_share = False                     # its share of the log's backlog is used up
         self._cluster = hub.cluster
         self._leader = hub.cluster.leader()         # the last one known when the client connected
 
@@ -78,7 +78,7 @@ class Pipeline:
         """Propose an operation, as a request if it is numbered; its reply becomes the next answer."""
         slot = OperationSlot(self) if numbering is None else RequestSlot(self)
         self._slots.append((slot, self._began, self._taking))
-        self._over_share = self._cluster.propose_for(
+        self.over_share = self._cluster.propose_for(
             self, operation if numbering is None else numbering.request(operation), slot)
 
     def propose_mapped(
@@ -87,7 +87,7 @@ class Pipeline:
         """Propose an operation whose answer is what `tell` makes of the reply."""
         slot = (MappedSlot if numbering is None else MappedRequestSlot)(self, tell=tell)
         self._slots.append((slot, self._began, self._taking))
-        self._over_share = self._cluster.propose_for(
+        self.over_share = self._cluster.propose_for(
             self, operation if numbering is None else numbering.request(operation), slot)
 
     def nothing_in_flight(self) -> bool:
@@ -179,7 +179,7 @@ class Pipeline:
 
     def advance(self) -> None:
         """Continue after outcomes have arrived or output has drained."""
-        self.awake = self._over_share = False
+        self.awake = self.over_share = False
         if self.closed:
             self._slots = give_back(self._cluster, self._slots)
         else:
@@ -216,7 +216,7 @@ class Pipeline:
         if slice_end < 0:
             slice_end = hub.last_slice_end(parser.backlog_bytes)
         self._began = time.monotonic()
-        while not (self.waiter or self._task or self._over_share or flow.full or self.closed):
+        while not (self.waiter or self._task or self.over_share or flow.full or self.closed):
             if len(slots) >= hub.in_flight_max:
                 self._drain()       # those already answered make room
                 if len(slots) >= hub.in_flight_max:
@@ -360,9 +360,9 @@ class Pipeline:
     def throttle(self) -> None:
         """Pause or resume reading from the client."""
         flow = self.flow
-        if self.caught_up and not (flow.paused or self._over_share or flow.read_much or self.hub.crowded):
+        if self.caught_up and not (flow.paused or self.over_share or flow.read_much or self.hub.crowded):
             return
-        flow.throttle(self, 0 if self.caught_up else self.parser.backlog_bytes, over_share=self._over_share)
+        flow.throttle(self, 0 if self.caught_up else self.parser.backlog_bytes, over_share=self.over_share)
 
     def weigh(self) -> None:
         """Report to the account what is held for the client."""

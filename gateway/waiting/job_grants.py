@@ -24,7 +24,7 @@ from sockpqd.gateway.protocol.request_id import Numbering
 from sockpqd.gateway.protocol.responses import AtWriting, answer
 from sockpqd.gateway.pulses.window import GrantId
 from sockpqd.gateway.pulses.windows import GrantClaim, PulseWindows
-from sockpqd.gateway.waiting.slots import IGNORED, NoReply, Outcome, WaitingClient, jobs_of, return_jobs
+from sockpqd.gateway.waiting.slots import IGNORED, NoReply, Outcome, ProposingClient, jobs_of, return_jobs
 
 Grants = dict[str, tuple[GrantId, ...]]     # the jobs handed out with grants, by their pulse
 
@@ -186,7 +186,7 @@ class PendingJobs(Struct, eq=False):
 class RatedGetSlot(Struct, gc=False, eq=False):
     """A GET with grants: the slot of its answer. `note`: what the connection notes of the reply."""
 
-    client: WaitingClient
+    client: ProposingClient
     cluster: Cluster
     grants: GrantReservation
     taking: Taking
@@ -202,7 +202,7 @@ class RatedGetSlot(Struct, gc=False, eq=False):
         """Propose the GET with its grants."""
         operation = self.grants.around(self.taking)
         request = operation if self.numbering is None else self.numbering.request(operation)
-        self.cluster.propose_for(self.client, request, self)
+        self.client.over_share = self.cluster.propose_for(self.client, request, self)
 
     def applied(self, reply: Reply) -> None:
         """Note that the operation was executed."""

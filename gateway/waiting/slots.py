@@ -29,6 +29,12 @@ class WaitingClient(Protocol):
         """Note that an answer has become available."""
 
 
+class ProposingClient(WaitingClient, Protocol):
+    """One of which many commands may be in flight."""
+
+    over_share: bool        # the result of the last propose_for(): no further command is executed for now
+
+
 class NoReply(Enum):
     """The fate of a command that was not executed, or whose outcome is unknown."""
 

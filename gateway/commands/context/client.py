@@ -71,6 +71,7 @@ class Client(Protocol):
     closed: bool                            # no more answers are sent
     state: ClientState                      # the state of its connection
     waiter: Waiter | None           # the blocked command
+    over_share: bool                # the result of the last propose_for(): no further command is executed for now
 
     @property
     def hub(self) -> Services:

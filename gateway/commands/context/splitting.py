@@ -167,7 +167,8 @@ class _Part(Struct, gc=False, eq=False):
 
     def propose(self) -> None:
         """Propose the operation, or propose it again."""
-        self.slot.client.hub.cluster.propose_for(self.slot.client, self.operation, self)
+        client = self.slot.client
+        client.over_share = client.hub.cluster.propose_for(client, self.operation, self)
 
     def applied(self, reply: Reply) -> None:
         """Note that the operation was executed."""

@@ -278,6 +278,27 @@ def test_nothing_more_is_proposed_while_the_cluster_has_too_much_to_do() -> None
     with_gateway(test, automatic=False)
 
 
+@pytest.mark.parametrize(("begin", "line", "parts"), [
+    (b"", b"TOUCH %b\r\n" % b" ".join(b"%d" % number for number in range(1, 7001)), 2),
+    (b"", b"PUTS 4000\r\n" + b"q 0 0\r\n" * 4000, 2),
+    (b"QUEUE CREATE q RATE 10 PER 1\r\nPUT q 0 0\r\n", b"GET q\r\n", 1), (b"SESSION\r\n", b"PING\r\n", 1),
+])
+def test_no_command_is_executed_behind_one_that_fills_the_share(begin: bytes, line: bytes, parts: int) -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        client = gateway.connect()
+        client.send(begin)
+        for _ in range(3):
+            await gateway.settle()
+            gateway.cluster.commit()
+        client.take()
+        gateway.cluster.over_share = True
+        client.send(line * 3)
+        for _ in range(20):
+            await gateway.settle()
+        assert len(gateway.cluster.in_flight) == parts
+    with_gateway(test, automatic=False)
+
+
 def test_a_client_that_has_its_share_of_the_queue_goes_on_with_each_outcome() -> None:
     async def test(gateway: MemoryGateway) -> None:
         client = gateway.connect()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from bench.load_generator.wire import LIST, ask, wires_to
 from tests.hostile.arena import Arena
 from tests.hostile.attack import Attack, Bounds
 from tests.hostile.crowd import Crowd
@@ -15,6 +16,7 @@ COMMANDS = 1000             # of a transaction
 DELAYED = 2000
 WAITERS = 1500
 GETB_NAMES, SUBSCRIBED = 9000, 1000
+TOUCHED = 7500
 BOUNDS = Bounds(p50_ms=20, gap_s=1)
 
 
@@ -56,6 +58,20 @@ async def kicks(arena: Arena) -> None:
     await _repeat(arena, 2, puts + b"KICK kicked 1000000 HERE\r\nQUEUE PURGE kicked ALL\r\n")
 
 
+async def put_touched(arena: Arena) -> None:
+    """Jobs to be taken."""
+    await arena.put_lists(["touched"] * TOUCHED)
+
+
+async def touches(arena: Arena) -> None:
+    """All of them are running; each command is more than one operation may do."""
+    ids: list[bytes] = []
+    async with wires_to(await asyncio.to_thread(arena.server)) as (wire,):
+        while len(ids) < TOUCHED and (taken := await ask(wire, b"GET touched COUNT 10000 EXPIRE 600\r\n", LIST)).good:
+            ids += [line.split()[1] for line in taken.data.splitlines()]
+    await _repeat(arena, 4, b"TOUCH %b EXPIRE 600\r\n" % b" ".join(ids))
+
+
 async def _repeat(arena: Arena, connections: int, commands: bytes) -> None:
     crowds: list[Crowd] = []
     await arena.besiege(connections, repeated=commands, crowds=crowds)
@@ -87,6 +103,7 @@ ATTACKS = (
            prepare=fill_groups, bounds=BOUNDS),
     Attack("kicks", "2,000 delayed jobs are put, kicked and purged without end, on 2 connections", kicks,
            bounds=BOUNDS),
+    Attack("touches", "TOUCH of 7,500 jobs without end, on 4 connections", touches, prepare=put_touched, bounds=BOUNDS),
     Attack("wide-waiters", "1,500 GETBs of 9,000 names each come at once", waiters, bounds=BOUNDS),
     Attack("wide-hearers", "1,500 SUBSCRIBEs of 1,000 names each come at once", subscribers, bounds=BOUNDS),
 )

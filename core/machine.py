@@ -389,9 +389,9 @@ class Machine:
         """The text that a worker left with this job, of no bytes if there is none; None: there is no such job."""
         return queries.error(self._state, selector)
 
-    def session_of(self, selector: AnySelector) -> int | None:
-        """The session that this running job is bound to; None if there is none, or no such job."""
-        return queries.session_of(self._state, selector)
+    def selected_running(self, selector: AnySelector) -> RunningJob | None:
+        """The selected job if it is running, read-only; None if it is not, or there is none."""
+        return queries.selected_running(self._state, selector)
 
     def error_bytes(self, queue: str) -> int:
         """The bytes of all texts that workers left with the jobs in the queue."""

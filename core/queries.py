@@ -291,10 +291,10 @@ def error(state: State, selector: AnySelector) -> Data | None:
     return b"" if text is None else text
 
 
-def session_of(state: State, selector: AnySelector) -> int | None:
-    """The session that the selected running job is bound to; None if there is none."""
+def selected_running(state: State, selector: AnySelector) -> RunningJob | None:
+    """The selected job if it is running; None if it is not, or there is none."""
     job = _selected(state, selector)
-    return job.session if isinstance(job, RunningJob) else None
+    return job if isinstance(job, RunningJob) else None
 
 
 def _selected(state: State, selector: AnySelector) -> AnyJob | None:

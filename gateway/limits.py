@@ -218,6 +218,10 @@ HANDSHAKE_S = 10.0
 # authenticating.
 TRIAL_S = 2.0
 
+# Hand-outs of a connection after which some are looked at, whether they still run; and the memory that each takes.
+HAND_OUTS_PER_LOOK = 64
+HAND_OUT_BYTES = 112
+
 # Refused clients that are drained for LINGER_S so that the answer reaches them; any more are just closed.
 REFUSED_PLACES = 64
 

@@ -13,9 +13,9 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from sockpqd.core import Atomic, Batch, Delete, End, How, Reply, Results
+from sockpqd.core import Atomic, Batch, Delete, End, How, Reply, Results, RunningJob
 from sockpqd.gateway.commands.context.client import Client
-from sockpqd.gateway.commands.context.client_state import Run
+from sockpqd.gateway.commands.context.client_state import ClientState, Run
 from sockpqd.gateway.commands.context.in_session import in_session
 from sockpqd.gateway.commands.context.transaction import Transaction, data_bytes, text_of, without_text
 from sockpqd.gateway.protocol import responses
@@ -141,11 +141,18 @@ def _queue(client: Client, command: Command) -> None:
 
 
 def owned(client: Client, operation: _Operation) -> _Operation:
-    """The operation, which says so if it is the DELETE of a job that runs in the client's own session."""
-    attached = client.state.attached
-    if isinstance(operation, Delete) and attached is not None:
-        return replace(operation, own=client.hub.cluster.machine.session_of(operation.selector) == attached.number)
-    return operation
+    """The operation, which says so if it is the DELETE of a job that the client's own connection or session holds."""
+    if not isinstance(operation, Delete):
+        return operation
+    job = client.hub.cluster.machine.selected_running(operation.selector)
+    return replace(operation, own=True) if job is not None and _holds(client.state, job) else operation
+
+
+def _holds(state: ClientState, job: RunningJob) -> bool:
+    """Return whether the job was handed to this connection, or is bound to its session."""
+    if state.attached is not None and job.session == state.attached.number:
+        return True
+    return state.hand_outs is not None and job.id in state.hand_outs
 
 
 def log_end(client: Client, command: Command) -> None:

@@ -155,11 +155,12 @@ def bad_arguments(reason: str) -> bytes:
 class AtWriting(Struct, gc=False, frozen=True):
     """An answer that is formed when it is written: what it says depends on that moment.
 
-    `drop` is called instead when the client is gone.
+    `drop` is called instead when the client is gone. `jobs`: what it hands out.
     """
 
     form: Callable[[], bytes]
     drop: Callable[[], None]
+    jobs: Handed | HandedMany | None = None
 
 
 def _stored_number(reply: StoredNumber) -> bytes:

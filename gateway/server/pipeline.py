@@ -12,12 +12,13 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine
-from typing import cast
+from typing import cast, get_args
 
-from sockpqd.core import REQUEST_WINDOW, PageLost, Reply, Requested
+from sockpqd.core import REQUEST_WINDOW, Handed, HandedMany, PageLost, Reply, Requested
 from sockpqd.gateway.auth.authorizer import Guard
 from sockpqd.gateway.commands import auth
 from sockpqd.gateway.commands.context.client_state import ClientState, Run
+from sockpqd.gateway.commands.context.hand_outs import HandOuts
 from sockpqd.gateway.commands.context.in_session import in_session
 from sockpqd.gateway.limits import COMMANDS_PER_SLICE, OUTPUT_PIECE_BYTES, UNSURE_S
 from sockpqd.gateway.link import Link
@@ -45,6 +46,9 @@ from sockpqd.gateway.waiting.slots import (
 from sockpqd.gateway.waiting.waiting_line import Waiter
 
 log = logging.getLogger("sockpqd.gateway")
+
+HandingOut = Handed | HandedMany | responses.AtWriting
+HANDING_OUT = frozenset(get_args(HandingOut))
 
 
 class Pipeline:
@@ -277,10 +281,11 @@ class Pipeline:
         size = 0
         slow_before = time.monotonic() - SLOW_S
         while slots and (outcome := slots[0][0].outcome) is not None:
-            if type(outcome) is responses.AtWriting and self._unsure():
+            kind = type(outcome)
+            if kind is responses.AtWriting and self._unsure():
                 return
             # Before the slot is taken: if there is no memory for the answer, its jobs can be given back.
-            answer = None if isinstance(outcome, NoReply) else encoders[type(outcome)](outcome)
+            answer = None if isinstance(outcome, NoReply) else encoders[kind](outcome)
             slot, began, command = slots.popleft()
             if slot is self.waiter:
                 self.waiter = None
@@ -292,6 +297,8 @@ class Pipeline:
                     return
             else:
                 out.append(answer)
+                if kind in HANDING_OUT:
+                    self._handed_out(cast(HandingOut, outcome))
                 if answer >= responses.REFUSAL:
                     self.hub.tally.refused(answer)
                 size += len(answer)
@@ -303,6 +310,16 @@ class Pipeline:
                     self._flush()
                     if self.closed:
                         return
+
+    def _handed_out(self, outcome: HandingOut) -> None:
+        """Note that the client has these jobs."""
+        jobs = outcome.jobs if isinstance(outcome, responses.AtWriting) else outcome
+        if jobs is None:            # a grant of PULSE WAIT
+            return
+        if self.state.hand_outs is None:
+            self.state.hand_outs = HandOuts()
+        if self.state.hand_outs.note(jobs, self._cluster.machine):
+            self.weigh()
 
     def _unsure(self) -> bool:
         """Return whether this node serves without knowing whether another one does.
@@ -373,6 +390,8 @@ class Pipeline:
             held_bytes += self.state.transaction.held_bytes
         if self.state.subscribed is not None:
             held_bytes += self.state.subscribed.held_bytes
+        if self.state.hand_outs is not None:
+            held_bytes += self.state.hand_outs.held_bytes
         self.flow.weigh(self, held_bytes)
 
     # ---- the end

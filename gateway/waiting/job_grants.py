@@ -141,7 +141,7 @@ class GrantReservation:
             of_jobs.append((windows.claim(pulse, len(numbers), window), numbers if self._numbered else ()))
         self.release()
         pending = PendingJobs(reply, of_jobs, windows.cluster.machine.clock_ms, self._numbered)
-        deliver(AtWriting(pending.write, pending.drop))
+        deliver(AtWriting(pending.write, pending.drop, reply))
 
     def _ask_again(self, used: Grants, again: Callable[[], None]) -> None:
         """Ask for these jobs once more, with grants, as soon as there is room."""

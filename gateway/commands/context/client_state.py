@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from sockpqd.core import Policy
+from sockpqd.gateway.commands.context.hand_outs import HandOuts
 from sockpqd.gateway.commands.context.transaction import Transaction
 from sockpqd.gateway.link import Link
 from sockpqd.gateway.protocol.command import Command
@@ -48,8 +49,8 @@ class ClientState:
     """The state of one connection. `trial`: the mode of a client let in only if it is an administrator, else None."""
 
     __slots__ = (
-        "_link", "attached", "clone", "mode", "parts_bytes", "policy", "round_robin", "subscribed", "transaction",
-        "trial", "turning",
+        "_link", "attached", "clone", "hand_outs", "mode", "parts_bytes", "policy", "round_robin", "subscribed",
+        "transaction", "trial", "turning",
     )
 
     def __init__(self, link: Link, trial: Mode | None) -> None:
@@ -62,6 +63,7 @@ class ClientState:
         self.policy: Policy | None = None               # of this connection (POLICY)
         self.subscribed: Subscribed | None = None       # what it hears of events
         self.round_robin: RoundRobin | None = None       # its turns among queues
+        self.hand_outs: HandOuts | None = None          # the jobs that it was handed, if any
         self.turning = False        # a command in flight may change what the next GET depends on: turns, policy
         self._link = link
 
@@ -95,7 +97,7 @@ class ClientState:
 
     def close(self) -> None:
         """Release everything when the connection is closed."""
-        self.transaction = None
+        self.transaction = self.hand_outs = None
         self.attach(None)
         self.subscribe(None, self.trial)
         if self.clone is not None:

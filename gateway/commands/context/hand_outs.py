@@ -1,0 +1,59 @@
+"""The hand-outs of a connection: which jobs were handed to its client.
+
+A job is noted when it is written to the client, which cannot name it before. Nothing is done when it ends: instead,
+with every few hand-outs, twice as many of the oldest are looked at, and forgotten if they do not run any more. So at
+most about half of what is kept has ended, and no look takes long.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from sockpqd.core import Handed, HandedMany, Machine
+from sockpqd.gateway.limits import HAND_OUT_BYTES, HAND_OUTS_PER_LOOK
+
+
+class HandOuts:
+    """The ids of jobs that were handed to one connection: all that are still running, and some others."""
+
+    __slots__ = ("_ids", "_in_order", "_unlooked")
+
+    def __init__(self) -> None:
+        self._ids: set[int] = set()
+        self._in_order: deque[int] = deque()    # the same, the longest unlooked at first
+        self._unlooked = 0                      # hand-outs since the last look
+
+    def __contains__(self, number: int) -> bool:
+        """Return whether the job that runs under this id was handed to this connection."""
+        return number in self._ids
+
+    @property
+    def held_bytes(self) -> int:
+        """The memory that they take, about; 0 while they are few."""
+        return len(self._ids) * HAND_OUT_BYTES if len(self._ids) > 2 * HAND_OUTS_PER_LOOK else 0
+
+    def note(self, reply: Handed | HandedMany, machine: Machine) -> bool:
+        """Note what the client is handed; returns whether some were looked at, so that `held_bytes` has changed."""
+        if isinstance(reply, Handed):
+            self._ids.add(reply.id)
+            self._in_order.append(reply.id)
+            self._unlooked += 1
+        else:
+            for job in reply.jobs:
+                self._ids.add(job.id)
+                self._in_order.append(job.id)
+            self._unlooked += len(reply.jobs)
+        if self._unlooked < HAND_OUTS_PER_LOOK:
+            return False
+        self._look(machine)
+        return True
+
+    def _look(self, machine: Machine) -> None:
+        in_order = self._in_order
+        for _ in range(min(2 * self._unlooked, len(in_order))):
+            number = in_order.popleft()
+            if machine.running_job(number) is None:
+                self._ids.discard(number)
+            else:
+                in_order.append(number)
+        self._unlooked = 0

@@ -31,7 +31,6 @@ def app(own_server: Server, host: str) -> Iterator[Celery]:
     url = f"sockpq://{own_server.address}/{host}"
     with Celery(broker=url, backend=url) as made:
         yield made
-        made.backend.client.close()
 
 
 @pytest.fixture

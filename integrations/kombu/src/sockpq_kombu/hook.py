@@ -78,8 +78,15 @@ def _revoke(module: ModuleType) -> None:
     revoke(module)
 
 
+def _close(module: ModuleType) -> None:
+    from sockpq_kombu.features.close import close
+
+    close(module)
+
+
 WATCHED: dict[str, Callable[[ModuleType], None]] = {
     "kombu.transport": register,
+    "celery.app.base": _close,
     "celery.app.control": _revoke,
     "celery.worker.consumer.mingle": _mingle,
     "celery.worker.consumer.gossip": _gossip,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from typing import Any
+from weakref import WeakSet
 
 from celery import states
 from celery.backends.asynchronous import AsyncBackendMixin
@@ -28,6 +29,7 @@ from sockpq_kombu.results.waiting import ResultConsumer
 logger = get_logger(__name__)
 
 CHORD_S = 86_400.0
+FLUSH_S = 30.0                          # how long the end of an app waits for results that were not stored yet
 TOLD_BYTES_MAX = 1024 * 1024 - 4096     # of a message; larger results are fetched by those that wait
 
 
@@ -45,14 +47,29 @@ class ResultBackend(BaseKeyValueStoreBackend, AsyncBackendMixin):
     def __init__(self, app: Any, url: str | None = None, expires: Any = None, **kwargs: Any) -> None:
         super().__init__(app, expires_type=int, expires=expires, url=url, **kwargs)
         connection = Connection(url or "sockpq://", ssl=app.conf.get("broker_use_ssl") if self.tls else False)
-        access = access_of(connection, self.tls)
-        options = app.conf.get("result_backend_transport_options") or {}
-        self.client = client_of(access, options)
-        self.store = Store(self.client, prefix_of(connection.virtual_host, options.get("queue_prefix", "")))
+        self._access = access_of(connection, self.tls)
+        self._options = app.conf.get("result_backend_transport_options") or {}
+        self._prefix = prefix_of(connection.virtual_host, self._options.get("queue_prefix", ""))
+        self._open()
         self._outbox = Outbox("sockpq results of the event loop", _not_kept)
         self.result_consumer = self.ResultConsumer(
             self, self.app, self.accept, self._pending_results, self._pending_messages,
         )
+        _opened.add(self)
+
+    def _open(self) -> None:
+        """Make a client, which connects when it is used."""
+        self.client = client_of(self._access, self._options)
+        self.store = Store(self.client, self._prefix)
+
+    def close(self) -> None:
+        """Close its connections, after what is to be stored is. If it is used again, it opens others."""
+        self.result_consumer.stop()
+        if not self._outbox.flush(FLUSH_S):
+            logger.warning("%d results could not be stored in time", len(self._outbox))
+        closed = self.client
+        self._open()
+        closed.close()
 
     # values
 
@@ -175,6 +192,16 @@ class ResultBackend(BaseKeyValueStoreBackend, AsyncBackendMixin):
             cause = result if isinstance(result, BaseException) else None
             raise ChordError(f"Dependency {task_id} raised {result!r}") from cause
         return result
+
+
+_opened: WeakSet[ResultBackend] = WeakSet()
+
+
+def close_backends(app: Any) -> None:
+    """Close the backends of this app, in whichever threads they were made."""
+    for backend in list(_opened):
+        if backend.app is app:
+            backend.close()
 
 
 def _not_kept(error: SockpqError) -> None:

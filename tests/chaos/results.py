@@ -1,6 +1,6 @@
 """Tasks with headers, errors, retries and results while leaders are killed: what became of each, asked by many.
 
-    python -m tests.chaos.results [--tasks 20000] [--every 5]
+    python -m tests.chaos.results [--tasks 20000] [--every 5] [--seed 0]
 
 Workers let some tasks fail once or twice, with an error, and give up a few; the others are done with a result that no
 second attempt would give. They write down what they did when it is acknowledged. Meanwhile some ask for the results
@@ -17,9 +17,8 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 import click
 import sockpq
@@ -27,6 +26,7 @@ import sockpq.aio
 
 from bench.load_generator.console import make_console
 from devcluster.cluster import LocalCluster
+from tests.chaos.shown import History, header_block, shown
 
 QUEUE = "tasks"
 WORKERS, PUTTERS, ASKERS = 24, 6, 12
@@ -35,12 +35,8 @@ BACKOFF_S = (0.05, 1.0)
 RETAIN_S = 86_400
 WAIT_S = 0.5
 POLL_S = 0.2
-AT_ONCE = 50                # records that are read at once in the end
 GIVEN_UP, FAILING = 20, 4   # one task of so many
 PATIENCE_S = 120.0
-
-_Found = TypeVar("_Found")
-
 
 @dataclass
 class TaskLog:
@@ -48,7 +44,7 @@ class TaskLog:
 
     number: int
     attempts: int = 0           # hand-outs
-    errors: list[str] = field(default_factory=list)
+    errors: dict[int, str] = field(default_factory=dict)    # of the attempts that failed; acknowledged in any order
     results: list[bytes] = field(default_factory=list)
     given_up: bool = False
     answers: list[bytes] = field(default_factory=list)      # to those who asked
@@ -57,9 +53,10 @@ class TaskLog:
 class Campaign:
     """The tasks, by the name that is in their headers. `problems`: what must not be."""
 
-    def __init__(self, servers: list[str], tasks: int) -> None:
+    def __init__(self, servers: list[str], tasks: int, rng: random.Random) -> None:
         self.servers = servers
         self.tasks = tasks
+        self._rng = rng
         self.log: dict[str, TaskLog] = {}
         self.problems: Counter[str] = Counter()
         self.ended = 0
@@ -78,14 +75,14 @@ class Campaign:
             self.over.set()
 
     async def _put(self, names: Iterator[str]) -> None:
-        async with sockpq.aio.Client(self.servers) as client:
+        async with sockpq.aio.Client(self.servers, timeout=PATIENCE_S) as client:
             for name in names:
                 stored = await client.put(QUEUE, name.encode(), number=True, headers=headers_of(name))
                 assert stored.number is not None
                 self.log[name] = TaskLog(stored.number)
 
     async def _work(self) -> None:
-        async with sockpq.aio.Client(self.servers) as client:
+        async with sockpq.aio.Client(self.servers, timeout=PATIENCE_S) as client:
             while self.ended < self.tasks:
                 job = await client.get(QUEUE, expire=EXPIRE_S, wait=WAIT_S, headers=True, block=True)
                 if job is not None:
@@ -99,17 +96,18 @@ class Campaign:
         task.attempts += 1
         if job.headers != headers_of(name) or job.data != name.encode():
             self.problems["a job has other headers or data"] += 1
-        error = f"attempt {task.attempts} of {name} failed: {random.random()}"
-        if task.attempts <= failures_of(name):
+        attempt = task.attempts
+        error = f"attempt {attempt} of {name} failed: {self._rng.random()}"
+        if attempt <= failures_of(name):
             await job.later(error=error)
-            task.errors.append(error)
+            task.errors[attempt] = error
         elif is_given_up(name):
             await job.bury(here=True, error=error)
-            task.errors.append(error)
+            task.errors[attempt] = error
             task.given_up = True
             self.ended += 1
         else:
-            result = b"%s: %d" % (name.encode(), random.getrandbits(64))
+            result = b"%s: %d" % (name.encode(), self._rng.getrandbits(64))
             await job.done(result=result)
             task.results.append(result)
             self.ended += 1
@@ -121,7 +119,7 @@ class Campaign:
 
     async def _await(self, names: list[str]) -> None:
         """Wait for the end of one task after the other."""
-        async with sockpq.aio.Client(self.servers) as client:
+        async with sockpq.aio.Client(self.servers, timeout=PATIENCE_S) as client:
             for name in names:
                 while name not in self.log:
                     await asyncio.sleep(POLL_S)
@@ -135,11 +133,11 @@ class Campaign:
     async def _ask(self, names: list[str]) -> None:
         """Ask for the results again and again until all are there."""
         waits = set(names)
-        async with sockpq.aio.Client(self.servers) as client:
+        async with sockpq.aio.Client(self.servers, timeout=PATIENCE_S) as client:
             while waits:
                 for name in list(waits):
                     task = self.log.get(name)
-                    if task is not None and (task.results or random.random() < 0.02):
+                    if task is not None and (task.results or self._rng.random() < 0.02):
                         try:
                             task.answers.append(await client.job_result(task.number))
                         except sockpq.JobNotFound:
@@ -147,46 +145,27 @@ class Campaign:
                         waits.discard(name)
                 await asyncio.sleep(POLL_S)
 
-    async def compare(self) -> None:
+    def compare(self) -> None:
         """Compare what each server shows of all tasks with the log."""
         for server in self.servers:
-            async with sockpq.aio.Client(self.servers) as client:
-                names = list(self.log)
-                for at in range(0, len(names), AT_ONCE):
-                    await asyncio.gather(*[self._compare(client, server, name) for name in names[at:at + AT_ONCE]])
+            self.compare_with(shown(server, [task.number for task in self.log.values()]))
 
-    async def _compare(self, client: sockpq.aio.Client, server: str, name: str) -> None:
-        task = self.log[name]
-        record = await _patient(lambda: client.ended(task.number, headers=True, server=server))
-        if record is None:
-            self.problems["a task is lost"] += 1
-            return
-        error = await _patient(lambda: client.job_error(sockpq.Number(task.number), server=server))
-        history = (record.state, record.attempt, record.headers, record.data, error or "")
-        if history != (
-            "buried" if task.given_up else "done", task.attempts, headers_of(name), name.encode(),
-            task.errors[-1] if task.errors else "",
-        ):
-            self.problems[f"a history differs from the log: {history}, {task}"] += 1
-        if task.given_up:
-            return
-        result = await _patient(lambda: client.job_result(task.number, server=server))
-        if len(task.results) != 1 or {result, *task.answers} != {*task.results} or len(task.answers) != 2:
-            self.problems["a task has not one result for all"] += 1
-
-
-async def _patient(ask: Callable[[], Awaitable[_Found]]) -> _Found:
-    """Ask again while the server does not answer."""
-    until = time.monotonic() + PATIENCE_S
-    while True:
-        try:
-            return await ask()
-        except sockpq.JobNotFound:
-            raise
-        except sockpq.SockpqError:
-            if time.monotonic() > until:
-                raise
-            await asyncio.sleep(POLL_S)
+    def compare_with(self, shown: Iterable[History | None]) -> None:
+        """Compare what one server shows of the tasks, in the order of the log."""
+        for (name, task), history in zip(self.log.items(), shown, strict=True):
+            if history is None:
+                self.problems["a task is lost"] += 1
+                continue
+            expected = History(
+                "BURIED" if task.given_up else "DONE", task.attempts, header_block(headers_of(name)), name.encode(),
+                task.errors[max(task.errors)].encode() if task.errors else b"", history.result,
+            )
+            if history != expected:
+                self.problems[f"a history differs from the log: {history}, {task}"] += 1
+            if not task.given_up and (
+                len(task.results) != 1 or {history.result, *task.answers} != {*task.results} or len(task.answers) != 2
+            ):
+                self.problems["a task has not one result for all"] += 1
 
 
 def headers_of(name: str) -> dict[str, str]:
@@ -205,24 +184,28 @@ def is_given_up(name: str) -> bool:
     return int(name[1:]) % GIVEN_UP == 1
 
 
-def kill_leaders(cluster: LocalCluster, every_s: float, over: threading.Event) -> int:
+def kill_leaders(cluster: LocalCluster, every_s: float, rng: random.Random, over: threading.Event) -> int:
     """Kill the leader at once, and at this interval until all is over; returns how often."""
-    kills = 0
+    kills, due = 0, time.monotonic()
     while True:
         leader = cluster.wait_for_leader()
         cluster.kill(leader)
         kills += 1
-        time.sleep(min(1.0, every_s / 2))
+        time.sleep(rng.uniform(0.05, 0.2) * every_s)
         cluster.restart(leader)
-        if over.wait(every_s):
+        due = max(due + every_s, time.monotonic())
+        if over.wait(due - time.monotonic()):
             return kills
 
 
 class Outcome:
     """The outcome of a campaign: how long it took, how many leaders were killed, and what went wrong."""
 
-    def __init__(self, campaign: Campaign, seconds: float, kills: int, error: BaseException | None) -> None:
+    def __init__(
+        self, campaign: Campaign, seconds: float, compared_s: float, kills: int, error: BaseException | None,
+    ) -> None:
         self.seconds = seconds
+        self.compared_s = compared_s
         self.kills = kills
         self.attempts = sum(task.attempts for task in campaign.log.values())
         self.asked = sum(len(task.answers) for task in campaign.log.values())
@@ -233,13 +216,14 @@ class Outcome:
             self.problems["not all tasks have ended"] = campaign.tasks - campaign.ended
 
 
-def run(tasks: int, every_s: float) -> Outcome:
+def run(tasks: int, every_s: float, seed: int = 0) -> Outcome:
     """Run one campaign."""
+    rng = random.Random(seed)
     errors: list[BaseException] = []
     with LocalCluster(3) as cluster:
         with sockpq.Client(cluster.servers, timeout=PATIENCE_S) as client:
             client.queue_config(QUEUE, retain=RETAIN_S, backoff=BACKOFF_S, error_bytes=1 << 30)
-        campaign = Campaign(cluster.servers, tasks)
+        campaign = Campaign(cluster.servers, tasks, rng)
 
         def all_of_it() -> None:
             try:
@@ -249,23 +233,26 @@ def run(tasks: int, every_s: float) -> Outcome:
         begun = time.monotonic()
         thread = threading.Thread(target=all_of_it)
         thread.start()
-        kills = kill_leaders(cluster, every_s, campaign.over)
+        kills = kill_leaders(cluster, every_s, rng, campaign.over)
         thread.join()
         seconds = time.monotonic() - begun
         if not errors:
             cluster.wait_until_level()
-            asyncio.run(campaign.compare())
-    return Outcome(campaign, seconds, kills, errors[0] if errors else None)
+            campaign.compare()
+        compared_s = time.monotonic() - begun - seconds
+    return Outcome(campaign, seconds, compared_s, kills, errors[0] if errors else None)
 
 
 @click.command()
 @click.option("--tasks", default=20_000, show_default=True, type=click.IntRange(1))
 @click.option("--every", "every_s", default=5.0, show_default=True, help="Seconds between two kills.")
-def main(tasks: int, every_s: float) -> None:
+@click.option("--seed", default=0, show_default=True)
+def main(tasks: int, every_s: float, seed: int) -> None:
     """Kill leaders while tasks are put, done and asked for."""
-    outcome, console = run(tasks, every_s), make_console()
+    outcome, console = run(tasks, every_s, seed), make_console()
     console.print(f"{tasks:,} tasks in {outcome.seconds:.0f} s, {outcome.attempts:,} attempts, "
-                  f"{outcome.asked:,} results told meanwhile, {outcome.kills} leaders killed")
+                  f"{outcome.asked:,} results told meanwhile, {outcome.kills} leaders killed; "
+                  f"compared on each server in {outcome.compared_s:.0f} s")
     for problem, count in list(outcome.problems.items())[:10]:
         console.print(f"{count} times: {problem}", markup=False)
     sys.exit(1 if outcome.problems else 0)

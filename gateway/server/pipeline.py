@@ -183,7 +183,9 @@ class Pipeline:
 
     def advance(self) -> None:
         """Continue after outcomes have arrived or output has drained."""
-        self.awake = self.over_share = False
+        self.awake = False
+        if self.over_share and (not self._slots or self._slots[0][0].outcome is not None):
+            self.over_share = False
         if self.closed:
             self._slots = give_back(self._cluster, self._slots)
         else:

@@ -307,6 +307,9 @@ def test_a_client_that_has_its_share_of_the_queue_goes_on_with_each_outcome() ->
         client.send(b"PUT q 0 1\r\nx")
         await gateway.settle()
         assert len(gateway.cluster.in_flight) == 1
+        client._connection.resume_writing()         # that there is room for answers is no outcome
+        await gateway.settle()
+        assert len(gateway.cluster.in_flight) == 1
         gateway.cluster.commit()
         await gateway.settle()
         assert client.take() == b"200 OK\r\n"

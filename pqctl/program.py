@@ -6,6 +6,7 @@ import importlib
 import itertools
 import json
 import keyword
+import re
 import sys
 from collections.abc import Sequence
 
@@ -28,6 +29,7 @@ HOMES = {
     "top": "events", "sched": "config", "topic": "queue", "verify": "backup", "restore": "backup", "import": "backup",
 }
 
+RANGE_OF = re.compile(r"a valid (integer|float) range\b")      # what click calls a number that has limits
 OF_COMMANDS = ("--json", "--timeout")       # options of commands, not of the program
 OF_PROGRAM = ("--ca", "--user", "--secret-file", "--tls", "--no-tls")       # options of the program, not of commands
 
@@ -47,6 +49,18 @@ class Commands(click.Group):
         command = getattr(importlib.import_module(f"sockpqd.pqctl.commands.{HOMES.get(cmd_name, cmd_name)}"), name)
         assert isinstance(command, click.Command)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; where there is none, the error names those that are written nearly so (`jobs`)."""
+        if args[0] not in COMMANDS and not args[0].startswith("-") and not ctx.resilient_parsing:
+            from difflib import get_close_matches
+
+            similar = get_close_matches(args[0], COMMANDS)
+            if similar:
+                ctx.fail(f"No such command {args[0]!r}. Did you mean {' or '.join(similar)}?")
+        return super().resolve_command(ctx, args)
 
 
 EPILOG = """\b
@@ -127,7 +141,7 @@ def _misused(error: click.ClickException, arguments: Sequence[str]) -> int:
     """Report wrong usage and point to the help page; as JSON as well if --json is among the arguments."""
     context = error.ctx if isinstance(error, click.UsageError) else None
     path = context.command_path if context else "pqctl"
-    message = one_line(error.format_message())
+    message = RANGE_OF.sub(r"a valid \1", one_line(error.format_message()))
     if isinstance(error, click.NoSuchOption) and error.option_name in OF_COMMANDS:
         message = f"{error.option_name} goes after the command"
     elif isinstance(error, click.NoSuchOption) and error.option_name in OF_PROGRAM:

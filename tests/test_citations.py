@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -15,9 +16,10 @@ ROOT = Path(__file__).parents[1]
 SPEC = ROOT / "docs" / "spec"
 PROTOCOL = ROOT / "docs" / "PROTOCOL.md"
 
-READ = {".py", ".md", ".txt", ".toml", ".yml", ".j2", ".cfg"}
+READ = {".py", ".md", ".txt", ".toml", ".yml", ".j2", ".cfg", ".service"}
 
 CITED_RULE = re.compile(r"\bspec/([a-z][a-z-]*)(\.md)?(?: (\d+(?:\.\d+)*))?")
+CITED_PART = re.compile(r'\bdocs/([A-Z_]+\.md), "([^"\n]+)"')
 CITED_HEADING = re.compile(r'\bPROTOCOL "([^"\n]*)("?)')
 NOT_HERE = re.compile(
     r"\b(?:EXTENSIONS|DECISIONS|CLUSTER\.md)\b"
@@ -44,6 +46,9 @@ def findings(text: str, rules: Rules, headings: set[str]) -> Iterator[str]:
         for heading, closed in CITED_HEADING.findall(line):
             if not closed or heading not in headings:
                 yield f"line {number}: PROTOCOL.md has no heading {heading}"
+        for page, heading in CITED_PART.findall(line):
+            if heading not in _headings_of(page):
+                yield f"line {number}: {page} has no heading {heading}"
         for old in NOT_HERE.findall(line):
             yield f"line {number}: {old} is not in this repository"
 
@@ -56,6 +61,13 @@ def _headings() -> set[str]:
     """The headings of PROTOCOL.md, whole and up to the colon."""
     headings = set(HEADING.findall(PROTOCOL.read_text()))
     return headings | {heading.partition(":")[0] for heading in headings}
+
+
+@cache
+def _headings_of(page: str) -> set[str]:
+    """The headings of a page of docs."""
+    path = ROOT / "docs" / page
+    return set(HEADING.findall(path.read_text())) if path.is_file() else set()
 
 
 def _files() -> Iterator[Path]:
@@ -125,6 +137,7 @@ def test_a_section_has_a_number_of_its_own(page: Path) -> None:
         ("# as in docs/spec/queue.md 1.2", "line 1: a rule is cited as spec/queue and a section, on one line"),
         ('# PROTOCOL "GETS"', "line 1: PROTOCOL.md has no heading GETS"),
         ('# PROTOCOL "PUT\n# add a job"', "line 1: PROTOCOL.md has no heading PUT"),
+        ('# docs/OPERATIONS.md, "By hand"', "line 1: OPERATIONS.md has no heading By hand"),
         ("# (EXTENSIONS.md 5)", "line 1: EXTENSIONS is not in this repository"),
         ("# DECISIONS 40", "line 1: DECISIONS is not in this repository"),
         ("# see CLUSTER.md section 4", "line 1: CLUSTER.md is not in this repository"),

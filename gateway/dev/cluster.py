@@ -93,7 +93,7 @@ class DevCluster:
                 pids = self._pids()
                 print(guide(self._folder, self._nodes, pids, serves), flush=True)
             elif explained and serves != leader and not self._stopping.is_set():
-                _say(f"{serves} leads" if serves else "no node leads")
+                _say(f"{serves} leads" if serves else "no node answers as the leader")
             for name, pid in self._pids().items():
                 if explained and pid != pids.get(name):
                     pids[name] = pid

@@ -27,7 +27,8 @@ def show_list(call: Call) -> int:
     if users:
         columns = (Column("user", folds=True), Column("rights", folds=True), Column("kept in"))
         print_rows(call, columns, [
-            (user.name, ", ".join(user.rights) or "none", "users file" if user.in_file else "log") for user in users
+            (user.name, ", ".join(user.rights) or "none", "users file" if user.in_file else "the cluster")
+            for user in users
         ])
     else:
         call.print("there is no user")

@@ -319,6 +319,7 @@ def test_events_are_told_as_they_happen(cluster: LocalCluster, browser: Any) -> 
     browser.get(f"http://{cluster.http(cluster.wait_for_leader())}/events-live")
     with Client(cluster.servers) as client:
         wait(lambda: client.put("told", b"x") and "PUT told" in text(browser), "told")
+    assert "PUT PUT" not in text(browser)
     picture(browser, "events")
     assert complaints(browser) == []
 

@@ -215,6 +215,11 @@ def test_what_is_no_server_address_is_refused(text: str) -> None:
         parse_server(text)
 
 
+def test_where_there_is_no_usual_port_an_address_needs_one() -> None:
+    with pytest.raises(BadArguments, match="the port is missing in server address 'db1'"):
+        parse_server("db1", None)
+
+
 def test_servers_are_a_list_or_one_string_and_never_none() -> None:
     assert parse_servers("a:1, b:2,a:1") == (("a", 1), ("b", 2))
     assert parse_servers(["a:1"]) == (("a", 1),)

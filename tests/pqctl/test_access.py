@@ -271,7 +271,7 @@ def test_users_are_listed_and_deleted(
     ]})
     code, out, _ = run(capsys, *ann, "user", "list")
     assert (code, out.split()) == (0, [
-        "user", "rights", "kept", "in", "ann", "admin", "users", "file", "bob", "put:mail*,", "get", "log"])
+        "user", "rights", "kept", "in", "ann", "admin", "users", "file", "bob", "put:mail*,", "get", "the", "cluster"])
     assert run(capsys, *ann, "user", "delete", "bob")[:2] == (0, "user bob deleted\n")
     code, _, err = run(capsys, *ann, "user", "delete", "bob")
     assert (code, err) == (1, "there is no user bob (`pqctl user list` shows all)\n")

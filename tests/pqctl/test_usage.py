@@ -202,6 +202,20 @@ def test_a_group_alone_shows_its_help(group: str, capsys: pytest.CaptureFixture[
     assert out == run(capsys, group, "--help")[1]
 
 
+@pytest.mark.parametrize(("typed", "told"), [
+    (("jobs",), "No such command 'jobs'. Did you mean job?"), (("queues", "list"), "Did you mean queue?"),
+    (("workers",), "Did you mean worker?"), (("nonsense",), "No such command 'nonsense'. (see"),
+    (("queue", "create", "q", "--tries", "x"), "'x' is not a valid integer. (see"),
+    (("job", "kick", "q", "x"), "'x' is not a valid integer. (see"),
+], ids=str)
+def test_a_slip_is_told_in_words_that_help(
+    typed: tuple[str, ...], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = run(capsys, *typed)
+    assert (code, out) == (64, "")
+    assert told in err
+
+
 @pytest.mark.parametrize("arguments", BAD, ids=lambda arguments: ascii(" ".join(arguments)))
 def test_bad_input_is_one_line_and_exit_code_64(
     arguments: tuple[str, ...], cluster: FakeCluster, capsys: pytest.CaptureFixture[str],

@@ -17,7 +17,7 @@ from sockpqd.core import Machine
 from sockpqd.core.pages.paging_counts import PagingCounts
 from sockpqd.gateway.dashboard.forms import FIELD_BYTES_MAX, FIELDS_MAX, FORM_BYTES_MAX
 from sockpqd.gateway.dashboard.pages.cluster import who_may_be_lost
-from sockpqd.gateway.dashboard.pages.parts.view import PAGES
+from sockpqd.gateway.dashboard.pages.parts.view import PAGES, whom
 from sockpqd.gateway.dashboard.site import PAGES as SHOWN
 from sockpqd.gateway.monitoring.http import CONNECTIONS_MAX
 from tests.gateway.helpers.dashboard import HOST, PATIENCE_S, XSS, Site, Users, run
@@ -298,6 +298,12 @@ def test_each_action_leaves_a_line_in_the_audit_log(caplog: pytest.LogCaptureFix
         "user=eva address=127.0.0.1 action=queue.create object='QUEUE CREATE new' outcome='409 Queue Exists'",
         "user=eva address=127.0.0.1 action=job.put object='PUT new 0 11' outcome='200 OK'",
     ]
+
+
+def test_the_header_says_whom_a_node_takes_for_the_leader() -> None:
+    assert whom("n1", "n2") == "follows n2"
+    assert whom("n1", None) == "knows no leader"
+    assert whom("n1", "n1") == "leads, but does not serve at the moment"     # as before its first entry
 
 
 def test_a_follower_asks_the_leader() -> None:

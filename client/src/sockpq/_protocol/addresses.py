@@ -27,6 +27,8 @@ def parse_server(text: str, default_port: int | None = DEFAULT_PORT) -> Address:
     text = text.strip()
     host, separator, port = text.rpartition(":")
     if not separator or text.endswith("]"):
+        if default_port is None:
+            raise BadArguments(f"the port is missing in server address {text!r} (host:port)")
         host, port = text, str(default_port)
     bracketed = host.startswith("[") and host.endswith("]")
     if bracketed:

@@ -56,12 +56,19 @@ class NotThere(Exception):
     """The subject of the page does not exist."""
 
 
+def whom(name: str, leader: str | None) -> str:
+    """Say whom the node `name`, which does not serve, takes for the leader."""
+    if leader is None:
+        return "knows no leader"
+    return f"follows {leader}" if leader != name else "leads, but does not serve at the moment"
+
+
 def page(view: View, title: str, *content: Child, live: bool = True) -> str:
     """Return a whole document. `live`: the script keeps it fresh."""
     cluster = view.cluster
     leader = cluster.leader()
     where = [tag("strong", cluster.name), f" ({view.version}), ",
-             "leads" if cluster.serving else f"follows {leader}" if leader else "knows no leader"]
+             "leads" if cluster.serving else whom(cluster.name, leader)]
     navigation = [tag("a", name, href=path, aria_current="page" if name == title else None) for path, name in PAGES]
     head = tag(
         "head", tag("meta", charset="utf-8"), tag("title", f"{title} · sockpqd {cluster.name}"),

@@ -5,6 +5,7 @@ queue hands out ten jobs in a second, and while some workers analyse, others hav
 turn is lost.
 """
 
+import signal
 import sys
 import threading
 import time
@@ -27,6 +28,7 @@ def work(client: Client) -> None:
         time.sleep(max(0.0, begun + JOB_S - time.monotonic()))
 
 
+signal.signal(signal.SIGINT, signal.SIG_DFL)        # Ctrl-C ends it at once; its jobs come back with their leases
 with Client() as client:
     client.queue_config("calls", rate=RATE, per=1)
     client.put_many("calls", [b"%d" % number for number in range(JOBS)])

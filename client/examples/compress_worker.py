@@ -1,7 +1,7 @@
 """A worker: compress the files whose names are the jobs of a queue: python compress_worker.py files
 
-Run as many as you like, on as many machines as see the files. SIGTERM lets it finish the file at hand. A worker that
-dies, or takes more than a minute for a file, loses it to another one.
+Run as many as you like, on as many machines as see the files. SIGTERM or Ctrl-C lets it finish the file at hand. A
+worker that dies, or takes more than a minute for a file, loses it to another one.
 """
 
 import gzip
@@ -31,7 +31,8 @@ def compress(path: Path) -> None:
     unfinished.rename(f"{path}.gz")     # at once, so that nobody sees half a file, and doing it twice does no harm
 
 
-signal.signal(signal.SIGTERM, stop)
+for number in (signal.SIGTERM, signal.SIGINT):
+    signal.signal(number, stop)
 with Client() as client:
     while not stopping:
         for job in client.consume(sys.argv[1], expire=60, wait=1):

@@ -4,12 +4,14 @@ Each order gets a job that becomes active when its time is over. Its key is the 
 a payment can delete the job before.
 """
 
+import signal
 import sys
 
 from sockpq import Client, JobNotFound, Key
 
 if len(sys.argv) < 3:
     sys.exit(__doc__)           # it says how this is used
+signal.signal(signal.SIGINT, signal.SIG_DFL)        # Ctrl-C ends it at once; its jobs come back with their leases
 
 with Client() as client:
     seconds, *orders = sys.argv[1:]

@@ -11,6 +11,9 @@ from itertools import groupby
 
 from sockpq import Client
 
+if len(sys.argv) < 2:
+    sys.exit(__doc__)           # it says how this is used
+
 with Client() as client:
     client.queue_config("events", order="time")
     for event in sys.argv[1:]:

@@ -11,12 +11,15 @@ from sockpq import Client, JobExists
 
 DAY = 86_400
 
+if len(sys.argv) < 2:
+    sys.exit(__doc__)           # it says how this is used
+
 with Client() as client:
-    client.queue_config("mail", keep=DAY)
+    client.queue_config("mailing", keep=DAY)
     for address in sys.argv[1:]:
         try:
-            client.put("mail", address.encode(), key=hashlib.sha256(address.encode()).hexdigest())
+            client.put("mailing", address.encode(), key=hashlib.sha256(address.encode()).hexdigest())
         except JobExists:
             print(address, "has it, or will have it")
-    for job in client.consume("mail", expire=60, until_done=True):
+    for job in client.consume("mailing", expire=60, until_done=True):
         print("mail to", job.data.decode())

@@ -4,12 +4,14 @@ Any number of these may run, on any machine: the key is there once, so there is 
 time. `done()` says when it comes again. It is no earlier than now: what was missed is not made up for.
 """
 
+import signal
 import sys
 
 from sockpq import Client
 
 if len(sys.argv) < 3:
     sys.exit(__doc__)           # it says how this is used
+signal.signal(signal.SIGINT, signal.SIG_DFL)        # Ctrl-C ends it at once; its jobs come back with their leases
 
 with Client() as client:
     seconds, times = float(sys.argv[1]), int(sys.argv[2])

@@ -10,6 +10,7 @@ outcome of its request.
 import asyncio
 import contextlib
 import random
+import signal
 import sys
 import time
 from collections import defaultdict, deque
@@ -119,4 +120,5 @@ async def main() -> None:
             file.write(picture(api.seen))
 
 
+signal.signal(signal.SIGINT, signal.SIG_DFL)        # Ctrl-C ends it at once; its jobs come back with their leases
 asyncio.run(main())

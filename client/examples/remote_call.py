@@ -4,12 +4,14 @@ The caller waits for the factors of a number; any of the servers works them out.
 asked again by its lease, the answer waits for a caller.
 """
 
+import signal
 import sys
 
 from sockpq import Client
 
 if len(sys.argv) < 2:
     sys.exit(__doc__)           # it says how this is used
+signal.signal(signal.SIGINT, signal.SIG_DFL)        # Ctrl-C ends it at once; its jobs come back with their leases
 
 
 def factors(number: int) -> list[int]:

@@ -3,6 +3,7 @@
 The queue's `limit` holds for all workers of all machines together; what comes at once waits in the queue meanwhile.
 """
 
+import signal
 import sys
 import threading
 import time
@@ -11,6 +12,7 @@ from sockpq import Client
 
 if len(sys.argv) < 2:
     sys.exit(__doc__)           # it says how this is used
+signal.signal(signal.SIGINT, signal.SIG_DFL)        # Ctrl-C ends it at once; its jobs come back with their leases
 
 AT_A_TIME = 4
 WORKERS = 16

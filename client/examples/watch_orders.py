@@ -4,12 +4,14 @@ An order is an item: all jobs that belong to it, in whatever queues. FINI says t
 may come and go meanwhile.
 """
 
+import signal
 import sys
 
 from sockpq import Client, EventsLost
 
 if len(sys.argv) < 2:
     sys.exit(__doc__)           # it says how this is used
+signal.signal(signal.SIGINT, signal.SIG_DFL)        # Ctrl-C ends it at once; its jobs come back with their leases
 
 with Client() as client:
     orders = set(sys.argv[1:])

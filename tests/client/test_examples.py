@@ -18,6 +18,7 @@ from sockpq import Client
 from sockpq.testing import Server
 
 from devcluster.cluster import LocalCluster
+from tests.waiting import until
 
 EXAMPLES = Path(__file__).parents[2] / "client" / "examples"
 TIMEOUT_S = 60
@@ -178,7 +179,8 @@ def wait_for_results(client: Client, count: int) -> None:
 
 
 @pytest.mark.parametrize("name", [
-    "compress_worker", "deferred", "periodic", "probe_ports", "put_lines", "remote_call", "smooth_peak", "watch_orders",
+    "compress_worker", "deferred", "group_by_time", "mail_once", "periodic", "probe_ports", "put_lines", "remote_call",
+    "smooth_peak", "watch_orders",
 ])
 def test_without_its_arguments_an_example_says_how_it_is_used(name: str) -> None:
     done = subprocess.run([sys.executable, "-W", "error", EXAMPLES / f"{name}.py"], capture_output=True, text=True,
@@ -186,6 +188,42 @@ def test_without_its_arguments_an_example_says_how_it_is_used(name: str) -> None
     assert done.returncode == 1
     assert f"python {name}.py" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+LONG = [
+    ("remote_call", "serve"), ("remote_call", "1001"), ("watch_orders", "order_1"), ("deferred", "600", "order_1"),
+    ("periodic", "600", "3"), ("smooth_peak", "9999"), ("analyse_answers", "200", "3", "600"),
+    ("rate_limited_api", "3", "600"),
+]
+
+
+def interrupted(server: str, name: str, *arguments: str) -> tuple[int, str]:
+    """Return the exit code and what was said of a program that got Ctrl-C at work."""
+    with Client(server) as client, subprocess.Popen(
+        [sys.executable, EXAMPLES / f"{name}.py", *arguments], env={**os.environ, "SOCKPQ_SERVERS": server},
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    ) as process:
+        try:
+            if name == "watch_orders":          # which needs no session
+                assert process.stdout is not None
+                assert process.stdout.readline() == "watching\n"
+            else:
+                before = len(client.sessions())
+                until(lambda: len(client.sessions()) > before, f"{name} is at work")
+            process.send_signal(signal.SIGINT)
+            _, said = process.communicate("", TIMEOUT_S)
+        finally:
+            process.kill()
+    return process.returncode, said
+
+
+@pytest.mark.parametrize("arguments", LONG, ids=" ".join)
+def test_ctrl_c_ends_an_example_without_a_word(server: str, arguments: tuple[str, ...]) -> None:
+    assert interrupted(server, *arguments) == (-signal.SIGINT, "")
+
+
+def test_ctrl_c_lets_a_worker_finish(server: str) -> None:
+    assert interrupted(server, "compress_worker", "files") == (0, "")
 
 
 def test_orders_are_watched_through_a_killed_leader() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from sockpq.testing import Server
 
 README = Path(__file__).parents[2] / "client" / "README.md"
-SERVERS = "127.0.0.1:11361,127.0.0.1:11371,127.0.0.1:11381"
+SERVERS = "127.0.0.1:11361,127.0.0.1:11461,127.0.0.1:11561"
 
 
 def test_the_examples_of_the_readme_run() -> None:

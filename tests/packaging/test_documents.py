@@ -145,7 +145,7 @@ def test_make_has_the_targets(document: str) -> None:
     assert named <= targets
 
 
-@pytest.mark.parametrize("document", [*DOCUMENTS, "examples/clients/README.md"])
+@pytest.mark.parametrize("document", [*DOCUMENTS, "client/README.md", "examples/clients/README.md"])
 def test_ports_are_those_of_a_cluster_to_play_with(document: str) -> None:
     ports = {first + PORTS_STEP * number for first in (CLIENT, PEER, HTTP) for number in range(3)}
     found = {int(port) for port in re.findall(r"127\.0\.0\.1:(\d+)", (ROOT / document).read_text())}
@@ -155,6 +155,20 @@ def test_ports_are_those_of_a_cluster_to_play_with(document: str) -> None:
 @pytest.mark.parametrize("document", [*DOCUMENTS, "docs/PROTOCOL.md"])
 def test_nobody_needs_nc(document: str) -> None:
     assert not re.search(r"(^    |\| )nc ", (ROOT / document).read_text(), re.MULTILINE)
+
+
+def test_no_document_puts_jobs_into_a_queue_of_tasks_of_another() -> None:
+    # A worker gives up what is no call of a task, so whoever follows two of the documents would see it fail.
+    names = ("README.md", "docs/TUTORIAL.md", "docs/HOWTO.md", "client/README.md", "docs/WORKERS.md",
+             "examples/clients/README.md")
+    texts = [(ROOT / name).read_text() for name in names]
+    texts += [path.read_text() for path in sorted((ROOT / "client/examples").glob("*.py"))]
+    tasks = {queue for text in texts for queue in re.findall(r'@app\.task\("([\w.]+)"', text)}
+    puts = {queue for text in texts for queue in re.findall(
+        r'(?:(?:client|cluster)\.put(?:_many)?\("|> PUT |^PUT |\$S put |job put )([\w.]+)', text, re.MULTILINE)}
+    assert tasks >= {"mail", "videos"}
+    assert puts >= {"letters", "notes", "orders", "post", "lines", "mailing"}
+    assert not tasks & puts
 
 
 def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:

@@ -190,9 +190,17 @@ SAMPLES: dict[Any, dict[str, Values]] = {
     core.CreateQueue: {"queue": QUEUES, "change": Made(core.QueueChange), "session": (None, 1)},
     core.ConfigureQueue: {"queue": QUEUES, "change": Made(core.QueueChange)},
     core.DeleteQueue: {"queue": QUEUES, "force": (False, True)},
+    core.DeleteQueueOnly: {"queue": QUEUES},
     core.PurgeQueue: {
         "queue": QUEUES, "state": (None, JobState.READY, JobState.DELAYED, JobState.DEAD, JobState.BURIED),
         "before_seq": (None, None, 5), "ended": (False, False, False, True),
+    },
+    core.PurgeOwn: {
+        "queue": QUEUES, "running": (False, True), "before_seq": (None, None, 5), "before_id": (None, None, 3),
+    },
+    core.MoveJobs: {
+        "queue": QUEUES, "to": ("b", "a", "c"), "count": (2**31, 1, 2, 0), "died": (None, None, None, "a", "b"),
+        "left": (None, None, None, 2, 0), "behind": (None, None, None, (0, 0, 3), (-1, 0, 0)),
     },
     core.PauseQueue: {
         "queue": QUEUES, "incoming": (False, False, True), "outgoing": (False, True),

@@ -17,7 +17,7 @@ from sockpqd.core.ops.settings import QueueSettings
 from sockpqd.core.pulse.pulse import OWN_PREFIX, Pulse
 from sockpqd.core.rules.pause import end_pause
 from sockpqd.core.rules.pulses import drop_own_pulse
-from sockpqd.core.rules.remove_queue import exists, has_jobs, not_running, remove_queue
+from sockpqd.core.rules.remove_queue import drop_running, exists, has_jobs, not_running, remove_queue
 from sockpqd.core.state import State
 from sockpqd.core.store.job import time_in_order
 from sockpqd.core.store.queues import PAUSES, Queue
@@ -255,7 +255,26 @@ def purge_queue(state: State, operation: ops.PurgeQueue, seed: int) -> Reply:
     return Removed(chosen.size + ended, chosen.more)
 
 
-def purge_cost(operation: ops.DeleteQueue | ops.PurgeQueue | ops.ExpireQueue) -> Cost:
+def purge_own(state: State, operation: ops.PurgeOwn, seed: int) -> Reply:
+    """Remove jobs that lie in the queue, running ones too or only these, without marking them as done."""
+    name, removed = operation.queue, 0
+    if not exists(state, name):
+        return replies.QUEUE_NOT_FOUND
+    if not operation.running:
+        if operation.before_seq is None:        # the first portion
+            state.remembered_keys.drop(name)
+        chosen = not_running(state, name, None, operation.before_seq, limits.PORTION_MAX, own=True)
+        chosen.drop()
+        removed = chosen.size
+        if chosen.more:
+            return Removed(removed, more=True)
+    running, more = drop_running(state, name, limits.PORTION_MAX - removed, operation.before_id)
+    return Removed(removed + running, more)
+
+
+def purge_cost(
+    operation: ops.DeleteQueue | ops.DeleteQueueOnly | ops.PurgeQueue | ops.PurgeOwn | ops.ExpireQueue,
+) -> Cost:
     """Bytes and work of an operation that removes jobs."""
     return BASE_BYTES + of_names(operation.queue), JOB * limits.PORTION_MAX
 
@@ -271,6 +290,14 @@ def delete_queue(state: State, operation: ops.DeleteQueue, seed: int) -> Reply:
     if not gone:
         return Removed(removed, more=True)
     return replies.ACCEPTED
+
+
+def delete_queue_only(state: State, operation: ops.DeleteQueueOnly, seed: int) -> Reply:
+    """Remove the queue with the jobs that lie in it, up to the limit of one entry; its dead jobs stay."""
+    if not exists(state, operation.queue):
+        return replies.QUEUE_NOT_FOUND
+    removed, gone = remove_queue(state, operation.queue, limits.PORTION_MAX, leave=True)
+    return replies.ACCEPTED if gone else Removed(removed, more=True)
 
 
 def expire_queue(state: State, operation: ops.ExpireQueue, seed: int) -> Reply:

@@ -23,7 +23,7 @@ from sockpqd.core.handlers import (
     workers,
 )
 from sockpqd.core.handlers.cluster import clone, leadership, members
-from sockpqd.core.handlers.jobs import batch, edit, finish, get, put, watch
+from sockpqd.core.handlers.jobs import batch, edit, finish, get, move_queue, put, watch
 from sockpqd.core.levels import FIRST_LEVEL
 from sockpqd.core.ops import cluster as cluster_ops
 from sockpqd.core.ops import fragments as fragment_ops
@@ -67,6 +67,9 @@ HANDLERS: dict[type[Any], Handler] = {
     queue_ops.ExpireQueue: Handler(queues.expire_queue, queues.purge_cost),
     queue_ops.DeleteQueue: Handler(queues.delete_queue, queues.purge_cost, in_request=True),
     queue_ops.PurgeQueue: Handler(queues.purge_queue, queues.purge_cost, in_request=True),
+    queue_ops.DeleteQueueOnly: Handler(queues.delete_queue_only, queues.purge_cost, in_request=True),
+    queue_ops.PurgeOwn: Handler(queues.purge_own, queues.purge_cost, in_request=True),
+    queue_ops.MoveJobs: Handler(move_queue.move_jobs, move_queue.move_jobs_cost, in_request=True),
     queue_ops.PauseQueue: Handler(queues.pause_queue, cost.on_queue, in_request=True),
     queue_ops.ResumeQueue: Handler(queues.resume_queue, cost.on_queue, in_request=True),
     queue_ops.ConfigureFair: Handler(fair.configure_fair, fair.configure_fair_cost, in_request=True),

@@ -120,6 +120,14 @@ class DeleteQueue(Logged, tag=37, frozen=True):
     force: bool
 
 
+class DeleteQueueOnly(Logged, tag=112, frozen=True):
+    """QUEUE DELETE .. FORCE LEAVE: as DeleteQueue with `force`, but its dead jobs stay where they lie, as jobs that
+    were put there. Replies: Accepted, QueueNotFound; Removed as DeleteQueue.
+    """
+
+    queue: str
+
+
 class PurgeQueue(Logged, tag=38, frozen=True):
     """QUEUE PURGE: remove jobs in this state (None: all but the running ones, and the records), at most a portion.
 
@@ -131,6 +139,38 @@ class PurgeQueue(Logged, tag=38, frozen=True):
     state: JobState | None
     before_seq: int | None = None
     ended: bool = False
+
+
+class PurgeOwn(Logged, tag=111, frozen=True):
+    """QUEUE PURGE OWN and RUNNING: remove what lies in the queue itself: READY, DELAYED and BURIED jobs, then running
+    ones, at most a portion. `running`: only these.
+
+    `before_seq`: as of PurgeQueue; `before_id`: of the running ones only those handed out before (Machine.next_id).
+    Replies: Removed, QueueNotFound.
+    """
+
+    queue: str
+    running: bool = False
+    before_seq: int | None = None
+    before_id: int | None = None
+
+
+class MoveJobs(Logged, tag=110, frozen=True):
+    """QUEUE MOVE (spec/state-machine 9.5): put READY jobs of `queue` into `to`, in their order, a portion at most.
+
+    `count`: so many at most. `died`: only dead jobs that came from this queue. `left`: look at so many at most; None:
+    at as many as there are, so that a queue that is filled meanwhile does not keep the command going. `behind`: look
+    for dead jobs behind this place (rank, when, seq). Both are what the portion before replied.
+
+    Replies: Moved; QueueNotFound, of the first portion.
+    """
+
+    queue: str
+    to: str
+    count: int
+    died: str | None = None
+    left: int | None = None
+    behind: tuple[int, int, int] | None = None
 
 
 class PauseQueue(Logged, tag=39, frozen=True):
@@ -185,5 +225,6 @@ class ConfigureFair(Logged, tag=50, frozen=True):
 
 
 OnQueues = (
-    CreateQueue | ConfigureQueue | DeleteQueue | PurgeQueue | PauseQueue | ResumeQueue | Configure | ConfigureFair
+    CreateQueue | ConfigureQueue | DeleteQueue | DeleteQueueOnly | PurgeQueue | PurgeOwn | MoveJobs | PauseQueue
+    | ResumeQueue | Configure | ConfigureFair
 )

@@ -196,6 +196,18 @@ class Removed(Struct, gc=False, frozen=True):
     buried: bool | UnsetType = UNSET
 
 
+class Moved(Struct, gc=False, frozen=True):
+    """MoveJobs: the number of jobs moved. `refusal`: of the queue that takes them; it ended the command.
+
+    `left`: ask again for so many; `behind`: the place from which on.
+    """
+
+    count: int
+    left: int = 0
+    behind: tuple[int, int, int] | None = None
+    refusal: Reply | None = None
+
+
 class Results(Struct, gc=False, frozen=True):
     """End or Touch of several jobs, Batch: the replies in order."""
 
@@ -391,6 +403,7 @@ Reply = (
     | DataTooLarge
     | TooManyQueues
     | Removed
+    | Moved
     | PulseExists
     | PulseNotFound
     | PulseInUse

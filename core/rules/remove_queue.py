@@ -9,6 +9,7 @@ from sockpqd.core.ops.queues import JobState
 from sockpqd.core.ops.replies import NOT_FOUND
 from sockpqd.core.pages.paged_run import PagedRun
 from sockpqd.core.pages.pages import Page
+from sockpqd.core.rules.leave_dead import leave_dead
 from sockpqd.core.rules.portion import Portion
 from sockpqd.core.rules.pulses import drop_own_pulse
 from sockpqd.core.state import State
@@ -103,9 +104,12 @@ class Chosen:
 
 
 def not_running(
-    state: State, name: str, which: JobState | None, before_seq: int | None, jobs_max: int,
+    state: State, name: str, which: JobState | None, before_seq: int | None, jobs_max: int, *, own: bool = False,
 ) -> Chosen:
-    """A portion of the queue's jobs in this state (None: any but RUNNING), only those put before `before_seq`."""
+    """A portion of the queue's jobs in this state (None: any but RUNNING), only those put before `before_seq`.
+
+    `own`: none of its dead jobs, which lie in other queues.
+    """
     queue = state.queues.find(name)
     chosen = Chosen(state, queue, before_seq, jobs_max)
 
@@ -116,7 +120,7 @@ def not_running(
         chosen.add_ready(queue)
     if queue is not None and asked(JobState.DELAYED):
         chosen.add(queue.delayed or (), read=True)
-    if asked(JobState.DEAD):
+    if asked(JobState.DEAD) and not own:
         chosen.add(state.dead.get(name, ()), read=False)
     if queue is not None and asked(JobState.BURIED):
         chosen.add(queue.buried or (), read=False)
@@ -134,23 +138,38 @@ def drop(state: State, job: Job | DelayedJob | BuriedJob) -> None:
     state.close(job.queue, job.item)
 
 
-def remove_queue(state: State, name: str, jobs_max: int) -> tuple[int, bool]:
-    """Remove a portion of the queue's jobs, `jobs_max` at most, then the queue itself.
+def drop_running(state: State, name: str, jobs_max: int, before_id: int | None = None) -> tuple[int, bool]:
+    """End running jobs of the queue without marking them as done, and tell their workers; `jobs_max` at most.
 
-    Returns how many jobs were removed, and whether the queue is gone.
+    `before_id`: only those handed out before this id. Returns how many were ended, and whether there are others.
     """
-    chosen = not_running(state, name, None, None, jobs_max)
-    chosen.drop()
     queue = state.queues.by_name.get(name)
-    taken = [] if queue is None or chosen.more else queue.first_taken(jobs_max - chosen.size)
-    for number in taken:
+    taken = [] if queue is None else queue.first_taken(jobs_max + 1)
+    if before_id is not None:
+        taken = [number for number in taken if number < before_id]
+    for number in taken[:jobs_max]:
         running = state.stop(number)
         assert running is not None
         state.events.tell("CANCEL", name, number)
         if running.seq in state.watches:
             state.tell_end(running.seq, NOT_FOUND)
         state.close(name, running.item)
-    removed = chosen.size + len(taken)
+    return min(len(taken), jobs_max), len(taken) > jobs_max
+
+
+def remove_queue(state: State, name: str, jobs_max: int, *, leave: bool = False) -> tuple[int, bool]:
+    """Remove a portion of the queue's jobs, `jobs_max` at most, then the queue itself.
+
+    `leave`: its dead jobs stay where they lie, and are no longer its. Returns how many jobs were removed or left, and
+    whether the queue is gone.
+    """
+    chosen = not_running(state, name, None, None, jobs_max, own=leave)
+    chosen.drop()
+    removed = chosen.size
+    if not chosen.more:
+        removed += drop_running(state, name, jobs_max - removed)[0]
+        if leave:
+            removed += leave_dead(state, name, jobs_max - removed)
     if has_jobs(state, name):
         return removed, False
     state.topics.drop_queue(name)

@@ -80,6 +80,10 @@ def _single_row(answer: Answer) -> frames.SingleAnswer:
             return frames.DroppedAnswer(inside)
         case replies.Removed(count, more, buried):
             return frames.RemovedAnswer(count, more, None if buried is UNSET else buried)
+        case replies.Moved(count, left, behind, refusal):
+            refused = None if refusal is None else _single_row(refusal)
+            assert refused is None or isinstance(refused, frames.PlainAnswer)
+            return frames.MovedAnswer(count, left, behind, refused)
         case replies.Spread(count):
             return frames.SpreadAnswer(count)
         case replies.WorkerBounds(most, least, state):
@@ -131,6 +135,8 @@ def _reply_of(row: frames.SingleAnswer) -> replies.Reply:
             return replies.DataDropped(inside)
         case frames.RemovedAnswer(count, more, buried):
             return replies.Removed(count, more, UNSET if buried is None else buried)
+        case frames.MovedAnswer(count, left, behind, refusal):
+            return replies.Moved(count, left, behind, None if refusal is None else _reply_of(refusal))
         case frames.SpreadAnswer(count):
             return replies.Spread(count)
         case frames.BoundsAnswer(most, least, state):

@@ -490,6 +490,15 @@ class RemovedAnswer(Struct, array_like=True, tag="removed", forbid_unknown_field
     buried: bool | None = None
 
 
+class MovedAnswer(Struct, array_like=True, tag="moved", forbid_unknown_fields=True, gc=False, frozen=True):
+    """The answer was Moved, with the answer of a queue that refused a job."""
+
+    count: Counter
+    left: Counter = 0
+    behind: tuple[int, Counter, Counter] | None = None
+    refusal: PlainAnswer | None = None
+
+
 class TurnAnswer(Struct, array_like=True, tag="turn", forbid_unknown_fields=True, gc=False, frozen=True):
     """The answer was Turn, with this ticket."""
 
@@ -536,7 +545,8 @@ class ResultsAnswer(Struct, array_like=True, tag="results", forbid_unknown_field
 
 SingleAnswer = (
     StoredAnswer | StoredNumberAnswer | IgnoredNumberAnswer | HandedAnswer | EmptyAnswer | FinishedAnswer | PlainAnswer
-    | HandedManyAnswer | RearmedAnswer | LeasedAnswer | RemovedAnswer | BoundsAnswer | SpreadAnswer | TurnAnswer
+    | HandedManyAnswer | RearmedAnswer | LeasedAnswer | RemovedAnswer | MovedAnswer | BoundsAnswer | SpreadAnswer
+    | TurnAnswer
     | DroppedAnswer
 )
 AnswerRow = SingleAnswer | AbortedAnswer | ResultsAnswer

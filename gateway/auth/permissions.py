@@ -280,6 +280,11 @@ def queue(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
     return None if queue.startswith(rights.queue) else FORBIDDEN
 
 
+def both_queues(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
+    """Require `queue` for the queue named and for the one that takes its jobs."""
+    return queue(rights, command, cluster) if command.operation.to.startswith(rights.queue) else FORBIDDEN
+
+
 def found(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
     """Require `queue` for each queue named. Of all queues those are searched for which the user has it."""
     queues: tuple[str, ...] | None = command.arguments[0]

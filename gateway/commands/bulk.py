@@ -1,8 +1,9 @@
 """Commands executed as several operations, one after the other, so that no log entry takes long.
 
-QUEUE PURGE and KICK remove or move one portion of jobs per operation, and QUEUE DELETE .. FORCE purges first. With REQ
-each operation is a part of the request: when it is repeated, the parts already executed give the same replies, and the
-total is the same. When its user's rights change on the way, no more operations follow, and the outcome is unknown.
+QUEUE PURGE, QUEUE MOVE and KICK remove or move one portion of jobs per operation, and QUEUE DELETE .. FORCE purges
+first. With REQ each operation is a part of the request: when it is repeated, the parts already executed give the same
+replies, and the total is the same. When its user's rights change on the way, no more operations follow, and the
+outcome is unknown.
 """
 
 from __future__ import annotations
@@ -12,7 +13,20 @@ from collections.abc import Callable
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from sockpqd.core import Accepted, DeleteQueue, Kick, PurgeQueue, QueueNotFound, Removed, Reply, Requested
+from sockpqd.core import (
+    Accepted,
+    DeleteQueue,
+    DeleteQueueOnly,
+    Kick,
+    Moved,
+    MoveJobs,
+    PurgeOwn,
+    PurgeQueue,
+    QueueNotFound,
+    Removed,
+    Reply,
+    Requested,
+)
 from sockpqd.gateway.commands.context.client import Client
 from sockpqd.gateway.commands.context.proposing import propose
 from sockpqd.gateway.limits import PORTION_MAX
@@ -64,16 +78,19 @@ class _Parts:
 class _Purge:
     """The portions of a PURGE, limited to jobs that were there when the first was executed."""
 
-    def __init__(self, client: Client, purge: PurgeQueue) -> None:
+    def __init__(self, client: Client, purge: PurgeQueue | PurgeOwn) -> None:
         self._machine = client.hub.cluster.machine
         self._purge = purge
-        self._before_seq: int | None = None
 
-    def portion(self, done: int, last: Removed) -> PurgeQueue:
+    def portion(self, done: int, last: Removed) -> PurgeQueue | PurgeOwn:
         """Return the next operation; only the first sees all jobs at its place in the log."""
-        if done and self._before_seq is None:
-            self._before_seq = self._machine.next_seq
-        return PurgeQueue(self._purge.queue, self._purge.state, self._before_seq, self._purge.ended)
+        purge = self._purge
+        if done and purge.before_seq is None:
+            purge = replace(purge, before_seq=self._machine.next_seq)
+            if isinstance(purge, PurgeOwn):
+                purge = replace(purge, before_id=self._machine.next_id)
+            self._purge = purge
+        return purge
 
 
 def purge(client: Client, command: Command) -> None:
@@ -81,27 +98,29 @@ def purge(client: Client, command: Command) -> None:
     client.run(_run_purge(client, command.operation, command.numbering))
 
 
-async def _run_purge(client: Client, purge: PurgeQueue, numbering: Numbering | None) -> None:
+async def _run_purge(client: Client, purge: PurgeQueue | PurgeOwn, numbering: Numbering | None) -> None:
     client.say(await _Parts(client, numbering).total(_Purge(client, purge).portion))
 
 
 def delete_queue(client: Client, command: Command) -> None:
     """QUEUE DELETE: delete an empty queue, or with FORCE any queue."""
-    if command.operation.force:
-        client.run(_run_delete(client, command.operation.queue, command.numbering))
+    delete: DeleteQueue | DeleteQueueOnly = command.operation
+    if isinstance(delete, DeleteQueueOnly) or delete.force:
+        client.run(_run_delete(client, delete, command.numbering))
     else:
-        client.propose(command.operation, command.numbering)
+        client.propose(delete, command.numbering)
 
 
-async def _run_delete(client: Client, queue: str, numbering: Numbering | None) -> None:
+async def _run_delete(client: Client, delete: DeleteQueue | DeleteQueueOnly, numbering: Numbering | None) -> None:
     """QUEUE DELETE .. FORCE: purge the queue, then delete it with its running jobs and any that came meanwhile.
 
     A queue without settings disappears as soon as it is purged; the purge has shown that it existed.
     """
     parts = _Parts(client, numbering)
-    outcome = await parts.total(_Purge(client, PurgeQueue(queue, None)).portion)
+    all_of_it = PurgeQueue(delete.queue, None) if isinstance(delete, DeleteQueue) else PurgeOwn(delete.queue)
+    outcome = await parts.total(_Purge(client, all_of_it).portion)
     if isinstance(outcome, Removed):
-        outcome = await parts.total(lambda done, last: DeleteQueue(queue, force=True))
+        outcome = await parts.total(lambda done, last: delete)
         if isinstance(outcome, QueueNotFound):
             outcome = Accepted()
     client.say(outcome)
@@ -121,3 +140,23 @@ async def _run_kick(client: Client, kick: Kick, numbering: Numbering | None) -> 
     def portion(done: int, last: Removed) -> Kick:
         return replace(kick, count=kick.count - done, buried=None if last.buried is UNSET else last.buried)
     client.say(await _Parts(client, numbering).total(portion))
+
+
+def move(client: Client, command: Command) -> None:
+    """QUEUE MOVE: put the READY jobs of a queue into another one, in portions."""
+    client.run(_run_move(client, command.operation, command.numbering))
+
+
+async def _run_move(client: Client, move: MoveJobs, numbering: Numbering | None) -> None:
+    """Execute a QUEUE MOVE until all jobs are moved, or one is refused."""
+    parts, moved = _Parts(client, numbering), 0
+    while True:
+        reply = await parts.ask(move)
+        if not isinstance(reply, Moved):
+            client.say(reply)
+            return
+        moved += reply.count
+        if not reply.left:
+            client.say(Moved(moved, refusal=reply.refusal))
+            return
+        move = replace(move, count=move.count - reply.count, left=reply.left, behind=reply.behind)

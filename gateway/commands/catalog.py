@@ -121,6 +121,8 @@ ROWS = (
         numbered=True),
     Row(b"QUEUE PURGE",      queues.queue_purge,          may.queue,        audited(bulk.purge),   LOGGED,  PLAIN,
         numbered=True),
+    Row(b"QUEUE MOVE",       queues.queue_move,           may.both_queues,  audited(bulk.move),    LOGGED,  PLAIN,
+        numbered=True),
     Row(b"QUEUE PAUSE",      queues.queue_pause,          may.queue,        audited(write.proposed), LOGGED, PLAIN,
         numbered=True),
     Row(b"QUEUE RESUME",     queues.queue_resume,         may.queue,        audited(write.proposed), LOGGED, PLAIN,

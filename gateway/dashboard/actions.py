@@ -12,6 +12,7 @@ from msgspec import Struct
 
 WORD = re.compile(r"[^\s\x00-\x1f\x7f]{1,255}")
 SECRET = re.compile(r"[!-~]{16,64}")     # as the client library wants them
+PURGED = "READY", "DELAYED", "RUNNING", "DEAD", "BURIED", "OWN", "ALL"
 NUMBER = re.compile(r"-?[0-9]{1,20}(?:\.[0-9]{1,6})?")
 
 Fields = Mapping[str, str]
@@ -95,7 +96,18 @@ def _pause(fields: Fields) -> str:
 
 
 def _purge(fields: Fields) -> str:
-    return f"QUEUE PURGE {word(fields, 'queue')} {one_of(fields, 'state', 'READY', 'DELAYED', 'DEAD', 'BURIED', 'ALL')}"
+    return f"QUEUE PURGE {word(fields, 'queue')} {one_of(fields, 'state', *PURGED)}"
+
+
+def _move(fields: Fields) -> str:
+    line = f"QUEUE MOVE {word(fields, 'queue')} {word(fields, 'to')}"
+    if fields.get("count", "").strip():
+        line += f" COUNT {number(fields, 'count')}"
+    return f"{line} DIED {word(fields, 'died')}" if fields.get("died", "").strip() else line
+
+
+def _delete(fields: Fields) -> str:
+    return f"QUEUE DELETE {word(fields, 'queue')} FORCE{' LEAVE' if fields.get('dead') == 'LEAVE' else ''}"
 
 
 def _transfer(fields: Fields) -> str:
@@ -138,7 +150,8 @@ ACTIONS: dict[str, Action] = {
     "queue.pause": Action(_pause),
     "queue.resume": Action(_of("QUEUE RESUME", "queue")),
     "queue.purge": Action(_purge, harm="its jobs in this state are removed for good"),
-    "queue.delete": Action(_of("QUEUE DELETE", "queue", more=" FORCE"),
+    "queue.move": Action(_move, harm="the jobs wait in the other queue, and what failed in them is forgotten"),
+    "queue.delete": Action(_delete,
                            harm="the queue, its settings and all its jobs, running ones too, are removed for good"),
     "job.put": Action(_put, data=True),
     "job.change": Action(_change, data=True),

@@ -38,6 +38,7 @@ from sockpqd.core import (
     Life,
     Machine,
     Meta,
+    Moved,
     NodeExists,
     NotFound,
     NotYet,
@@ -93,7 +94,7 @@ FEATURES: dict[int, tuple[bytes, ...]] = {1: (
     b"fanout",
     b"workers", b"pulse", b"events", b"notify", b"number", b"cluster", b"auth", b"help",
     b"head", b"dedup", b"backoff",
-    b"retain", b"await", b"find", b"progress",
+    b"retain", b"await", b"find", b"progress", b"movequeue",
 )}
 EXISTS = b"200 OK EXISTS\r\n"
 REPLACED = b"200 OK REPLACED\r\n"
@@ -254,6 +255,10 @@ def _removed(reply: Removed) -> bytes:
     return number(reply.count)
 
 
+def _moved(reply: Moved) -> bytes:
+    return number(reply.count) if reply.refusal is None else b"200 OK %d " % reply.count + answer(reply.refusal)
+
+
 def _results(reply: Results) -> bytes:
     return lines_of([answer(one) for one in reply.replies])
 
@@ -325,6 +330,7 @@ ENCODERS: dict[type, Callable[[Any], bytes]] = {
     DataTooLarge: _always(TOO_LARGE),
     TooManyQueues: _always(BUSY),
     Removed: _removed,
+    Moved: _moved,
     Results: _results,
     Aborted: _aborted,
     UserNotFound: _always(USER_NOT_FOUND),

@@ -107,20 +107,25 @@ def config(call: Call, name: str, **options: Any) -> int:
 @command(queue, timeout=60.0)
 @click.argument("name")
 @click.option("--force", is_flag=True, help="With all its jobs, including running ones.")
+@click.option("--leave", is_flag=True, help="With --force: its dead jobs stay where they lie.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-def delete(call: Call, name: str, force: bool, yes: bool) -> int:
+def delete(call: Call, name: str, force: bool, leave: bool, yes: bool) -> int:
     """Remove queue NAME with its settings, if it has no jobs."""
     from sockpqd.pqctl.actions.queues import settings
 
-    return settings.delete(call, name, force, yes)
+    return settings.delete(call, name, force, leave, yes)
 
 
 @command(queue, timeout=60.0)
 @click.argument("name")
-@click.argument("state", type=click.Choice(["ready", "delayed", "dead", "buried", "ended", "all"]))
+@click.argument("state", type=click.Choice(["ready", "delayed", "running", "dead", "buried", "ended", "own", "all"]))
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def purge(call: Call, name: str, state: str, yes: bool) -> int:
-    """Remove the jobs of queue NAME that are in this state; never running ones. `ended`: what is kept of those."""
+    """Remove the jobs of queue NAME that are in this state.
+
+    `own`: all that lie in it, running ones too, but not dead ones, which lie in other queues. `ended`: what is kept of
+    those that have ended. `all`: everything but running ones.
+    """
     from sockpqd.pqctl.actions.queues import settings
 
     return settings.purge(call, name, state, yes)
@@ -180,15 +185,16 @@ def drain(call: Call, name: str) -> int:
 @click.argument("source", metavar="FROM")
 @click.argument("target", metavar="TO")
 @click.option("--count", type=click.IntRange(1), metavar="N", help="Only the first N. [default: all]")
-def move(call: Call, source: str, target: str, count: int | None) -> int:
+@click.option("--died", metavar="QUEUE", help="Only dead jobs that came from this queue.")
+def move(call: Call, source: str, target: str, count: int | None, died: str | None) -> int:
     """Move the ready jobs of queue FROM to queue TO, in their order.
 
-    They keep priority, item and key; their attempts start over. Delayed and dead jobs stay. If interrupted, run it
-    again.
+    They keep what they were put with; their attempts start over. Delayed and running jobs stay. When TO refuses a job,
+    for its key or because it is full, this one and those behind it stay. If interrupted, run it again.
     """
     from sockpqd.pqctl.actions.queues import emptying
 
-    return emptying.move(call, source, target, count)
+    return emptying.move(call, source, target, count, died)
 
 
 @group("topic")

@@ -180,6 +180,8 @@ JOBS_AND_QUEUES = (
     Press("/job?id={dead}", "job.bury", "Bury", "BURY {dead}: 200 OK"),
     Press("/queue?name=acts", "job.kick", "Kick", "KICK acts 1: 200 OK 1", {"count": "1"}),
     Press("/job?id={moved}", "job.move", "Move", "MOVE {moved} other: 200 OK", {"to": "other"}),
+    Press("/queue?name=acts", "queue.move", "Move", "QUEUE MOVE acts other COUNT 1: 200 OK",
+          {"to": "other", "count": "1"}),
     Press("/queue?name=acts", "queue.purge", "Purge", "QUEUE PURGE acts READY: 200 OK"),
 )
 SERVICE = (

@@ -90,6 +90,11 @@ def lines(*made: Command[Any]) -> list[bytes]:
         (queues.queue_create("q", {"numbered": False, "backoff": (0, 0)}),
          b"QUEUE CREATE q NUMBERED 0 BACKOFF OFF\r\n"),
         (queues.queue_delete("q", force=True), b"QUEUE DELETE q FORCE\r\n"),
+        (queues.queue_delete("q", force=True, leave=True), b"QUEUE DELETE q FORCE LEAVE\r\n"),
+        (queues.queue_purge("q", "running"), b"QUEUE PURGE q RUNNING\r\n"),
+        (queues.queue_purge("q", "own"), b"QUEUE PURGE q OWN\r\n"),
+        (queues.queue_move("q", "p"), b"QUEUE MOVE q p\r\n"),
+        (queues.queue_move("q_dead", "p", 7, died="q"), b"QUEUE MOVE q_dead p COUNT 7 DIED q\r\n"),
         (queues.queue_purge("q", "all"), b"QUEUE PURGE q ALL\r\n"),
         (queues.queue_purge("q", "dead"), b"QUEUE PURGE q DEAD\r\n"),
         (queues.queue_pause("q", "in"), b"QUEUE PAUSE q IN\r\n"),
@@ -192,7 +197,10 @@ def test_what_would_be_taken_for_commands_is_not_sent_to_a_server_that_does_not_
         lambda: queues.queue_create("q", {"limit": -1}),
         lambda: queues.queue_create("q", {"idle": 0.5}),
         lambda: queues.queue_create("q", {"overflow": "drop"}),           # type: ignore[typeddict-item]
-        lambda: queues.queue_purge("q", "running"),
+        lambda: queues.queue_purge("q", "taken"),                         # type: ignore[arg-type]
+        lambda: queues.queue_delete("q", leave=True),
+        lambda: queues.queue_move("q", "q"),
+        lambda: queues.queue_move("q", "p", 0),
         lambda: queues.queue_pause("q", "both"),                          # type: ignore[arg-type]
         lambda: queues.config({"policy": "lottery"}),    # type: ignore[typeddict-item]
     ],

@@ -60,7 +60,7 @@ def test_waiting_jobs_move_in_order_and_the_others_stay(
     client.put("old", b"first", priority=9, item="i", key="k")
     client.put("old", b"later", delay=600)
     assert ask(capsys, nodes.servers, "queue", "move", "old", "new", "--count", "3") == (
-        DONE, {"from": "old", "to": "new", "moved": 3, "stayed": 0})
+        DONE, {"from": "old", "to": "new", "moved": 3, "refusal": None})
     assert [job.data for job in client.peek_queue("new", "ready", 10)] == [b"first", b"0", b"1"]
     assert ask(capsys, nodes.servers, "queue", "move", "old", "new")[1]["moved"] == 1198
     job = client.peek(Key("new", "k"))
@@ -71,15 +71,14 @@ def test_waiting_jobs_move_in_order_and_the_others_stay(
     assert [one.data for one in client.peek_queue("old", "delayed", 10)] == [b"later"]
 
 
-def test_jobs_whose_keys_are_taken_stay_at_their_places(
+def test_a_job_whose_key_is_taken_stays_and_those_behind_it(
     nodes: LocalCluster, client: Client, capsys: pytest.CaptureFixture[str]
 ) -> None:
     client.put_many("old", [b"a", b"b", b"c"], keys=["a", "b", "c"])
     client.put("new", b"b", key="b")
     code, told = ask(capsys, nodes.servers, "queue", "move", "old", "new")
-    assert (code, told["moved"], told["stayed"]) == (REFUSED, 2, 1)
-    assert [job.data for job in client.peek_queue("old", "ready", 10)] == [b"b"]
-    assert client.total("old").running == 0
+    assert (code, told["moved"], told["refusal"]) == (REFUSED, 1, "409 Job Exists")
+    assert [job.data for job in client.peek_queue("old", "ready", 10)] == [b"b", b"c"]
 
 
 def test_a_full_target_keeps_what_it_has_no_room_for_where_it_was(
@@ -87,10 +86,40 @@ def test_a_full_target_keeps_what_it_has_no_room_for_where_it_was(
 ) -> None:
     client.put_many("old", [b"1", b"2", b"3"])
     client.queue_create("new", capacity=2)
-    code, _, err = run(capsys, "--servers", ",".join(nodes.servers), "queue", "move", "old", "new")
+    code, out, _ = run(capsys, "--servers", ",".join(nodes.servers), "queue", "move", "old", "new")
     assert code == REFUSED
-    assert "503 Queue Full" in err
-    assert [job.data for job in client.peek_queue("old", "ready", 10)] == [b"1", b"2", b"3"]
+    assert out == "2 jobs moved from old to new; the next one stayed: 503 Queue Full\n"
+    assert [job.data for job in client.peek_queue("old", "ready", 10)] == [b"3"]
+
+
+def test_dead_jobs_move_to_where_they_are_looked_at(
+    nodes: LocalCluster, client: Client, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for queue in "a", "b":
+        client.queue_create(queue, tries=1, dead="dead")
+        client.put(queue, queue.encode())
+        job = client.get(queue)
+        assert job is not None
+        job.bury(error="because")
+    assert ask(capsys, nodes.servers, "queue", "move", "dead", "look", "--died", "b")[1]["moved"] == 1
+    assert [job.data for job in client.peek_queue("look", "ready", 10)] == [b"b"]
+
+
+def test_running_jobs_are_purged_and_dead_ones_left(
+    nodes: LocalCluster, client: Client, capsys: pytest.CaptureFixture[str]
+) -> None:
+    client.put_many("q", [b"dead", b"running", b"ready", b"late"])
+    dead, running = client.get("q"), client.get("q")
+    assert dead is not None
+    assert running is not None
+    dead.bury()
+    assert ask(capsys, nodes.servers, "queue", "purge", "q", "running", "--yes") == (DONE, {"queue": "q", "removed": 1})
+    client.get("q")
+    assert ask(capsys, nodes.servers, "queue", "purge", "q", "own", "--yes") == (DONE, {"queue": "q", "removed": 2})
+    client.put("q", b"x")
+    assert ask(capsys, nodes.servers, "queue", "delete", "q", "--force", "--leave", "--yes") == (DONE, {"queue": "q"})
+    assert [job.data for job in client.peek_queue("q_dead", "ready", 10)] == [b"dead"]
+    assert client.kick("q", 1) == 0
 
 
 @pytest.mark.parametrize("arguments", [

@@ -33,6 +33,8 @@ queue list | queue list evil | queue stat | queue stat evil_q | queue stat evil_
 queue config evil_q
 queue delete evil_q --yes | queue purge evil_none ready --yes | queue pause evil_q out --for 1 | queue resume evil_q
 queue peek evil_q | queue peek evil_q --body | queue drain evil_none | queue move evil_none evil_q
+queue move evil_none evil_q --died evil_q | queue purge evil_none own --yes
+queue delete evil_none --force --leave --yes
 queue peek evil_q --state running | queue peek evil_q --state dead
 topic list | topic bind evil_t evil_q | topic unbind evil_none evil_q
 topic publish evil_t x | topic publish evil_none x

@@ -59,8 +59,8 @@ def test_sessions_are_worked_in(report: campaign.Report, what: str) -> None:
 @pytest.mark.parametrize(
     "what", [
         "PutWith.when", "reply Rearmed", "event DEAD", "Kick Removed", "PurgeQueue Removed", "Move Finished",
-        "Change Accepted", "PutWith JobReplaced", "PutWith JobExists", "Touch Leased", "GetWith HandedMany",
-        "Batch Results", "Batch Aborted",
+        "MoveJobs Moved", "Change Accepted", "PutWith JobReplaced", "PutWith JobExists", "Touch Leased",
+        "GetWith HandedMany", "Batch Results", "Batch Aborted",
     ],
 )
 def test_time_keys_and_transactions_are_used(report: campaign.Report, what: str) -> None:

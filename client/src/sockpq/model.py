@@ -5,6 +5,8 @@ from __future__ import annotations
 from json import loads
 from typing import Any, Literal, NamedTuple
 
+from sockpq.errors import SockpqError
+
 
 class Key(NamedTuple):
     """Selects a job by the key it was put with, in any state: for change(), delete() and peek()."""
@@ -47,6 +49,16 @@ class Meta(NamedTuple):
     number: int | None = None
     progress: int | None = None
     ended: int | None = None
+
+
+class Moved(NamedTuple):
+    """The result of queue_move(): how many jobs were moved, and what kept the next one from it.
+
+    `refusal`: QueueFull, QueuePaused, JobExists, DataTooLarge or QueueNotFound, of the queue that takes them.
+    """
+
+    jobs: int
+    refusal: SockpqError | None = None
 
 
 class Life(NamedTuple):

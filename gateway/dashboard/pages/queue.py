@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from urllib.parse import urlencode
 
 from sockpqd.core import JobState, JobView, QueueSettings
+from sockpqd.gateway.dashboard.actions import PURGED
 from sockpqd.gateway.dashboard.markup import Child, Markup, link, pairs, table, tag
 from sockpqd.gateway.dashboard.pages.parts.body import preview
 from sockpqd.gateway.dashboard.pages.parts.picture import captioned, pictures
@@ -123,7 +124,13 @@ def _actions(view: View, name: str) -> Iterator[Markup]:
         view, "queue.config", "Change", mine, field("settings", "Settings, as in QUEUE CONFIG", required=True),
         back=back,
     ))
+    yield details("Move jobs to another queue", form(
+        view, "queue.move", "Move", mine, field("to", "To", required=True),
+        field("count", "How many (all)", inputmode="numeric"), field("died", "Only those that died in"), back=back,
+    ))
     yield details("Purge or delete", form(
-        view, "queue.purge", "Purge", mine,
-        choice("state", "Jobs that are", ("READY", "DELAYED", "DEAD", "BURIED", "ALL")), back=back,
-    ), form(view, "queue.delete", "Delete the queue", mine, back="/queues"))
+        view, "queue.purge", "Purge", mine, choice("state", "Jobs that are", PURGED), back=back,
+    ), form(
+        view, "queue.delete", "Delete the queue", mine, choice("dead", "Its dead jobs", ("REMOVE", "LEAVE")),
+        back="/queues",
+    ))

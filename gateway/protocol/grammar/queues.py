@@ -16,10 +16,13 @@ from sockpqd.core import (
     ConfigureQueue,
     CreateQueue,
     DeleteQueue,
+    DeleteQueueOnly,
     JobState,
+    MoveJobs,
     Order,
     Overflow,
     PauseQueue,
+    PurgeOwn,
     PurgeQueue,
     QueueChange,
     ResumeQueue,
@@ -114,10 +117,9 @@ SETTINGS[b"PULSE"] = Option("pulse", _or_off(_shared_pulse, ""))
 CREATE_SETTINGS = {**SETTINGS, b"BOUND": Option("bound")}
 _ELSEWHERE = {b"BOUND": "BOUND is for QUEUE CREATE"}
 
-ENDED = "ended"
 _purged = one_of({
-    b"READY": JobState.READY, b"DELAYED": JobState.DELAYED, b"DEAD": JobState.DEAD,
-    b"BURIED": JobState.BURIED, b"ALL": None, b"ENDED": ENDED,
+    b"READY": JobState.READY, b"DELAYED": JobState.DELAYED, b"DEAD": JobState.DEAD, b"BURIED": JobState.BURIED,
+    b"ALL": None, b"ENDED": "ended", b"RUNNING": JobState.RUNNING, b"OWN": "own",
 })
 _paused = one_of({b"IN": (True, False), b"OUT": (False, True), b"ALL": (True, True)})
 
@@ -161,21 +163,41 @@ def queue_config(words: Words) -> Command:
 
 
 def queue_delete(words: Words) -> Command:
-    """QUEUE DELETE <queue> [FORCE]."""
-    force = len(words) == 3 and words[2] == b"FORCE"
-    if len(words) != (3 if force else 2):
-        raise ArgumentError("QUEUE DELETE takes a queue, and perhaps FORCE")
-    return Command(DeleteQueue(name(words[1]), force))
+    """QUEUE DELETE <queue> [FORCE [LEAVE]]."""
+    match words[1:]:
+        case [queue]:
+            return Command(DeleteQueue(name(queue), force=False))
+        case [queue, b"FORCE"]:
+            return Command(DeleteQueue(name(queue), force=True))
+        case [queue, b"FORCE", b"LEAVE"]:
+            return Command(DeleteQueueOnly(name(queue)))
+    raise ArgumentError("QUEUE DELETE takes a queue, and perhaps FORCE, or FORCE LEAVE")
 
 
 def queue_purge(words: Words) -> Command:
     """QUEUE PURGE <queue> <state>."""
     if len(words) != 3:
-        raise ArgumentError("QUEUE PURGE takes a queue and READY, DELAYED, DEAD, BURIED, ENDED or ALL")
-    purged = _purged(words[2])
-    if purged is ENDED:
-        return Command(PurgeQueue(name(words[1]), None, ended=True))
-    return Command(PurgeQueue(name(words[1]), purged))
+        raise ArgumentError("QUEUE PURGE takes a queue and READY, DELAYED, RUNNING, DEAD, BURIED, ENDED, OWN or ALL")
+    queue, purged = name(words[1]), _purged(words[2])
+    if purged in ("own", JobState.RUNNING):
+        return Command(PurgeOwn(queue, running=purged is JobState.RUNNING))
+    if purged == "ended":
+        return Command(PurgeQueue(queue, None, ended=True))
+    return Command(PurgeQueue(queue, purged))
+
+
+_MOVE = {b"COUNT": Option("count", between(1, SIGNED_MAX)), b"DIED": Option("died", name)}
+
+
+def queue_move(words: Words) -> Command:
+    """QUEUE MOVE <from> <to> [COUNT <n>] [DIED <queue>]."""
+    if len(words) < 3:
+        raise ArgumentError("QUEUE MOVE takes two queues, and perhaps COUNT and DIED")
+    queue, to = name(words[1]), name(words[2])
+    if queue == to:
+        raise ArgumentError("QUEUE MOVE wants another queue")
+    options = {"count": SIGNED_MAX, **read_options(words, 3, _MOVE)}
+    return Command(MoveJobs(queue, to, **options))
 
 
 def queue_pause(words: Words) -> Command:

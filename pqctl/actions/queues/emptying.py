@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from time import monotonic, sleep
 
-from sockpq import Aborted, Client, Job, JobExists
+from sockpq import Client
 
-from sockpqd.pqctl.actions.existence import must_exist
+from sockpqd.pqctl.actions.existence import QUEUE, existing, must_exist
 from sockpqd.pqctl.connect import cluster_of
 from sockpqd.pqctl.invocation import Call
 from sockpqd.pqctl.output.exit_codes import DONE, REFUSED, Failure
@@ -15,8 +15,6 @@ from sockpqd.pqctl.output.text import counted
 
 LOOK_S = 0.25           # between two checks of a queue being drained
 TELL_S = 5.0            # between two progress messages
-MOVED_AT_ONCE = 500     # jobs per transaction
-LEASE_S = 60
 
 
 def drain(call: Call, queue: str) -> int:
@@ -46,48 +44,14 @@ def _unfinished(client: Client, queue: str) -> str:
     )
 
 
-def move(call: Call, source: str, target: str, count: int | None) -> int:
-    """Move READY jobs in order; those whose keys already exist in the target stay."""
-    moved = 0
-    kept: list[Job] = []
-    with cluster_of(call, serving=True) as (client, _):
-        ready = must_exist(client, source).get("ready", 0)
-        wanted = ready if count is None else count
-        try:
-            while moved + len(kept) < wanted:
-                asked = min(MOVED_AT_ONCE, wanted - moved - len(kept))
-                jobs = client.get_many(asked, source, expire=LEASE_S, then="later")
-                if not jobs:
-                    break
-                moved += _move(client, jobs, target, kept)
-                for job in kept:
-                    job.touch()
-        finally:
-            for job in reversed(kept):
-                job.later(first=True)
-        if not moved and not kept and ready:
-            raise Failure(REFUSED, f"{source} gives no jobs; `pqctl queue config {source}` shows whether it is paused")
+def move(call: Call, source: str, target: str, count: int | None, died: str | None) -> int:
+    """Move READY jobs in order (QUEUE MOVE), until the target refuses one."""
+    with cluster_of(call, serving=True) as (client, _), existing(client, QUEUE, source):
+        moved, refusal = client.queue_move(source, target, count, died=died)
     sentence = f"{counted(moved, 'job')} moved from {source} to {target}"
-    if kept:
-        sentence += f"; {counted(len(kept), 'job')} stayed, whose keys {target} has already"
-    call.answer(sentence, {"from": source, "to": target, "moved": moved, "stayed": len(kept)})
-    return REFUSED if kept else DONE
-
-
-def _move(client: Client, jobs: list[Job], target: str, kept: list[Job]) -> int:
-    """Move these jobs in one transaction, adding those that cannot move to `kept`; returns how many were moved."""
-    left = list(jobs)
-    while left:
-        try:
-            with client.transaction() as step:
-                for job in left:
-                    step.move(job, target)
-            return len(left)
-        except Aborted as aborted:
-            if isinstance(aborted.reason, JobExists):
-                kept.append(left.pop(aborted.position - 1))
-                continue
-            for job in reversed(left):          # nothing was moved: put them back
-                job.later(first=True)
-            raise aborted.reason from None
-    return 0
+    if refusal is not None:
+        sentence += f"; the next one stayed: {refusal}"
+    call.answer(sentence, {
+        "from": source, "to": target, "moved": moved, "refusal": None if refusal is None else str(refusal),
+    })
+    return DONE if refusal is None else REFUSED

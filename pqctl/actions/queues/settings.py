@@ -48,22 +48,28 @@ def cluster_config(call: Call, settings: Mapping[str, Any]) -> int:
     return show_settings(call, {}, told)
 
 
-def delete(call: Call, queue: str, force: bool, yes: bool) -> int:
-    """Delete a queue (QUEUE DELETE), after a confirmation with `force`."""
+def delete(call: Call, queue: str, force: bool, leave: bool, yes: bool) -> int:
+    """Delete a queue (QUEUE DELETE), after a confirmation with `force`; dead jobs stay with `leave`."""
+    if leave and not force:
+        raise click.UsageError("--leave goes with --force only")
     if force:
-        confirm(f"Remove {queue} with all its jobs, including running ones?", yes)
+        confirm(f"Remove {queue} with all its jobs{' but dead ones' if leave else ''}, including running ones?", yes)
     with cluster_of(call, serving=True) as (client, _), existing(client, QUEUE, queue):
-        client.queue_delete(queue, force=force)
+        client.queue_delete(queue, force=force, leave=leave)
     call.answer(f"{queue} is removed", {"queue": queue})
     return DONE
 
 
 def purge(call: Call, queue: str, state: str, yes: bool) -> int:
     """Remove the jobs of a queue in one state (QUEUE PURGE)."""
-    which = {"all": "that wait, are dead or have ended", "ended": "that have ended"}.get(state, f"that are {state}")
+    which = {
+        "all": "that wait, are dead or have ended", "ended": "that have ended", "own": "that wait, run or are buried",
+    }.get(state, f"that are {state}")
     confirm(f"Remove the jobs of {queue} {which}?", yes)
     with cluster_of(call, serving=True) as (client, _), existing(client, QUEUE, queue):
-        removed = client.queue_purge(queue, cast(Literal["ready", "delayed", "dead", "buried", "ended", "all"], state))
+        removed = client.queue_purge(
+            queue, cast(Literal["ready", "delayed", "running", "dead", "buried", "ended", "own", "all"], state),
+        )
     call.answer(f"{counted(removed, 'job')} removed from {queue}", {"queue": queue, "removed": removed})
     return DONE
 

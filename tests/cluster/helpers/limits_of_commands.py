@@ -39,6 +39,7 @@ from sockpqd.core import (
     Delete,
     DeletePulse,
     DeleteQueue,
+    DeleteQueueOnly,
     DeleteTopic,
     DeleteUser,
     Done,
@@ -61,6 +62,7 @@ from sockpqd.core import (
     Lead,
     Machine,
     Move,
+    MoveJobs,
     Number,
     OnDup,
     OpenSession,
@@ -72,6 +74,7 @@ from sockpqd.core import (
     Policy,
     PromoteLearner,
     PulseChange,
+    PurgeOwn,
     PurgeQueue,
     Put,
     PutWith,
@@ -314,6 +317,16 @@ def _kick_here(world: World) -> list[Operation]:
     return [Kick(queue, MANY, here=True)] * 5
 
 
+def _move_jobs(died: bool) -> Case:
+    def case(world: World) -> list[Operation]:
+        queue = world.queue_of(5000)
+        if not died:
+            return [MoveJobs(queue, "q1", 5000)] * 5
+        world.apply(*[End(number, How.BURY) for number in world.taken(5000, queue)])
+        return [MoveJobs(f"{queue}_dead", "q1", 5000, queue)] * 5
+    return case
+
+
 def _resort(world: World) -> list[Operation]:
     queue = world.queue_of(2000)
     orders = [ConfigureQueue(queue, QueueChange(order=order)) for order in (Order.TIME, Order.FIFO)]
@@ -324,11 +337,23 @@ def _purge(world: World) -> list[Operation]:
     return [PurgeQueue(world.queue_of(5000), None)] * 5
 
 
+def _purge_running(world: World) -> list[Operation]:
+    queue = world.queue_of(5000)
+    world.taken(3000, queue)
+    return [*[PurgeOwn(queue, running=True)] * 2, *[PurgeOwn(queue)] * 3]
+
+
 def _delete_queue(world: World) -> list[Operation]:
     queue = world.queue_of(3000)
     world.taken(3000, queue)
     world.apply_many([Put(queue, 0, b"x") for _ in range(3000)])
     return [DeleteQueue(queue, True)] * 8
+
+
+def _delete_queue_leave(world: World) -> list[Operation]:
+    queue = world.queue_of(3000)
+    world.apply(*[End(number, How.BURY) for number in world.taken(3000, queue)])
+    return [DeleteQueueOnly(queue)] * 4
 
 
 def _close_session(release: bool) -> Case:
@@ -674,7 +699,11 @@ CASES: dict[str, Case] = {
     "QUEUE PURGE of one state": lambda world: [
         PurgeQueue(world.queue_of(2500, when=Due(10**6)), JobState.DELAYED),
     ] * 3,
+    "QUEUE PURGE RUNNING, OWN": _purge_running,
+    "QUEUE MOVE": _move_jobs(False),
+    "QUEUE MOVE DIED": _move_jobs(True),
     "QUEUE DELETE FORCE": _delete_queue,
+    "QUEUE DELETE FORCE LEAVE": _delete_queue_leave,
     "TOPIC BIND, UNBIND": lambda world: [
         one for number in range(350) for one in (BindQueue("bound", f"q{number}", "a.*.#"),
                                                  UnbindQueue("bound", f"q{number}", "a.*.#"))
@@ -723,8 +752,8 @@ CASES |= {f"{name}, with groups": _with_groups(name) for name in (
     "PUTS", "PUT to many queues", "PUT to a topic", "PUT to a topic, with everything", "COMMIT of DELETE by key",
     "GET * IS BY PRIORITY", "GET * COUNT", "GET of many names BY PRIORITY COUNT", "GET COUNT with BATCH", "GET in turn",
     "GET with a rate", "GET COUNT of all that jobs can have", "REQ GET COUNT, repeated", "DONE of parents",
-    "LATER of many", "LATER FIRST of many", "KICK", "QUEUE CONFIG", "QUEUE PURGE", "QUEUE IDLE", "SESSION CLOSE FIRST",
-    "all that time does",
+    "LATER of many", "LATER FIRST of many", "KICK", "QUEUE CONFIG", "QUEUE PURGE", "QUEUE MOVE", "QUEUE IDLE",
+    "SESSION CLOSE FIRST", "all that time does",
 )}
 
 

@@ -53,6 +53,8 @@ def anything(kind: Any) -> st.SearchStrategy[Any]:
         return _PLAIN[kind]
     if isinstance(kind, types.UnionType):
         return st.one_of([anything(one) for one in get_args(kind)])
+    if get_origin(kind) is tuple and Ellipsis not in get_args(kind):
+        return st.tuples(*map(anything, get_args(kind)))
     if get_origin(kind) is tuple:
         return st.lists(anything(get_args(kind)[0]), max_size=20).map(tuple)
     if issubclass(kind, IntEnum):

@@ -23,6 +23,7 @@ from sockpqd.core import (
     Dedup,
     Delete,
     DeleteQueue,
+    DeleteQueueOnly,
     DeleteTopic,
     Done,
     Due,
@@ -39,6 +40,7 @@ from sockpqd.core import (
     Later,
     Machine,
     Move,
+    MoveJobs,
     Number,
     OnDup,
     OpenSession,
@@ -48,6 +50,7 @@ from sockpqd.core import (
     PauseQueue,
     Place,
     Policy,
+    PurgeOwn,
     PurgeQueue,
     Put,
     PutWith,
@@ -141,7 +144,9 @@ _on_topic: st.SearchStrategy[Requested] = often(drawn(BindQueue), drawn(UnbindQu
 _rarer: st.SearchStrategy[Requested] = often(spread, _on_topic, _on_topic, _on_worker)
 on_queue: st.SearchStrategy[Requested] = often(
     *[drawn(ConfigureQueue, change=queue_change)] * 4, *[drawn(CreateQueue, change=queue_change)] * 2,
-    drawn(DeleteQueue), drawn(PurgeQueue), drawn(PauseQueue, pause_ms=None),
+    drawn(DeleteQueue), drawn(DeleteQueueOnly), drawn(PurgeQueue), drawn(PurgeOwn),
+    drawn(MoveJobs), drawn(MoveJobs, left=None, behind=None),
+    drawn(PauseQueue, pause_ms=None),
     drawn(PauseQueue, incoming=False, outgoing=True), drawn(ResumeQueue), drawn(ResumeQueue), drawn(ConfigureFair),
     drawn(Configure),
 )
@@ -367,5 +372,8 @@ def _random_on_queue(random: Random, queue: str) -> Operation:
         PauseQueue(queue, random.random() < 0.2, random.random() < 0.3), ResumeQueue(queue),
         PauseQueue(queue, False, True, random.choice([0, 20, 100, 100, 400])), ResumeQueue(queue),
         DeleteQueue(queue, random.random() < 0.1), PurgeQueue(queue, random.choice(states)),
+        DeleteQueueOnly(queue), PurgeOwn(queue, random.random() < 0.5),
+        MoveJobs(queue, random.choice(["a", "b", "c"]), random.choice([1, 3, 2**31])),
+        MoveJobs(f"{queue}_dead", random.choice(["a", "b"]), 3, queue),
         Configure(policy=random.choice(list(Policy))),
     ])

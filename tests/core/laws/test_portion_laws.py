@@ -12,6 +12,7 @@ from sockpqd.core import (
     Change,
     Configure,
     DeleteQueue,
+    DeleteQueueOnly,
     Due,
     End,
     Get,
@@ -19,9 +20,11 @@ from sockpqd.core import (
     How,
     JobState,
     Machine,
+    MoveJobs,
     Operation,
     Place,
     Policy,
+    PurgeOwn,
     PurgeQueue,
     Put,
     PutWith,
@@ -47,6 +50,9 @@ def removal(random: Random, machine: Machine, queue: str) -> Operation:
         PurgeQueue(queue, random.choice([None, *JobState]), before), PurgeQueue(queue, JobState.READY, before),
         PurgeQueue(queue, None, before), Kick(queue, random.choice([3, 1000]), here=True),
         Kick(queue, random.choice([3, 1000])), DeleteQueue(queue, force=True),
+        DeleteQueueOnly(queue), PurgeOwn(queue, random.random() < 0.5, before, random.choice([None, machine.next_id])),
+        MoveJobs(queue, random.choice(QUEUES), random.choice([3, 50, 1000])),
+        MoveJobs(f"{queue}_dead", queue, 1000, queue),
     ])
 
 

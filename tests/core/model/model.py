@@ -36,6 +36,7 @@ from sockpqd.core import (
     Delete,
     DeletePulse,
     DeleteQueue,
+    DeleteQueueOnly,
     DeleteTopic,
     DeleteUser,
     Done,
@@ -62,12 +63,15 @@ from sockpqd.core import (
     Lead,
     Leased,
     Move,
+    Moved,
+    MoveJobs,
     NotFound,
     OpenSession,
     Operation,
     PauseQueue,
     Policy,
     PromoteLearner,
+    PurgeOwn,
     PurgeQueue,
     Put,
     PutWith,
@@ -124,7 +128,7 @@ There = tuple[list[tuple[int, str, str | None]], list[tuple[str, str | None]]]
 # What aborts no transaction.
 Fine = (
     Stored | StoredNumber | Spread | JobIgnored | IgnoredNumber | JobReplaced | Finished | Rearmed | Accepted
-    | DataDropped | Leased | Removed
+    | DataDropped | Leased | Removed | Moved
 )
 
 
@@ -288,6 +292,8 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
                 return self.move(operation)
             case Kick():
                 return self.kick(operation)
+            case MoveJobs():
+                return self.move_jobs(operation)
             case Batch():
                 return self._batch(operation, bits, applied)
             case CloneEnd():
@@ -305,6 +311,8 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
                     return SessionNotFound()
                 return self.on_queue(operation)
             case ConfigureQueue() | DeleteQueue() | PurgeQueue() | PauseQueue() | ResumeQueue():
+                return self.on_queue(operation)
+            case DeleteQueueOnly() | PurgeOwn():
                 return self.on_queue(operation)
             case Configure():
                 return self.on_queue(operation)

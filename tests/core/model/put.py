@@ -20,6 +20,8 @@ from sockpqd.core import (
     JobState,
     Kick,
     Move,
+    Moved,
+    MoveJobs,
     NotFound,
     Number,
     OnDup,
@@ -222,6 +224,57 @@ class ModelPut(ModelGive):
             self.tell("DROP", move.queue)
         self.left_queue(old)
         return Finished(not self.unfinished(old), False)
+
+    def move_jobs(self, move: MoveJobs) -> Reply:
+        """As many as there are ready, or as died elsewhere, come into another queue."""
+        if move.left is None and not self.known(move.queue) and not self.in_state(move.queue, JobState.DEAD):
+            return QueueNotFound()
+        state, source = (JobState.READY, move.queue) if move.died is None else (JobState.DEAD, move.died)
+        seen = [job for job in self.in_state(source, state) if move.behind is None or job.place() > move.behind]
+        left = len(seen) if move.left is None else move.left
+        seen = seen[: max(0, left)]
+        moved = passed = 0
+        behind = move.behind
+        for job in seen:
+            if moved == min(max(0, move.count), PORTION) or passed == PORTION:
+                return Moved(moved, left, behind) if moved < move.count else Moved(moved)
+            left -= 1
+            if job.queue != move.queue:
+                passed, behind = passed + 1, job.place()
+                continue
+            refusal = self._closed(move.to, job.headers + job.data)
+            if refusal is None and (self.holder(move.to, job.key) is not None or self.key_kept(move.to, job.key)):
+                refusal = JobExists()
+            if refusal is None and self._refuses(move.to):
+                refusal = QueueFull()
+            if refusal is not None:
+                return Moved(moved, refusal=refusal)
+            self._transfer(job, move.to)
+            moved += 1
+        return Moved(moved)
+
+    def _transfer(self, job: ModelJob, to: str) -> None:
+        leaving, old = self._leaving(to), job.queue
+        self.jobs.remove(job)               # its group leaves its level and comes back
+        self.regroup()
+        self.jobs.append(job)
+        if job.origin is not None:
+            self.set_time(job, None)
+        job.origin = job.reason = job.error = None
+        job.attempts = 0
+        job.counts = replace(job.counts, died_ms=0)
+        job.ttl_ms = self._ttl_ms(to, None) if job.ttl_ms is None else job.ttl_ms
+        self.carry(job, to)
+        if job.known_as is None:
+            self._gets_number(job)
+        self.count(to, "put")
+        self.tell("PUT", to, job.priority)
+        self.use(to)
+        if leaving is not None:
+            self.remove(leaving)
+            self.ended(leaving, EndState.CANCELLED)
+            self.tell("DROP", to)
+        self.left_queue(old)
 
     def _kick_here(self, kick: Kick) -> Reply:
         """Buried jobs, or else delayed ones, can be taken."""

@@ -14,6 +14,7 @@ from sockpqd.core import (
     ConfigureQueue,
     CreateQueue,
     DeleteQueue,
+    DeleteQueueOnly,
     EndState,
     Event,
     ExpireQueue,
@@ -23,6 +24,7 @@ from sockpqd.core import (
     Order,
     PauseQueue,
     Policy,
+    PurgeOwn,
     PurgeQueue,
     QueueExists,
     QueueNotEmpty,
@@ -42,7 +44,8 @@ PORTION = 1000
 RESORTED_MAX = 2_000
 
 OnQueue = (
-    CreateQueue | ConfigureQueue | DeleteQueue | PurgeQueue | PauseQueue | ResumeQueue | Configure | ExpireQueue
+    CreateQueue | ConfigureQueue | DeleteQueue | DeleteQueueOnly | PurgeQueue | PurgeOwn | PauseQueue | ResumeQueue
+    | Configure | ExpireQueue
 )
 
 
@@ -243,8 +246,12 @@ class ModelQueues(ModelAwaited):
                 return Accepted()
             case DeleteQueue():
                 return self._delete_queue(operation)
+            case DeleteQueueOnly():
+                return self._delete_all(operation.queue, leave=True)
             case PurgeQueue():
                 return self._purge(operation)
+            case PurgeOwn():
+                return self._purge_own(operation)
             case Configure():
                 changes = {name: value for name, value in structs.asdict(operation).items() if value is not None}
                 self.settings = structs.replace(self.settings, **changes)
@@ -330,11 +337,14 @@ class ModelQueues(ModelAwaited):
     def _delete_queue(self, operation: DeleteQueue) -> Reply:
         queue = operation.queue
         dead = [*self.in_state(queue, JobState.DEAD), *self.in_state(queue, JobState.BURIED)]
-        if not self.known(queue) and not dead:
-            return QueueNotFound()
         if not operation.force and (self.unfinished(queue) or dead):
             return QueueNotEmpty()
-        removed, gone = self.delete_all(queue, PORTION)
+        return self._delete_all(queue)
+
+    def _delete_all(self, queue: str, *, leave: bool = False) -> Reply:
+        if not self.known(queue) and not self.in_state(queue, JobState.DEAD):
+            return QueueNotFound()
+        removed, gone = self.delete_all(queue, PORTION, leave=leave)
         return Accepted() if gone else Removed(removed, True)
 
     def _expire(self, operation: ExpireQueue) -> Reply:
@@ -349,17 +359,22 @@ class ModelQueues(ModelAwaited):
             self.tell("IDLE", queue)
         return Accepted() if gone else Removed(removed, True)
 
-    def delete_all(self, queue: str, portion: int) -> tuple[int, bool]:
-        """Delete a portion of its jobs, then the queue; returns their number, and whether the queue is gone."""
+    def delete_all(self, queue: str, portion: int, *, leave: bool = False) -> tuple[int, bool]:
+        """Delete a portion of its jobs, then the queue; returns their number, and whether the queue is gone.
+
+        `leave`: the dead ones are no longer its.
+        """
         found: list[ModelJob] = []
-        for state in (JobState.READY, JobState.DELAYED, JobState.DEAD, JobState.BURIED, JobState.RUNNING):
+        own = (JobState.READY, JobState.DELAYED, JobState.BURIED, JobState.RUNNING)
+        order = (*own, JobState.DEAD) if leave else (*own[:2], JobState.DEAD, *own[2:])
+        for state in order:
             found += [job for job in self.in_state(queue, state) if job not in found]
         for job in found[:portion]:
-            if job.id is not None:
-                self.use(queue)
-                self.tell("CANCEL", queue, job.id)
-            self.tell_end(job, NotFound())
-            self.remove(job)
+            if leave and job.origin == queue and job.queue != queue:
+                job.origin = job.every_ms = None
+                job.attempts = 0
+                continue
+            self._drop(queue, job)
         if len(found) > portion:
             return portion, False
         self.queues.pop(queue, None)
@@ -385,14 +400,38 @@ class ModelQueues(ModelAwaited):
         states = others if operation.state is None else (operation.state,)
         found: list[ModelJob] = []
         for state in states:
-            found += [job for job in self.in_state(queue, state) if job not in found]
+            found += [job for job in self.in_state(queue, state) if job not in found and job.id is None]
         if operation.before_seq is not None:
             found = [job for job in found if job.seq < operation.before_seq]
         for job in found[:PORTION]:
-            self.tell_end(job, NotFound())
-            self.remove(job)
+            self._drop(queue, job)
         ended = self.forget_records(queue) if operation.state is None and len(found) <= PORTION else 0
         return Removed(min(len(found), PORTION) + ended, len(found) > PORTION)
+
+    def _purge_own(self, operation: PurgeOwn) -> Reply:
+        queue = operation.queue
+        if not self.known(queue) and not self.in_state(queue, JobState.DEAD):
+            return QueueNotFound()
+        if operation.before_seq is None and not operation.running:
+            self.forget_puts(queue)
+        found: list[ModelJob] = []
+        for state in (JobState.READY, JobState.DELAYED, JobState.BURIED):
+            before = [job for job in self.in_state(queue, state)
+                      if operation.before_seq is None or job.seq < operation.before_seq]
+            found += [] if operation.running else before
+        found += [job for job in self.in_state(queue, JobState.RUNNING)
+                  if operation.before_id is None or (job.id or 0) < operation.before_id]
+        for job in found[:PORTION]:
+            self._drop(queue, job)
+        return Removed(min(len(found), PORTION), len(found) > PORTION)
+
+    def _drop(self, queue: str, job: ModelJob) -> None:
+        """It is gone, and its worker is told."""
+        if job.id is not None:
+            self.use(queue)
+            self.tell("CANCEL", queue, job.id)
+        self.tell_end(job, NotFound())
+        self.remove(job)
 
 
 def _changed(settings: QueueSettings, change: QueueChange) -> QueueSettings:

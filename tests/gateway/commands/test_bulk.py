@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sockpqd.core import DeleteQueue, Kick, PurgeQueue, Request
+from sockpqd.core import DeleteQueue, DeleteQueueOnly, Kick, MoveJobs, PurgeOwn, PurgeQueue, Request
 from sockpqd.gateway.limits import PORTION_MAX
 from tests.gateway.helpers.many_jobs import JOBS, put, settle
 from tests.gateway.helpers.memory import MemoryGateway, attached, with_gateway
@@ -87,7 +87,52 @@ def test_a_queue_that_ends_with_its_jobs_was_deleted() -> None:
     with_gateway(test, automatic=False)
 
 
-@pytest.mark.parametrize("command", [b"QUEUE PURGE q ALL", b"QUEUE DELETE q FORCE", b"KICK q 2000"])
+def test_jobs_are_moved_in_portions_until_one_is_refused() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        client = gateway.connect()
+        await put(gateway, client)
+        client.send(b"QUEUE MOVE q p COUNT %d\r\nQUEUE CREATE few CAPACITY 1100\r\n" % (PORTION_MAX + 5))
+        client.send(b"QUEUE MOVE p few\r\nQUEUE MOVE q few\r\nQUEUE MOVE few more\r\nQUEUE MOVE q none COUNT 10\r\n")
+        await settle(gateway)
+        assert client.take() == (
+            b"200 OK 1005\r\n200 OK\r\n200 OK 1005\r\n200 OK 95 503 Queue Full\r\n200 OK 1100\r\n200 OK 10\r\n"
+        )
+        counts = [move.count for move in gateway.cluster.operations(MoveJobs) if isinstance(move, MoveJobs)]
+        assert counts[:2] == [1005, 5]
+    with_gateway(test, automatic=False)
+
+
+def test_running_jobs_are_purged_in_portions_but_not_those_that_are_taken_meanwhile() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        client, other = gateway.connect(), gateway.connect()
+        await put(gateway, client)
+        client.send(b"GET q COUNT %d\r\nQUEUE PURGE q RUNNING\r\n" % (PORTION_MAX + 3))
+        await settle(gateway, 2)
+        other.send(b"GET q\r\n")
+        await settle(gateway)
+        assert client.take().endswith(b"x200 OK 1003\r\n")
+        counts = gateway.cluster.machine.counts("q")
+        assert counts is not None
+        assert (counts.running, counts.ready) == (1, JOBS - PORTION_MAX - 4)
+    with_gateway(test, automatic=False)
+
+
+def test_a_queue_is_deleted_and_leaves_its_dead_jobs() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        client = gateway.connect()
+        await put(gateway, client)
+        client.send(b"GET q\r\nBURY 1\r\nQUEUE DELETE q FORCE LEAVE\r\n")
+        await settle(gateway)
+        operations = [type(operation) for entry in gateway.cluster.log for operation in entry][-4:]
+        assert operations == [PurgeOwn, PurgeOwn, PurgeOwn, DeleteQueueOnly]
+        assert gateway.cluster.machine.counts("q") is None
+        assert gateway.cluster.machine.ready("q_dead") == 1
+    with_gateway(test, automatic=False)
+
+
+@pytest.mark.parametrize(
+    "command", [b"QUEUE PURGE q ALL", b"QUEUE DELETE q FORCE", b"KICK q 2000", b"QUEUE MOVE q p"],
+)
 @pytest.mark.parametrize(("number", "answer"), [(b"", b""), (b"REQ 2 ", b"504 Outcome Unknown\r\n")])
 def test_refused_in_the_middle_is_not_refused_whole(command: bytes, number: bytes, answer: bytes) -> None:
     async def test(gateway: MemoryGateway) -> None:
@@ -122,12 +167,13 @@ def test_refused_at_once_is_refused() -> None:
     with_gateway(test, automatic=False)
 
 
+@pytest.mark.parametrize("command", [b"REQ 1 QUEUE PURGE q ALL\r\n", b"REQ 1 QUEUE MOVE q p\r\n"])
 @pytest.mark.parametrize("executed", [1, 2, 3])
-def test_a_numbered_purge_that_is_repeated_has_the_same_sum(executed: int) -> None:
+def test_a_numbered_command_that_is_repeated_has_the_same_sum(executed: int, command: bytes) -> None:
     async def test(gateway: MemoryGateway) -> None:
         client = await attached(gateway)
         await put(gateway, client)
-        client.send(b"REQ 1 QUEUE PURGE q ALL\r\n")
+        client.send(command)
         for _ in range(executed):
             await gateway.settle()
             gateway.cluster.commit()
@@ -138,7 +184,7 @@ def test_a_numbered_purge_that_is_repeated_has_the_same_sum(executed: int) -> No
         await settle(gateway)
         again.take()
         for _ in range(2):
-            again.send(b"REQ 1 QUEUE PURGE q ALL\r\n")
+            again.send(command)
             await settle(gateway)
             assert again.take() == b"200 OK %d\r\n" % JOBS
         parts = [request.part for request in gateway.cluster.operations(Request) if isinstance(request, Request)]

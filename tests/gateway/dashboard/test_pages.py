@@ -163,6 +163,13 @@ def test_actions_are_commands() -> None:
             ("job.later", {"id": "1"}, "LATER 1"),
             ("queue.purge", {"queue": "mail", "state": "ALL"}, "QUEUE PURGE mail ALL"),
             ("queue.delete", {"queue": "new"}, "QUEUE DELETE new FORCE"),
+            ("job.put", {"queue": "a", "priority": "0", "body": "x"}, "PUT a 0 1"),
+            ("queue.move", {"queue": "a", "to": "b", "count": "", "died": ""}, "QUEUE MOVE a b"),
+            ("queue.move", {"queue": "b", "to": "c", "count": "3", "died": "a"}, "QUEUE MOVE b c COUNT 3 DIED a"),
+            ("queue.purge", {"queue": "b", "state": "RUNNING"}, "QUEUE PURGE b RUNNING"),
+            ("queue.purge", {"queue": "b", "state": "OWN"}, "QUEUE PURGE b OWN"),
+            ("job.put", {"queue": "a", "priority": "0", "body": "x"}, "PUT a 0 1"),
+            ("queue.delete", {"queue": "a", "dead": "LEAVE"}, "QUEUE DELETE a FORCE LEAVE"),
             ("cluster.offline", {}, "CLUSTER OFFLINE"), ("cluster.online", {}, "CLUSTER ONLINE"),
             ("node.offline", {}, "OFFLINE"), ("node.online", {}, "ONLINE"), ("node.snapshot", {}, "CLUSTER SNAPSHOT"),
         ):

@@ -95,7 +95,7 @@ def test_every_option_gives_a_reason(good: str) -> None:
     ("LATER 5 PRI 1 PRI 1", "PRI is given twice"),
     ("DONE 5 Last", "no option 'Last' (LAST?)"),
     ("QUEUE LIST mail", "QUEUE LIST takes a prefix: mail*"),
-    ("QUEUE LISTS", "QUEUE wants CREATE, CONFIG, DELETE, PURGE, PAUSE, RESUME, STAT or LIST, not 'LISTS'"),
+    ("QUEUE LISTS", "QUEUE wants CREATE, CONFIG, DELETE, PURGE, MOVE, PAUSE, RESUME, STAT or LIST, not 'LISTS'"),
     ("QUEUE CREATE q TRIES 3 DEAD q", "DEAD wants another queue"),
     ("TOUCH 5 x\x00y", "no option 'x\\x00y'; there are EXPIRE, RAN and PROGRESS"),
     ("LATER 5 PRIORITY 3", "no option 'PRIORITY' (PRI?)"),

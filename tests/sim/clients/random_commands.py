@@ -26,6 +26,7 @@ from sockpqd.core import (
     Delete,
     DeletePulse,
     DeleteQueue,
+    DeleteQueueOnly,
     DeleteTopic,
     Done,
     Due,
@@ -40,6 +41,7 @@ from sockpqd.core import (
     Kick,
     Later,
     Move,
+    MoveJobs,
     Number,
     OnDup,
     Order,
@@ -47,6 +49,7 @@ from sockpqd.core import (
     PauseQueue,
     Policy,
     PulseChange,
+    PurgeOwn,
     PurgeQueue,
     Put,
     PutWith,
@@ -327,16 +330,26 @@ class RandomCommands:
         if draw < 0.8:
             return ResumeQueue(queue)
         if draw < 0.88:
-            states = (None, JobState.READY, JobState.DELAYED, JobState.DEAD, JobState.BURIED)
-            return PurgeQueue(queue, rng.choice(states))
+            return self._empties(queue)
         if draw < 0.93:
-            return DeleteQueue(queue, rng.random() < 0.5)
+            return DeleteQueueOnly(queue) if rng.random() < 0.15 else DeleteQueue(queue, rng.random() < 0.4)
         if draw < 0.96:
             return CreateQueue(queue, self._settings(queue))
         return Configure(
             rng.choice((None, Then.LATER, Then.DONE)), rng.choice((None, True, True, False)),
             rng.choice((None, *sorted(Policy))), rng.choice((None, 0, 400)),
         )
+
+    def _empties(self, queue: str) -> Requested:
+        rng, dead = self._rng, self._client.queue_of_dead(queue)
+        other = rng.choice(self._client.queues)
+        if rng.random() < 0.5:
+            return rng.choice((
+                MoveJobs(queue, other, rng.choice((1, 3, 1000))), MoveJobs(dead, other, 1000),
+                MoveJobs(dead, other, 1000, queue),
+            ))
+        states = (None, JobState.READY, JobState.DELAYED, JobState.DEAD, JobState.BURIED)
+        return PurgeOwn(queue, rng.random() < 0.7) if rng.random() < 0.2 else PurgeQueue(queue, rng.choice(states))
 
     def _about_others(self, queue: str) -> Requested:
         """Topics, each of which has the name of the only queue bound to it, workers, and settings that came later."""

@@ -61,6 +61,7 @@ from sockpq.model import (
     JobStat,
     Key,
     Leader,
+    Moved,
     NodeStatus,
     Number,
     PeekedJob,
@@ -1193,28 +1194,56 @@ class Client:
             dedup_max=dedup_max)), timeout=timeout
         ))
 
-    def queue_delete(self, queue: str, *, force: bool = False, timeout: float | None = None) -> None:
+    def queue_delete(
+        self,
+        queue: str,
+        *,
+        force: bool = False,
+        leave: bool = False,
+        timeout: float | None = None,
+    ) -> None:
         """Remove a queue with its settings, and with `force` also with its jobs, the running ones too.
 
-        Raises QueueNotFound, QueueNotEmpty.
+        `leave`, with `force`: its dead jobs stay in the queues where they lie, as jobs that were put there. Raises
+        QueueNotFound, QueueNotEmpty.
         """
-        run(self._executor.run(queue_commands.queue_delete(queue, force=force), timeout=timeout))
+        run(self._executor.run(queue_commands.queue_delete(queue, force=force, leave=leave), timeout=timeout))
 
     def queue_purge(
         self,
         queue: str,
-        state: State | Literal["all", "ended"],
+        state: State | Literal["all", "ended", "own"],
         *,
         timeout: float | None = None,
         retry_unknown: bool | None = None,
     ) -> int:
-        """Remove the jobs that are "ready", "delayed", "dead" or "buried", or all of these; never running ones.
+        """Remove the jobs that are "ready", "delayed", "running", "dead" or "buried", or "all" but running ones.
 
-        "ended": what the queue keeps of jobs that have ended, which "all" removes, too. Returns how many. Raises
-        QueueNotFound.
+        "own": all that lie in the queue itself, running ones too, but no dead ones. "ended": what the queue keeps of
+        jobs that have ended, which "all" removes, too. Returns how many. Raises QueueNotFound.
         """
         return run(self._executor.run(
             queue_commands.queue_purge(queue, state), timeout=timeout, retry_unknown=retry_unknown
+        ))
+
+    def queue_move(
+        self,
+        queue: str,
+        to: str,
+        count: int | None = None,
+        *,
+        died: str | None = None,
+        timeout: float | None = None,
+        retry_unknown: bool | None = None,
+    ) -> Moved:
+        """Move ready jobs to the end of another queue, in their order: the first `count`, or all that there are.
+
+        `died`: only the dead ones among them that came from this queue. They keep what they were put with, and their
+        attempts start over. When `to` refuses one, it and those behind it stay, and the result says why. Raises
+        QueueNotFound if there is no `queue`.
+        """
+        return run(self._executor.run(
+            queue_commands.queue_move(queue, to, count, died=died), timeout=timeout, retry_unknown=retry_unknown
         ))
 
     def queue_pause(

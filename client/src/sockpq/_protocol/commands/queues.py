@@ -20,13 +20,14 @@ from sockpq._protocol.reader import (
     as_signed,
     data_block,
     expect,
+    failure,
     fields_of,
     lines_of_list,
     number_of,
     ok,
 )
 from sockpq.errors import BadArguments
-from sockpq.model import Binding, FairGroup, FairLevel, QueueTotals, RunningJob, Totals
+from sockpq.model import Binding, FairGroup, FairLevel, Moved, QueueTotals, RunningJob, Totals
 
 COUNT_MAX = 2**63 - 1
 BACKOFF_S_MAX = 86_400
@@ -319,29 +320,59 @@ def queue_config(queue: str, settings: QueueSettings) -> Steps[dict[str, str]]:
 
 
 @call()
-def queue_delete(queue: str, *, force: bool = False) -> Command[None]:
+def queue_delete(queue: str, *, force: bool = False, leave: bool = False) -> Command[None]:
     """Remove a queue with its settings, and with `force` also with its jobs, the running ones too.
 
-    Raises QueueNotFound, QueueNotEmpty.
+    `leave`, with `force`: its dead jobs stay in the queues where they lie, as jobs that were put there. Raises
+    QueueNotFound, QueueNotEmpty.
     """
     forced = " FORCE" if arguments.switch(force, "force") else ""
-    return _command(f"DELETE {_queue(queue)}{forced}", Repeat.IF_ASKED, slow=True)
+    if not arguments.switch(leave, "leave"):
+        return _command(f"DELETE {_queue(queue)}{forced}", Repeat.IF_ASKED, slow=True)
+    if not forced:
+        raise BadArguments("leave goes with force only")
+    return _command(f"DELETE {_queue(queue)} FORCE LEAVE", Repeat.IF_ASKED, slow=True)._replace(needs=("movequeue",))
+
+
+_PURGE_NEEDS = {"ended": ("retain",), "running": ("movequeue",), "own": ("movequeue",)}
 
 
 @call(retry=True)
-def queue_purge(queue: str, state: State | Literal["all", "ended"]) -> Command[int]:
-    """Remove the jobs that are "ready", "delayed", "dead" or "buried", or all of these; never running ones.
+def queue_purge(queue: str, state: State | Literal["all", "ended", "own"]) -> Command[int]:
+    """Remove the jobs that are "ready", "delayed", "running", "dead" or "buried", or "all" but running ones.
 
-    "ended": what the queue keeps of jobs that have ended, which "all" removes, too. Returns how many. Raises
-    QueueNotFound.
+    "own": all that lie in the queue itself, running ones too, but no dead ones. "ended": what the queue keeps of
+    jobs that have ended, which "all" removes, too. Returns how many. Raises QueueNotFound.
     """
-    if state == "running":
-        raise BadArguments("running jobs are not purged: delete() each by its id")
-    word = state.upper() if state in ("all", "ended") else arguments.state(state)
-    needs = ("retain",) if state == "ended" else ()
+    word = state.upper() if state in ("all", "ended", "own") else arguments.state(state)
     return single(
-        f"QUEUE PURGE {_queue(queue)} {word}", number_of, Repeat.IF_ASKED, slow=True, logged=True, needs=needs,
+        f"QUEUE PURGE {_queue(queue)} {word}", number_of, Repeat.IF_ASKED, slow=True, logged=True,
+        needs=_PURGE_NEEDS.get(state, ()),
     )
+
+
+@call(retry=True)
+def queue_move(queue: str, to: str, count: int | None = None, *, died: str | None = None) -> Command[Moved]:
+    """Move ready jobs to the end of another queue, in their order: the first `count`, or all that there are.
+
+    `died`: only the dead ones among them that came from this queue. They keep what they were put with, and their
+    attempts start over. When `to` refuses one, it and those behind it stay, and the result says why. Raises
+    QueueNotFound if there is no `queue`.
+    """
+    if queue == to:
+        raise BadArguments("jobs move to another queue")
+    line = f"QUEUE MOVE {_queue(queue)} {arguments.name(to, 'to')}"
+    if count is not None:
+        line += f" COUNT {arguments.integer(count, 'count', 1, COUNT_MAX)}"
+    if died is not None:
+        line += f" DIED {arguments.name(died, 'died')}"
+    return single(line, _moved, Repeat.IF_ASKED, slow=True, logged=True, needs=("movequeue",))
+
+
+def _moved(text: str) -> Moved:
+    fields = fields_of(text)
+    expect(bool(fields), "a number expected")
+    return Moved(as_number(fields[0]), failure(" ".join(fields[1:])) if fields[1:] else None)
 
 
 @call()

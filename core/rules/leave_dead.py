@@ -1,0 +1,28 @@
+"""Dead jobs that stay where they lie when the queue from which they came is deleted (spec/state-machine 8.2)."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from sockpqd.core.state import State
+from sockpqd.core.store.job import Extras, of_many
+
+
+def leave_dead(state: State, name: str, jobs_max: int) -> int:
+    """Make dead jobs that came from this queue ordinary jobs of the queues where they lie, `jobs_max` at most.
+
+    They keep their places, reasons and errors; attempts are counted from 0, and one with a period has
+    none any more. Returns how many there were.
+    """
+    left = 0
+    state.replace_ready(begins=True)
+    while left < jobs_max and name in state.dead:
+        job = state.dead[name].first
+        queue = state.queues.by_name[job.queue]
+        assert job.extras is not None
+        extras = of_many(replace(job.extras, origin=None, every_ms=None))
+        state.remove(queue, job)
+        state.add(queue, replace(job, attempts=0, extras=None if extras == Extras() else extras))
+        left += 1
+    state.replace_ready(begins=False)
+    return left

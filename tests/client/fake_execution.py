@@ -40,14 +40,22 @@ class Execution:
             return b"500 Offline Mode\r\n"
         if session is None:
             return b"404 Session Not Found\r\n"
-        with self.cluster.lock:
-            stored = session.request(number, " ".join(words).encode() + b"\r\n" + data)
-        if isinstance(stored, bytes):
-            return stored
-        if stored.answer and (not _hands_out(stored.answer) or _id_in(stored.answer) in self.cluster.running):
-            if "WAIT" in words:
-                connection.sendall(f"206 Wait for output{stored.told}\r\n".encode())
-            return stored.answer
+        with self.cluster.lock:         # re-entrant, and what waits releases it: no repetition comes between these two
+            stored = session.request(number, " ".join(words).encode() + b"\r\n" + data, connection)
+            if isinstance(stored, bytes):
+                return stored
+            answer = stored.answer
+            if answer and _hands_out(answer) and _id_in(answer) not in self.cluster.running:
+                answer = None
+            if answer is None and "WAIT" not in words:
+                return self._executed(connection, words, data, stored)
+        if answer is None:
+            return self._executed(connection, words, data, stored)
+        if "WAIT" in words:
+            connection.sendall(f"206 Wait for output{stored.told}\r\n".encode())
+        return answer
+
+    def _executed(self, connection: socket.socket, words: list[str], data: bytes, stored: Stored) -> bytes | None:
         answer = self.execute(connection, words, data, stored)
         if answer and not answer.startswith(b"500") and not (words[0] != "GET" and answer.startswith(b"404 Queue")):
             stored.answer = answer
@@ -89,7 +97,8 @@ class Execution:
         if verb in ("GET", "GETB", "GETBE"):
             cluster = self.cluster
             names = words[1].split("|") if len(words) > 1 and words[1] != "EXPIRE" else None
-            return self._get(connection, names, None, block=verb == "GETB" or (verb == "GETBE" and not cluster.finite))
+            block = verb == "GETB" or (verb == "GETBE" and not cluster.finite)
+            return self._get(connection, names, None, stored, block=block)
         if verb in ("DONE", "LATER"):
             return self._end(words)
         if verb == "CLONE":
@@ -119,12 +128,16 @@ class Execution:
                 cluster.sessions.end_all()
             misbehave(connection, self.faults["WAIT"].popleft() or Fault.CLOSE, b"", lambda: self.stopped)
             return None
-        return self._get(connection, [words[words.index("WAIT") + 1]], stored.item, block=True)
+        return self._get(connection, [words[words.index("WAIT") + 1]], stored.item, stored, block=True)
 
-    def _get(self, connection: socket.socket, names: list[str] | None, item: str | None, block: bool) -> bytes | None:
+    def _get(
+        self, connection: socket.socket, names: list[str] | None, item: str | None, stored: Stored | None, block: bool,
+    ) -> bytes | None:
         cluster = self.cluster
         with cluster.lock:
             while True:
+                if stored and stored.connection not in (connection, None):      # that one gets the job
+                    return None
                 for queue in sorted(cluster.waiting) if names is None else names:
                     jobs = cluster.waiting[queue]
                     found = max((job for job in jobs if item in (None, job[2])), key=lambda job: job[0], default=None)

@@ -16,6 +16,7 @@ class Stored:
     answer: bytes | None = None
     item: str | None = None         # of a PUT that was executed
     told: str = ""                  # what its first answer says of the item
+    connection: object = None       # on which it was sent last: one that waits for another one gives up
 
 
 @dataclass
@@ -27,7 +28,7 @@ class FakeSession:
     newest: int = 0
     stored: dict[int, Stored] = field(default_factory=dict)
 
-    def request(self, number: int, command: bytes) -> Stored | bytes:
+    def request(self, number: int, command: bytes, connection: object) -> Stored | bytes:
         """The place for this request's answer, or the refusal."""
         if self.ended:
             return b"404 Session Not Found\r\n"
@@ -35,8 +36,11 @@ class FakeSession:
             return b"409 Request Too Old\r\n"
         self.newest = max(self.newest, number)
         stored = self.stored.get(number)
-        if stored is None or (stored.answer is None and stored.command.startswith(b"GETB")):    # it only waits so far
-            stored = self.stored[number] = Stored(command) if stored is None or stored.command != command else stored
+        if stored:
+            stored.connection = connection
+        waits = stored is not None and stored.answer is None and stored.command.startswith(b"GETB")
+        if stored is None or (waits and stored.command != command):
+            stored = self.stored[number] = Stored(command, connection=connection)
         return stored if stored.command == command else b"409 Request Mismatch\r\n"
 
 

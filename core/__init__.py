@@ -100,6 +100,7 @@ from sockpqd.core.ops.jobs import (
     ToQueues,
     ToTopic,
     Touch,
+    Until,
 )
 from sockpqd.core.ops.pulses import (
     ConfigurePulse,
@@ -148,6 +149,7 @@ from sockpqd.core.ops.replies import (
     IgnoredNumber,
     InvalidSnapshot,
     JobAwaited,
+    JobDropped,
     JobEnded,
     JobExists,
     JobIgnored,
@@ -336,6 +338,7 @@ __all__ = [
     "ItemSummary",
     "JobAwaited",
     "JobCounts",
+    "JobDropped",
     "JobEnded",
     "JobExists",
     "JobIgnored",
@@ -445,6 +448,7 @@ __all__ = [
     "Turn",
     "UnbindQueue",
     "UnknownNode",
+    "Until",
     "User",
     "UserNotFound",
     "Wanted",

@@ -15,7 +15,7 @@ from msgspec import NODEFAULT
 from msgspec.structs import fields
 
 from sockpqd import core
-from sockpqd.core import DURATION_MS_MAX, Feedback, How, JobState, OnDup, Order, Overflow, Policy, Sched, Then
+from sockpqd.core import DURATION_MS_MAX, Feedback, How, JobState, OnDup, Order, Overflow, Policy, Sched, Then, Until
 
 QUEUES = ("a", "a", "b", "a_dead")
 ITEMS = (None, None, "x", "y", "i1")
@@ -85,6 +85,7 @@ SAMPLES: dict[Any, dict[str, Values]] = {
         "targets": Made(core.ToQueues, core.ToTopic, maybe=True),
         "head": (0, 0, 0, 1, 3),
         "dedup": Made(core.Dedup, maybe=True),
+        "until": (Until.DONE, *Until),
     },
     core.Dedup: {"key": KEYS, "duration_ms": (100, 30, 90_000_000, 0)},
     core.Get: {

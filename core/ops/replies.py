@@ -98,6 +98,10 @@ class Leased(Struct, gc=False, frozen=True):
     deadline_ms: int | None
 
 
+class JobDropped(Struct, gc=False, frozen=True):
+    """PutWith: nothing is queued, as the failure for which the job would wait cannot come any more."""
+
+
 class JobExists(Struct, gc=False, frozen=True):
     """PutWith, Move: an unfinished job of the queue has this key, or a finished one whose key is retained (KEEP)."""
 
@@ -391,6 +395,7 @@ Reply = (
     | Rearmed
     | Leased
     | JobExists
+    | JobDropped
     | JobIgnored
     | IgnoredNumber
     | JobReplaced
@@ -435,6 +440,7 @@ EMPTY = Empty(unfinished=False)
 EMPTY_UNFINISHED = Empty(unfinished=True)
 FINISHED = {(queue, item): Finished(queue, item) for queue in (False, True) for item in (False, True)}
 DATA_TOO_LARGE = DataTooLarge()
+JOB_DROPPED = JobDropped()
 JOB_EXISTS = JobExists()
 JOB_IGNORED = JobIgnored()
 JOB_REPLACED = JobReplaced()

@@ -67,6 +67,7 @@ from sockpqd.core import (
     ToTopic,
     Touch,
     UnbindQueue,
+    Until,
 )
 from tests import samples
 from tests.core.helpers.logs import LogEntry, lead, operations
@@ -337,6 +338,7 @@ def _random_put(random: Random, now_ms: int) -> Put | PutWith:
         random.choice([None, None, *KEYS]),
         random.choice(list(OnDup)),
         random.choice([None, None, 2]),
+        until=random.choice(list(Until)),
     )
     if random.random() < 0.15:
         wish = structs.replace(wish, dedup=Dedup(random.choice(KEYS), random.choice([50, 400])))

@@ -39,6 +39,12 @@ MORE = 20                       # connections than there are places
 LAST_COMMANDS = 4000            # whose answers the kernel takes
 
 
+@pytest.fixture(autouse=True)
+def long_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A connection of HTTP does not end by itself in the middle of a test, however slow the machine is."""
+    monkeypatch.setattr(http, "CONNECTION_S", 600)
+
+
 class Opened(Struct):
     """An open door, and what ends it."""
 
@@ -192,9 +198,7 @@ def test_a_connection_has_a_visit_with_a_place_as_long_as_it_stands(kind: DoorKi
 
 
 @EACH
-def test_there_are_no_more_connections_than_places(kind: DoorKind, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http, "CONNECTION_S", 600)      # so that no connection ends for being silent
-
+def test_there_are_no_more_connections_than_places(kind: DoorKind) -> None:
     async def test(door: Visitors) -> None:
         places = CONNECTIONS_OF_HTTP if kind is HTTP else PLACES + OPERATORS_PLACES
         clients = [await door.connect() for _ in range(places + MORE)]
@@ -208,7 +212,9 @@ def test_there_are_no_more_connections_than_places(kind: DoorKind, monkeypatch: 
 
 
 @EACH
-def test_a_silent_connection_is_cut(kind: DoorKind) -> None:
+def test_a_silent_connection_is_cut(kind: DoorKind, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "CONNECTION_S", 1)
+
     async def test(door: Visitors) -> None:
         client = await door.connect()
         assert await client.rest() == b""
@@ -216,7 +222,9 @@ def test_a_silent_connection_is_cut(kind: DoorKind) -> None:
 
 
 @EACH
-def test_half_a_request_is_cut(kind: DoorKind) -> None:
+def test_half_a_request_is_cut(kind: DoorKind, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "CONNECTION_S", 1)
+
     async def test(door: Visitors) -> None:
         client = await door.connect(door.way.half_and(100))
         assert await client.rest() == b""

@@ -201,7 +201,7 @@ def test_consume_by_fair_charges_the_work_once_whatever_waits_or_beats(client: C
         group = uuid4().hex
         client.put("measured", b"x", group=group)
         client.put("measured", b"x", group=group)
-        worked = 0.0
+        worked, begun = 0.0, time.monotonic()
         for job in client.consume(
             "measured", expire=3, wait=0.1, heartbeat=True, prefetch=prefetch, policy="fair",
         ):
@@ -209,19 +209,22 @@ def test_consume_by_fair_charges_the_work_once_whatever_waits_or_beats(client: C
             time.sleep(1.2)             # there is a heartbeat after a second
             worked += time.monotonic() - began
             assert not job.lost
-        assert worked <= client.sched_group(group).used_us / 1e6 < worked + 0.3
+        whole = time.monotonic() - begun
+        assert worked <= client.sched_group(group).used_us / 1e6 <= whole
 
 
 def test_consume_by_fair_charges_what_was_not_begun_with_nothing(client: Client) -> None:
     name = uuid4().hex
     for _ in range(3):
         client.put("left", b"x", group=name)
+    begun = time.monotonic()
     for _ in client.consume("left", expire=30, wait=0.1, prefetch=3, policy="fair"):
         time.sleep(0.4)
         break
+    whole = time.monotonic() - begun
     group = client.sched_group(name)
     client.queue_delete("left", force=True)
-    assert 0.4 <= group.used_us / 1e6 < 0.7
+    assert 0.4 <= group.used_us / 1e6 <= whole
     assert (group.waiting, group.running) == (3, 0)
 
 
@@ -244,16 +247,18 @@ def test_consume_by_fair_charges_processor_time_if_that_is_asked_for(servers: li
 
 
 def test_consume_by_fair_measures_in_asyncio_as_well(servers: list[str]) -> None:
-    async def measured(ran: Literal["wall", "cpu"]) -> tuple[float, float]:
+    async def measured(ran: Literal["wall", "cpu"]) -> tuple[float, float, float]:
         async with AsyncClient(servers, timeout=60) as client:
             await client.put("awaited", b"x", group=ran)
+            begun = time.monotonic()
             async for _ in client.consume("awaited", expire=60, wait=0.1, policy="fair", ran=ran):
                 began = time.monotonic()
                 await asyncio.sleep(0.4)
                 compute()
                 worked = time.monotonic() - began
-            return worked, (await client.sched_group(ran)).used_us / 1e6
+            whole = time.monotonic() - begun
+            return worked, (await client.sched_group(ran)).used_us / 1e6, whole
 
-    worked, used_s = asyncio.run(measured("wall"))
-    assert worked <= used_s < worked + 0.3
+    worked, used_s, whole = asyncio.run(measured("wall"))
+    assert worked <= used_s <= whole
     assert 0.1 <= asyncio.run(measured("cpu"))[1] < 0.4

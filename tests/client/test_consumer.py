@@ -16,9 +16,9 @@ from tests.waiting import PATIENCE_S, until
 
 def test_jobs_stay_beyond_the_ttl_while_the_consumer_lives_and_go_back_in_order_at_its_end(own_client: Client) -> None:
     own_client.put_many("stay", [b"1", b"2", b"3"])
-    with own_client.consumer(ttl=1) as consumer:
+    with own_client.consumer(ttl=4) as consumer:
         held = consumer.get_many(3, "stay")
-        time.sleep(2.5)
+        time.sleep(6)
         assert own_client.queue_stat("stay")["running"] == 3
         held[0].done()
     assert [own_client.get("stay", expire=60).data for _ in "23"] == [b"2", b"3"]      # type: ignore[union-attr]
@@ -106,14 +106,14 @@ def test_connect_needs_a_leader(own_server: Server) -> None:
 
 def test_asyncio(own_server: Server) -> None:
     async def main() -> None:
-        async with aio.Client(own_server.address) as client, client.consumer(ttl=1) as consumer:
+        async with aio.Client(own_server.address) as client, client.consumer(ttl=4) as consumer:
             waiting = asyncio.create_task(consumer.get_many(2, "aio"))
             await asyncio.sleep(0.1)
             consumer.wake()
             assert await waiting == []
             await client.put("aio", b"x")
             held = await consumer.get_many(2, "aio")
-            await asyncio.sleep(2)
+            await asyncio.sleep(6)
             assert (await client.queue_stat("aio"))["running"] == 1
             await held[0].done()
     asyncio.run(main())

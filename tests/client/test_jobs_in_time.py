@@ -329,12 +329,12 @@ def test_a_heartbeat_keeps_a_job_and_tells_when_it_is_lost(client: Client) -> No
     seen = []
 
     def work() -> None:
-        for job in client.consume("q", expire=2, heartbeat=True, wait=0.1):
+        for job in client.consume("q", expire=4, heartbeat=True, wait=0.1):
             if job.data == b"lost":
                 client.delete(job.id)
                 wait_until(lambda: job.lost)        # noqa: B023
             else:
-                time.sleep(3)
+                time.sleep(5)
             seen.append((job.data, job.lost))
 
     with pytest.raises(JobNotFound):

@@ -121,11 +121,11 @@ def test_unacknowledged_messages_go_back_in_order_and_are_flagged(connect: Any) 
 
 
 def test_a_message_that_is_worked_on_for_three_times_the_ttl_is_not_delivered_again(connect: Any) -> None:
-    connection, queue, found = connect(session_ttl=1), plain("long"), []
+    connection, queue, found = connect(session_ttl=3), plain("long"), []
     send(connection, queue, 1, 2)
     consume(connection, queue, found)
     drain(connection, found, 2)
-    time.sleep(3)
+    time.sleep(9)
     other, again = connect(), []
     consume(other, queue, again)
     with pytest.raises(TimeoutError):

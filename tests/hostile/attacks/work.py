@@ -14,6 +14,7 @@ GROUPED = 10_000            # jobs, each of a group and in a queue of its own
 FAIR, GROUPS = 40_000, 3000
 COMMANDS = 1000             # of a transaction
 DELAYED = 2000
+MOVED = 60_000
 WAITERS = 1500
 GETB_NAMES, SUBSCRIBED = 9000, 1000
 TOUCHED = 7500
@@ -56,6 +57,16 @@ async def kicks(arena: Arena) -> None:
     """Delayed jobs are put, made ready and removed, 2,000 by a command."""
     puts = b"PUTS %d\r\n" % DELAYED + b"kicked 0 3 DELAY 1000 NUMBER\r\nabc" * DELAYED
     await _repeat(arena, 2, puts + b"KICK kicked 1000000 HERE\r\nQUEUE PURGE kicked ALL\r\n")
+
+
+async def put_moved(arena: Arena) -> None:
+    """Jobs with an item each, to be moved."""
+    await arena.put_lists(["here"] * MOVED, lambda number: f" IS moved{number} NUMBER")
+
+
+async def moves(arena: Arena) -> None:
+    """All of them go to another queue and back, on each connection."""
+    await _repeat(arena, 4, b"QUEUE MOVE here there\r\nQUEUE MOVE there here\r\n")
 
 
 async def put_touched(arena: Arena) -> None:
@@ -103,6 +114,8 @@ ATTACKS = (
            prepare=fill_groups, bounds=BOUNDS),
     Attack("kicks", "2,000 delayed jobs are put, kicked and purged without end, on 2 connections", kicks,
            bounds=BOUNDS),
+    Attack("moves", "QUEUE MOVE of 60,000 jobs with items and numbers without end, on 4 connections", moves,
+           prepare=put_moved, bounds=BOUNDS),
     Attack("touches", "TOUCH of 7,500 jobs without end, on 4 connections", touches, prepare=put_touched, bounds=BOUNDS),
     Attack("wide-waiters", "1,500 GETBs of 9,000 names each come at once", waiters, bounds=BOUNDS),
     Attack("wide-hearers", "1,500 SUBSCRIBEs of 1,000 names each come at once", subscribers, bounds=BOUNDS),

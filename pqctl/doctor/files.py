@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 from sockpqd.pqctl.doctor.check import SKIP, WARN, Check
 
+DEFAULT_FILE = "/etc/sockpqd.toml"      # what sockpqd reads when no file is named
+
 
 def look(data_dir: Path, process: int | None = None) -> list[Check]:
     """Run `sockpqd --check-data`; it only reads, and takes as long as the disk needs for these files.
@@ -58,11 +60,19 @@ def _configuration_of(process: int) -> Configured | None:
     folder = Path(f"/proc/{process}")
     try:
         words = _words(folder / "cmdline")
-        file = (folder / "cwd").readlink() / words[words.index("--config") + 1]
+        named = words[words.index("--config") + 1] if "--config" in words else _default_of(words)
+        file = (folder / "cwd").readlink() / named
         pairs = (word.partition("=") for word in _words(folder / "environ") if word.startswith("SOCKPQD_"))
     except (OSError, ValueError, IndexError):
         return None
     return Configured(str(file), {name: value for name, _, value in pairs})
+
+
+def _default_of(words: list[str]) -> str:
+    """The file of a node that names none, as the unit of deploy does not. Raises ValueError."""
+    if "--dev" in words or not any(Path(word).name == "sockpqd" for word in words[:2]):
+        raise ValueError(words)
+    return DEFAULT_FILE
 
 
 def _words(file: Path) -> list[str]:

@@ -199,21 +199,23 @@ LONG = [
 
 def interrupted(server: str, name: str, *arguments: str) -> tuple[int, str]:
     """Return the exit code and what was said of a program that got Ctrl-C at work."""
-    with Client(server) as client, subprocess.Popen(
-        [sys.executable, EXAMPLES / f"{name}.py", *arguments], env={**os.environ, "SOCKPQ_SERVERS": server},
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    ) as process:
+    with Client(server) as client:
+        before = len(client.sessions())
+        process = subprocess.Popen(
+            [sys.executable, EXAMPLES / f"{name}.py", *arguments], env={**os.environ, "SOCKPQ_SERVERS": server},
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )
         try:
             if name == "watch_orders":          # which needs no session
                 assert process.stdout is not None
                 assert process.stdout.readline() == "watching\n"
             else:
-                before = len(client.sessions())
                 until(lambda: len(client.sessions()) > before, f"{name} is at work")
             process.send_signal(signal.SIGINT)
             _, said = process.communicate("", TIMEOUT_S)
         finally:
             process.kill()
+            process.communicate()
     return process.returncode, said
 
 

@@ -58,8 +58,10 @@ SHOWN = {       # what programs print
 # Programs of the system or of others, in these documents for those who have them.
 OTHERS = (
     "ansible", "celery", "cd", "curl", "eval", "export", "git", "journalctl", "mv", "printf", "sha256sum", "ssh",
-    "ssh-keygen", "systemctl", "sudo systemctl", "sudo systemd-sysusers", "sudo python3 -m venv",
+    "ssh-keygen", "systemctl", "sudo systemctl", "sudo systemd-sysusers", "sudo python3 -m venv", "sudo useradd",
 )
+INSTALLED = "/opt/sockpqd/share/"
+OWN = {"mail.toml"}         # files that the reader makes, as the page shows
 READS = {"pqctl cluster status", "pqctl doctor", "pqctl queue list", "pqctl worker list"}
 
 
@@ -167,11 +169,16 @@ def pip_install(words: list[str]) -> None:
 
 
 def install_files(words: list[str]) -> None:
-    """Check that what is copied is there."""
-    sources = [word for word in words if word.startswith("deploy/")]
-    assert sources
+    """Check that what is copied is there, in the sources or in what the wheel installs, and that its folder is made."""
+    sources = [word for word in words if word.startswith(("deploy/", INSTALLED))]
+    assert sources or words[-2] in OWN, words
+    wheel = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
+    given = {f"/opt/sockpqd/{to}": source for source, to in wheel["shared-data"].items()}
     for word in sources:
-        assert (ROOT / word).exists(), word
+        assert (ROOT / given.get(word, word)).exists(), word
+    folder = str(Path(words[-1]).parent) if not words[-1].endswith("/") else words[-1].rstrip("/")
+    there = folder in ("/etc", "/etc/systemd/system")
+    assert words[0] != "install" or there or "-D" in words, f"there may be no {folder}"
 
 
 def playbook(words: list[str]) -> None:

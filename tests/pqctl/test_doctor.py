@@ -11,6 +11,7 @@ import pytest
 from sockpq import NodeStatus, ServerView
 
 from devcluster.cluster import LocalCluster
+from sockpqd.gateway.main import DEFAULT_FILE
 from sockpqd.pqctl.doctor import cluster_checks, files, machine_checks
 from sockpqd.pqctl.doctor.check import FAIL, OK, SKIP, WARN, Check, exit_code
 from sockpqd.pqctl.health import Health, assess
@@ -271,6 +272,21 @@ def test_what_a_node_needs_of_its_disk_is_asked_for_its_own_configuration(
         assert str(other.pid) in unknown.found
     finally:
         for process in (node, other):
+            process.kill()
+            process.wait()
+
+
+def test_a_node_that_names_no_file_has_the_usual_one(tmp_path: Path) -> None:
+    program = tmp_path / "sockpqd"
+    program.write_text("import time\ntime.sleep(60)\n")
+    node = subprocess.Popen([sys.executable, program], cwd=tmp_path, env={})       # as the unit does
+    dev = subprocess.Popen([sys.executable, program, "--dev"], cwd=tmp_path)
+    try:
+        until(lambda: files._configuration_of(node.pid) is not None)
+        assert files._configuration_of(node.pid) == (str(DEFAULT_FILE), {})
+        assert files._configuration_of(dev.pid) is None
+    finally:
+        for process in (node, dev):
             process.kill()
             process.wait()
 

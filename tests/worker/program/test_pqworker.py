@@ -77,6 +77,18 @@ def test_tasks_of_both_kinds_run_in_each_kind_of_pool(start: Start, client: Clie
 
 
 @pytest.mark.parametrize("kind", ["processes", "threads", "asyncio"])
+def test_what_a_task_prints_is_seen_while_it_runs(start: Start, client: Client, kind: str) -> None:
+    worker = start("""
+@app.task("q", name="talk")
+def talk():
+    print("it begins")
+    time.sleep(600)
+""", "-c", "1", "--pool", kind)
+    put(client, "talk")
+    worker.until(lambda: "it begins\n" in worker.text)
+
+
+@pytest.mark.parametrize("kind", ["processes", "threads", "asyncio"])
 def test_a_failure_is_tried_again_then_dead_and_logged_once_for_each_attempt(
     start: Start, client: Client, kind: str
 ) -> None:

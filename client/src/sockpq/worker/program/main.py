@@ -7,6 +7,7 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Coroutine, Sequence
+from io import TextIOWrapper
 from typing import Any
 
 from sockpq.errors import BadArguments, ForeignCluster, SockpqError
@@ -49,6 +50,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BadArguments as error:
         print(f"pqworker: {error} (see `pqworker --help`)", file=sys.stderr)
         return MISUSED
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(line_buffering=True)     # what a task prints is seen at once, in a journal as well
     with abrupt():
         return _run(options, settings, given, handler)
 

@@ -82,6 +82,13 @@ QUEUES_MAX = 20_000
 # Queues in the cycle of a connection (BY RR, BY PRIORITY); with more, it restarts with the latest ones.
 ROTATION_QUEUES_MAX = 1000
 
+# To look how many grants a pulse has free costs as many plain commands.
+PULSE_COMMANDS = 2
+
+# Proposals of grants in flight, each for those who wait for one pulse: none has to take turns, so clients wait for all
+# of them.
+GRANT_PROPOSALS_MAX = 64
+
 # The data of a pulse go with each of its grants; they are signals, not bodies.
 PULSE_DATA_BYTES_MAX = 64 * KIB
 

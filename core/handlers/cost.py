@@ -26,6 +26,7 @@ AFTER = 2                       # to note that a job waits for an item
 NAMED = 24                      # each further queue or group among the jobs of a Batch: it is looked up, or made
 BOUND = 4                       # a queue bound to the topic of a Put
 FAIR = 16                       # to put a job, or end a hand-out, where groups are ranked
+DROP = 48                       # to remove a job that makes room for one with options (OVERFLOW DROPOLDEST)
 USERS = 160                     # to change a user, for which the table of all is copied
 
 _SMALL = (BASE_BYTES, JOB)

@@ -7,15 +7,19 @@ work. It may be outdated when the operation is executed; what matters then is St
 from __future__ import annotations
 
 from sockpqd.core import limits
-from sockpqd.core.handlers.cost import BOUND, FAIR
+from sockpqd.core.handlers.cost import BOUND, DROP, FAIR
 from sockpqd.core.ops.entry import Operation
 from sockpqd.core.ops.jobs import Batch, End, PutWith, ToTopic
+from sockpqd.core.ops.queues import Overflow
 from sockpqd.core.ops.sessions import Request
 from sockpqd.core.state import State
 
 
 def known_work(state: State, operation: Operation) -> int:
-    """The work beyond `cost(operation)`: queues bound to a topic, and groups that are ranked again."""
+    """The work beyond `cost(operation)`: queues bound to a topic, a job that makes room, groups that are ranked again.
+
+    Nobody asks about a Put without options.
+    """
     if type(operation) is Request:
         return known_work(state, operation.operation)
     if type(operation) is Batch:
@@ -26,6 +30,9 @@ def known_work(state: State, operation: Operation) -> int:
         if type(targets) is ToTopic:
             bound = len(state.topics.by_name.get(targets.topic, ()))
             return (BOUND if state.fair is None else BOUND + FAIR) * bound
+        settings = state.queues.settings.get(operation.put.queue)
+        if settings is not None and settings.overflow is Overflow.DROPOLDEST:
+            return DROP
     elif type(operation) is End and state.fair is not None:
         return FAIR if isinstance(operation.ids, int) else FAIR * len(operation.ids)
     return 0

@@ -29,6 +29,7 @@ from sockpqd.core import (
     TakeTurn,
     Turn,
 )
+from sockpqd.gateway.limits import GRANT_PROPOSALS_MAX
 from sockpqd.gateway.protocol import responses
 from sockpqd.gateway.protocol.request_id import Numbering
 from sockpqd.gateway.protocol.responses import AtWriting
@@ -109,6 +110,7 @@ class GrantProposal(Struct, gc=False, eq=False):
 
     def applied(self, reply: Reply) -> None:
         """Give the grants to the current waiters."""
+        self.waiters.settled()
         if isinstance(reply, Granted) and reply.count:
             self.waiters.hand_out(self.claim, reply)
         else:
@@ -116,10 +118,12 @@ class GrantProposal(Struct, gc=False, eq=False):
 
     def refused(self) -> None:
         """Let the clients wait on, if this node still serves."""
+        self.waiters.settled()
         self.waiters.take_back(self.claim)
 
     def unknown(self) -> None:
         """Take the grants back: nothing was written, and nothing will be."""
+        self.waiters.settled()
         self.waiters.take_back(self.claim)
 
 
@@ -132,7 +136,9 @@ class GrantWaiters(WaitingLine[GrantWaiter]):
         self._loop = asyncio.get_running_loop()
         self._first_number = 0
         self._lines: dict[str, PulseLine] = {}
-        self._due: dict[str, None] = {}             # pulses to look at in this round
+        self._due: dict[str, None] = {}             # pulses to look at in this round, or when fewer are in flight
+        self._looking = False                       # a look is scheduled
+        self._proposals = 0                         # in flight
 
     def waiting(self, pulse: str) -> int:
         """Return the number of clients that wait for a turn."""
@@ -223,13 +229,28 @@ class GrantWaiters(WaitingLine[GrantWaiter]):
         if pulse not in self.cluster.machine.pulses:
             self._end_line(pulse, responses.PULSE_NOT_FOUND)
             return
-        if not self._due:
-            self._loop.call_soon(self._look)
         self._due[pulse] = None
+        self._look_soon()
+
+    def settled(self) -> None:
+        """Note that a proposal of grants has its outcome."""
+        self._proposals -= 1
+        self._look_soon()
+
+    def _look_soon(self) -> None:
+        if self._due and not self._looking and self._proposals < GRANT_PROPOSALS_MAX:
+            self._looking = True
+            self._loop.call_soon(self._look)
 
     def _look(self) -> None:
+        self._looking = False
         due, self._due = self._due, {}
-        for name in due:
+        while due:
+            if self._proposals >= GRANT_PROPOSALS_MAX:
+                self._due = {**due, **self._due}
+                return
+            name = next(iter(due))
+            del due[name]
             line, pulse = self._lines.get(name), self.cluster.machine.pulses.get(name)
             if line is None or pulse is None or not self.cluster.serving:
                 continue
@@ -270,6 +291,7 @@ class GrantWaiters(WaitingLine[GrantWaiter]):
                     self.propose(waiter)
         if anonymous:
             claim = self._windows.claim(pulse.name, anonymous)
+            self._proposals += 1
             self.cluster.propose(Grant(pulse.name, anonymous), GrantProposal(self, claim))
 
     def _look_later(self, line: PulseLine, pulse: Pulse) -> None:

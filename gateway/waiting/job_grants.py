@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from sockpqd.cluster.api import Cluster
 from sockpqd.core import Allowance, Get, GetWith, Handed, HandedMany, Reply, Return, Taking
-from sockpqd.gateway.limits import LINES_PER_COMMAND
+from sockpqd.gateway.limits import LINES_PER_COMMAND, PULSE_COMMANDS
 from sockpqd.gateway.protocol import responses
 from sockpqd.gateway.protocol.request_id import Numbering
 from sockpqd.gateway.protocol.responses import AtWriting, answer
@@ -56,7 +56,7 @@ class GrantReservations:
         count = 1 if isinstance(taking, Get) or taking.count is None else taking.count
         claims = {}
         pulses = self._asked(get.queues) if queue is None else {self.pulse_of(queue): None}
-        self._charge(len(pulses))
+        self._charge(PULSE_COMMANDS * len(pulses))
         for pulse in filter(None, pulses):
             free = min(count, self.free(pulse))
             if free:

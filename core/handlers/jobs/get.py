@@ -242,20 +242,30 @@ def _taken_out(state: State, job: Job | DelayedJob | BuriedJob) -> Job:
 
 def _allow(state: State, names: tuple[str, ...] | None, free: tuple[Allowance, ...], seed: int) -> None:
     """Open the rate-limited queues that may use these free grants."""
+    by_pulse = None if names is None else _by_pulse(state, names)
     for one in free:
         name, count = one.pulse, one.count
         pulse = state.pulses.by_name.get(name)
         if pulse is None or pulse.deny or count <= 0 or state.clock_ms < pulse.sleep_until_ms:
             continue
-        if names is None:
+        if by_pulse is None:
             asked = state.queues.some_of_pulse(name, seed, limits.GRANTED_QUEUES_MAX)
         else:
-            of_pulse = state.queues.of_pulse.get(name, {})
-            asked = [queue for queue in dict.fromkeys(names) if queue in of_pulse]
+            asked = by_pulse.get(name, [])
         steps = 2 if state.fair is None else 6              # each is listed, and taken off the list again
         state.spent += steps * limits.STEP * len(asked)
         by_name = state.queues.by_name
         state.allow(name, count, [by_name[queue] for queue in asked if queue in by_name])
+
+
+def _by_pulse(state: State, names: tuple[str, ...]) -> dict[str, list[str]]:
+    """Those of these queues that have a rate, by their pulse: each is looked at once, however many pulses there are."""
+    found: dict[str, list[str]] = {}
+    for queue in dict.fromkeys(names):
+        settings = state.queues.settings.get(queue)
+        if settings is not None and settings.pulse is not None:
+            found.setdefault(settings.pulse, []).append(queue)
+    return found
 
 
 def get_with_cost(operation: GetWith) -> Cost:

@@ -10,8 +10,11 @@ from typing import Any
 import pytest
 
 from sockpqd.core import (
+    Allowance,
     Batch,
     BindQueue,
+    ConfigureQueue,
+    Due,
     End,
     Get,
     GetWith,
@@ -19,12 +22,15 @@ from sockpqd.core import (
     How,
     Machine,
     Operation,
+    Overflow,
     Policy,
     Put,
     PutWith,
+    QueueChange,
     ToTopic,
     cost,
 )
+from sockpqd.core.handlers.cost import DROP
 from tests.core.helpers.logs import ask
 
 STEPS_PER_WORK = 15
@@ -110,3 +116,23 @@ def test_what_is_asked_of_one_batch_is_no_more_than_a_topic_may_put() -> None:
     fill(machine, (BindQueue("t", f"bound{number}") for number in range(MANY)))
     put = PutWith(Put("", 0, b""), targets=ToTopic("t", ""))
     assert work_of(machine, Batch((put,) * 100, atomic=False)) < 250_000
+
+
+def test_a_get_with_grants_looks_at_each_of_its_queues_once() -> None:
+    machine = Machine()
+    names = tuple(f"rated{number}" for number in range(300))
+    for name in names:
+        ask(machine, ConfigureQueue(name, QueueChange(rate=1, per_ms=1000)), Put(name, 0, b""))
+    grants = tuple(Allowance(f"queue:{name}", 1) for name in names)
+    operation = GetWith(Get(names), count=1, free=grants)
+    assert steps_of(machine, operation) <= STEPS_PER_WORK * work_of(machine, operation)
+
+
+def test_a_put_that_may_drop_another_job_is_more_work() -> None:
+    machine = Machine()
+    ask(machine, ConfigureQueue("full", QueueChange(capacity=10, overflow=Overflow.DROPOLDEST)),
+        ConfigureQueue("other", QueueChange(capacity=10)))
+    delayed = Due(1000)
+    assert machine.known_work(PutWith(Put("full", 0, b""), delayed)) == DROP
+    assert machine.known_work(PutWith(Put("other", 0, b""), delayed)) == 0
+    assert machine.known_work(Batch((PutWith(Put("full", 0, b""), delayed),) * 3, atomic=False)) == 3 * DROP

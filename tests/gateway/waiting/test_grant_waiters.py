@@ -11,7 +11,7 @@ import pytest
 
 from sockpqd.core import Grant, Tick
 from sockpqd.gateway.commands import pulses
-from sockpqd.gateway.limits import UNSURE_S
+from sockpqd.gateway.limits import GRANT_PROPOSALS_MAX, UNSURE_S
 from sockpqd.gateway.waiting.grant_waiters import GrantWaiter
 from tests.gateway.helpers.memory import MemoryClient, MemoryGateway, attached, with_gateway
 from tests.gateway.pulses.writes import Writes
@@ -339,3 +339,46 @@ class _Ignored:
     def applied(self, reply: object) -> None: ...
     def refused(self) -> None: ...
     def unknown(self) -> None: ...
+
+
+def test_grants_of_few_pulses_are_in_flight_and_all_who_wait_get_theirs() -> None:
+    many = 3 * GRANT_PROPOSALS_MAX
+
+    async def test(gateway: MemoryGateway) -> None:
+        gateway.connect().send(b"".join(b"PULSE CREATE p%d\r\n" % number for number in range(many)))
+        await gateway.settle()
+        gateway.cluster.commit()
+        await gateway.settle()
+        clients = [gateway.connect(str(number)) for number in range(many)]
+        for number, client in enumerate(clients):
+            client.send(b"PULSE WAIT p%d\r\n" % number)
+        for _ in range(many // GRANT_PROPOSALS_MAX):
+            await gateway.settle()
+            assert len(gateway.cluster.in_flight) == GRANT_PROPOSALS_MAX
+            gateway.cluster.commit()
+        await gateway.settle()
+        assert not gateway.cluster.in_flight
+        assert all(client.take().startswith(b"200 OK GO ") for client in clients)
+    with_gateway(test, automatic=False)
+
+
+def test_waits_go_on_when_grants_in_flight_were_lost() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        gateway.connect().send(b"".join(b"PULSE CREATE p%d\r\n" % number for number in range(2 * GRANT_PROPOSALS_MAX)))
+        await gateway.settle()
+        gateway.cluster.commit()
+        await gateway.settle()
+        for number in range(2 * GRANT_PROPOSALS_MAX):
+            gateway.connect(str(number)).send(b"PULSE WAIT p%d\r\n" % number)
+        await gateway.settle()
+        gateway.cluster.follow("n2")
+        gateway.cluster.lose()
+        await gateway.settle()
+        gateway.cluster.lead()
+        client = gateway.connect("again")
+        client.send(b"PULSE WAIT p0\r\n")
+        await gateway.settle()
+        gateway.cluster.commit()
+        await gateway.settle()
+        assert client.take().startswith(b"200 OK GO ")
+    with_gateway(test, automatic=False)

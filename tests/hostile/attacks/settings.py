@@ -41,5 +41,5 @@ ATTACKS = (
     Attack("idle-queues", "the IDLE of 40,000 queues is over at the same time", idle, prepare=create_idle,
            bounds=BOUNDS),
     Attack("rated-queues", "1,000 clients wait for the jobs of 950 queues with rates, and 20 ask for them without end",
-           rated, prepare=create_rated, bounds=BOUNDS),
+           rated, prepare=create_rated, bounds=Bounds(p50_ms=50, gap_s=1, growth_mb=300)),
 )

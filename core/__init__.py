@@ -1,5 +1,6 @@
 """The queue as a function of the log: no clock, no randomness, no input or output."""
 
+from sockpqd.core.fair.group_settings import GroupSettings
 from sockpqd.core.fair.levels import FairSettings
 from sockpqd.core.find import ENDED_LENGTHS, LENGTHS, UNFINISHED, FindPlace, FindStep, Search, Section, Wanted
 from sockpqd.core.handlers.dispatch import COSTS, cost, level_of
@@ -14,6 +15,11 @@ from sockpqd.core.limits import (
     ERRORS_BYTES,
     GRANT_WRITTEN_MS_MAX,
     GRANTS_MAX,
+    GROUP_PER_MS_MAX,
+    GROUP_PER_MS_MIN,
+    GROUP_RATE_MAX,
+    GROUP_WEIGHT_MAX,
+    GROUPS_MAX,
     HEADER_NAME_BYTES_MAX,
     HEADER_VALUE_BYTES_MAX,
     HEADERS_BYTES_MAX,
@@ -100,7 +106,6 @@ from sockpqd.core.ops.jobs import (
     ToQueues,
     ToTopic,
     Touch,
-    Until,
 )
 from sockpqd.core.ops.pulses import (
     ConfigurePulse,
@@ -115,8 +120,10 @@ from sockpqd.core.ops.pulses import (
 from sockpqd.core.ops.queues import (
     Configure,
     ConfigureFair,
+    ConfigureGroup,
     ConfigureQueue,
     CreateQueue,
+    DeleteGroup,
     DeleteQueue,
     DeleteQueueOnly,
     EndState,
@@ -125,10 +132,12 @@ from sockpqd.core.ops.queues import (
     MoveJobs,
     Order,
     Overflow,
+    PauseGroup,
     PauseQueue,
     PurgeOwn,
     PurgeQueue,
     QueueChange,
+    ResumeGroup,
     ResumeQueue,
     Sched,
 )
@@ -144,12 +153,12 @@ from sockpqd.core.ops.replies import (
     Finished,
     FragmentsMissing,
     Granted,
+    GroupNotFound,
     Handed,
     HandedMany,
     IgnoredNumber,
     InvalidSnapshot,
     JobAwaited,
-    JobDropped,
     JobEnded,
     JobExists,
     JobIgnored,
@@ -186,6 +195,7 @@ from sockpqd.core.ops.replies import (
     StoredNumber,
     TicketNotFound,
     TooManyBindings,
+    TooManyGroups,
     TooManyPulses,
     TooManyQueues,
     TooManySessions,
@@ -216,7 +226,7 @@ from sockpqd.core.pages.page_space import PageLost, PageSpace, PageStore
 from sockpqd.core.pages.pager import Pager
 from sockpqd.core.pages.pages import Pages
 from sockpqd.core.pulse.pulse import OWN_PREFIX, Pulse
-from sockpqd.core.queries import FairGroup, FairLevel, JobView, QueueCounts, QueueHistory
+from sockpqd.core.queries import FairGroup, FairLevel, GroupCounts, JobView, QueueCounts, QueueHistory
 from sockpqd.core.sessions.session import Session
 from sockpqd.core.sessions.workers import WorkerPool
 from sockpqd.core.snapshot.frames import SnapshotError
@@ -241,6 +251,11 @@ __all__ = [
     "GAP",
     "GRANTS_MAX",
     "GRANT_WRITTEN_MS_MAX",
+    "GROUPS_MAX",
+    "GROUP_PER_MS_MAX",
+    "GROUP_PER_MS_MIN",
+    "GROUP_RATE_MAX",
+    "GROUP_WEIGHT_MAX",
     "HEADERS_BYTES_MAX",
     "HEADER_NAME_BYTES_MAX",
     "HEADER_VALUE_BYTES_MAX",
@@ -291,6 +306,7 @@ __all__ = [
     "ClusterSettings",
     "Configure",
     "ConfigureFair",
+    "ConfigureGroup",
     "ConfigurePulse",
     "ConfigureQueue",
     "CreatePulse",
@@ -300,6 +316,7 @@ __all__ = [
     "DataTooLarge",
     "Dedup",
     "Delete",
+    "DeleteGroup",
     "DeletePulse",
     "DeleteQueue",
     "DeleteQueueOnly",
@@ -328,6 +345,9 @@ __all__ = [
     "GiveResult",
     "Grant",
     "Granted",
+    "GroupCounts",
+    "GroupNotFound",
+    "GroupSettings",
     "Handed",
     "HandedMany",
     "How",
@@ -338,7 +358,6 @@ __all__ = [
     "ItemSummary",
     "JobAwaited",
     "JobCounts",
-    "JobDropped",
     "JobEnded",
     "JobExists",
     "JobIgnored",
@@ -377,6 +396,7 @@ __all__ = [
     "PageStore",
     "Pager",
     "Pages",
+    "PauseGroup",
     "PauseQueue",
     "Place",
     "Policy",
@@ -410,6 +430,7 @@ __all__ = [
     "Requested",
     "Results",
     "Resume",
+    "ResumeGroup",
     "ResumeQueue",
     "Return",
     "RunningJob",
@@ -437,6 +458,7 @@ __all__ = [
     "ToQueues",
     "ToTopic",
     "TooManyBindings",
+    "TooManyGroups",
     "TooManyPulses",
     "TooManyQueues",
     "TooManySessions",
@@ -448,7 +470,6 @@ __all__ = [
     "Turn",
     "UnbindQueue",
     "UnknownNode",
-    "Until",
     "User",
     "UserNotFound",
     "Wanted",

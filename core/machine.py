@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from msgspec import Struct
 
 from sockpqd.core import levels, limits, queries
+from sockpqd.core.fair.group_settings import GroupSettings
 from sockpqd.core.fair.levels import FairSettings
 from sockpqd.core.find import FindPlace, FindStep, Search, find
 from sockpqd.core.handlers.jobs.watch import awaited_job, death_of
@@ -30,9 +31,10 @@ from sockpqd.core.pages.pager import Pager
 from sockpqd.core.pages.pages import Pages
 from sockpqd.core.pages.paging_counts import PagingCounts
 from sockpqd.core.pulse.pulse import Pulse
-from sockpqd.core.queries import FairGroup, FairLevel, JobView, QueueCounts, QueueHistory, StateSums
+from sockpqd.core.queries import FairGroup, FairLevel, GroupCounts, JobView, QueueCounts, QueueHistory, StateSums
 from sockpqd.core.rules.activate import pass_time, release
 from sockpqd.core.rules.expire import end_due
+from sockpqd.core.rules.fair_choice import available, has_open
 from sockpqd.core.rules.hand_out import available_of_item
 from sockpqd.core.rules.pulses import time_out_results
 from sockpqd.core.rules.select import offering
@@ -107,19 +109,18 @@ class Machine:
             time_out_results(state, pass_time(state, end_due(state)))
             if events.endings:
                 state.end_operation()
-                release(state)
         replies: list[Reply] = []
-        add, execute, turned_items, endings = replies.append, EXECUTE, state.turned_items, events.endings
+        add, execute, finished_items, endings = replies.append, EXECUTE, state.finished_items, events.endings
         enough = limits.SPENT_MAX
         try:
             for bits, operation in enumerate(operations, seed):
                 if state.spent >= enough and replies and not continues(operation, operations[len(replies) - 1]):
                     break
                 add(execute[type(operation)](state, operation, bits))
+                if finished_items:
+                    release(state)
                 if endings:
                     state.end_operation()
-                if turned_items:
-                    release(state)
             state.retained_keys.expire(state.clock_ms)
             if state.errors.pending:
                 state.errors.settle(state.queues.settings)
@@ -127,7 +128,7 @@ class Machine:
             if state.records.unsettled:
                 state.records.settle()
             if state.fair is not None:
-                state.fair.end_entry()
+                state.fair.end_entry(state.effects)
         except BaseException:
             self.failed = operation
             raise
@@ -518,12 +519,14 @@ class Machine:
     def ready(self, queue: str) -> int:
         """The number of jobs of `queue` that could be handed out now."""
         one = self._state.queues.by_name.get(queue)
-        return 0 if one is None else one.available()
+        return 0 if one is None else available(self._state, one)
 
     def ready_of_item(self, queue: str, item: str) -> int:
         """The number of jobs of `item` in `queue` that could be handed out now."""
-        item_queue = self._state.items.in_queue(item, queue)
-        return 0 if item_queue is None else available_of_item(self._state.queues.by_name[queue], item_queue)
+        item_queue, one = self._state.items.in_queue(item, queue), self._state.queues.by_name.get(queue)
+        if item_queue is None or one is None or not has_open(self._state, one, item):
+            return 0
+        return available_of_item(one, item_queue)
 
     def offering(self, queues: tuple[str, ...] | None, item: str | None) -> Iterator[str]:
         """The names of these queues (None: of all) that could hand out a job now, of `item` if there is one.
@@ -531,6 +534,10 @@ class Machine:
         A view, valid until the next entry.
         """
         return offering(self._state, queues, item)
+
+    def queues_of_group(self, group: str) -> Collection[str]:
+        """The names of the queues in which the group has READY jobs, or had when it was last looked at."""
+        return queries.queues_of_group(self._state, group)
 
     def nonempty(self) -> Sequence[str]:
         """Sorted names of the queues that can hand out a job: a view, valid until the next entry."""
@@ -583,6 +590,18 @@ class Machine:
         """The groups that FAIR knows, in any order: those with an unfinished job and those not yet forgotten."""
         return queries.fair_names(self._state)
 
+    def group_settings(self, group: str) -> GroupSettings:
+        """The settings of the group."""
+        return self._state.groups.of(group)
+
+    def group_counts(self, group: str) -> GroupCounts | None:
+        """The jobs and settings of a group; None if it is not listed (GROUP LIST)."""
+        return queries.group_counts(self._state, group)
+
+    def group_names(self) -> Iterator[str]:
+        """The names of all groups that may be listed as of now, some perhaps twice."""
+        return queries.group_names(self._state)
+
     @property
     def fair_used(self) -> bool:
         """Return whether groups are in use."""
@@ -610,6 +629,7 @@ class Machine:
             state.clock_ms if state.queues.indexing else None,
             state.clock_ms if state.errors.pending else None,
             None if state.fair is None else state.fair.next_due_ms(state.clock_ms),
+            state.groups.pauses.next_due_ms(),
         )
         return min((time_ms for time_ms in times if time_ms is not None), default=None)
 

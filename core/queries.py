@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import chain, islice
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from sockpqd.core import limits
+from sockpqd.core.fair.group_settings import NO_SETTINGS, GroupSettings
 from sockpqd.core.fair.levels import FairSettings
 from sockpqd.core.ops.jobs import AnySelector, Number, Place
 from sockpqd.core.ops.queues import EndState, JobState
@@ -16,6 +17,7 @@ from sockpqd.core.ops.replies import Life
 from sockpqd.core.pages.paging_counts import PagingCounts, paging_counts
 from sockpqd.core.records.record import JobRecord
 from sockpqd.core.rules.expire import is_released
+from sockpqd.core.rules.fair_choice import available
 from sockpqd.core.rules.hand_out import unfinished as any_unfinished
 from sockpqd.core.rules.life import life_of, life_of_counts
 from sockpqd.core.state import State
@@ -82,6 +84,15 @@ class FairGroup(Struct, gc=False, frozen=True):
     priority_us: int
     waiting: int        # READY and DELAYED jobs
     running: int
+
+
+class GroupCounts(Struct, gc=False, frozen=True):
+    """The jobs of a group in all queues, and its settings."""
+
+    ready: int
+    delayed: int
+    running: int
+    settings: GroupSettings
 
 
 class QueueCounts(Struct, gc=False, frozen=True):
@@ -188,7 +199,7 @@ def stat(state: State, name: str, now_ms: int, *, awaited: bool = False) -> list
         ("RUNNING", known.running),
         ("DEAD", known.dead),
         ("BURIED", known.buried),
-        ("WITHHELD", 0 if queue is None else known.ready - queue.available()),
+        ("WITHHELD", 0 if queue is None else known.ready - available(state, queue)),
         ("PRIORITIES", 0 if queue is None else len(queue.ranks)),
         ("KEYS", 0 if queue is None or queue.keys is None else len(queue.keys)),
         ("PAUSED_IN", int(settings is not None and settings.paused_in)),
@@ -214,7 +225,7 @@ def stat(state: State, name: str, now_ms: int, *, awaited: bool = False) -> list
 def item_counts(state: State, name: str) -> ItemCounts | None:
     """The figures of ITEM STAT; None if there is no such item."""
     item = state.items.by_name.get(name)
-    return None if item is None else counts_of(item, state.delays.dependents.count(name))
+    return None if item is None else counts_of(item, len(state.delays.dependents.get(name, ())))
 
 
 def item_summary(state: State, name: str) -> ItemSummary | None:
@@ -261,6 +272,34 @@ def fair_group(state: State, group: str, now_ms: int = 0) -> FairGroup | None:
 def fair_names(state: State) -> list[str]:
     """The groups that have an account; before the first use of groups the queues, whose names are their groups."""
     return list(state.queues.by_name if state.fair is None else state.fair.accounts)
+
+
+def group_counts(state: State, group: str) -> GroupCounts | None:
+    """The jobs and settings of a group; None if it has no settings, and no unfinished job but in the queue of its name.
+    """
+    scheduler, settings = state.fair, state.groups.by_name.get(group)
+    if settings is None and (scheduler is None or not scheduler.is_named(group)):
+        return None
+    settings = settings or NO_SETTINGS
+    if scheduler is not None:
+        return GroupCounts(*scheduler.counts_by_state(group), settings)
+    queue = state.queues.by_name.get(group)
+    if queue is None:
+        return GroupCounts(0, 0, 0, settings)
+    return GroupCounts(queue.ready_count, queue.deferred, queue.running, settings)
+
+
+def group_names(state: State) -> Iterator[str]:
+    """The groups that have settings or an account, some perhaps twice. The iterator stays valid.
+    """
+    return chain(list(state.groups.by_name), [] if state.fair is None else list(state.fair.accounts))
+
+
+def queues_of_group(state: State, group: str) -> Collection[str]:
+    """The queues in which the group has READY jobs, and the one of its name."""
+    account = None if state.fair is None else state.fair.accounts.get(group)
+    names = {} if account is None else account.queues
+    return {**names, group: None} if group in state.queues.by_name else names
 
 
 def unfinished_groups(state: State) -> int:

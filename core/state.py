@@ -15,6 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sockpqd.core import limits
+from sockpqd.core.fair.group_settings import GroupTable
 from sockpqd.core.fair.queue_groups import group_of
 from sockpqd.core.fair.scheduler import FairScheduler
 from sockpqd.core.levels import FIRST_LEVEL
@@ -36,8 +37,7 @@ from sockpqd.core.records.records import RecordPlace, Records
 from sockpqd.core.sessions.table import Sessions
 from sockpqd.core.sessions.workers import Workers
 from sockpqd.core.store.body import Data, bytes_of
-from sockpqd.core.store.delayed import Delays
-from sockpqd.core.store.dependents import ItemRelease
+from sockpqd.core.store.delayed import Delays, ItemRelease
 from sockpqd.core.store.errors import ErrorTexts
 from sockpqd.core.store.events import ENDED_ITEM, ENDED_QUEUE, FAILED_ITEM, WATCHED_QUEUE, EventLog
 from sockpqd.core.store.item_limit import apply_item_limit
@@ -173,7 +173,9 @@ class State:
         "errors",
         "events",
         "fair",
+        "finished_items",
         "fragments",
+        "groups",
         "index",
         "items",
         "leader",
@@ -203,7 +205,6 @@ class State:
         "term",
         "topics",
         "ttls",
-        "turned_items",
         "undo",
         "users",
         "watches",
@@ -230,6 +231,7 @@ class State:
         self.pager: Pager | None = None             # if jobs may be outside memory; not part of the state,
         self.body_bytes_min = 1 << 63               # nor is from what size on bodies may be without their jobs
         self.fair: FairScheduler | None = None           # groups and their shares, from the first use of them on
+        self.groups = GroupTable()                  # the settings of groups
         self.running: dict[int, RunningJob] = {}    # in rising id (ids only grow), unless
         self.disordered = False                     # an undone batch brought some back: see in_order()
         self.leases = Leases()
@@ -258,7 +260,7 @@ class State:
         self.spread_left: int | None = None         # jobs that the present batch may still put into several queues
         self.spent = 0
         self.effects = Effects()
-        self.turned_items: list[tuple[str, bool]] = []      # and whether it got its first DEAD or BURIED job
+        self.finished_items: list[str] = []
         self.undo: UndoLog | None = None
         # Of the present GetWith: how many grants are free, and the queues that are open meanwhile, by their pulse.
         self.allowed: dict[str, int] = {}
@@ -355,7 +357,7 @@ class State:
                 apply_item_limit(self.queues, self.effects, queue, item_queue)
         if job.extras is not None:
             self._index(queue, job, job.extras)
-        if queue.shaped:
+        if queue.settings is not None:
             self.watch(name, queue.settings)
         if self.undo is not None:
             self.undo.added(job)
@@ -372,7 +374,7 @@ class State:
         self._take_out(queue, job)
         if job.extras is not None:
             self._unindex(queue, job, job.extras)
-        if queue.shaped:
+        if queue.settings is not None:
             self.watch(queue.name, queue.settings)
         if self.undo is not None:
             self.undo.removed(job)
@@ -409,7 +411,7 @@ class State:
     def remove_exact(self, queue: Queue, job: Job) -> Job:
         """Remove this READY job, which is to be handed out: `hand_out` takes its key and its number over."""
         self._take_out(queue, job)
-        if queue.shaped:
+        if queue.settings is not None:
             self.watch(queue.name, queue.settings)
         if job.extras is not None:
             self._unlist(job, job.extras)
@@ -428,7 +430,7 @@ class State:
             self.queues.removed(queue, job)
             if job.item is not None:
                 self.items.remove(job)
-        if queue.shaped:
+        if queue.settings is not None:
             self.watch(queue.name, queue.settings)
         if job.extras is not None:
             self._unlist(job, job.extras)
@@ -528,7 +530,7 @@ class State:
         if events.recorded:
             events.record("TAKE", running.queue, running.priority, number)
         if (
-            not queue.shaped and job.item is None and self.fair is None
+            queue.settings is None and job.item is None and self.fair is None
             and (extras is None or (extras.key is None and extras.error is None))
         ):
             queue.taken[number] = None          # the part of `start` that nearly all need
@@ -574,7 +576,7 @@ class State:
     def start(self, queue: Queue, job: RunningJob) -> None:
         """Make `job` RUNNING; its id is greater than those of all others that run (but see undo.py)."""
         queue.taken[job.id] = None
-        if queue.shaped and queue.settings is not None:
+        if queue.settings is not None:
             queue.used_ms = self.clock_ms
             if queue.settings.limit:
                 self.queues.reindex(queue)
@@ -604,7 +606,7 @@ class State:
         del queue.taken[number]
         if self.undo is not None:
             self.undo.stopped(job)
-        if queue.shaped and queue.settings is not None:
+        if queue.settings is not None:
             queue.used_ms = self.clock_ms
             if queue.settings.limit:
                 self.queues.reindex(queue)
@@ -636,7 +638,7 @@ class State:
         if scheduler is None:
             if self.undo is not None:
                 self.undo.used_fair()
-            scheduler = self.fair = self.queues.fair = FairScheduler(self.queues, self.clock_ms)
+            scheduler = self.fair = self.queues.fair = FairScheduler(self.queues, self.clock_ms, self.groups)
             scheduler.offers.begin()
         return scheduler
 
@@ -804,14 +806,12 @@ class State:
             del item.by_queue[queue_name]
             self.effects.ended_items[queue_name, item_name] = None
         if item.unfinished:
-            if item.unfinished == item.lost and self.delays.dependents.waiting:
-                self.turned_items.append((item_name, False))
             return False
         del self.items.by_name[item_name]
         if self.undo is not None:
             self.undo.ended_item(item)
-        if self.delays.dependents.waiting:
-            self.turned_items.append((item_name, False))
+        if self.delays.dependents:
+            self.finished_items.append(item_name)
         events = self.events
         if events.recorded:
             events.endings.append((ENDED_ITEM, item_name))
@@ -842,22 +842,15 @@ class State:
                 events.tell("FINQ" if what == ENDED_QUEUE else "FINI", name)
 
     def _look_at_failures(self, item_name: str) -> None:
-        """Report FAILI when the item has its first DEAD or BURIED job, and note what that decides for other jobs."""
+        """Report FAILI when the item has its first DEAD or BURIED job."""
         item = self.items.by_name.get(item_name)
-        if item is None:
-            return
-        waits = bool(self.delays.dependents.waiting)
-        if waits and item.unfinished == item.lost:
-            self.turned_items.append((item_name, False))
-        if (item.lost > 0) == item.failed:
+        if item is None or (item.lost > 0) == item.failed:
             return
         item.failed = not item.failed
         if self.undo is not None:
             self.undo.failed_item(item)
         if item.failed:
             self.events.tell("FAILI", item_name)
-            if waits:
-                self.turned_items.append((item_name, True))
 
     def watch(self, queue_name: str, settings: QueueSettings | None) -> None:
         """Check the depth of this queue at the end of the operation, as the number of its waiting jobs may change."""

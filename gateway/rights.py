@@ -1,4 +1,4 @@
-"""A user's rights (spec/access 3): put, get, queue, item and admin, each for all names or for those with a prefix.
+"""A user's rights (spec/access 3): put, get, queue, item, group and admin, each for all names or those with a prefix.
 
 A right is a tuple of prefixes, so that `queue.startswith(rights.put)` is the whole check; the prefix "" stands for all
 names, an empty tuple for none.
@@ -13,17 +13,18 @@ from msgspec import Struct
 
 from sockpqd.gateway.limits import RIGHTS_MAX
 
-KINDS = ("put", "get", "queue", "admin", "item")
+KINDS = ("put", "get", "queue", "admin", "item", "group")
 OF_QUEUES = KINDS[:4]
 NONE = "-"
 
-_RIGHT = re.compile(r"(put|get|queue|admin|item)(?::([A-Za-z0-9_.+/;$()@][A-Za-z0-9_.+/;$():@-]{0,254})?\*)?")
+_RIGHT = re.compile(r"(put|get|queue|admin|item|group)(?::([A-Za-z0-9_.+/;$()@][A-Za-z0-9_.+/;$():@-]{0,254})?\*)?")
 
 
 class Rights(Struct, frozen=True):
     """The rights of one user. `admin` for all queues implies all other rights.
 
     `seen`: the union of those for queues; `item`: the items that are theirs, those of `put` unless it says otherwise.
+    `group`: the groups that PUT may name; none: any.
     """
 
     text: str                       # as written
@@ -33,6 +34,7 @@ class Rights(Struct, frozen=True):
     admin: tuple[str, ...] = ()
     item: tuple[str, ...] = ()
     seen: tuple[str, ...] = ()
+    group: tuple[str, ...] = ()
 
 
 def of_words(words: Iterable[str]) -> Rights:
@@ -42,7 +44,8 @@ def of_words(words: Iterable[str]) -> Rights:
     for word in words:
         match = _RIGHT.fullmatch(word)
         if match is None:
-            raise ValueError(f"{word!r} is not a right: use put, get, queue, item or admin, with or without :PREFIX*")
+            kinds = "put, get, queue, item, group or admin"
+            raise ValueError(f"{word!r} is not a right: use {kinds}, with or without :PREFIX*")
         kind, prefix = match[1], match[2] or ""
         prefixes[kind][prefix] = None
         granted[f"{kind}:{prefix}*" if prefix else kind] = None
@@ -51,8 +54,8 @@ def of_words(words: Iterable[str]) -> Rights:
     if "" in prefixes["admin"]:
         prefixes = {kind: {"": None} for kind in KINDS}
     seen = dict.fromkeys(prefix for kind in OF_QUEUES for prefix in prefixes[kind])
-    put, get, queue, admin, item = (tuple(prefixes[kind]) for kind in KINDS)
-    return Rights(",".join(granted) or NONE, put, get, queue, admin, item or put, tuple(seen))
+    put, get, queue, admin, item, group = (tuple(prefixes[kind]) for kind in KINDS)
+    return Rights(",".join(granted) or NONE, put, get, queue, admin, item or put, tuple(seen), group)
 
 
 def of_text(text: str) -> Rights:

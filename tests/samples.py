@@ -15,7 +15,7 @@ from msgspec import NODEFAULT
 from msgspec.structs import fields
 
 from sockpqd import core
-from sockpqd.core import DURATION_MS_MAX, Feedback, How, JobState, OnDup, Order, Overflow, Policy, Sched, Then, Until
+from sockpqd.core import DURATION_MS_MAX, Feedback, How, JobState, OnDup, Order, Overflow, Policy, Sched, Then
 
 QUEUES = ("a", "a", "b", "a_dead")
 ITEMS = (None, None, "x", "y", "i1")
@@ -85,7 +85,6 @@ SAMPLES: dict[Any, dict[str, Values]] = {
         "targets": Made(core.ToQueues, core.ToTopic, maybe=True),
         "head": (0, 0, 0, 1, 3),
         "dedup": Made(core.Dedup, maybe=True),
-        "until": (Until.DONE, *Until),
     },
     core.Dedup: {"key": KEYS, "duration_ms": (100, 30, 90_000_000, 0)},
     core.Get: {
@@ -187,6 +186,9 @@ SAMPLES: dict[Any, dict[str, Values]] = {
         "retain_max": (None, None, 0, 2, 3),
         "retain_bytes": (None, None, 0, 4, 2**63 - 1),
         "numbered": (None, None, False, True, True),
+        "group_limit": (None, None, 0, 1, 2),
+        "group_rate": (None, None, 0, 1, 3),
+        "group_per_ms": (None, 100, 200),
     },
     core.CreateQueue: {"queue": QUEUES, "change": Made(core.QueueChange), "session": (None, 1)},
     core.ConfigureQueue: {"queue": QUEUES, "change": Made(core.QueueChange)},
@@ -218,6 +220,13 @@ SAMPLES: dict[Any, dict[str, Values]] = {
         "thresholds_s": (None, None, (0, 1), (0, 1, 2, 7, 13), (0, 0)), "cap_ms": (None, 1000, 5000, 10),
         "multiplier": (None, 0, 1, 2, 5), "keep_ms": (None, 0, 40),
     },
+    core.ConfigureGroup: {
+        "group": QUEUES, "limit": (None, None, 0, 1, 2), "rate": (None, None, 0, 1, 3), "per_ms": (None, 100, 200),
+        "weight": (None, None, 1, 3),
+    },
+    core.PauseGroup: {"group": QUEUES, "pause_ms": (None, 10, 60)},
+    core.ResumeGroup: {"group": QUEUES},
+    core.DeleteGroup: {"group": QUEUES},
     core.BindQueue: {"topic": TOPICS, "queue": QUEUES, "pattern": PATTERNS},
     core.UnbindQueue: {"topic": TOPICS, "queue": QUEUES, "pattern": PATTERNS},
     core.DeleteTopic: {"topic": TOPICS},

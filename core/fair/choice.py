@@ -15,11 +15,12 @@ from sockpqd.core.store.queues import Queue
 
 
 class FairChoice(Struct, gc=False, frozen=True):
-    """The next job by FAIR. Nothing has changed yet: see `take`."""
+    """The next job by FAIR or GROUPS. Nothing has changed yet: see `take`. `in_turn`: by FAIR."""
 
     account: GroupAccount
     queue: Queue
     job: Job
+    in_turn: bool = True
 
 
 KEPT_MAX = 100          # groups kept back by a LIMIT that a choice looks at while there are paused ones
@@ -65,6 +66,8 @@ def find_of_jobs(scheduler: FairScheduler, jobs: Iterable[tuple[Queue, Job]]) ->
     for queue, job in jobs:
         account = scheduler.accounts.get(group_of(job))
         if account is None or not account.offered or (account.name, queue.name) in places:
+            continue
+        if not account.open or scheduler.is_shut_in(queue, account.name):
             continue
         places[account.name, queue.name] = queue, job
         place = account.key, (job.rank, job.seq, queue.name)
@@ -114,6 +117,29 @@ def _pass_paused(scheduler: FairScheduler, level: int, first: _Place | None) -> 
             kept += 1
 
 
+def find_first(scheduler: FairScheduler, queue: Queue) -> FairChoice | None:
+    """The first job of all groups of the queue that are open, for SCHED GROUPS; None: all are closed."""
+    groups = scheduler.groups_of(queue)
+    name = groups.first_open()
+    if name is None:
+        return None
+    job = groups.first(name)
+    assert job is not None
+    return FairChoice(scheduler.account(name), queue, job, in_turn=False)
+
+
+def find_first_of_jobs(scheduler: FairScheduler, queue: Queue, jobs: Iterable[Job]) -> FairChoice | None:
+    """The first of these jobs of the queue, in its order, whose group is open; None: there is none."""
+    gates = scheduler.open.gates
+    for job in jobs:
+        group = group_of(job)
+        if not gates.shut(group) and not scheduler.is_shut_in(queue, group):
+            return FairChoice(scheduler.account(group), queue, job, in_turn=False)
+    return None
+
+
 def take(scheduler: FairScheduler, found: FairChoice) -> None:
-    """Move the group of the chosen job, which is handed out, behind its equals."""
-    scheduler.renew(found.account)
+    """Count that the chosen job is handed out. FAIR moves its group behind its equals."""
+    if found.in_turn:
+        scheduler.renew(found.account)
+    scheduler.open.gave(found.queue, found.account.name, scheduler.now_ms)

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from sockpqd.core.fair.levels import GroupAccount
 from sockpqd.core.fair.offered import OfferedGroups
+from sockpqd.core.fair.place_order import PlaceOrder
 from sockpqd.core.fair.queue_groups import FEW, Place, QueueGroups
+from sockpqd.core.ops.queues import Sched
 from sockpqd.core.store.job_list import JobList
 
 
@@ -26,9 +28,9 @@ class FirstJobs:
         self._places: dict[str, JobList[Place]] = {}    # by group, in open queues; see QueueGroups.wanted
         self._moved: dict[str, None] = {}               # groups to be ranked again, see rank_moved
 
-    def has(self, group: str) -> bool:
-        """Return whether an open queue can give a job of the group."""
-        return group in self._places
+    def has(self, account: GroupAccount) -> bool:
+        """Return whether the group is open, and an open queue can give a job of it."""
+        return account.open and account.name in self._places
 
     def first(self, group: str) -> Place:
         """Return the place of the first job of a group that has one."""
@@ -38,6 +40,7 @@ class FirstJobs:
         """Note that the first job of the group in this queue may be another one."""
         if groups.ranking is not None:
             self.rank(groups, group)
+            groups.reorder(group)
             if groups.ready is None or len(groups.ready) <= FEW // 2:
                 self._end_ranking(groups)
             self._relist(groups)
@@ -98,8 +101,20 @@ class FirstJobs:
     def _move(self, group: str, *, runnable: bool) -> None:
         """Move the group, if it is offered, to this side of its level."""
         account = self._accounts.get(group)
-        if account is not None and account.offered:
+        if account is not None and account.offered and account.open:
             self._offered.move(account, runnable=runnable)
+
+    def opened(self, account: GroupAccount, *, now: bool) -> None:
+        """Open the group, or close it (`now` False): in one step, in however many queues it has jobs.
+
+        Only in queues with many groups it is ranked, or no longer.
+        """
+        account.open = now
+        if account.offered and account.name in self._places:
+            self._offered.move(account, runnable=now)
+        self.moved(account)
+        for name in account.ranked:
+            self._queue_groups[name].reorder(account.name)
 
     # ---- ranking in queues with many groups
 
@@ -124,7 +139,7 @@ class FirstJobs:
         account, name = self._accounts.get(group), groups.queue.name
         if account is None:
             return
-        has = groups.first(group) is not None
+        has = groups.place(group) is not None
         if has == (name in account.ranked):
             return
         self._rank_again(account)
@@ -138,7 +153,7 @@ class FirstJobs:
                 groups.unrank(*account.ranked_as)
 
     def _rank_again(self, account: GroupAccount) -> None:
-        before, after = account.ranked_as, (account.level, account.key) if account.offered else None
+        before, after = account.ranked_as, (account.level, account.key) if account.offered and account.open else None
         if before == after:
             return
         account.ranked_as = after
@@ -155,11 +170,22 @@ class FirstJobs:
         groups.ranking = {}
         for group in groups.names():
             self.rank(groups, group)
+        self.order(groups)
         self._relist(groups)
+
+    def order(self, groups: QueueGroups) -> None:
+        """Begin to order the groups by their first jobs, or end it, as the settings of the queue say."""
+        settings = groups.queue.settings
+        by_place = groups.ranking is not None and settings is not None and settings.sched is Sched.GROUPS
+        if by_place == (groups.order is not None):
+            return
+        groups.order = PlaceOrder() if by_place else None
+        for group in groups.names() if by_place else ():
+            groups.reorder(group)
 
     def _end_ranking(self, groups: QueueGroups) -> None:
         """Stop ranking the groups of a queue that has few of them now."""
-        groups.ranking = None
+        groups.ranking = groups.order = None
         for group in groups.names():
             if group in self._accounts:
-                del self._accounts[group].ranked[groups.queue.name]
+                self._accounts[group].ranked.pop(groups.queue.name, None)

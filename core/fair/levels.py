@@ -48,7 +48,9 @@ class GroupAccount(Struct, gc=False, eq=False):
     offered: bool = False       # it stands in its level
     idle_ms: int | None = None  # since when it has had no unfinished job
     waiting: int = 0            # its READY and DELAYED jobs in queues of other names
+    deferred: int = 0           # the DELAYED ones of them
     running: int = 0            # its RUNNING jobs in queues of other names
+    open: bool = True           # it may have jobs: see gates.py
     queues: dict[str, None] = field(default_factory=dict)       # queues of other names in which it has READY jobs
     ranked: dict[str, None] = field(default_factory=dict)       # queues with many groups where it has a job to give,
     ranked_as: tuple[int, tuple[int, int, str]] | None = None   # and level and key that it has there; None: it has none

@@ -9,12 +9,14 @@ among a few, all are compared.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Protocol
 
 from msgspec import Struct, field
 from sortedcontainers import SortedDict, SortedList
 
 from sockpqd.core.fair.levels import GroupAccount
 from sockpqd.core.fair.own_jobs import OwnJobs
+from sockpqd.core.fair.place_order import PlaceOrder
 from sockpqd.core.store.job import AnyJob, Job
 from sockpqd.core.store.job_list import JobList
 from sockpqd.core.store.queues import Queue
@@ -31,18 +33,31 @@ def group_of(job: AnyJob) -> str:
     return job.queue if extras is None or extras.group is None else extras.group
 
 
+class Gates(Protocol):
+    """Tells which groups a queue may give (gates.py)."""
+
+    def shut(self, group: str) -> bool:
+        """Return whether the group may have no job from any queue."""
+
+    def shut_in(self, groups: QueueGroups, group: str) -> bool:
+        """Return whether the group may have no job from this queue, for what concerns only this queue."""
+
+
 class QueueGroups(Struct, gc=False, eq=False):
     """The groups of one queue. Foreign: of another name than the queue."""
 
     queue: Queue
+    gates: Gates
     ready: SortedDict | None = None         # group -> its jobs that could be handed out; None: all are the queue's own
     foreign: JobList[Job] = field(default_factory=JobList)      # the jobs of all foreign groups
     blocked: SortedDict | None = None       # foreign group -> how many of its jobs ITEMLIMIT withholds
     foreign_ready: int = 0
     foreign_waiting: int = 0                # READY or DELAYED
     foreign_running: int = 0
+    running: dict[str, int] = field(default_factory=dict)       # the RUNNING jobs of each foreign group that has some
     listed: dict[str, Place] = field(default_factory=dict)      # the first jobs of groups, as the scheduler lists them
     ranking: dict[int, SortedList] | None = None                # of many groups: by level the keys of those offered
+    order: PlaceOrder | None = None         # of many groups with SCHED GROUPS: the open ones by their first jobs
 
     @property
     def empty(self) -> bool:
@@ -56,6 +71,26 @@ class QueueGroups(Struct, gc=False, eq=False):
         jobs = None if self.ready is None else self.ready.get(group)
         blocked = 0 if self.blocked is None else self.blocked.get(group, 0)
         return blocked if jobs is None else blocked + int(jobs.size)
+
+    def running_of(self, group: str) -> int:
+        """The number of RUNNING jobs of the group in this queue."""
+        return self.queue.running - self.foreign_running if group == self.queue.name else self.running.get(group, 0)
+
+    def count_running(self, group: str, count: int) -> None:
+        """Count so many RUNNING jobs of a foreign group more, or fewer."""
+        self.foreign_running += count
+        left = self.running.get(group, 0) + count
+        if left:
+            self.running[group] = left
+        else:
+            del self.running[group]
+
+    def jobs_to_give(self, group: str) -> int:
+        """The number of READY jobs of the group that ITEMLIMIT does not withhold."""
+        if self.ready is None:
+            return self.queue.ready.size if group == self.queue.name else 0
+        jobs = self.ready.get(group)
+        return 0 if jobs is None else int(jobs.size)
 
     def names(self) -> Iterable[str]:
         """The groups with a job that could be handed out, in sorted order."""
@@ -132,9 +167,32 @@ class QueueGroups(Struct, gc=False, eq=False):
                 self.blocked = None
 
     def place(self, group: str) -> Place | None:
-        """The place of the group's next job; None: it has none that could be handed out."""
+        """The place of the group's next job; None: it has none that this queue could hand out."""
         job = self.first(group)
-        return None if job is None else (job.rank, job.seq, self.queue.name)
+        if job is None or self.gates.shut_in(self, group):
+            return None
+        return job.rank, job.seq, self.queue.name
+
+    def has_open(self, group: str) -> bool:
+        """Return whether the group has a job here that could be handed out, and is open."""
+        return self.first(group) is not None and not self.gates.shut_in(self, group) and not self.gates.shut(group)
+
+    def first_open(self) -> str | None:
+        """The open group whose first job stands first; None: all are closed."""
+        if self.order is not None:
+            return self.order.first
+        names = [name for name in self.names() if self.has_open(name)]
+        return min(names, key=self._order_of) if names else None
+
+    def _order_of(self, group: str) -> tuple[int, int, int]:
+        job = self.first(group)
+        assert job is not None
+        return job.rank, job.when, job.seq
+
+    def reorder(self, group: str) -> None:
+        """Update the place of the group in the order of SCHED GROUPS."""
+        if self.order is not None:
+            self.order.set(group, self.first(group) if self.has_open(group) else None)
 
     def rank(self, level: int, key: Key) -> None:
         """Add a group with this key to the many of this queue."""
@@ -164,5 +222,5 @@ class QueueGroups(Struct, gc=False, eq=False):
         names = self.names() if self.ranking is None else [keys[0][2] for keys in self.ranking.values()]
         for name in names:
             account, place = accounts.get(name), self.place(name)
-            if account is not None and account.offered and place is not None:
+            if account is not None and account.offered and account.open and place is not None:
                 yield account, place

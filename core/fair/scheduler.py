@@ -17,9 +17,12 @@ from sortedcontainers import SortedList
 from sockpqd.core import limits
 from sockpqd.core.fair.deferred_offers import DeferredOffers
 from sockpqd.core.fair.first_jobs import FirstJobs
+from sockpqd.core.fair.group_settings import GroupTable
 from sockpqd.core.fair.levels import GroupAccount, Levels
 from sockpqd.core.fair.offered import OfferedGroups
+from sockpqd.core.fair.open_groups import OpenGroups
 from sockpqd.core.fair.queue_groups import Key, Place, QueueGroups, group_of
+from sockpqd.core.ops.effects import Effects
 from sockpqd.core.store.job import DelayedJob, Job, RunningJob
 from sockpqd.core.store.queues import Queue, Queues
 
@@ -40,10 +43,10 @@ class FairScheduler:
 
     __slots__ = (
         "_firsts", "_held", "_idle", "_left", "_queues", "_saved", "_saved_levels", "accounts", "levels", "looked",
-        "next_turn", "now_ms", "offered", "offers", "queue_groups", "started_ms",
+        "next_turn", "now_ms", "offered", "offers", "open", "queue_groups", "started_ms",
     )
 
-    def __init__(self, queues: Queues, started_ms: int) -> None:
+    def __init__(self, queues: Queues, started_ms: int, table: GroupTable) -> None:
         self._queues = queues
         self.now_ms = started_ms                    # the replicated time
         self.started_ms = started_ms                # hand-outs that were in progress then are charged from here on
@@ -53,6 +56,7 @@ class FairScheduler:
         self.offered = OfferedGroups()
         self.offers = DeferredOffers(queues, self.queue_groups, self._returns, self.offer_now)
         self._firsts = FirstJobs(self.accounts, self.queue_groups, self.offered)
+        self.open = OpenGroups(queues, self.accounts, self.queue_groups, self._firsts, table, self._running_of)
         self.next_turn = 1
         self.looked = 0                             # groups that choices have looked at in vain, ever
         self._idle: SortedList = SortedList()                   # (since, group) without unfinished jobs
@@ -66,7 +70,7 @@ class FairScheduler:
     def added(self, queue: Queue, job: Job, *, blocked: bool) -> None:
         """`job` became READY in `queue`, whose lists have it already; `blocked`: ITEMLIMIT withholds it."""
         group, name = group_of(job), queue.name
-        groups = self._groups_of(queue)
+        groups = self.groups_of(queue)
         account = self._account(group)
         if group == name and groups.ready is None and account.offered and (blocked or queue.ready.first is not job):
             return                      # nearly always
@@ -89,7 +93,7 @@ class FairScheduler:
     def removed(self, queue: Queue, job: Job, *, blocked: bool) -> None:
         """`job` is no longer READY in `queue`, whose lists do not have it any more."""
         group, name = group_of(job), queue.name
-        groups = self._groups_of(queue)
+        groups = self.groups_of(queue)
         if group == name and groups.ready is None and queue.ready.size:
             self._firsts.changed(groups, group)
             return                      # nearly always
@@ -114,7 +118,7 @@ class FairScheduler:
     def dropped(self, queue: Queue, jobs: int) -> None:
         """Count so many READY jobs without a GROUP less, which were dropped unread, none of them the first."""
         name = queue.name
-        groups = self._groups_of(queue)
+        groups = self.groups_of(queue)
         groups.drop_own(jobs)
         self._left_by_ready(self.accounts.get(name))
         self._firsts.changed(groups, name)
@@ -145,7 +149,7 @@ class FairScheduler:
     def eligible(self, queue: Queue, job: Job, *, now: bool) -> None:
         """ITEMLIMIT no longer withholds this READY job, or does so from `now` on False."""
         group = group_of(job)
-        groups = self._groups_of(queue)
+        groups = self.groups_of(queue)
         if group != queue.name:
             groups.withhold(group, -1 if now else 1)
         if now:
@@ -174,6 +178,18 @@ class FairScheduler:
         """Give the groups that have moved their right places in queues with many groups: before each choice."""
         self._firsts.rank_moved()
 
+    def has_many(self, queue: str) -> bool:
+        """Return whether the queue has so many groups that they cannot be listed by other settings in one entry."""
+        groups = self.queue_groups.get(queue)
+        known = 0 if groups is None or groups.ready is None else len(groups.ready)
+        return max(known, len(self.open.gates.windows.by_queue.get(queue, ()))) > limits.GROUPS_RELISTED_MAX
+
+    def configured(self, queue: str) -> None:
+        """Follow that the queue has other settings for its groups."""
+        found = self._queues.find(queue)
+        assert found is not None
+        self.open.configured(self.queue_groups.get(queue), found, self.now_ms)
+
     # ---- other jobs
 
     def deferred(self, job: DelayedJob) -> None:
@@ -197,16 +213,22 @@ class FairScheduler:
         if group == name:
             account = self.accounts.get(group)
             if account is None:
+                if running:
+                    self.open.ran(self._queues.by_name[name], group)
                 return
         else:
             account = self._account(group)
             account.waiting += waiting
+            account.deferred += waiting
             account.running += running
-            groups = self._groups_of(self._queues.by_name[name])
+            groups = self.groups_of(self._queues.by_name[name])
             groups.foreign_waiting += waiting
-            groups.foreign_running += running
+            if running:
+                groups.count_running(group, running)
             if groups.empty:
                 del self.queue_groups[name]
+        if running:
+            self.open.ran(self._queues.by_name[name], group)
         if waiting + running < 0:
             self._left[group] = None
         elif account.idle_ms is not None:
@@ -219,17 +241,26 @@ class FairScheduler:
         if account is None:
             if self._saved is not None:
                 self._save(group)
-            account = self.accounts[group] = GroupAccount(group)
+            account = self.accounts[group] = GroupAccount(group, open=not self.open.gates.shut(group))
             self.levels.standing[0] += 1
             groups = self.queue_groups.get(group)
             if groups is not None and groups.ranking is not None:
                 self._firsts.rank(groups, group)
         return account
 
-    def _groups_of(self, queue: Queue) -> QueueGroups:
+    def is_shut_in(self, queue: Queue, group: str) -> bool:
+        """Return whether the group may have no job from this queue, for what concerns only this queue."""
+        return self.open.gates.shut_in(self.groups_of(queue), group)
+
+    def room(self, queue: Queue, jobs: int) -> int:
+        """The number of these jobs of the queue that it could hand out now: see OpenGroups.room."""
+        return self.open.room(self.groups_of(queue), jobs)
+
+    def groups_of(self, queue: Queue) -> QueueGroups:
+        """The groups of the queue, which has an unfinished job."""
         groups = self.queue_groups.get(queue.name)
         if groups is None:
-            groups = self.queue_groups[queue.name] = QueueGroups(queue)
+            groups = self.queue_groups[queue.name] = QueueGroups(queue, self.open.gates)
         return groups
 
     def _own_ready(self, group: str) -> int:
@@ -249,6 +280,28 @@ class FairScheduler:
             running += queue.running - (0 if groups is None else groups.foreign_running)
         return waiting, running
 
+    def counts_by_state(self, group: str) -> tuple[int, int, int]:
+        """The READY, DELAYED and RUNNING jobs of the group."""
+        account, queue, groups = self.accounts.get(group), self._queues.by_name.get(group), self.queue_groups.get(group)
+        deferred = 0 if account is None else account.deferred
+        if queue is not None:
+            deferred += queue.deferred - (0 if groups is None else groups.foreign_waiting - groups.foreign_ready)
+        waiting, running = self.counts(group)
+        return waiting - deferred, deferred, running
+
+    def is_named(self, group: str) -> bool:
+        """Return whether the group has an unfinished job in a queue of another name."""
+        account = self.accounts.get(group)
+        return account is not None and account.waiting + account.running > 0
+
+    def _running_of(self, group: str) -> int:
+        """The number of RUNNING jobs of the group."""
+        return self.counts(group)[1]
+
+    def account(self, group: str) -> GroupAccount:
+        """The account of a group that has a READY job; it may be older than the first use."""
+        return self.accounts.get(group) or self._account(group)
+
     def _not_reached(self, account: GroupAccount, groups: QueueGroups) -> bool:
         """Return whether the first use has not offered this group yet, although it has had a READY job since then."""
         own = self._queues.by_name.get(account.name)
@@ -261,10 +314,11 @@ class FairScheduler:
         self._idle.remove((account.idle_ms, account.name))
         account.idle_ms = None
 
-    def end_entry(self) -> None:
-        """Finish the bookkeeping of an executed entry."""
+    def end_entry(self, effects: Effects) -> None:
+        """Finish the bookkeeping of an executed entry, and report what clients may wait for."""
         self._firsts.rank_moved()
         self.note_idle()
+        self.open.report(effects)
 
     def note_idle(self) -> None:
         """Note that an entry, or what was due before it, has been executed: groups without any job are idle now."""
@@ -294,17 +348,19 @@ class FairScheduler:
         return account.idle_ms is not None and account.idle_ms + self.levels.settings.keep_ms <= clock_ms
 
     def next_due_ms(self, clock_ms: int) -> int | None:
-        """Return when a group is to be forgotten, or groups are to be offered.
+        """Return when a group is to be forgotten or opened, or groups are to be offered.
 
         Rounded up, as forgetting only frees memory.
         """
         if self.offers.tasks:
             return clock_ms
+        opens_ms = self.open.gates.windows.next_due_ms()
         if not self._idle:
-            return None
+            return opens_ms
         bits = limits.RETAINED_KEY_BITS
         due_ms: int = self._idle[0][0] + self.levels.settings.keep_ms
-        return (due_ms + (1 << bits) - 1) >> bits << bits
+        due_ms = (due_ms + (1 << bits) - 1) >> bits << bits
+        return due_ms if opens_ms is None else min(due_ms, opens_ms)
 
     # ---- offers
 
@@ -330,11 +386,11 @@ class FairScheduler:
         """List the jobs in the queue of this name: they may be older than the first use."""
         queue = self._queues.by_name.get(group)
         if queue is not None and queue.ready_count:
-            self._firsts.changed(self._groups_of(queue), group)
+            self._firsts.changed(self.groups_of(queue), group)
 
     def _stand(self, account: GroupAccount) -> None:
         account.offered = True
-        self.offered.add(account, runnable=self._firsts.has(account.name))
+        self.offered.add(account, runnable=self._firsts.has(account))
         self._firsts.moved(account)
 
     def withdraw(self, account: GroupAccount) -> None:
@@ -342,7 +398,7 @@ class FairScheduler:
         if self._saved is not None:
             self._save(account.name)
         account.offered = False
-        self.offered.remove(account, runnable=self._firsts.has(account.name))
+        self.offered.remove(account, runnable=self._firsts.has(account))
         self._firsts.moved(account)
 
     @property
@@ -374,7 +430,7 @@ class FairScheduler:
             self._save(account.name)
         before = account.key
         account.priority_us, account.turn = priority_us, turn
-        self.offered.replace(account, before, runnable=self._firsts.has(account.name))
+        self.offered.replace(account, before, runnable=self._firsts.has(account))
         if account.ranked:
             self._firsts.moved(account)
 
@@ -425,14 +481,16 @@ class FairScheduler:
         if known is not None:
             self.levels.standing[known.level] -= 1
             account.waiting, account.running, account.queues = known.waiting, known.running, known.queues
+            account.deferred = known.deferred
         self.accounts[account.name] = account
+        account.open = not self.open.gates.shut(account.name)
         self.levels.standing[account.level] += 1
         if account.idle_ms is not None:
             self._idle.add((account.idle_ms, account.name))
 
     def restore_ready(self, queue: Queue, jobs: list[Job], blocked: set[int]) -> None:
         """Restore READY jobs of groups of other names than the queue's; `blocked`: the seqs of those withheld."""
-        groups = self._groups_of(queue)
+        groups = self.groups_of(queue)
         eligible: list[Job] = []
         for job in jobs:
             group = group_of(job)
@@ -456,11 +514,12 @@ class FairScheduler:
             account.offered = False
         for queue in self._queues.by_name.values():
             if queue.ready_count:
-                groups = self._groups_of(queue)
+                groups = self.groups_of(queue)
                 self._firsts.restore(groups)
         for account in offered:
             self._stand(account)
         self._firsts.rank_moved()
+        self.open.report(Effects())
 
     # ---- batches that may be undone
 
@@ -498,7 +557,9 @@ class FairScheduler:
             if before is None:
                 self.accounts.pop(name, None)
                 continue
-            account = self.accounts.setdefault(name, GroupAccount(name))
+            account = self.accounts.setdefault(
+                name, GroupAccount(name, open=not self.open.gates.shut(name)),
+            )
             account.used_us, account.level, account.idle_ms = before.used_us, before.level, before.idle_ms
             account.priority_us, account.turn = before.priority_us, before.turn
             if account.idle_ms is not None:

@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from sockpqd.core import limits
 from sockpqd.core.handlers.cost import BASE_BYTES, CHANGE_BYTES, JOB, Cost, of_names
+from sockpqd.core.handlers.groups import rate_of
 from sockpqd.core.handlers.pulses import bounded
 from sockpqd.core.ops import queues as ops
 from sockpqd.core.ops import replies
@@ -44,13 +45,24 @@ def configure_queue(state: State, operation: ops.ConfigureQueue, seed: int) -> R
 
 def _use(state: State, name: str, settings: QueueSettings, change: ops.QueueChange) -> Reply:
     """Apply the changed settings to the queue. A SCHED turns groups on."""
+    before = state.queues.settings.get(name, QueueSettings())
+    if not settings.by_groups and (settings.group_limit or settings.group_rate):
+        return replies.BAD_SETTING
+    if _of_groups(settings) != _of_groups(before) and state.fair is not None and state.fair.has_many(name):
+        return replies.QUEUE_NOT_EMPTY
     if change.rate is None and change.pulse is None:
         reply = _configure(state, name, settings)
     else:
         reply = _configure_rate(state, name, settings, change)
     if change.sched is not None and reply is replies.ACCEPTED:
         state.use_fair()
+    if reply is replies.ACCEPTED and state.fair is not None and _of_groups(settings) != _of_groups(before):
+        state.fair.configured(name)
     return reply
+
+
+def _of_groups(settings: QueueSettings) -> tuple[object, ...]:
+    return settings.sched, settings.group_limit, settings.group_rate, settings.group_per_ms
 
 
 def settings_cost(operation: ops.CreateQueue | ops.ConfigureQueue) -> Cost:
@@ -126,7 +138,7 @@ def _changed(settings: QueueSettings, change: ops.QueueChange) -> QueueSettings:
         name: min(max(value, 0), limits.DURATION_MS_MAX if name.endswith("_ms") else limits.NUMBER_MAX)
         for name in (
             "expire_ms", "tries", "limit", "item_limit", "capacity", "data_bytes_max", "batch", "keep_ms", "ttl_ms",
-            "idle_ms", "dedup_max", "retain_ms", "retain_max",
+            "idle_ms", "dedup_max", "retain_ms", "retain_max", "group_limit",
         )
         if (value := getattr(change, name)) is not None
     }
@@ -154,6 +166,8 @@ def _changed(settings: QueueSettings, change: ops.QueueChange) -> QueueSettings:
         values["alarm"], values["alarmed"] = min(max(change.alarm, 0), limits.NUMBER_MAX), False
     if change.sched is not None:
         values["sched"] = ops.Sched(change.sched)
+    if change.group_rate is not None:
+        values |= {f"group_{name}": value for name, value in rate_of(change.group_rate, change.group_per_ms).items()}
     if change.numbered is not None:
         values["numbered"] = change.numbered
     return replace(settings, passing=False, **values)

@@ -15,6 +15,8 @@ class Effects(Struct):
     ready_items: dict[tuple[str, str], None] = field(default_factory=dict)
     # Queues that may hand out more than before (LIMIT, PAUSE).
     reopened: dict[str, None] = field(default_factory=dict)
+    # Groups of which more may be handed out than before; None: none.
+    opened_groups: dict[str, None] | None = None
     # Queues, and pairs (queue, item), whose last unfinished job has ended.
     ended: dict[str, None] = field(default_factory=dict)
     ended_items: dict[tuple[str, str], None] = field(default_factory=dict)
@@ -30,6 +32,8 @@ class Effects(Struct):
         self.ready.update(other.ready)
         self.ready_items.update(other.ready_items)
         self.reopened.update(other.reopened)
+        if other.opened_groups is not None:
+            self.opened_groups = {**(self.opened_groups or {}), **other.opened_groups}
         self.ended.update(other.ended)
         self.ended_items.update(other.ended_items)
         if other.pulses is not None:

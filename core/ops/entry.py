@@ -27,6 +27,7 @@ Operation = (
     | jobs.Await
     | queues.OnQueues
     | queues.ExpireQueue
+    | queues.OnGroups
     | pulses.OnPulses
     | pulses.Grant
     | sessions.OpenSession

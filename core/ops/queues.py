@@ -1,4 +1,4 @@
-"""The operations on queues and on the settings of the cluster (spec/state-machine 10)."""
+"""The operations on queues, on groups (spec/fair 7), and on the settings of the cluster (spec/state-machine 10)."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ class Sched(IntEnum):
 
     FIFO = 0            # the first by priority, then in the order of the queue
     FAIR = 1            # one of the group that is next by the time used (spec/fair 4)
+    GROUPS = 2          # the first one of all groups that are open (spec/fair 7)
 
 
 class Overflow(IntEnum):
@@ -51,7 +52,7 @@ class QueueChange(Logged, frozen=True):
     """New values for settings of a queue; None: unchanged.
 
     0 removes a limit: `expire_ms`, `tries`, `limit`, `item_limit`, `capacity`, `data_bytes_max`, `batch`, `keep_ms`,
-    `ttl_ms`, `idle_ms`, `alarm`, `rate`, `backoff_ms`.
+    `ttl_ms`, `idle_ms`, `alarm`, `rate`, `backoff_ms`, `group_limit`, `group_rate`.
     """
 
     expire_ms: int | None = None        # the lease of hand-outs without EXPIRE, and what follows it
@@ -85,6 +86,9 @@ class QueueChange(Logged, frozen=True):
     retain_max: int | None = None       # how many at most,
     retain_bytes: int | None = None     # and how many bytes of them; 0 keeps none
     numbered: bool | None = None        # give each job a number that is put or moved into the queue
+    group_limit: int | None = None      # RUNNING jobs of one group in the queue
+    group_rate: int | None = None       # hand-outs to one group
+    group_per_ms: int | None = None     # in this time; read with group_rate only
 
 
 class CreateQueue(Logged, tag=35, frozen=True):
@@ -102,7 +106,8 @@ class CreateQueue(Logged, tag=35, frozen=True):
 class ConfigureQueue(Logged, tag=36, frozen=True):
     """QUEUE CONFIG with settings, also of a queue that has none yet.
 
-    Replies: Accepted; QueueNotEmpty (another `order` or `item_limit` would move more than 2,000 waiting jobs),
+    Replies: Accepted; QueueNotEmpty (another `order` or `item_limit` would move more than 2,000 waiting jobs,
+    another choice by groups concern more than 10,000 of them),
     TooManyQueues; for `rate` and `pulse` as for CreateQueue.
     """
 
@@ -224,7 +229,40 @@ class ConfigureFair(Logged, tag=50, frozen=True):
     keep_ms: int | None = None
 
 
+class ConfigureGroup(Logged, tag=100, frozen=True):
+    """GROUP CONFIG with settings; None: unchanged. 0 removes a limit or a rate. Replies: Accepted, TooManyGroups."""
+
+    group: str
+    limit: int | None = None        # RUNNING jobs of the group
+    rate: int | None = None         # hand-outs of its jobs
+    per_ms: int | None = None       # in this time; read with rate only
+    weight: int | None = None       # its share is as many times greater
+
+
+class PauseGroup(Logged, tag=101, frozen=True):
+    """GROUP PAUSE: nothing is chosen from the group, for `pause_ms` (None: until it is resumed).
+
+    It takes the place of any other pause. Replies: Accepted, TooManyGroups.
+    """
+
+    group: str
+    pause_ms: int | None = None
+
+
+class ResumeGroup(Logged, tag=102, frozen=True):
+    """GROUP RESUME. Replies: Accepted; GroupNotFound if it is not paused."""
+
+    group: str
+
+
+class DeleteGroup(Logged, tag=103, frozen=True):
+    """GROUP DELETE: remove the settings of the group and its pause. Replies: Accepted; GroupNotFound if it has none."""
+
+    group: str
+
+
 OnQueues = (
     CreateQueue | ConfigureQueue | DeleteQueue | DeleteQueueOnly | PurgeQueue | PurgeOwn | MoveJobs | PauseQueue
     | ResumeQueue | Configure | ConfigureFair
 )
+OnGroups = ConfigureGroup | PauseGroup | ResumeGroup | DeleteGroup

@@ -98,10 +98,6 @@ class Leased(Struct, gc=False, frozen=True):
     deadline_ms: int | None
 
 
-class JobDropped(Struct, gc=False, frozen=True):
-    """PutWith: nothing is queued, as the failure for which the job would wait cannot come any more."""
-
-
 class JobExists(Struct, gc=False, frozen=True):
     """PutWith, Move: an unfinished job of the queue has this key, or a finished one whose key is retained (KEEP)."""
 
@@ -166,6 +162,14 @@ class PulseInUse(Struct, gc=False, frozen=True):
 
 class TooManyPulses(Struct, gc=False, frozen=True):
     """No more pulses may be created; 503 Too Many Pulses."""
+
+
+class GroupNotFound(Struct, gc=False, frozen=True):
+    """ResumeGroup: it is not paused; DeleteGroup: it has no settings."""
+
+
+class TooManyGroups(Struct, gc=False, frozen=True):
+    """No more groups may have settings; 503 Busy."""
 
 
 class BadSetting(Struct, gc=False, frozen=True):
@@ -395,7 +399,6 @@ Reply = (
     | Rearmed
     | Leased
     | JobExists
-    | JobDropped
     | JobIgnored
     | IgnoredNumber
     | JobReplaced
@@ -414,6 +417,8 @@ Reply = (
     | PulseInUse
     | TooManyPulses
     | BadSetting
+    | GroupNotFound
+    | TooManyGroups
     | TicketNotFound
     | Granted
     | Turn
@@ -440,7 +445,6 @@ EMPTY = Empty(unfinished=False)
 EMPTY_UNFINISHED = Empty(unfinished=True)
 FINISHED = {(queue, item): Finished(queue, item) for queue in (False, True) for item in (False, True)}
 DATA_TOO_LARGE = DataTooLarge()
-JOB_DROPPED = JobDropped()
 JOB_EXISTS = JobExists()
 JOB_IGNORED = JobIgnored()
 JOB_REPLACED = JobReplaced()
@@ -456,6 +460,8 @@ PULSE_NOT_FOUND = PulseNotFound()
 PULSE_IN_USE = PulseInUse()
 TOO_MANY_PULSES = TooManyPulses()
 BAD_SETTING = BadSetting()
+GROUP_NOT_FOUND = GroupNotFound()
+TOO_MANY_GROUPS = TooManyGroups()
 TICKET_NOT_FOUND = TicketNotFound()
 
 

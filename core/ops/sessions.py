@@ -55,8 +55,8 @@ class TouchSession(Logged, tag=18, frozen=True):
 
 
 Requested = (
-    jobs.Atomic | jobs.Taking | jobs.Batch | queues.OnQueues | pulses.OnPulses | workers.OnWorkers | topics.OnTopics
-    | CloneEnd
+    jobs.Atomic | jobs.Taking | jobs.Batch | queues.OnQueues | queues.OnGroups | pulses.OnPulses
+    | workers.OnWorkers | topics.OnTopics | CloneEnd
 )
 
 

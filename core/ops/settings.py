@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from sockpqd.core.limits import (
     ERRORS_BYTES,
@@ -56,19 +55,14 @@ class QueueSettings(Struct, gc=False, frozen=True):
     retain_max: int = RETAIN_MAX            # as many, and
     retain_bytes: int = RETAIN_BYTES        # as many bytes of them
     numbered: bool = False      # each job that is put or moved here has a number
+    group_limit: int = 0        # of queues that choose among groups
+    group_rate: int = 0
+    group_per_ms: int = 0
 
     @property
-    def shaping(self) -> bool:
-        """Return whether they concern how jobs come and are handed out, and not only their leases, ends and records."""
-        others = replace(
-            self, expire_ms=0, then=Then.LATER, tries=0, dead=None, weight=1, keep_ms=0, backoff_ms=0, backoff_max_ms=0,
-            error_bytes=ERRORS_BYTES, dedup_max=REMEMBERED_OF_QUEUE, retain_ms=0, retain_max=RETAIN_MAX,
-            retain_bytes=RETAIN_BYTES,
-        )
-        return others != PLAIN_SETTINGS
-
-
-PLAIN_SETTINGS = QueueSettings()
+    def by_groups(self) -> bool:
+        """Return whether the queue chooses its jobs by their groups."""
+        return self.sched is not Sched.FIFO
 
 
 def error_bytes_of(settings: Mapping[str, QueueSettings], queue: str) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sockpqd.core import limits
-from sockpqd.core.fair.choice import FairChoice, find, find_of_jobs
+from sockpqd.core.fair.choice import FairChoice, find, find_first, find_first_of_jobs, find_of_jobs
 from sockpqd.core.fair.queue_groups import group_of
 from sockpqd.core.ops.queues import Sched
 from sockpqd.core.rules.hand_out import can_hand_out
@@ -14,11 +14,40 @@ from sockpqd.core.store.job import Job
 from sockpqd.core.store.queues import Queue
 
 
+def by_groups(state: State, queue: Queue) -> bool:
+    """Return whether the queue chooses its jobs by their groups."""
+    return state.fair is not None and queue.settings is not None and queue.settings.by_groups
+
+
+def available(state: State, queue: Queue) -> int:
+    """The number of jobs that the queue could hand out now; where it has many groups, perhaps too great a number."""
+    jobs = queue.available()
+    return state.fair.room(queue, jobs) if jobs and state.fair is not None and by_groups(state, queue) else jobs
+
+
+def has_open(state: State, queue: Queue, item: str | None) -> bool:
+    """Return whether a group of the queue is open, if it chooses by groups, and has a job to give (of the item)."""
+    if state.fair is None or not by_groups(state, queue):
+        return True
+    if item is None:
+        return state.fair.room(queue, 1) > 0
+    gates = state.fair.open.gates
+    return any(
+        not gates.shut(group_of(job)) and not state.fair.is_shut_in(queue, group_of(job))
+        for _, job in _jobs_of_item(state, [queue], item)
+    )
+
+
 def found_in(state: State, queue: Queue, item: str | None) -> FairChoice | None:
-    """The next job of a queue with SCHED FAIR, which can hand one out; None if it has no such setting."""
-    if state.fair is None or queue.settings is None or queue.settings.sched is not Sched.FAIR:
-        return None
-    return _found(state, [queue], item)
+    """The next job of a queue that chooses by groups and is not closed; None if all its groups are."""
+    assert queue.settings is not None
+    if queue.settings.sched is Sched.FAIR:
+        return _found(state, [queue], item)
+    scheduler = state.use_fair()
+    scheduler.rank_moved()
+    if item is None:
+        return find_first(scheduler, queue)
+    return find_first_of_jobs(scheduler, queue, (job for _, job in _jobs_of_item(state, [queue], item)))
 
 
 def _found(state: State, queues: list[Queue] | None, item: str | None) -> FairChoice | None:

@@ -1,9 +1,10 @@
-"""Ends pauses of queues: at their time, or when they are resumed (spec/state-machine 10)."""
+"""Ends pauses of queues and of groups: at their time, or when they are resumed (spec/state-machine 10, spec/fair 7)."""
 
 from __future__ import annotations
 
 from msgspec.structs import replace
 
+from sockpqd.core.fair.rates import ANY_QUEUE
 from sockpqd.core.state import State
 from sockpqd.core.store.queues import Queue
 
@@ -20,3 +21,17 @@ def end_pause(state: State, queue: Queue) -> None:
         state.effects.reopened[queue.name] = None
     if settings.paused_out and state.fair is not None and queue.name in state.queues.by_name:
         state.fair.offers.resumed(queue)
+
+
+def open_due(state: State, most: int) -> int:
+    """End pauses of groups, and open groups whose rate allows more again, `most` at most; returns how many."""
+    left = most
+    while left and (due := state.groups.pauses.first_due(state.clock_ms)) is not None:
+        group = due[1]
+        state.groups.end_pause(group)
+        if state.fair is not None:
+            state.fair.open.look_at(ANY_QUEUE, group, state.clock_ms)
+        left -= 1
+    if left and state.fair is not None and state.fair.open.gates.windows.first_ms <= state.clock_ms:
+        left -= state.fair.open.pass_time(state.clock_ms, left)
+    return most - left

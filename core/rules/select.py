@@ -20,7 +20,7 @@ from msgspec import Struct
 from sockpqd.core import limits
 from sockpqd.core.fair.choice import FairChoice
 from sockpqd.core.ops.jobs import Policy
-from sockpqd.core.rules.fair_choice import FairOffers
+from sockpqd.core.rules.fair_choice import FairOffers, by_groups, found_in, has_open
 from sockpqd.core.rules.hand_out import can_hand_out
 from sockpqd.core.state import State
 from sockpqd.core.store.job import Job
@@ -71,6 +71,26 @@ def offers(state: State, asked: tuple[str, ...] | None, item: str | None, way: W
     return _Ordered(state, asked, item, way)
 
 
+def chosen(
+    state: State, offered: Offers, item: str | None, bits: int, *, by_group: bool = True,
+) -> tuple[Queue | None, FairChoice | None]:
+    """The queue of the next job, and the job if it is chosen by its group; None: there is none.
+
+    Queues whose groups are all closed are left out from here on, so many of them at most. `by_group`: False: each
+    queue gives its first job.
+    """
+    for _ in range(limits.CLOSED_QUEUES_MAX):
+        queue = offered.choose(bits)
+        if queue is None or offered.found is not None or not by_group or not by_groups(state, queue) or queue.closed:
+            return queue, offered.found
+        found = found_in(state, queue, item)
+        if found is not None:
+            return queue, found
+        state.spent += limits.STEP
+        offered.gave(exhausted=True)
+    return None, None
+
+
 def next_job(state: State, queue: Queue, item: str | None) -> Job:
     """The next job of the queue, which must have one."""
     return queue.ready.first if item is None else state.items.by_name[item].by_queue[queue.name].ready.first
@@ -79,7 +99,10 @@ def next_job(state: State, queue: Queue, item: str | None) -> Job:
 def offering(state: State, asked: tuple[str, ...] | None, item: str | None) -> Iterator[str]:
     """The names of the queues that have a job (of the item, if given), searched lazily."""
     if asked is None and item is None:
-        yield from state.queues.nonempty
+        if state.fair is None:
+            yield from state.queues.nonempty
+        else:
+            yield from (name for name in state.queues.nonempty if has_open(state, state.queues.by_name[name], None))
         return
     if asked is None:
         found = state.items.by_name.get(item or "")
@@ -87,7 +110,7 @@ def offering(state: State, asked: tuple[str, ...] | None, item: str | None) -> I
     by_name = state.queues.by_name
     for name in asked:
         queue = by_name.get(name)
-        if queue is not None and _can_hand_out(state, queue, item):
+        if queue is not None and _can_hand_out(state, queue, item) and has_open(state, queue, item):
             yield name
 
 

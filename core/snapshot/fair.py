@@ -47,7 +47,7 @@ def restored_scheduler(state: State, table: FairTable, clock_ms: int) -> FairSch
     check(allowed(settings), "settings of groups are wrong")
     check(table.next_turn > 0, "there is no next turn")
     check(len({queue for queue, _ in table.tasks}) == len(table.tasks), "groups of a queue are to be offered twice")
-    scheduler = FairScheduler(state.queues, table.started_ms)
+    scheduler = FairScheduler(state.queues, table.started_ms, state.groups)
     scheduler.now_ms = clock_ms
     scheduler.next_turn = table.next_turn
     scheduler.levels = Levels(

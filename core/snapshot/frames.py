@@ -18,10 +18,9 @@ from sockpqd.core.limits import (
     RETAIN_MAX,
     RETAINED_BYTES,
 )
-from sockpqd.core.ops.jobs import Policy, Then, Until
+from sockpqd.core.ops.jobs import Policy, Then
 from sockpqd.core.ops.queues import EndState, Order, Overflow, Sched
 from sockpqd.core.ops.workers import WorkerState
-from sockpqd.core.store.dependents import Outcome
 
 Counter = Annotated[int, Meta(ge=0, le=COUNTER_MAX)]
 Number = Annotated[int, Meta(ge=0)]         # up to 64 bits
@@ -101,7 +100,6 @@ class ExtrasRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
     counts: CountsRow | None = None
     head: Counter = 0
     error: Counter | None = None
-    until: Until = Until.DONE
 
 
 # priority, when, seq, item, data, attempts, at_ms, extras
@@ -232,13 +230,11 @@ class BodiesFrame(Struct, array_like=True, tag="bodies", forbid_unknown_fields=T
 
 
 class Released(Struct, array_like=True, tag="released", forbid_unknown_fields=True):
-    """Some DELAYED jobs for which `item` has decided; `more`: the next frame continues them."""
+    """Some DELAYED jobs that waited for `item`, which is finished; `more`: the next frame continues them."""
 
     item: str
     seqs: list[Counter]
     more: bool
-    until: Until = Until.DONE
-    outcome: Outcome = Outcome.MET
 
 
 class ErrorRows(Struct, array_like=True, tag="errors", forbid_unknown_fields=True):
@@ -354,6 +350,9 @@ class QueueRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
     retain_max: Counter = RETAIN_MAX
     retain_bytes: Counter = RETAIN_BYTES
     numbered: bool = False
+    group_limit: Counter = 0
+    group_rate: Counter = 0
+    group_per_ms: Counter = 0
 
 
 class QueueRows(Struct, array_like=True, tag="queues", forbid_unknown_fields=True):
@@ -442,6 +441,42 @@ class FairRows(Struct, array_like=True, tag="groups", forbid_unknown_fields=True
     rows: list[tuple[str, str, Counter, str, Counter, bool, Counter | None]]
 
 
+class GroupRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
+    """The settings of one group: the fields of fair.group_settings.GroupSettings."""
+
+    name: str
+    limit: Counter
+    rate: Counter
+    per_ms: Counter
+    weight: Counter
+    paused: bool
+    pause_ends_ms: Counter
+
+
+class GroupRows(Struct, array_like=True, tag="group settings", forbid_unknown_fields=True):
+    """The settings of some groups, in the order of their names."""
+
+    rows: list[GroupRow]
+
+
+class RateRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
+    """The hand-outs of one group of late in one queue, or "" in all: the fields of fair.rates.RateWindow."""
+
+    queue: str
+    group: str
+    slot_ms: Counter
+    slots: list[tuple[Counter, Counter]]        # rising
+    closed: bool
+    sleep_until_ms: Counter
+    due_ms: Counter
+
+
+class RateRows(Struct, array_like=True, tag="rates", forbid_unknown_fields=True):
+    """The hand-outs of some groups of late, in the order of queues and groups."""
+
+    rows: list[RateRow]
+
+
 class StoredAnswer(Struct, array_like=True, tag="stored", forbid_unknown_fields=True, gc=False, frozen=True):
     item: str | None
 
@@ -513,8 +548,8 @@ class PlainAnswer(Struct, array_like=True, tag="plain", forbid_unknown_fields=Tr
     """The answer was one without fields."""
 
     name: Literal[
-        "accepted", "not found", "invalid", "no session", "job dropped", "job exists", "job ignored", "job replaced",
-        "job running", "queue not found", "queue exists", "queue not empty", "queue full", "queue paused", "too large",
+        "accepted", "not found", "invalid", "no session", "job exists", "job ignored", "job replaced", "job running",
+        "queue not found", "queue exists", "queue not empty", "queue full", "queue paused", "too large",
         "too many queues", "pulse exists", "pulse not found", "pulse in use", "too many pulses", "bad setting",
         "ticket not found", "worker not found", "topic not found",
         "binding not found", "too many bindings",
@@ -667,7 +702,7 @@ class EndFrame(Struct, array_like=True, tag="end", forbid_unknown_fields=True):
 Frame = (
     Head | Settings | PulseTable | PulseRow | OldestIndex | QueueRows | Waiting | NumberIndex | Paged | NumberedPaged
     | PageIndex | PagedDelayed | Delayed | Buried | Running | ItemRows | BodiesFrame | Released | ErrorRows
-    | BindingRows | FairTable | FairRows | UsedRows | CountedRows | KeptRows | RememberedRows | RecordIndex
-    | RecordPages | RecordRows | SessionTable | SessionRows | WorkerRows | UserRows | CloneFrame | Chunk
-    | FragmentBytes | EndFrame
+    | BindingRows | GroupRows | FairTable | FairRows | RateRows | UsedRows | CountedRows | KeptRows | RememberedRows
+    | RecordIndex | RecordPages | RecordRows | SessionTable | SessionRows | WorkerRows | UserRows | CloneFrame
+    | Chunk | FragmentBytes | EndFrame
 )

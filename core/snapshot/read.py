@@ -25,6 +25,7 @@ from sockpqd.core.levels import FIRST_LEVEL
 from sockpqd.core.members.membership import Membership
 from sockpqd.core.ops.cluster import Address
 from sockpqd.core.ops.jobs import Then
+from sockpqd.core.ops.queues import Sched
 from sockpqd.core.ops.settings import ClusterSettings, QueueSettings
 from sockpqd.core.ops.users import User
 from sockpqd.core.pages.clone_buffer import CloneBuffer
@@ -34,6 +35,7 @@ from sockpqd.core.sessions.workers import WorkerPool
 from sockpqd.core.snapshot import frames
 from sockpqd.core.snapshot.fair import check_accounts, count_jobs, restored_account, restored_scheduler
 from sockpqd.core.snapshot.frames import LevelError, SnapshotError, check
+from sockpqd.core.snapshot.groups import check_rate, restored_group, restored_rate
 from sockpqd.core.snapshot.items import ItemBuilder
 from sockpqd.core.snapshot.jobs import KINDS, JobBuilder, JobFrame
 from sockpqd.core.snapshot.pulses import order_tickets, restored_pulse
@@ -69,8 +71,10 @@ _ORDER: list[type[frames.Frame]] = [
     frames.Released,
     frames.ErrorRows,
     frames.BindingRows,
+    frames.GroupRows,
     frames.FairTable,
     frames.FairRows,
+    frames.RateRows,
     frames.UsedRows,
     frames.CountedRows,
     frames.KeptRows,
@@ -97,6 +101,7 @@ _NEEDED: dict[type[frames.Frame], type[frames.Frame]] = {       # which must com
     frames.SessionRows: frames.SessionTable,
     frames.Chunk: frames.CloneFrame,
     frames.FairRows: frames.FairTable,
+    frames.RateRows: frames.FairTable,
 }
 
 
@@ -304,6 +309,8 @@ class _Builder:
                 self._check_name(row.dead)
             check(row.portion > 0 and row.weight > 0, "setting of a queue out of range")
             check(row.pulse is None or row.pulse in self.state.pulses.by_name, "a queue has a pulse that is not there")
+            check_rate(row.group_rate, row.group_per_ms)
+            check(row.sched is not Sched.FIFO or not (row.group_limit or row.group_rate), "groups that are not chosen")
             paused = row.pause_ends_ms > 0
             check(paused == (row.pause_ms > 0) and row.paused_out >= paused, "a pause has no end")
             check(paused >= row.passing, "the settings of no pause")
@@ -371,6 +378,22 @@ class _Builder:
             self._group = account.name
             self._check_name(account.name)
             self._groups.append(account)
+
+    def _add_group_settings(self, frame: frames.GroupRows) -> None:
+        for row in frame.rows:
+            self._check_name(row.name)
+            self._check_numbers(astuple(row))
+            restored_group(row, self.state.groups)
+
+    def _add_rates(self, frame: frames.RateRows) -> None:
+        assert self._fair is not None
+        for row in frame.rows:
+            self._check_name(row.group)
+            if row.queue:
+                self._check_name(row.queue)
+            numbers = [number for slot in row.slots for number in slot]
+            self._check_numbers([row.slot_ms, row.sleep_until_ms, row.due_ms, *numbers])
+            restored_rate(row, self._fair.open.gates.windows)
 
     def _end_fair(self) -> None:
         """Restore the jobs and the offers of the groups after the last frame."""
@@ -507,8 +530,10 @@ class _Builder:
         frames.Released: _add_jobs,
         frames.ErrorRows: _add_jobs,
         frames.BindingRows: _add_bindings,
+        frames.GroupRows: _add_group_settings,
         frames.FairTable: _add_fair,
         frames.FairRows: _add_groups,
+        frames.RateRows: _add_rates,
         frames.UsedRows: _add_used,
         frames.CountedRows: _add_counted,
         frames.KeptRows: _add_kept,

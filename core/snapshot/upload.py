@@ -121,7 +121,7 @@ def adopt(state: State, other: State) -> None:
     state.running = other.running
     state.leases = other.leases
     state.delays = other.delays
-    state.fair = other.fair
+    state.fair, state.groups = other.fair, other.groups
     if state.fair is not None:
         state.fair.now_ms = state.clock_ms
     if state.settings.policy is Policy.FAIR:

@@ -10,13 +10,13 @@ there are pulses or have been; OldestIndex, when there is one; QueueRows, in nam
 and the jobs of a queue in the order of their places; Delayed, likewise in the order in which they become active;
 Buried, likewise in the order of their burials; Running, in rising id; ItemRows, in name order; Released, in the order
 in which the items were finished; ErrorRows, in rising number, when workers have left texts; BindingRows, topics in name
-order and the bindings of each in their order; FairTable and FairRows, in name order, when FAIR is in use; UsedRows and
-CountedRows, in name order; KeptRows and RememberedRows, queues in name order and the keys of a queue in the order of
-their expiry; RecordRows, queues in name order and the records of a queue in the order in which their jobs ended;
-SessionTable and SessionRows, in rising number, when there has been a session; WorkerRows and UserRows, in name order;
-Clone and its Chunks, when a CLONE is in progress; FragmentBytes, when an operation in fragments is; one End. Long lists
-are cut into several frames. A body that jobs of several queues share (Extras.body) stands in the first row that has its
-number.
+order and the bindings of each in their order; GroupRows, in name order; FairTable and FairRows, in name order, when
+groups are in use, and RateRows, queues and groups in name order; UsedRows and CountedRows, in name order; KeptRows and
+RememberedRows, queues in name order and the keys of a queue in the order of their expiry; RecordRows, queues in name
+order and the records of a queue in the order in which their jobs ended; SessionTable and SessionRows, in rising number,
+when there has been a session; WorkerRows and UserRows, in name order; Clone and its Chunks, when a CLONE is in
+progress; FragmentBytes, when an operation in fragments is; one End. Long lists are cut into several frames. A body that
+jobs of several queues share (Extras.body) stands in the first row that has its number.
 
 What a node writes for itself may be a snapshot by reference: pages of jobs (core/pages) are named, in Paged and
 NumberedPaged frames between the Waiting ones, instead of read, with NumberIndex frames before them all. Those of
@@ -53,6 +53,7 @@ from sockpqd.core.pages.pages import NumberedPage, Page, Pages
 from sockpqd.core.pages.seq_index import SeqIndex
 from sockpqd.core.snapshot import frames
 from sockpqd.core.snapshot.fair import fair_frames
+from sockpqd.core.snapshot.groups import group_frames, rate_frames
 from sockpqd.core.snapshot.items import item_frames
 from sockpqd.core.snapshot.pulses import pulse_frames
 from sockpqd.core.snapshot.records import record_frames
@@ -116,7 +117,9 @@ def _frames(state: State, users: bool, by_reference: bool) -> Iterator[frames.Fr
     yield from _released_frames(state)
     yield from _error_frames(state, bodies)
     yield from _binding_frames(state)
+    yield from group_frames(state.groups)
     yield from fair_frames(state.fair)
+    yield from rate_frames(state.fair)
     yield from _used_frames(state)
     yield from _counted_frames(state)
     yield from _kept_frames(state)
@@ -363,11 +366,11 @@ def _queue_frames(state: State) -> Iterator[frames.OldestIndex | frames.QueueRow
 
 
 def _released_frames(state: State) -> Iterator[frames.Released]:
-    for batch in state.delays.dependents.released.values():
+    for batch in state.delays.released.values():
         seqs = list(batch.seqs)
         for start in range(0, len(seqs), limits.FRAME_JOBS_MAX):
             end = start + limits.FRAME_JOBS_MAX
-            yield frames.Released(batch.item, seqs[start:end], end < len(seqs), batch.until, batch.outcome)
+            yield frames.Released(batch.item, seqs[start:end], end < len(seqs))
 
 
 def _error_frames(state: State, bodies: _Bodies) -> Iterator[frames.Frame]:

@@ -137,6 +137,11 @@ class Guard:
         seen = self._rights.seen if self._access.required and self._rights is not None else ("",)
         return [pulse for pulse in pulses if pulse.removeprefix(OWN_PREFIX).startswith(seen)]
 
+    def visible_groups(self, groups: Iterable[str]) -> list[str]:
+        """Return the groups for which the user has the right `group`."""
+        rights = self._rights.group if self._access.required and self._rights is not None else ("",)
+        return [group for group in groups if group.startswith(rights)]
+
     def visible_workers(self, workers: Iterable[WorkerPool]) -> list[WorkerPool]:
         """Return the pools whose sessions are the user's; for an administrator all."""
         if not self._access.required or (self._rights is not None and "" in self._rights.admin):

@@ -68,6 +68,8 @@ def put(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
         names = (operation.put.queue,)
     if not all(name.startswith(rights.put) for name in names):
         return FORBIDDEN
+    if rights.group and operation.group is not None and not operation.group.startswith(rights.group):
+        return FORBIDDEN
     return None if all(_owns(rights, item) for item in (operation.put.item, *operation.after)) else FORBIDDEN
 
 

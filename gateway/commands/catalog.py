@@ -29,6 +29,7 @@ from sockpqd.gateway.commands.context.audited import audited
 from sockpqd.gateway.protocol.command import InTransaction, Kind, Row
 from sockpqd.gateway.protocol.grammar import events as event_lines
 from sockpqd.gateway.protocol.grammar import find as find_line
+from sockpqd.gateway.protocol.grammar import groups as group_lines
 from sockpqd.gateway.protocol.grammar import help as help_lines
 from sockpqd.gateway.protocol.grammar import items as item_lines
 from sockpqd.gateway.protocol.grammar import jobs, lists, puts, queues, sched, selectors, servers, take, users
@@ -156,6 +157,17 @@ ROWS = (
     Row(b"SCHED CONFIG",     sched.sched_settings,        may.any_user,     read.sched_settings,   READ,    LOOK),
     Row(b"SCHED CONFIG",     sched.sched_config,          may.admin,        audited(write.proposed), LOGGED, PLAIN,
         numbered=True),
+    # ---- groups
+    Row(b"GROUP CONFIG",     group_lines.group_settings,  may.admin,        read.group_settings,   READ,    LOOK),
+    Row(b"GROUP CONFIG",     group_lines.group_config,    may.admin,        audited(write.proposed), LOGGED, PLAIN,
+        numbered=True),
+    Row(b"GROUP PAUSE",      group_lines.group_pause,     may.admin,        audited(write.proposed), LOGGED, PLAIN,
+        numbered=True),
+    Row(b"GROUP RESUME",     group_lines.group_resume,    may.admin,        audited(write.proposed), LOGGED, PLAIN,
+        numbered=True),
+    Row(b"GROUP DELETE",     group_lines.group_delete,    may.admin,        audited(write.proposed), LOGGED, PLAIN,
+        numbered=True),
+    Row(b"GROUP LIST",       group_lines.group_list,      may.any_user,     read.group_list,       READ,    LIST),
     # ---- the whole state
     Row(b"TOTAL",            lists.total,                 may.total,        read.total,            READ,    LOOK),
     Row(b"RUNLIST",          lists.runlist,               may.all_jobs,     read.run_list,         READ,    LIST),

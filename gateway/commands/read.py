@@ -102,6 +102,17 @@ def sched_settings(client: Client, command: Command) -> None:
     client.say(listings.pairs(listings.settings_of_fair(client.hub.cluster.machine.fair_settings)))
 
 
+def group_settings(client: Client, command: Command) -> None:
+    """GROUP CONFIG without settings: show the settings of the group."""
+    settings = client.hub.cluster.machine.group_settings(command.arguments[0])
+    client.say(listings.pairs(listings.settings_of_group(settings)))
+
+
+def group_list(client: Client, command: Command) -> None:
+    """GROUP LIST: list the groups that the user may see."""
+    client.run(streams.group_list(client, *command.arguments))
+
+
 def peek(client: Client, command: Command) -> None:
     """PEEK: show one job, in whatever state."""
     selector, head, life = (*command.arguments, False, False)[:3]

@@ -124,6 +124,21 @@ async def item_list(client: Client, prefix: str) -> None:
         await client.stream(listings.item_lines((name, machine.item_summary(name)) for name in piece))
 
 
+async def group_list(client: Client, prefix: str) -> None:
+    """Stream the answer to GROUP LIST, of the groups that the user may see, each as when its line is formatted."""
+    await client.hub.turn()
+    machine, visible = client.hub.cluster.machine, client.guard.visible_groups
+    found = await gathered(
+        client, machine.group_names(),
+        lambda names: [
+            name for name in visible(name for name in names if name.startswith(prefix))
+            if machine.group_counts(name) is not None
+        ])
+    await client.stream(responses.number(len(found)))
+    async for piece in pieces(client, found):
+        await client.stream(listings.group_lines((name, machine.group_counts(name)) for name in piece))
+
+
 async def topic_list(client: Client, prefix: str) -> None:
     """Stream the answer to TOPIC LIST: the bindings of which the user has any right on the topic and on the queue."""
     await client.hub.turn()

@@ -11,6 +11,8 @@ from sockpqd.core import (
     ClusterSettings,
     FairLevel,
     FairSettings,
+    GroupCounts,
+    GroupSettings,
     ItemCounts,
     ItemSummary,
     JobCounts,
@@ -58,6 +60,29 @@ def of_item(counts: ItemCounts) -> list[tuple[str, object]]:
         ("BURIED", counts.buried),
         ("DONE", counts.done),
         ("WAITERS", counts.waiters),
+    ]
+
+
+def group_lines(groups: Iterable[tuple[str, GroupCounts | None]]) -> bytes:
+    """Format lines of GROUP LIST; None: a group that has ended by now."""
+    lines = []
+    for name, counts in groups:
+        known = counts or GroupCounts(0, 0, 0, GroupSettings())
+        its = known.settings
+        lines.append(
+            f"{name} READY {known.ready} DELAYED {known.delayed} RUNNING {known.running} WEIGHT {its.weight} "
+            f"LIMIT {its.limit} RATE {its.rate}/{seconds(its.per_ms)} PAUSED {int(its.paused)}\r\n"
+        )
+    return "".join(lines).encode()
+
+
+def settings_of_group(settings: GroupSettings) -> list[tuple[str, str]]:
+    """Return the settings of a group as GROUP CONFIG shows them."""
+    return [
+        ("LIMIT", str(settings.limit)),
+        ("RATE", f"{settings.rate} PER {seconds(settings.per_ms)}" if settings.rate else "OFF"),
+        ("WEIGHT", str(settings.weight)),
+        ("PAUSED", str(int(settings.paused))),
     ]
 
 
@@ -230,7 +255,18 @@ def settings_of_queue(settings: QueueSettings) -> list[tuple[str, str]]:
         ("RETAINMAX", str(settings.retain_max)),
         ("RETAINBYTES", str(settings.retain_bytes)),
         ("NUMBERED", str(int(settings.numbered))),
+        *_of_groups(settings),
     ]
+
+
+def _of_groups(settings: QueueSettings) -> list[tuple[str, str]]:
+    """Return the settings of a queue for its groups that are set."""
+    shown = []
+    if settings.group_limit:
+        shown.append(("GROUPLIMIT", str(settings.group_limit)))
+    if settings.group_rate:
+        shown.append(("GROUPRATE", f"{settings.group_rate} PER {seconds(settings.group_per_ms)}"))
+    return shown
 
 
 def rate_of_queue(pulse: Pulse | None) -> list[tuple[str, str]]:

@@ -21,11 +21,11 @@ from sockpqd.core import (
     EndState,
     FairGroup,
     Finished,
+    GroupNotFound,
     Handed,
     HandedMany,
     IgnoredNumber,
     InvalidSnapshot,
-    JobDropped,
     JobEnded,
     JobExists,
     JobIgnored,
@@ -66,6 +66,7 @@ from sockpqd.core import (
     StoredNumber,
     TicketNotFound,
     TooManyBindings,
+    TooManyGroups,
     TooManyPulses,
     TooManyQueues,
     TooManySessions,
@@ -95,10 +96,9 @@ FEATURES: dict[int, tuple[bytes, ...]] = {1: (
     b"fanout",
     b"workers", b"pulse", b"events", b"notify", b"number", b"cluster", b"auth", b"help",
     b"head", b"dedup", b"backoff",
-    b"retain", b"await", b"find", b"progress", b"movequeue", b"life",
+    b"retain", b"await", b"find", b"progress", b"movequeue",
 )}
 EXISTS = b"200 OK EXISTS\r\n"
-DROPPED = b"200 OK DROPPED\r\n"
 REPLACED = b"200 OK REPLACED\r\n"
 QUEUED = b"202 Queued\r\n"
 SWITCHED_OFFLINE = b"200 OK Switched to Offline Mode\r\n"
@@ -319,7 +319,6 @@ ENCODERS: dict[type, Callable[[Any], bytes]] = {
     Rearmed: _rearmed,
     Leased: _leased,
     DataDropped: lambda reply: answer(reply.reply)[:-2] + b" DROPPED\r\n",
-    JobDropped: _always(DROPPED),
     JobExists: _always(JOB_EXISTS),
     JobIgnored: _always(EXISTS),
     IgnoredNumber: _ignored_number,
@@ -349,6 +348,8 @@ ENCODERS: dict[type, Callable[[Any], bytes]] = {
     PulseNotFound: _always(PULSE_NOT_FOUND),
     PulseInUse: _always(PULSE_IN_USE),
     TooManyPulses: _always(TOO_MANY_PULSES),
+    GroupNotFound: _always(GROUP_NOT_FOUND),
+    TooManyGroups: _always(BUSY),
     BadSetting: _always(bad_arguments("it contradicts the current settings")),
     TicketNotFound: _always(TICKET_NOT_FOUND),
     AtWriting: lambda answer: answer.form(),

@@ -304,11 +304,21 @@ class JobWaiters(WaitingLine[JobWaiter]):
             self.job_ready(queue)
         for queue in effects.reopened:
             self.reopened(queue)
+        for group in effects.opened_groups or ():
+            self._group_opened(group)
         if effects.restored:
             for queue in (*self.cluster.machine.nonempty(), *self._with_rate(None)):
                 self.reopened(queue)
         for number in self._watchers.after(effects, self.cluster.machine):
             self._watch(self._queued[number])
+
+    def _group_opened(self, group: str) -> None:
+        """Send waiters for jobs of a group that may have jobs again, perhaps in very many queues."""
+        queues, lists = self.cluster.machine.queues_of_group(group), self._wait_lists
+        if not lists.for_any and len(queues) > lists.lines:
+            queues = [queue for queue in dict.fromkeys(lists.queues()) if queue in queues]
+        for queue in queues:
+            self.reopened(queue)
 
     def job_ready(self, queue: str) -> None:
         """Send a waiter for each ready job not claimed yet."""

@@ -124,6 +124,16 @@ class WaitLists:
         return [queue for queue in (*self._queues, *self._items) if queue is not None]
 
     @property
+    def for_any(self) -> bool:
+        """Return whether there are waiters for any queue."""
+        return None in self._queues or None in self._items
+
+    @property
+    def lines(self) -> int:
+        """The number of queues that waiters named; some perhaps count twice."""
+        return len(self._queues) + len(self._items)
+
+    @property
     def of_items(self) -> bool:
         """Return whether there are waiters for items."""
         return bool(self._items)

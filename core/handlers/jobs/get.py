@@ -7,8 +7,7 @@ from msgspec.structs import replace
 
 from sockpqd.core import limits
 from sockpqd.core.handlers.cost import BASE_BYTES, ID_BYTES, JOB, JOB_WITH_EXTRAS, NAME_BYTES, Cost, of_names
-from sockpqd.core.ops.jobs import Allowance, Get, GetWith, Policy, Until
-from sockpqd.core.ops.queues import Sched
+from sockpqd.core.ops.jobs import Allowance, Get, GetWith, Policy
 from sockpqd.core.ops.replies import (
     EMPTY,
     EMPTY_UNFINISHED,
@@ -22,10 +21,9 @@ from sockpqd.core.ops.replies import (
 )
 from sockpqd.core.rules.complete import now_due, unburied
 from sockpqd.core.rules.expire import by_number
-from sockpqd.core.rules.fair_choice import found_in
 from sockpqd.core.rules.hand_out import hand_out, lease, unfinished
 from sockpqd.core.rules.life import life_of
-from sockpqd.core.rules.select import Way, next_job, offers
+from sockpqd.core.rules.select import Way, chosen, next_job, offers
 from sockpqd.core.state import State
 from sockpqd.core.store.body import Body
 from sockpqd.core.store.job import BuriedJob, DelayedJob, Job, RunningJob, expiring, number_of
@@ -73,11 +71,12 @@ def get(state: State, operation: Get, seed: int) -> Reply:
         if operation.item_of_put and policy is Policy.FAIR:     # the output of PUT .. WAIT is the first job
             policy = Policy.RANDOM
         offered = offers(state, queues, item, Way(policy))
-        queue = offered.choose(seed)
+        queue, found = chosen(state, offered, item, seed, by_group=not operation.item_of_put)
         if queue is None:
+            offered.end()
             return EMPTY_UNFINISHED if unfinished(state, queues, item) else EMPTY
-        found = None if operation.item_of_put else offered.found or found_in(state, queue, item)
         job = hand_out(state, queue, item, operation, found)
+        offered.end()
     if session is not None:
         session.bind(job)
     data = job.data
@@ -231,7 +230,7 @@ def _taken_out(state: State, job: Job | DelayedJob | BuriedJob) -> Job:
         extras = job.extras
         if extras is not None and extras.after:
             state.spent += limits.STEP * len(extras.after)
-            extras = replace(extras, after=(), until=Until.DONE)
+            extras = replace(extras, after=())
         state.undefer(state.queues.by_name[job.queue], job)
         taken = replace(job.ready(job.seq), extras=extras)
     else:
@@ -292,7 +291,7 @@ def _by_group(state: State, name: str, way: Way) -> bool:
     if way.policy is Policy.FAIR:
         return True
     settings = state.queues.settings.get(name)
-    return state.fair is not None and settings is not None and settings.sched is Sched.FAIR
+    return state.fair is not None and settings is not None and settings.by_groups
 
 
 def _of_one_queue(state: State, get: Get, name: str, count: int) -> list[RunningJob]:
@@ -327,13 +326,12 @@ def _of_many_queues(
     work = limits.OPERATION_WORK_MAX
     counted = (0 if state.fair is None else RANKED) + (PLAIN if state.allowed else 0)      # besides the hand-out
     while len(jobs) < count:
-        queue = offered.choose(seed + len(jobs) * GOLDEN)
+        queue, found = chosen(state, offered, item, seed + len(jobs) * GOLDEN)
         if queue is None:
             break
         if state.allowed and queue.closed:      # another queue has taken the last grant of its pulse
             offered.gave(exhausted=True)
             continue
-        found = offered.found or found_in(state, queue, item)
         job = next_job(state, queue, item) if found is None else found.job
         work -= 2 * (PLAIN if job.item is None and job.extras is None else OTHER) + counted
         if found is not None:

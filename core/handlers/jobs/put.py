@@ -9,7 +9,6 @@ from sockpqd.core.ops import replies
 from sockpqd.core.ops.jobs import OnDup, Put, PutWith
 from sockpqd.core.ops.replies import STORED, Reply, Stored, StoredNumber
 from sockpqd.core.ops.settings import QueueSettings
-from sockpqd.core.rules.activate import never_comes
 from sockpqd.core.rules.admit import (
     admitted,
     at_capacity,
@@ -38,7 +37,7 @@ def put(state: State, operation: Put, seed: int) -> Reply:
     """Add a new job at the tail of its priority."""
     name = operation.queue
     queue, extras = state.queues.by_name.get(name), None
-    if queue is None or queue.shaped:
+    if queue is None or queue.settings is not None:
         if name in state.queues.settings and _shapes_puts(state.queues.settings[name]):
             return put_with(state, PutWith(operation), seed)
         refusal = rejects_puts(state, name, len(operation.data)) or at_capacity(state, name)
@@ -58,7 +57,7 @@ def put(state: State, operation: Put, seed: int) -> Reply:
     if len(data) >= state.body_bytes_min:
         data = state.held(operation.data)
     job = Job(-operation.priority, 0, seq, queue.name, data, item, 0, None, extras)
-    if queue.shaped:
+    if queue.settings is not None:
         state.make_ready(queue, job)
     elif item is None:
         state.add_plain(queue, job)
@@ -93,7 +92,7 @@ def put_with(state: State, operation: PutWith, seed: int) -> Reply:
     name = put.queue
     if operation.number and _nothing_but_numbered(operation):
         queue = state.queues.by_name.get(name)
-        if queue is not None and not (queue.shaped and _shapes_puts(state.queues.settings[name])):
+        if queue is not None and (queue.settings is None or not _shapes_puts(queue.settings)):
             return _put_numbered_at_once(state, queue, put, lease_of(operation))
     state.put_item = None
     dedup = operation.dedup
@@ -107,8 +106,6 @@ def put_with(state: State, operation: PutWith, seed: int) -> Reply:
     refusal = at_capacity(state, name) or cannot_remember(state, operation, name)
     if refusal is not None:
         return refusal
-    if operation.after and never_comes(state, operation.after, operation.until):
-        return replies.JOB_DROPPED
     queue = state.queues.get_or_create(name)
     leaving = None if queue.settings is None else displaced(queue)
     item = state.items.new_name(seed) if put.new_item else put.item
@@ -139,14 +136,14 @@ def _nothing_but_numbered(operation: PutWith) -> bool:
 def _put_numbered_at_once(state: State, queue: Queue, put: Put, lease_ms: int | None) -> Reply:
     """The case of `put_with` for most numbered jobs: no options, and a queue that adds them at the tail."""
     state.put_item = None
-    if queue.shaped:
+    if queue.settings is not None:
         refusal = rejects_puts(state, queue.name, len(put.data)) or at_capacity(state, queue.name)
         if refusal is not None:
             return refusal
     seq = state.new_seq()
     extras = extras_of_many(None, None, None, None, lease_ms, NEW_COUNTS)
     job = Job(-put.priority, 0, seq, queue.name, state.held(put.data), None, 0, None, extras)
-    if queue.shaped:
+    if queue.settings is not None:
         state.make_ready(queue, job)
     else:
         state.add(queue, job)

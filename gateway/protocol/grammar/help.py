@@ -97,6 +97,12 @@ SYNOPSIS = (
     "SCHED GROUP <group>",
     "SCHED CONFIG",
     "SCHED CONFIG <setting> <value> ...",
+    "GROUP CONFIG <group> [LIMIT <n>] [RATE <n> PER <seconds>]",
+    "GROUP CONFIG <group>",
+    "GROUP PAUSE <group> [FOR <seconds>]",
+    "GROUP RESUME <group>",
+    "GROUP DELETE <group>",
+    "GROUP LIST [<prefix>*]",
     "CONFIG <setting> <value>",
     "CONFIG",
     "PULSE CREATE <name> [RATE <n>] [PER <seconds>] [STEP <seconds>] [MAXPAUSE <seconds>] [MAXRUN "

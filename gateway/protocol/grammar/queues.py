@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from sockpqd.core import (
@@ -46,7 +45,9 @@ from sockpqd.gateway.protocol.arguments import (
     prefix,
 )
 from sockpqd.gateway.protocol.command import Command, Words
+from sockpqd.gateway.protocol.grammar import groups
 from sockpqd.gateway.protocol.grammar.parts.options import DEFAULT_POLICIES, EXPIRE, Option, one_of, read_options
+from sockpqd.gateway.protocol.grammar.parts.options import or_off as _or_off
 from sockpqd.gateway.protocol.grammar.pulses import per_ms, pulse_name, rate
 from sockpqd.gateway.protocol.grammar.sessions import session_ttl_ms
 from sockpqd.gateway.protocol.tokens import seconds
@@ -54,18 +55,6 @@ from sockpqd.gateway.protocol.tokens import seconds
 _number = between(0, SETTING_MAX)
 _bytes = between(0, SIGNED_MAX)
 
-
-
-def _or_off(read: Callable[[bytes], Any], off: Any = 0) -> Callable[[bytes], Any]:
-    """Return a parser that also accepts OFF, which takes the setting away: `off` is its value then."""
-    def read_or_off(word: bytes) -> Any:
-        if word == b"OFF":
-            return off
-        try:
-            return read(word)
-        except WrongWord as error:
-            raise WrongWord(f"{error.wanted}, or OFF", error.word) from None
-    return read_or_off
 
 
 def _idle_ms(word: bytes) -> int:
@@ -76,6 +65,7 @@ def _idle_ms(word: bytes) -> int:
 
 
 _order = one_of({b"FIFO": Order.FIFO, b"TIME": Order.TIME})
+_SCHEDS = {b"FIFO": Sched.FIFO, b"FAIR": Sched.FAIR, b"GROUPS": Sched.GROUPS}
 _overflow = one_of({b"REFUSE": Overflow.REFUSE, b"DROPOLDEST": Overflow.DROPOLDEST})
 
 SETTINGS = {
@@ -92,7 +82,7 @@ SETTINGS = {
     b"KEEP": Option("keep_ms", _or_off(milliseconds)),
     b"TTL": Option("ttl_ms", _or_off(milliseconds)),
     b"IDLE": Option("idle_ms", _or_off(_idle_ms)),
-    b"SCHED": Option("sched", _or_off(one_of({b"FIFO": Sched.FIFO, b"FAIR": Sched.FAIR}), Sched.FIFO)),
+    b"SCHED": Option("sched", _or_off(one_of(_SCHEDS), Sched.FIFO)),
     b"OVERFLOW": Option("overflow", _or_off(_overflow, Overflow.REFUSE)),
     b"ALARM": Option("alarm", _or_off(_number)),
     b"ERRORBYTES": Option("error_bytes", _or_off(between(0, SIGNED_MAX), ERRORS_BYTES)),
@@ -101,6 +91,7 @@ SETTINGS = {
     b"RETAIN": Option("retain_ms", _or_off(milliseconds)),
     b"RETAINMAX": Option("retain_max", _or_off(_number, RETAIN_MAX)),
     b"RETAINBYTES": Option("retain_bytes", _or_off(_bytes, RETAIN_BYTES)),
+    **groups.OF_QUEUES,
     b"NUMBERED": Option("numbered", _or_off(one_of({b"0": False, b"1": True}), off=False)),
 }
 
@@ -128,6 +119,7 @@ def _change(found: dict[str, Any], words: Words) -> QueueChange:
     """The settings found after QUEUE CREATE|CONFIG <queue>."""
     if bool(found.get("rate")) != ("per_ms" in found):
         raise ArgumentError("a rate is RATE <n> PER <seconds>, or RATE OFF")
+    groups.check_rate("GROUPRATE", found.get("group_rate"), found.get("group_per_ms"))
     if found.get("rate") and found.get("pulse"):
         raise ArgumentError("RATE and PULSE exclude each other")
     longest_ms = found.get("backoff_max_ms")

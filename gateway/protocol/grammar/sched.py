@@ -5,8 +5,9 @@ from __future__ import annotations
 from itertools import pairwise
 
 from sockpqd.core import LEVEL_S_MAX, LEVELS_MAX, ConfigureFair
-from sockpqd.gateway.protocol.arguments import ArgumentError, WrongWord, between, milliseconds, name, plain_word
+from sockpqd.gateway.protocol.arguments import ArgumentError, WrongWord, between, milliseconds
 from sockpqd.gateway.protocol.command import Command, Words
+from sockpqd.gateway.protocol.grammar.groups import group
 from sockpqd.gateway.protocol.grammar.parts.options import Option, read_options
 from sockpqd.gateway.protocol.tokens import seconds
 
@@ -46,10 +47,7 @@ def sched_group(words: Words) -> Command:
     """SCHED GROUP <group>, a word of PUT's GROUP or the name of a queue. Arguments: the group."""
     if len(words) != 2:
         raise ArgumentError("SCHED GROUP takes a group, or a queue")
-    try:
-        return Command(arguments=(plain_word(words[1]),))
-    except ArgumentError:
-        return Command(arguments=(name(words[1]),))
+    return Command(arguments=(group(words[1]),))
 
 
 def sched_settings(words: Words) -> Command | None:

@@ -67,7 +67,6 @@ from sockpqd.core import (
     ToTopic,
     Touch,
     UnbindQueue,
-    Until,
 )
 from tests import samples
 from tests.core.helpers.logs import LogEntry, lead, operations
@@ -131,7 +130,9 @@ _many = often(
     drawn(Touch, ids=_ids, ran_ms=None), drawn(Kick, here=False, buried=None, selector=None),
     drawn(Kick, here=True, selector=None),
 )
-queue_change = drawn(QueueChange, rate=None, per_ms=None, pulse=None, pulses_max=None, spread=False)
+queue_change = drawn(
+    QueueChange, rate=None, per_ms=None, pulse=None, pulses_max=None, spread=False, group_limit=None, group_rate=None,
+)
 _on_worker = drawn(BeatWorker, address="h:1", session=st.sampled_from([1, 1, 2])) | drawn(SetWorker)
 spread: st.SearchStrategy[Atomic] = st.builds(
     structs.replace,
@@ -338,7 +339,6 @@ def _random_put(random: Random, now_ms: int) -> Put | PutWith:
         random.choice([None, None, *KEYS]),
         random.choice(list(OnDup)),
         random.choice([None, None, 2]),
-        until=random.choice(list(Until)),
     )
     if random.random() < 0.15:
         wish = structs.replace(wish, dedup=Dedup(random.choice(KEYS), random.choice([50, 400])))

@@ -190,6 +190,12 @@ class ModelFair(ModelQueues):
             chosen = self._next(fair, lists)
         return chosen
 
+    def first_of_groups(self, lists: dict[str, list[ModelJob]]) -> ModelJob | None:
+        """The first of the jobs of a queue with SCHED GROUPS."""
+        for queue, jobs in lists.items():
+            return first(self._let_through(queue, jobs))
+        return None
+
     def fair_chose(self, job: ModelJob) -> None:
         """The job is given by FAIR: its group goes behind its equals."""
         fair = self.use_fair()

@@ -88,13 +88,17 @@ class ModelGive(ModelTime):
                 lists = {} if name is None else {name: lists[name]}
             if policy is Policy.FAIR:
                 self.use_fair()
-            if policy is Policy.FAIR or self._by_groups(lists, of_put=of_put):
+            fairly = policy is Policy.FAIR or self._by_groups(lists, of_put=of_put)
+            if policy is not Policy.FAIR and fairly and self.settings_of(next(iter(lists))).sched is Sched.GROUPS:
+                fairly = False
+                job = self.first_of_groups(lists)
+            elif fairly:
                 job = self.next_by_fair(lists)
             else:
                 job = next((first(jobs) for jobs in lists.values()), None)
             if job is None or (given and sum(one.size for one in [*given, job]) > room):
                 break
-            if policy is Policy.FAIR or self._by_groups(lists, of_put=of_put):
+            if fairly:
                 self.fair_chose(job)
             self._hand_out(job, get)
             self.end_operation()
@@ -153,8 +157,8 @@ class ModelGive(ModelTime):
         return {name: jobs for name, jobs in sorted(lists.items()) if jobs}
 
     def _by_groups(self, lists: dict[str, list[ModelJob]], *, of_put: bool) -> bool:
-        """Return whether the chosen queue gives its jobs by FAIR."""
-        return not of_put and any(self.settings_of(name).sched is Sched.FAIR for name in lists)
+        """Return whether the chosen queue gives its jobs by their groups."""
+        return not of_put and any(self.settings_of(name).sched is not Sched.FIFO for name in lists)
 
     def _has_given(self, queue: str, given: list[ModelJob]) -> bool:
         batch = self.settings_of(queue).batch

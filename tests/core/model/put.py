@@ -13,7 +13,6 @@ from sockpqd.core import (
     Finished,
     IgnoredNumber,
     JobCounts,
-    JobDropped,
     JobExists,
     JobIgnored,
     JobReplaced,
@@ -36,7 +35,6 @@ from sockpqd.core import (
     Reply,
     Stored,
     StoredNumber,
-    Until,
 )
 from tests.core.model.give import LONGEST_MS, ModelGive
 from tests.core.model.jobs import ModelJob
@@ -73,11 +71,9 @@ class ModelPut(ModelGive):
             return QueueFull()
         if self.remembers_all(put.queue, wish):
             return QueueFull()
-        waits = self._to_wait_for(wish)
-        if twin is None and wish.until is Until.FAILED and wish.after and not any(map(self.has_item, wish.after)):
-            return JobDropped()
         leaving = self._leaving(put.queue) if twin is None else None
         item = self._new_item() if put.new_item else put.item
+        waits = [one for one in dict.fromkeys(wish.after) if self.has_item(one)]
         if twin is not None and twin.item is not None:
             self.left.append(twin.item)
         if wish.group is not None:
@@ -94,7 +90,6 @@ class ModelPut(ModelGive):
         job.key, job.tries, job.every_ms = wish.key, wish.tries, wish.every_ms
         job.ttl_ms = self._ttl_ms(put.queue, wish.ttl_ms)
         job.waits, job.told, job.reason, job.error = waits, [], None, None
-        job.until = wish.until
         job.group = wish.group
         if job.known_as is None and self._gets_number(job) and wish.when is not None:
             job.counts = JobCounts(delay_ms=max(0, self.time_of(wish.when) - self.clock_ms))
@@ -124,13 +119,6 @@ class ModelPut(ModelGive):
     @staticmethod
     def _there_is(wish: PutWith, number: int | None) -> Reply:
         return IgnoredNumber(number) if wish.number and number is not None else JobIgnored()
-
-    def _to_wait_for(self, wish: PutWith) -> list[str]:
-        """The items for which the job has to wait."""
-        items = [one for one in dict.fromkeys(wish.after) if self.has_item(one)]
-        if wish.until is Until.FAILED and any(self.has_lost(one) for one in items):
-            return []
-        return [one for one in items if wish.until is not Until.END or self.has_live(one)]
 
     def remembers_all(self, queue: str, wish: PutWith) -> bool:
         """Return whether the queue cannot remember one more."""

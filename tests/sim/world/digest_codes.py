@@ -145,7 +145,6 @@ REPLIES: dict[type[Any], int] = {
     core.DataDropped: 58,
     core.JobAwaited: 59,
     core.JobEnded: 60,
-    core.JobDropped: 61,
     core.Moved: 70,
 }
 

@@ -132,6 +132,18 @@ def one_of(values: Mapping[bytes, Any]) -> Callable[[bytes], Any]:
     return read
 
 
+def or_off(read: Callable[[bytes], Any], off: Any = 0) -> Callable[[bytes], Any]:
+    """Return a parser that also accepts OFF, which takes the setting away: `off` is its value then."""
+    def read_or_off(word: bytes) -> Any:
+        if word == b"OFF":
+            return off
+        try:
+            return read(word)
+        except WrongWord as error:
+            raise WrongWord(f"{error.wanted}, or OFF", error.word) from None
+    return read_or_off
+
+
 THEN = {b"DONE": Then.DONE, b"LATER": Then.LATER, b"DEAD": Then.DEAD}
 POLICIES = {policy.name.encode(): policy for policy in Policy}
 OF_LISTS = (Policy.PLACE,)      # for GETs that name queues only

@@ -1,0 +1,147 @@
+"""Keeps the lists of the scheduler in step with which groups are open, and notes what clients may wait for.
+
+A group that is closed everywhere leaves the choice in one step, in however many queues it has jobs, and one that is
+closed in one queue loses its place there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from sockpqd.core.fair.first_jobs import FirstJobs
+from sockpqd.core.fair.gates import GroupGates
+from sockpqd.core.fair.group_settings import GroupTable
+from sockpqd.core.fair.levels import GroupAccount
+from sockpqd.core.fair.queue_groups import QueueGroups
+from sockpqd.core.fair.rates import ANY_QUEUE
+from sockpqd.core.ops.effects import Effects
+from sockpqd.core.store.queues import Queue, Queues
+
+LOOKED_AT = 64          # groups of which a queue is asked how many jobs they could give; with more it is all
+
+
+class OpenGroups:
+    """Opens and closes groups. `running`: returns the RUNNING jobs of a group in all queues."""
+
+    __slots__ = ("_accounts", "_firsts", "_groups", "_opened", "_queue_groups", "_queues", "gates")
+
+    def __init__(
+        self, queues: Queues, accounts: dict[str, GroupAccount], queue_groups: dict[str, QueueGroups],
+        firsts: FirstJobs, table: GroupTable, running: Callable[[str], int],
+    ) -> None:
+        self._queues = queues
+        self._accounts = accounts
+        self._queue_groups = queue_groups
+        self._firsts = firsts
+        self.gates = GroupGates(table, running)
+        self._groups: dict[str, None] = {}          # that were opened in this entry,
+        self._opened: dict[str, None] = {}          # and queues in which some were
+
+    def changed(self, group: str) -> None:
+        """Open or close the group everywhere, as its settings, running jobs and rate say now."""
+        opened, account = not self.gates.shut(group), self._accounts.get(group)
+        if account is None:
+            own = self._queue_groups.get(group)
+            if own is not None:
+                own.reorder(group)
+        elif account.open != opened:
+            self._firsts.opened(account, now=opened)
+        if opened:
+            self._groups[group] = None
+
+    def changed_in(self, groups: QueueGroups, group: str) -> None:
+        """Open or close the group in this queue."""
+        self._firsts.changed(groups, group)
+        if not self.gates.shut_in(groups, group):
+            self._opened[groups.queue.name] = None
+
+    def ran(self, queue: Queue, group: str) -> None:
+        """Note that one more or one fewer job of the group in this queue is RUNNING."""
+        its = self.gates.table.by_name.get(group)
+        if its is not None and its.limit:
+            self.changed(group)
+        settings = queue.settings
+        if settings is not None and settings.group_limit and settings.by_groups:
+            groups = self._queue_groups.get(queue.name)
+            if groups is not None:
+                self.changed_in(groups, group)
+
+    def gave(self, queue: Queue, group: str, now_ms: int) -> None:
+        """Count a hand-out of the group by FAIR or GROUPS."""
+        gates, settings = self.gates, queue.settings
+        of_queue = settings is not None and settings.by_groups and settings.group_rate > 0
+        if not gates.table.of(group).rate and not of_queue:
+            return
+        gates.count(queue, group, now_ms)
+        self.changed(group)
+        groups = self._queue_groups.get(queue.name)
+        if of_queue and groups is not None:
+            self.changed_in(groups, group)
+
+    def sleep(self, queue: Queue, group: str, until_ms: int, now_ms: int) -> None:
+        """Let the group have nothing from this queue until then."""
+        self.gates.sleep(queue, group, until_ms, now_ms)
+        groups = self._queue_groups.get(queue.name)
+        if groups is not None:
+            self._firsts.changed(groups, group)
+
+    def look_at(self, queue_name: str, group: str, now_ms: int) -> None:
+        """Look at a window of a rate again."""
+        if queue_name == ANY_QUEUE:
+            self.gates.look_at(ANY_QUEUE, None, group, now_ms)
+            self.changed(group)
+            return
+        self.gates.look_at(queue_name, self._queues.find(queue_name), group, now_ms)
+        groups = self._queue_groups.get(queue_name)
+        if groups is not None:
+            self.changed_in(groups, group)
+
+    def pass_time(self, now_ms: int, most: int) -> int:
+        """Look at the windows whose time has come, `most` at most; returns how many."""
+        for looked in range(most):
+            due = self.gates.windows.first_due(now_ms)
+            if due is None:
+                return looked
+            self.look_at(*due, now_ms)
+        return most
+
+    def configured(self, groups: QueueGroups | None, queue: Queue, now_ms: int) -> None:
+        """Follow that the settings of the queue for its groups have changed."""
+        windows = self.gates.windows.by_queue.get(queue.name, {})
+        for group in list(windows):
+            self.gates.look_at(queue.name, queue, group, now_ms)
+        if groups is not None:
+            for group in list(groups.names()):
+                self._firsts.changed(groups, group)
+            self._firsts.order(groups)
+            self._opened[queue.name] = None
+
+    def report(self, effects: Effects) -> None:
+        """Add what was opened in this entry to its effects."""
+        if self._opened:
+            effects.reopened.update(self._opened)
+            self._opened.clear()
+        if self._groups:
+            effects.opened_groups = {**(effects.opened_groups or {}), **self._groups}
+            self._groups.clear()
+
+    def room(self, groups: QueueGroups, jobs: int) -> int:
+        """The number of these jobs of a queue that it could hand out now, as its groups are open or closed.
+
+        0 only if it can hand out none; a greater number may be too great where there are many groups.
+        """
+        room = 0
+        for looked, group in enumerate(_open_names(groups)):
+            if looked == LOOKED_AT:
+                return jobs
+            room += self.gates.room(groups, group)
+        return min(room, jobs)
+
+
+def _open_names(groups: QueueGroups) -> Iterable[str]:
+    """The groups of the queue that have a job to give; where there are many, only open ones."""
+    if groups.ranking is None:
+        return groups.names()
+    if groups.order is not None:
+        return groups.order.names()
+    return (key[2] for keys in groups.ranking.values() for key in keys)

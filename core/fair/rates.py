@@ -1,0 +1,144 @@
+"""Counts hand-outs of groups in windows of replicated time: RATE, GROUPRATE and SLEEP (spec/fair 7).
+
+A period is divided into sixteen slots, and a hand-out is allowed while those in the present slot and in the sixteen
+before are fewer than the rate. So there are never more in any time as long as the period, wherever it begins.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct, field
+
+from sockpqd.core import limits
+from sockpqd.core.store.timer_index import NOTHING_MS, TimerIndex
+
+SLOTS = 16          # of a period
+ANY_QUEUE = ""      # instead of a queue, for the rate of a group in all queues
+
+
+class RateWindow(Struct, gc=False, eq=False):
+    """The hand-outs of a group, of late.
+
+    `due_ms`: when it is looked at again, to open it or to forget it; there is a timer for it.
+    """
+
+    slot_ms: int
+    slots: list[tuple[int, int]] = field(default_factory=list)      # number of the slot, hand-outs; rising
+    closed: bool = False            # nothing more is handed out before `due_ms`
+    sleep_until_ms: int = 0         # nor before this time
+    due_ms: int = 0
+
+    def resize(self, slot_ms: int, now_ms: int) -> None:
+        """Count in slots of another length. A hand-out is taken to have been at the end of its slot."""
+        if slot_ms == self.slot_ms:
+            return
+        self.trim(now_ms)
+        counts: dict[int, int] = {}
+        for slot, count in self.slots:
+            moved = ((slot + 1) * self.slot_ms - 1) // slot_ms
+            counts[moved] = counts.get(moved, 0) + count
+        self.slots = sorted(counts.items())
+        self.slot_ms = slot_ms
+
+    def trim(self, now_ms: int) -> None:
+        """Forget the slots that no window with the present one has."""
+        first = now_ms // self.slot_ms - SLOTS
+        self.slots = [one for one in self.slots if one[0] >= first]
+
+    def add(self, now_ms: int) -> None:
+        """Count a hand-out."""
+        slot = now_ms // self.slot_ms
+        if self.slots and self.slots[-1][0] >= slot:
+            last, count = self.slots[-1]
+            self.slots[-1] = last, count + 1
+        else:
+            self.slots.append((slot, 1))
+
+    def opens_ms(self, rate: int, now_ms: int) -> int:
+        """The time from which on another hand-out is allowed; not later than now: now."""
+        count = sum([count for _, count in self.slots])
+        opens_ms = self.sleep_until_ms
+        for slot, hand_outs in self.slots:
+            if not rate or count < rate:
+                break
+            count -= hand_outs
+            opens_ms = max(opens_ms, (slot + SLOTS + 1) * self.slot_ms)
+        return max(opens_ms, now_ms)
+
+    def over_ms(self) -> int:
+        """The time from which on it says nothing any more."""
+        return max(self.sleep_until_ms, (self.slots[-1][0] + SLOTS + 1) * self.slot_ms if self.slots else 0)
+
+
+def slot_of(per_ms: int) -> int:
+    """The length of a slot, for a rate in this time."""
+    return max(1, -(-per_ms // SLOTS))
+
+
+class RateWindows:
+    """The windows of groups, by queue (ANY_QUEUE: of all together) and group."""
+
+    __slots__ = ("by_queue", "timers")
+
+    def __init__(self) -> None:
+        self.by_queue: dict[str, dict[str, RateWindow]] = {}
+        self.timers: TimerIndex[tuple[int, tuple[str, str]]] = TimerIndex(limits.DUE_BITS)
+
+    def find(self, queue: str, group: str) -> RateWindow | None:
+        """The window of the group in the queue; None if it has had no hand-outs of late."""
+        windows = self.by_queue.get(queue)
+        return None if windows is None else windows.get(group)
+
+    def get(self, queue: str, group: str, per_ms: int, now_ms: int) -> RateWindow:
+        """The window of the group in the queue, with slots for a rate in this time."""
+        windows = self.by_queue.setdefault(queue, {})
+        window = windows.get(group)
+        if window is None:
+            window = windows[group] = RateWindow(slot_of(per_ms))
+        elif per_ms:
+            window.resize(slot_of(per_ms), now_ms)
+        return window
+
+    def set(self, queue: str, group: str, window: RateWindow | None) -> None:
+        """Replace the window of the group by this one, or by none."""
+        windows = self.by_queue.setdefault(queue, {})
+        before = windows.pop(group, None)
+        if before is not None and before.due_ms:
+            self.timers.remove((before.due_ms, (queue, group)))
+        if window is not None:
+            windows[group] = window
+            if window.due_ms:
+                self.timers.add((window.due_ms, (queue, group)))
+        if not windows:
+            del self.by_queue[queue]
+
+    def schedule(self, queue: str, group: str, rate: int, now_ms: int) -> None:
+        """Close or open the window as its hand-outs say, and look at it again when that changes; it may be forgotten.
+        """
+        window = self.by_queue[queue][group]
+        window.trim(now_ms)
+        opens_ms = window.opens_ms(rate, now_ms)
+        window.closed = opens_ms > now_ms
+        due_ms = opens_ms if window.closed else window.over_ms()
+        if due_ms <= now_ms:
+            self.set(queue, group, None)
+            return
+        if window.closed or not window.due_ms or window.due_ms <= now_ms:
+            # An open one keeps its timer, which is too early perhaps: most hand-outs move none.
+            if window.due_ms:
+                self.timers.remove((window.due_ms, (queue, group)))
+            window.due_ms = due_ms
+            self.timers.add((due_ms, (queue, group)))
+
+    def first_due(self, now_ms: int) -> tuple[str, str] | None:
+        """The queue and group of a window whose time has come; None: there is none."""
+        due = self.timers.first_due(now_ms)
+        return None if due is None else due[1]
+
+    @property
+    def first_ms(self) -> int:
+        """The time of the first timer."""
+        return self.timers.first_ms
+
+    def next_due_ms(self) -> int | None:
+        """The time of the next look for windows that are due."""
+        return None if self.timers.first_ms == NOTHING_MS else self.timers.next_due_ms()

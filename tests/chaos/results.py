@@ -251,7 +251,8 @@ def main(tasks: int, every_s: float, seed: int) -> None:
     """Kill leaders while tasks are put, done and asked for."""
     outcome, console = run(tasks, every_s, seed), make_console()
     console.print(f"{tasks:,} tasks in {outcome.seconds:.0f} s, {outcome.attempts:,} attempts, "
-                  f"{outcome.asked:,} results told meanwhile, {outcome.kills} leaders killed; "
+                  f"{outcome.asked:,} results told meanwhile, {outcome.kills} leaders killed, "
+                  f"every {outcome.seconds / max(outcome.kills, 1):.1f} s; "
                   f"compared on each server in {outcome.compared_s:.0f} s")
     for problem, count in list(outcome.problems.items())[:10]:
         console.print(f"{count} times: {problem}", markup=False)

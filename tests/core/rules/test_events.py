@@ -102,7 +102,7 @@ def test_expiry_of_the_last_attempt() -> None:
 
 def test_bury_tells_dead() -> None:
     machine = listening(Put("q", 0, b"", "i"), Get(None))
-    assert said(machine, End(1, How.BURY)) == ["DEAD q q_dead 1", "FINQ q"]
+    assert said(machine, End(1, How.BURY)) == ["DEAD q q_dead 1", "FINQ q", "FAILI i"]
 
 
 def test_end_of_a_ttl() -> None:

@@ -91,14 +91,14 @@ def test_before_auth_only_this_is_open() -> None:
     }
 
 
-# Everything that a user without any right may do (of events, hear what needs none); whatever else there is, or will be,
-# is refused.
+# Everything that a user without any right may do (of events, hear what needs none; of lists, see none of their lines);
+# whatever else there is, or will be, is refused.
 FREE = {
     b"TOTAL", b"INTERCONNECT", b"SESSION", b"TAKEN", b"PING", b"CAPS", b"HELP", b"QUIT", b"AUTH", b"CLUSTER STATUS",
     b"CLUSTER LEADER", b"CLUSTER HASH", b"CLUSTER ID", b"SYNC", b"DONE", b"LATER", b"SNAPSHOT",
     b"BEGIN", b"COMMIT", b"ROLLBACK",
     b"POLICY", b"CONFIG", b"TOUCH", b"BURY", b"DELETE", b"CHANGE", b"PEEK", b"SUBSCRIBE", b"UNSUBSCRIBE",
-    b"SCHED", b"WORKER", b"FIND",
+    b"SCHED", b"WORKER", b"FIND", b"ITEM", b"GROUP",
 }
 
 
@@ -134,6 +134,8 @@ NEEDED = [
     ("QUEUE CREATE mail", "queue"),
     ("QUEUE CONFIG mail", "queue"), ("QUEUE CONFIG mail LIMIT 5", "queue"), ("QUEUE DELETE mail", "queue"),
     ("QUEUE PURGE mail ALL", "queue"), ("QUEUE PAUSE mail IN", "queue"), ("QUEUE RESUME mail", "queue"),
+    ("QUEUE PURGE mail RUNNING", "queue"), ("QUEUE PURGE mail OWN", "queue"),
+    ("QUEUE DELETE mail FORCE LEAVE", "queue"), ("QUEUE MOVE mail mail_next COUNT 5 DIED print", "queue"),
     ("QUEUE STAT mail", "queue"), ("QUEUE CONFIG mail TRIES 5 DEAD mail_lost", "queue"),
 ]
 KINDS = ("put", "get", "queue", "admin")

@@ -98,7 +98,9 @@ def test_a_command_whose_data_come_later_is_executed_with_the_rights_of_that_mom
 
 @pytest.mark.parametrize("now", [{}, {"ann": "queue:other*,get"}])
 @pytest.mark.parametrize(("number", "answer"), [(b"", b""), (b"REQ 1 ", b"504 Outcome Unknown\r\n")])
-@pytest.mark.parametrize("command", [b"QUEUE PURGE q ALL", b"QUEUE DELETE q FORCE", b"KICK q 10000", PUTS])
+@pytest.mark.parametrize(
+    "command", [b"QUEUE PURGE q ALL", b"QUEUE DELETE q FORCE", b"QUEUE MOVE q p", b"KICK q 10000", PUTS],
+)
 def test_the_portions_of_a_command_end_with_the_right_for_it(
     command: bytes, number: bytes, answer: bytes, now: dict[str, str],
 ) -> None:

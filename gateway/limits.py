@@ -147,7 +147,7 @@ EVENT_NAMES_MAX = 1000              # names of one SUBSCRIBE
 # What happens reaches its hearers in slices, each of so many steps: a look or a hearer of one event is one, a write to
 # a subscriber is some. While more is due than a slice takes, slices grow, so that little is lost to the turns between.
 EVENT_SLICE_STEPS, EVENT_SLICE_STEPS_MAX = 1000, 1500
-EVENT_WRITE_STEPS = 10
+EVENT_WRITE_STEPS = 20
 
 # Events and messages that have not reached their hearers: with as many, or as many bytes of messages, NOTIFY and
 # SUBSCRIBE wait until it is half; above the second limits all get a GAP instead.

@@ -1,13 +1,14 @@
-"""What is kept of jobs beside their data: keys of DEDUP, the texts of errors, and records of those that have ended."""
+"""What is kept of jobs beside their data: headers, progress, keys, texts of errors, and records of ended jobs."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 
-from bench.load_generator.wire import LIST, ask, open_wires
+from bench.load_generator.wire import LINE, LIST, ask, open_wires, wires_to
 from tests.hostile.arena import Arena
 from tests.hostile.attack import MIB, Attack, Bounds
+from tests.hostile.crowd import Crowd
 
 DEDUP_KEY = "k" * 240
 DEDUP_QUEUES, KEYS_AT_ONCE = 300, 200
@@ -15,7 +16,20 @@ TEXT = b"e" * 16_384
 FAILING = 40
 RECORDS, DONE_AT_ONCE = 100_000, 1000
 LIMIT = {"limits": {"memory_mark": 700 * MIB}}
+HEARERS, TOUCHERS = 300, 8
 BOUNDS = Bounds(p50_ms=20, gap_s=1, growth_mb=300)
+
+# Each is answered 400, with what it announces read and dropped; or it never ends.
+WRONG_HEADERS = (
+    b"PUT h 0 3 HEAD 5\r\nabc", b"PUT h 0 3 HEAD 3\r\nabc", b"PUT h 0 5 HEAD -1\r\nabcde",
+    b"PUT h 0 5 HEAD 99999999\r\nabcde",
+    b"PUT h 0 4 HEAD 4\r\na:1\n", b"PUT h 0 5 HEAD 5\r\na: 1\r", b"PUT h 0 10 HEAD 10\r\na: 1\na: 2\n",
+    b"PUT h 0 6 HEAD 6\r\na: \xff1\n", b"PUT h 0 20000 HEAD 20000\r\na: %b\n" % (b"v" * 19_996),
+    b"PUT h 0 1300 HEAD 1300\r\n%b" % b"".join(b"n%03d: value-000\n" % number for number in range(100))[:1300],
+    b"PUTS 2\r\nh 0 3 HEAD 9\r\nabch 0 5 HEAD 4\r\nabcd\n", b"CHANGE 1 HEAD 3\r\nabc", b"MOVE 1 h HEAD 3 DATA 2\r\nab",
+)
+ENDLESS_HEADERS = (b"PUT h 0 16384 HEAD 16384\r\na: 1\n", b"CHANGE 1 HEAD 16384\r\na: 1\n", b"LATER 1 ERROR 16384\r\nx",
+                   b"DONE 1 RESULT 1048576\r\nx", b"PUTS 10000\r\nh 0 100 HEAD 50\r\na: ")
 
 
 async def dedup(arena: Arena) -> None:
@@ -105,7 +119,36 @@ async def single_records(arena: Arena) -> None:
         wire.close()
 
 
+async def headers(arena: Arena) -> None:
+    """Wrong ones, and ones of which the last bytes never come."""
+    async with wires_to(await asyncio.to_thread(arena.server)) as (wire,):
+        for line in WRONG_HEADERS:
+            answer = await ask(wire, line, LIST if line.startswith(b"PUTS") else LINE)
+            arena.expect(not answer.line.startswith(b"200 OK NUMBER"), f"{line[:30]!r}: {answer.line!r}")
+        arena.expect((await ask(wire, b"TOTAL h\r\n")).line == b"200 OK 0 0 0 0", "a wrong job was put")
+    await asyncio.gather(
+        arena.besiege(12, repeated=b"".join(WRONG_HEADERS)),
+        arena.besiege(200, opening=lambda number: ENDLESS_HEADERS[number % len(ENDLESS_HEADERS)]))
+
+
+async def progress(arena: Arena) -> None:
+    """One job's progress changes without end, before 300 who hear of it."""
+    server = await asyncio.to_thread(arena.server)
+    async with wires_to(server) as (wire,):
+        await ask(wire, b"PUT told 0 0\r\n")
+        taken = (await ask(wire, b"GET told EXPIRE 600\r\n")).line.split()
+    touches = b"".join(b"TOUCH %b EXPIRE 600 PROGRESS %d\r\n" % (taken[3], percent) for percent in range(101))
+    async with Crowd(server, HEARERS, opening=b"SUBSCRIBE PROGRESS|CANCEL\r\n") as hearers:
+        crowds: list[Crowd] = []
+        await arena.besiege(TOUCHERS, repeated=touches, crowds=crowds)
+        arena.note(f"{sum(crowd.good for crowd in crowds):,} touches, {hearers.bytes >> 20} MiB heard")
+    arena.expect(hearers.bytes > 0, "nobody heard of it")
+
+
 ATTACKS = (
+    Attack("headers", "wrong headers of all kinds, and data behind CHANGE, LATER and DONE that never end", headers,
+           bounds=BOUNDS),
+    Attack("progress", "the progress of one job changes without end, and 300 hear of it", progress, bounds=BOUNDS),
     Attack("remembered-keys", "DEDUP of as many and as long keys as there may be, in 300 queues", dedup,
            config=LIMIT, excused=("PUT: 503 Busy",), bounds=Bounds(p50_ms=20, gap_s=1, rss_mb=1000)),
     Attack("error-texts", "jobs of 40 queues fail with texts of 16 KiB", errors,

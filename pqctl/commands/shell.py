@@ -11,7 +11,7 @@ def shell(call: Call) -> int:
     """Type commands of the protocol, with history and completion, and see what the server answers.
 
     They go to the leader, and to the next one when it changes. Data may be given in the line, in place of its length:
-    PUT mail 0 "hello", or PUT mail 0 <FILE. Commands also come from a pipe: echo 'TOTAL' | pqctl shell
+    PUT notes 0 "hello", or PUT notes 0 <FILE. Commands also come from a pipe: echo 'TOTAL' | pqctl shell
     """
     from sockpqd.pqctl.shell import run
 

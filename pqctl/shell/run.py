@@ -23,8 +23,8 @@ from sockpqd.pqctl.shell.leader_connection import LeaderConnection
 if TYPE_CHECKING:
     from sockpqd.pqctl.shell.keyboard import Keyboard
 
-WELCOME = """Commands go to the leader. Data may stand in the line: PUT mail 0 "hello", or PUT mail 0 <FILE.
-HELP or ? shows how commands are written. Tab completes, Ctrl-C gives up waiting, Ctrl-D ends."""
+WELCOME = """Commands go to the leader. Data may stand in the line: PUT notes 0 "hello", or PUT notes 0 <FILE.
+HELP or ? shows how all commands are written, HELP GET that one. Tab completes, Ctrl-C gives up waiting, Ctrl-D ends."""
 
 
 class Input(Protocol):

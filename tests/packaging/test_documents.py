@@ -163,9 +163,11 @@ def test_no_document_puts_jobs_into_a_queue_of_tasks_of_another() -> None:
              "examples/clients/README.md")
     texts = [(ROOT / name).read_text() for name in names]
     texts += [path.read_text() for path in sorted((ROOT / "client/examples").glob("*.py"))]
+    texts += [(ROOT / "pqctl" / name).read_text() for name in ("commands/shell.py", "shell/run.py")]
     tasks = {queue for text in texts for queue in re.findall(r'@app\.task\("([\w.]+)"', text)}
-    puts = {queue for text in texts for queue in re.findall(
-        r'(?:(?:client|cluster)\.put(?:_many)?\("|> PUT |^PUT |\$S put |job put )([\w.]+)', text, re.MULTILINE)}
+    put = re.compile(r'(?:(?:client|cluster)\.put(?:_many)?\("|> PUT |^PUT |PUT (?=\w+ 0 "hello")|\$S put |job put )'
+                     r"([\w.]+)", re.MULTILINE)
+    puts = {queue for text in texts for queue in put.findall(text)}
     assert tasks >= {"mail", "videos"}
     assert puts >= {"letters", "notes", "orders", "post", "lines", "mailing"}
     assert not tasks & puts

@@ -32,7 +32,7 @@ async def show(view: View) -> str:
         view, "Queues", search("/queues", word, sort=sort),
         await table(
             (*heads("/queues", words, tuple(SORTS)), "oldest", "put and done", "waiting", "age of the oldest", ""),
-            _rows(view, listing.names), f"{counted(listing.count, 'queue')}; the pictures grow to the last hour",
+            _rows(view, listing.names), f"{counted(listing.count, 'queue')}; the pictures show up to the last hour",
         ),
         more("/queues", words, listing),
         section("New queue", form(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from urllib.parse import urlencode
 
@@ -56,8 +57,9 @@ async def show(view: View) -> str:
         content += [
             *[await _jobs(view, name, state) for state in JobState],
             section("Settings", pairs([(key, value) for key, value in listings.settings_of_queue(settings)])),
-            section("Actions", list(_actions(view, name))),
         ]
+        await asyncio.sleep(0)          # the forms are as long a turn as the figures
+        content.append(section("Actions", list(_actions(view, name))))
     return page(view, f"Queue {name}", content)
 
 

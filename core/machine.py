@@ -34,7 +34,7 @@ from sockpqd.core.pulse.pulse import Pulse
 from sockpqd.core.queries import FairGroup, FairLevel, GroupCounts, JobView, QueueCounts, QueueHistory, StateSums
 from sockpqd.core.rules.activate import pass_time, release
 from sockpqd.core.rules.expire import end_due
-from sockpqd.core.rules.fair_choice import available, has_open
+from sockpqd.core.rules.fair_choice import available, has_open, open_to_fair
 from sockpqd.core.rules.hand_out import available_of_item
 from sockpqd.core.rules.pulses import time_out_results
 from sockpqd.core.rules.select import offering
@@ -534,6 +534,11 @@ class Machine:
         A view, valid until the next entry.
         """
         return offering(self._state, queues, item)
+
+    def open_to_fair(self, queue: str, item: str | None) -> bool:
+        """Return whether an open group has a job in the queue (of `item`), as BY FAIR wants it of any queue."""
+        one = self._state.queues.by_name.get(queue)
+        return one is not None and open_to_fair(self._state, one, item)
 
     def queues_of_group(self, group: str) -> Collection[str]:
         """The names of the queues in which the group has READY jobs, or had when it was last looked at."""

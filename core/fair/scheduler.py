@@ -254,7 +254,7 @@ class FairScheduler:
 
     def room(self, queue: Queue, jobs: int) -> int:
         """The number of these jobs of the queue that it could hand out now: see OpenGroups.room."""
-        return self.open.room(self.groups_of(queue), jobs)
+        return self.open.room(self.queue_groups.get(queue.name) or QueueGroups(queue, self.open.gates), jobs)
 
     def groups_of(self, queue: Queue) -> QueueGroups:
         """The groups of the queue, which has an unfinished job."""

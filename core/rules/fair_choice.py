@@ -27,7 +27,12 @@ def available(state: State, queue: Queue) -> int:
 
 def has_open(state: State, queue: Queue, item: str | None) -> bool:
     """Return whether a group of the queue is open, if it chooses by groups, and has a job to give (of the item)."""
-    if state.fair is None or not by_groups(state, queue):
+    return not by_groups(state, queue) or open_to_fair(state, queue, item)
+
+
+def open_to_fair(state: State, queue: Queue, item: str | None) -> bool:
+    """Return whether an open group has a job in the queue (of the item), as BY FAIR wants it of any queue."""
+    if state.fair is None:
         return True
     if item is None:
         return state.fair.room(queue, 1) > 0

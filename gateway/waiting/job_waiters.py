@@ -33,7 +33,7 @@ import asyncio
 from collections.abc import Iterable
 
 from sockpqd.cluster.api import Cluster
-from sockpqd.core import Effects, Empty, Handed, HandedMany, Operation, Put, Reply
+from sockpqd.core import Effects, Empty, Handed, HandedMany, Operation, Policy, Put, Reply
 from sockpqd.gateway.limits import LINES_LEFT_AT_ONCE
 from sockpqd.gateway.waiting.finish_watch import Watchers
 from sockpqd.gateway.waiting.idle_queues import IdleQueues
@@ -162,6 +162,8 @@ class JobWaiters(WaitingLine[JobWaiter]):
         """Return a queue with jobs to hand out to which nobody was sent, and their number; None and 0 without one."""
         item = wants.get.item
         for queue in self.cluster.machine.offering(wants.get.queues, item):
+            if self._is_closed_to(wants, queue):
+                continue
             free = self._free(queue, item)
             if free > 0 or not self._claims:
                 return queue, free
@@ -171,6 +173,12 @@ class JobWaiters(WaitingLine[JobWaiter]):
                 if free > 0:
                     return queue, free
         return None, 0
+
+    def _is_closed_to(self, wants: WaitRequest, queue: str) -> bool:
+        """Return whether the waiter chooses by FAIR, and the groups of the queue are closed: it would come back."""
+        machine, pick = self.cluster.machine, wants.pick
+        policy = machine.settings.policy if pick is None or pick.policy is None else pick.policy
+        return policy is Policy.FAIR and not machine.open_to_fair(queue, wants.get.item)
 
     def _with_rate(self, queues: tuple[str, ...] | None) -> Iterable[str]:
         """Return the queues that have a rate, among these or (None) among all with a READY job."""
@@ -325,16 +333,32 @@ class JobWaiters(WaitingLine[JobWaiter]):
         if self._wait_lists.first(queue) is None:
             return
         free = self._free(queue, None)
+        passed: list[JobWaiter] = []
         while free > 0 and (number := self._wait_lists.first(queue)) is not None:
-            free -= self._send(self._queued[number], queue, free)
+            waiter = self._queued[number]
+            if self._is_closed_to(waiter.wants, queue):
+                passed.append(waiter)
+                self._wait_lists.remove(waiter.wants.get, number)
+            else:
+                free -= self._send(waiter, queue, free)
+        for waiter in passed:
+            self._wait_lists.add(waiter.wants.get, waiter.number)
 
     def item_ready(self, queue: str, item: str) -> None:
         """Send waiters for jobs of this item; they take precedence over the others."""
         if self._wait_lists.first_of_item(queue, item) is None:
             return
         free = self._free(queue, item)
+        passed: list[JobWaiter] = []
         while free > 0 and (number := self._wait_lists.first_of_item(queue, item)) is not None:
-            free -= self._send(self._queued[number], queue, free)
+            waiter = self._queued[number]
+            if self._is_closed_to(waiter.wants, queue):
+                passed.append(waiter)
+                self._wait_lists.remove(waiter.wants.get, number)
+            else:
+                free -= self._send(waiter, queue, free)
+        for waiter in passed:
+            self._wait_lists.add(waiter.wants.get, waiter.number)
 
     def reopened(self, queue: str) -> None:
         """Send waiters for a queue in which jobs of any item may have become eligible."""

@@ -32,6 +32,8 @@ def move_jobs(state: State, operation: MoveJobs, seed: int) -> Reply:
     """Move a portion of the READY jobs, or of the dead ones from one queue among them, until one is refused."""
     if operation.left is None and not exists(state, operation.queue):
         return replies.QUEUE_NOT_FOUND
+    if operation.queue == operation.to:         # the gateway refuses this
+        return Moved(0)
     left = _number(state, operation) if operation.left is None else operation.left
     portion, passed_max = Portion(max(0, min(operation.count, limits.PORTION_MAX))), limits.PORTION_MAX
     moved, behind = 0, operation.behind

@@ -229,6 +229,8 @@ class ModelPut(ModelGive):
         """As many as there are ready, or as died elsewhere, come into another queue."""
         if move.left is None and not self.known(move.queue) and not self.in_state(move.queue, JobState.DEAD):
             return QueueNotFound()
+        if move.queue == move.to:
+            return Moved(0)
         state, source = (JobState.READY, move.queue) if move.died is None else (JobState.DEAD, move.died)
         seen = [job for job in self.in_state(source, state) if move.behind is None or job.place() > move.behind]
         left = len(seen) if move.left is None else move.left

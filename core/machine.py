@@ -109,18 +109,19 @@ class Machine:
             time_out_results(state, pass_time(state, end_due(state)))
             if events.endings:
                 state.end_operation()
+                release(state)
         replies: list[Reply] = []
-        add, execute, finished_items, endings = replies.append, EXECUTE, state.finished_items, events.endings
+        add, execute, turned_items, endings = replies.append, EXECUTE, state.turned_items, events.endings
         enough = limits.SPENT_MAX
         try:
             for bits, operation in enumerate(operations, seed):
                 if state.spent >= enough and replies and not continues(operation, operations[len(replies) - 1]):
                     break
                 add(execute[type(operation)](state, operation, bits))
-                if finished_items:
-                    release(state)
                 if endings:
                     state.end_operation()
+                if turned_items:
+                    release(state)
             state.retained_keys.expire(state.clock_ms)
             if state.errors.pending:
                 state.errors.settle(state.queues.settings)

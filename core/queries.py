@@ -225,7 +225,7 @@ def stat(state: State, name: str, now_ms: int, *, awaited: bool = False) -> list
 def item_counts(state: State, name: str) -> ItemCounts | None:
     """The figures of ITEM STAT; None if there is no such item."""
     item = state.items.by_name.get(name)
-    return None if item is None else counts_of(item, len(state.delays.dependents.get(name, ())))
+    return None if item is None else counts_of(item, state.delays.dependents.count(name))
 
 
 def item_summary(state: State, name: str) -> ItemSummary | None:

@@ -37,10 +37,11 @@ from sockpqd.core.records.records import RecordPlace, Records
 from sockpqd.core.sessions.table import Sessions
 from sockpqd.core.sessions.workers import Workers
 from sockpqd.core.store.body import Data, bytes_of
-from sockpqd.core.store.delayed import Delays, ItemRelease
+from sockpqd.core.store.delayed import Delays
 from sockpqd.core.store.errors import ErrorTexts
 from sockpqd.core.store.events import ENDED_ITEM, ENDED_QUEUE, FAILED_ITEM, WATCHED_QUEUE, EventLog
 from sockpqd.core.store.item_limit import apply_item_limit
+from sockpqd.core.store.items.dependents import ItemRelease
 from sockpqd.core.store.items.item import Item, ItemQueue
 from sockpqd.core.store.items.items import Items
 from sockpqd.core.store.job import (
@@ -173,7 +174,6 @@ class State:
         "errors",
         "events",
         "fair",
-        "finished_items",
         "fragments",
         "groups",
         "index",
@@ -205,6 +205,7 @@ class State:
         "term",
         "topics",
         "ttls",
+        "turned_items",
         "undo",
         "users",
         "watches",
@@ -260,7 +261,7 @@ class State:
         self.spread_left: int | None = None         # jobs that the present batch may still put into several queues
         self.spent = 0
         self.effects = Effects()
-        self.finished_items: list[str] = []
+        self.turned_items: list[tuple[str, bool]] = []      # and whether it got its first DEAD or BURIED job
         self.undo: UndoLog | None = None
         # Of the present GetWith: how many grants are free, and the queues that are open meanwhile, by their pulse.
         self.allowed: dict[str, int] = {}
@@ -806,12 +807,14 @@ class State:
             del item.by_queue[queue_name]
             self.effects.ended_items[queue_name, item_name] = None
         if item.unfinished:
+            if item.unfinished == item.lost and self.delays.dependents.waiting:
+                self.turned_items.append((item_name, False))
             return False
         del self.items.by_name[item_name]
         if self.undo is not None:
             self.undo.ended_item(item)
-        if self.delays.dependents:
-            self.finished_items.append(item_name)
+        if self.delays.dependents.waiting:
+            self.turned_items.append((item_name, False))
         events = self.events
         if events.recorded:
             events.endings.append((ENDED_ITEM, item_name))
@@ -842,15 +845,22 @@ class State:
                 events.tell("FINQ" if what == ENDED_QUEUE else "FINI", name)
 
     def _look_at_failures(self, item_name: str) -> None:
-        """Report FAILI when the item has its first DEAD or BURIED job."""
+        """Report FAILI when the item has its first DEAD or BURIED job, and note what that decides for other jobs."""
         item = self.items.by_name.get(item_name)
-        if item is None or (item.lost > 0) == item.failed:
+        if item is None:
+            return
+        waits = bool(self.delays.dependents.waiting)
+        if waits and item.unfinished == item.lost:
+            self.turned_items.append((item_name, False))
+        if (item.lost > 0) == item.failed:
             return
         item.failed = not item.failed
         if self.undo is not None:
             self.undo.failed_item(item)
         if item.failed:
             self.events.tell("FAILI", item_name)
+            if waits:
+                self.turned_items.append((item_name, True))
 
     def watch(self, queue_name: str, settings: QueueSettings | None) -> None:
         """Check the depth of this queue at the end of the operation, as the number of its waiting jobs may change."""

@@ -12,7 +12,7 @@ from sockpqd.core.ops.effects import Effects
 from sockpqd.core.pulse.pulse import Pulse
 from sockpqd.core.records.records import RecordPlace
 from sockpqd.core.state import State
-from sockpqd.core.store.delayed import ItemRelease
+from sockpqd.core.store.items.dependents import ItemRelease
 from sockpqd.core.store.items.item import Item
 from sockpqd.core.store.job import BuriedJob, DelayedJob, Job, RunningJob
 from sockpqd.core.store.queues import NOTHING_COUNTED
@@ -80,7 +80,7 @@ class Undo:
             session = state.sessions.by_number[number]
             session.taken = dict.fromkeys(sorted(session.taken))
             state.spent += limits.STEP // 8 * len(session.taken)
-        state.finished_items.clear()
+        state.turned_items.clear()
         state.next_seq = self._next_seq
         state.items.next_item = self._next_item
         state.effects = self._effects
@@ -118,7 +118,7 @@ class Undo:
         self._keep_counters(job.queue)
         def step() -> None:
             self._state.defer(self._state.queues.get_or_create(job.queue), job)
-            self._state.delays.reinstate(job, releases)
+            self._state.delays.dependents.reinstate(job, releases)
 
         self._steps.append(step)
 

@@ -23,8 +23,8 @@ _RIGHT = re.compile(r"(put|get|queue|admin|item|group)(?::([A-Za-z0-9_.+/;$()@][
 class Rights(Struct, frozen=True):
     """The rights of one user. `admin` for all queues implies all other rights.
 
-    `seen`: the union of those for queues; `item`: the items that are theirs, those of `put` unless it says otherwise.
-    `group`: the groups that PUT may name; none: any.
+    `seen`: the union of those for queues; `item`: the items that are theirs, those of `put` unless it says otherwise;
+    `own_item`: only those named by `item`. `group`: the groups that PUT may name; none: any.
     """
 
     text: str                       # as written
@@ -35,6 +35,7 @@ class Rights(Struct, frozen=True):
     item: tuple[str, ...] = ()
     seen: tuple[str, ...] = ()
     group: tuple[str, ...] = ()
+    own_item: tuple[str, ...] = ()
 
 
 def of_words(words: Iterable[str]) -> Rights:
@@ -55,7 +56,7 @@ def of_words(words: Iterable[str]) -> Rights:
         prefixes = {kind: {"": None} for kind in KINDS}
     seen = dict.fromkeys(prefix for kind in OF_QUEUES for prefix in prefixes[kind])
     put, get, queue, admin, item, group = (tuple(prefixes[kind]) for kind in KINDS)
-    return Rights(",".join(granted) or NONE, put, get, queue, admin, item or put, tuple(seen), group)
+    return Rights(",".join(granted) or NONE, put, get, queue, admin, item or put, tuple(seen), group, item)
 
 
 def of_text(text: str) -> Rights:

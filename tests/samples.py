@@ -15,7 +15,7 @@ from msgspec import NODEFAULT
 from msgspec.structs import fields
 
 from sockpqd import core
-from sockpqd.core import DURATION_MS_MAX, Feedback, How, JobState, OnDup, Order, Overflow, Policy, Sched, Then
+from sockpqd.core import DURATION_MS_MAX, Feedback, How, JobState, OnDup, Order, Overflow, Policy, Sched, Then, Until
 
 QUEUES = ("a", "a", "b", "a_dead")
 ITEMS = (None, None, "x", "y", "i1")
@@ -85,6 +85,7 @@ SAMPLES: dict[Any, dict[str, Values]] = {
         "targets": Made(core.ToQueues, core.ToTopic, maybe=True),
         "head": (0, 0, 0, 1, 3),
         "dedup": Made(core.Dedup, maybe=True),
+        "until": (Until.DONE, *Until),
     },
     core.Dedup: {"key": KEYS, "duration_ms": (100, 30, 90_000_000, 0)},
     core.Get: {
@@ -205,6 +206,7 @@ SAMPLES: dict[Any, dict[str, Values]] = {
         "queue": QUEUES, "to": ("b", "a", "c"), "count": (2**31, 1, 2, 0), "died": (None, None, None, "a", "b"),
         "left": (None, None, None, 2, 0), "behind": (None, None, None, (0, 0, 3), (-1, 0, 0)),
     },
+    core.RetryItem: {"item": ("x", "y", "i1"), "left": (None, None, None, 1, 0)},
     core.PauseQueue: {
         "queue": QUEUES, "incoming": (False, False, True), "outgoing": (False, True),
         "pause_ms": (None, 0, 10, 60, 10**30),

@@ -25,6 +25,7 @@ Operation = (
     | jobs.Kick
     | jobs.Batch
     | jobs.Await
+    | jobs.RetryItem
     | queues.OnQueues
     | queues.ExpireQueue
     | queues.OnGroups

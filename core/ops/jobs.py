@@ -20,6 +20,14 @@ class Then(IntEnum):
     DEAD = 3        # to the dead queue (spec/state-machine 8.2)
 
 
+class Until(IntEnum):
+    """The moment of an item for which a job waits (PUT .. AFTER .. WHEN)."""
+
+    DONE = 0        # it has no unfinished job
+    END = 1         # it has none but DEAD and BURIED jobs
+    FAILED = 2      # it has a DEAD or BURIED job
+
+
 class Put(Logged, tag=1, frozen=True):
     """Add a job. `new_item`: the machine generates an item name (PUT .. NEW), and `item` is None."""
 
@@ -120,8 +128,8 @@ class PutWith(Logged, tag=22, frozen=True):
 
     `ttl_ms`: the job is removed if it is not handed out within this time after it becomes active; None: the TTL of its
     queue, DURATION_MS_MAX: none. `every_ms`: a Done makes it active again at the next multiple. `after`: it stays
-    DELAYED until each of these items was finished once. `tries`: after this many attempts it is dead, instead of the
-    number of its queue. `group`: see spec/fair 1.
+    DELAYED until this (`until`) has happened once to each of these items, or with FAILED to one of them. `tries`: after
+    this many attempts it is dead, instead of the number of its queue. `group`: see spec/fair 1.
 
     `number`: the job gets a number, derived from its first place, and its place stays the same for life. `lease_ms`:
     the lease of hand-outs without EXPIRE (0: no limit), instead of the queue's. `targets`: it goes into these queues
@@ -149,6 +157,7 @@ class PutWith(Logged, tag=22, frozen=True):
     targets: ToQueues | ToTopic | None = None
     head: int = 0
     dedup: Dedup | None = None
+    until: Until = Until.DONE
 
 
 class InTurn(Logged, frozen=True):
@@ -362,6 +371,19 @@ Atomic = JobPut | Done | Later | End | Touch | Move | Change | Delete | Kick
 
 
 AwaitSelector = Selector | Number
+
+
+class RetryItem(Logged, tag=115, frozen=True):
+    """ITEM RETRY: kick the DEAD jobs of the item, then its BURIED ones, a portion at most.
+
+    `left`: so many at most, as the portion before replied; None: as many as there are, so that jobs that die meanwhile
+    do not keep the command going.
+
+    Replies: Moved (to their queues; `left`: ask again for so many); ItemNotFound, of the first portion.
+    """
+
+    item: str
+    left: int | None = None
 
 
 class Await(Logged, tag=91, frozen=True):

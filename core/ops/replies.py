@@ -98,6 +98,14 @@ class Leased(Struct, gc=False, frozen=True):
     deadline_ms: int | None
 
 
+class ItemNotFound(Struct, gc=False, frozen=True):
+    """RetryItem: the item has no job."""
+
+
+class JobDropped(Struct, gc=False, frozen=True):
+    """PutWith: nothing is queued, as the failure for which the job would wait cannot come any more."""
+
+
 class JobExists(Struct, gc=False, frozen=True):
     """PutWith, Move: an unfinished job of the queue has this key, or a finished one whose key is retained (KEEP)."""
 
@@ -205,7 +213,7 @@ class Removed(Struct, gc=False, frozen=True):
 
 
 class Moved(Struct, gc=False, frozen=True):
-    """MoveJobs: the number of jobs moved. `refusal`: of the queue that takes them; it ended the command.
+    """MoveJobs, RetryItem: the number of jobs moved. `refusal`: of the queue that takes them; it ended the command.
 
     `left`: ask again for so many; `behind`: the place from which on.
     """
@@ -399,6 +407,8 @@ Reply = (
     | Rearmed
     | Leased
     | JobExists
+    | ItemNotFound
+    | JobDropped
     | JobIgnored
     | IgnoredNumber
     | JobReplaced
@@ -445,6 +455,8 @@ EMPTY = Empty(unfinished=False)
 EMPTY_UNFINISHED = Empty(unfinished=True)
 FINISHED = {(queue, item): Finished(queue, item) for queue in (False, True) for item in (False, True)}
 DATA_TOO_LARGE = DataTooLarge()
+ITEM_NOT_FOUND = ItemNotFound()
+JOB_DROPPED = JobDropped()
 JOB_EXISTS = JobExists()
 JOB_IGNORED = JobIgnored()
 JOB_REPLACED = JobReplaced()

@@ -55,7 +55,7 @@ class TouchSession(Logged, tag=18, frozen=True):
 
 
 Requested = (
-    jobs.Atomic | jobs.Taking | jobs.Batch | queues.OnQueues | queues.OnGroups | pulses.OnPulses
+    jobs.Atomic | jobs.Taking | jobs.Batch | jobs.RetryItem | queues.OnQueues | queues.OnGroups | pulses.OnPulses
     | workers.OnWorkers | topics.OnTopics | CloneEnd
 )
 

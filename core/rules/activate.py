@@ -5,14 +5,14 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from sockpqd.core import limits
-from sockpqd.core.ops.jobs import Due
+from sockpqd.core.ops.jobs import Due, Until
 from sockpqd.core.ops.queues import EndState
-from sockpqd.core.ops.replies import JobEnded
+from sockpqd.core.ops.replies import NOT_FOUND, JobEnded
 from sockpqd.core.rules.keep_record import keep_record
 from sockpqd.core.rules.pause import end_pause, open_due
 from sockpqd.core.rules.portion import Portion
 from sockpqd.core.state import State
-from sockpqd.core.store.delayed import ItemRelease
+from sockpqd.core.store.items.dependents import ItemRelease, Outcome
 from sockpqd.core.store.job import NEVER_MS, DelayedJob, Extras, Job
 from sockpqd.core.store.queues import TTL_ENDED, Queue
 
@@ -37,9 +37,18 @@ def place(state: State, queue: Queue, job: Job, active_ms: int | None, *, replac
         state.make_ready(queue, job, active_ms, replaces=replaces)
 
 
-def unfinished_items(state: State, items: tuple[str, ...]) -> tuple[str, ...]:
-    """The items in `items` that have an unfinished job, each once."""
-    return tuple(item for item in dict.fromkeys(items) if item in state.items.by_name)
+def awaited_items(state: State, items: tuple[str, ...], until: Until) -> tuple[str, ...]:
+    """The items, each once, for which a job has to wait that is put now; none if it need not wait."""
+    by_name = state.items.by_name
+    found = [item for name in dict.fromkeys(items) if (item := by_name.get(name)) is not None]
+    if until is Until.FAILED and any(item.lost for item in found):
+        return ()
+    return tuple([item.name for item in found if until is not Until.END or item.unfinished != item.lost])
+
+
+def never_comes(state: State, items: tuple[str, ...], until: Until) -> bool:
+    """Return whether each of the items has ended without the failure for which a job would wait."""
+    return until is Until.FAILED and bool(items) and not any(item in state.items.by_name for item in items)
 
 
 def pass_time(state: State, left: int) -> int:
@@ -51,9 +60,9 @@ def pass_time(state: State, left: int) -> int:
     # Nearly always nothing is due, so this is asked before anything is called.
     if state.ttls.first_ms <= clock_ms:
         left -= _end_ttls_and_pauses(state, left if shared else limits.TTL_ENDS_MAX)
-    if state.finished_items:
+    if state.turned_items:
         release(state)
-    if delays.released:
+    if delays.dependents.released:
         left -= _process_releases(state, left if shared else limits.PORTION_MAX)
     if delays.first_ms <= clock_ms:
         left -= _activate(state, left if shared else limits.PORTION_MAX)
@@ -100,45 +109,83 @@ def _end_ttls_and_pauses(state: State, most: int) -> int:
 
 
 def release(state: State) -> None:
-    """Release the jobs that wait for items which the last operation has finished."""
-    for item in state.finished_items:
-        if item not in state.items.by_name:     # it may have begun again in the same batch
-            state.delays.release(item)
-    state.finished_items.clear()
+    """Decide for the jobs that wait for items to which something has happened in the last operation."""
+    dependents, turned = state.delays.dependents, state.turned_items
+    for name in [name for name, failed in turned if failed]:        # first: it may have ended in the same batch
+        dependents.release(name, Until.FAILED, Outcome.AT_ONCE)
+    for name, _ in turned:
+        item = state.items.by_name.get(name)
+        if item is None or item.unfinished == item.lost:
+            dependents.release(name, Until.END, Outcome.MET)
+        if item is None:                # it may have begun again in the same batch
+            dependents.release(name, Until.DONE, Outcome.MET)
+            dependents.release(name, Until.FAILED, Outcome.UNMET)
+    turned.clear()
 
 
 def _process_releases(state: State, most: int) -> int:
-    """Free released jobs, `most` at most, in the order in which their items were finished; returns how many."""
+    """Settle jobs for which items have decided, `most` at most, in the order of the decisions; returns how many."""
     left = most
-    released = state.delays.released
-    while released and left:
-        release: ItemRelease = released.peekitem(0)[1]
-        while release.seqs.size and left:
-            _free(state, release)
+    dependents = state.delays.dependents
+    while dependents.released and left:
+        of_item: ItemRelease = dependents.released.peekitem(0)[1]
+        while of_item.seqs.size and left:
+            _settle(state, of_item)
             left -= 1
-        if not release.seqs.size:
-            state.delays.end_release(release)
+        if not of_item.seqs.size:
+            dependents.end_release(of_item)
     return most - left
 
 
-def _free(state: State, release: ItemRelease) -> None:
-    """Let the first job of the release stop waiting for its item."""
-    job = state.delays.by_seq[release.seqs.take_first()]
-    queue, extras = state.queues.by_name[job.queue], job.extras
-    assert extras is not None
-    extras = replace(extras, after=tuple([name for name in extras.after if name != release.item]))
+def _settle(state: State, of_item: ItemRelease) -> None:
+    """Do what the item has decided for the first job of the release."""
+    job = state.delays.by_seq[of_item.seqs.take_first()]
+    assert job.extras is not None
+    others = [name for name in job.extras.after if name != of_item.item]
+    if of_item.outcome is Outcome.UNMET and not others:
+        _remove(state, job)
+        return
+    if of_item.outcome is Outcome.AT_ONCE:
+        for name in others:
+            state.delays.dependents.forget(name, of_item.until, job.seq)
+        others = []
+    _free(state, job, tuple(others))
+
+
+def _free(state: State, job: DelayedJob, after: tuple[str, ...]) -> None:
+    """Let the job wait for these items only, or for its time."""
+    queue = state.queues.by_name[job.queue]
     at_ms = state.clock_ms if job.at_ms is None else job.at_ms
-    freed = replace(job, due_ms=NEVER_MS if extras.after else at_ms, extras=extras)
+    freed = replace(job, due_ms=NEVER_MS if after else at_ms, extras=_waiting_for(job.extras, after))
     state.delays.free(queue, job, freed)
     state.dependency_met(queue, freed)
 
 
+def _remove(state: State, job: DelayedJob) -> None:
+    """End a job that waited for a failure which did not come; its item ends as ever, and there is no record."""
+    state.undefer(state.queues.by_name[job.queue], job)
+    if job.seq in state.watches:
+        state.tell_end(job.seq, NOT_FOUND)
+    state.close(job.queue, job.item)
+    if state.events.endings:
+        state.end_operation()
+    if state.turned_items:
+        release(state)
+
+
+def _waiting_for(extras: Extras | None, after: tuple[str, ...]) -> Extras:
+    """The extras of a job that waits for these items only."""
+    assert extras is not None
+    return replace(extras, after=after, until=extras.until if after else Until.DONE)
+
+
 def without_released_items(state: State, job: DelayedJob) -> Extras | None:
-    """The job's extras, minus items already finished but not yet released."""
+    """The job's extras, minus items that have decided but not yet released it."""
     extras = job.extras
     if extras is None or not extras.after:
         return extras
-    return replace(extras, after=tuple([item for item in extras.after if state.delays.waits_for(item, job.seq)]))
+    wait = state.delays.dependents.wait
+    return _waiting_for(extras, tuple([item for item in extras.after if wait(item, extras.until, job.seq)]))
 
 
 def _activate(state: State, most: int) -> int:

@@ -258,30 +258,36 @@ def kick(state: State, name: str, count: int) -> int:
     """Put the first `count` dead jobs that come from this queue back into it; returns the number moved."""
     kicked = 0
     while kicked < count and name in state.dead:
-        job = state.dead[name][0]
-        assert job.extras is not None
-        state.remove(state.queues.by_name[job.queue], job)
-        queue = state.queues.get_or_create(name)
-        extras = replace(
-            counted(job.extras, kicks=1, died_ms=0) or job.extras,
-            key=None if queue.keys is not None and job.extras.key in queue.keys else job.extras.key,
-            expires_at_ms=None,
-            origin=None,
-            reason=None,
-            error=None,
-        )
-        back = replace(
-            job,
-            when=0,
-            seq=state.next_place(job),
-            queue=queue.name,
-            attempts=0,
-            at_ms=None if extras.every_ms is None else state.clock_ms,      # a periodic job starts over
-            extras=None if extras == Extras() else extras,
-        )
-        state.make_ready(queue, back)
-        queue.counters[PUT] += 1
-        state.events.tell("PUT", name, -job.rank)
-        state.close(job.queue, job.item)
+        kick_dead(state, state.dead[name][0])
         kicked += 1
     return kicked
+
+
+def kick_dead(state: State, job: Job) -> None:
+    """Put the dead job back into the queue that it comes from, with no attempt counted."""
+    assert job.extras is not None
+    name = job.extras.origin
+    assert name is not None
+    state.remove(state.queues.by_name[job.queue], job)
+    queue = state.queues.get_or_create(name)
+    extras = replace(
+        counted(job.extras, kicks=1, died_ms=0) or job.extras,
+        key=None if queue.keys is not None and job.extras.key in queue.keys else job.extras.key,
+        expires_at_ms=None,
+        origin=None,
+        reason=None,
+        error=None,
+    )
+    back = replace(
+        job,
+        when=0,
+        seq=state.next_place(job),
+        queue=queue.name,
+        attempts=0,
+        at_ms=None if extras.every_ms is None else state.clock_ms,      # a periodic job starts over
+        extras=None if extras == Extras() else extras,
+    )
+    state.make_ready(queue, back)
+    queue.counters[PUT] += 1
+    state.events.tell("PUT", name, -job.rank)
+    state.close(job.queue, job.item)

@@ -20,6 +20,8 @@ _COMMON: list[tuple[replies.Reply, frames.SingleAnswer]] = [
     (replies.INVALID_SNAPSHOT, frames.PlainAnswer("invalid")),
     (replies.SESSION_NOT_FOUND, frames.PlainAnswer("no session")),
     (replies.JOB_EXISTS, frames.PlainAnswer("job exists")),
+    (replies.ITEM_NOT_FOUND, frames.PlainAnswer("item not found")),
+    (replies.JOB_DROPPED, frames.PlainAnswer("job dropped")),
     (replies.JOB_IGNORED, frames.PlainAnswer("job ignored")),
     (replies.JOB_REPLACED, frames.PlainAnswer("job replaced")),
     (replies.JOB_RUNNING, frames.PlainAnswer("job running")),

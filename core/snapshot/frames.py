@@ -18,9 +18,10 @@ from sockpqd.core.limits import (
     RETAIN_MAX,
     RETAINED_BYTES,
 )
-from sockpqd.core.ops.jobs import Policy, Then
+from sockpqd.core.ops.jobs import Policy, Then, Until
 from sockpqd.core.ops.queues import EndState, Order, Overflow, Sched
 from sockpqd.core.ops.workers import WorkerState
+from sockpqd.core.store.items.dependents import Outcome
 
 Counter = Annotated[int, Meta(ge=0, le=COUNTER_MAX)]
 Number = Annotated[int, Meta(ge=0)]         # up to 64 bits
@@ -100,6 +101,7 @@ class ExtrasRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
     counts: CountsRow | None = None
     head: Counter = 0
     error: Counter | None = None
+    until: Until = Until.DONE
 
 
 # priority, when, seq, item, data, attempts, at_ms, extras
@@ -230,11 +232,13 @@ class BodiesFrame(Struct, array_like=True, tag="bodies", forbid_unknown_fields=T
 
 
 class Released(Struct, array_like=True, tag="released", forbid_unknown_fields=True):
-    """Some DELAYED jobs that waited for `item`, which is finished; `more`: the next frame continues them."""
+    """Some DELAYED jobs for which `item` has decided; `more`: the next frame continues them."""
 
     item: str
     seqs: list[Counter]
     more: bool
+    until: Until = Until.DONE
+    outcome: Outcome = Outcome.MET
 
 
 class ErrorRows(Struct, array_like=True, tag="errors", forbid_unknown_fields=True):
@@ -548,12 +552,11 @@ class PlainAnswer(Struct, array_like=True, tag="plain", forbid_unknown_fields=Tr
     """The answer was one without fields."""
 
     name: Literal[
-        "accepted", "not found", "invalid", "no session", "job exists", "job ignored", "job replaced", "job running",
-        "queue not found", "queue exists", "queue not empty", "queue full", "queue paused", "too large",
-        "too many queues", "pulse exists", "pulse not found", "pulse in use", "too many pulses", "bad setting",
-        "ticket not found", "worker not found", "topic not found",
-        "binding not found", "too many bindings",
-        "too many workers", "worker exists",
+        "accepted", "not found", "invalid", "no session", "item not found", "job dropped", "job exists", "job ignored",
+        "job replaced", "job running", "queue not found", "queue exists", "queue not empty", "queue full",
+        "queue paused", "too large", "too many queues", "pulse exists", "pulse not found", "pulse in use",
+        "too many pulses", "bad setting", "ticket not found", "worker not found", "topic not found",
+        "binding not found", "too many bindings", "too many workers", "worker exists",
     ]
 
 

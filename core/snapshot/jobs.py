@@ -8,7 +8,7 @@ from collections.abc import Callable
 from msgspec.structs import astuple
 
 from sockpqd.core import limits
-from sockpqd.core.ops.jobs import Then
+from sockpqd.core.ops.jobs import Then, Until
 from sockpqd.core.ops.queues import Order
 from sockpqd.core.pages.delayed_pages import DelayedPages, jobs_in, place
 from sockpqd.core.pages.extras import with_shared_extras
@@ -40,7 +40,7 @@ from sockpqd.core.snapshot.frames import (
 from sockpqd.core.snapshot.rows import extras_of
 from sockpqd.core.state import State
 from sockpqd.core.store.body import Data
-from sockpqd.core.store.delayed import ItemRelease
+from sockpqd.core.store.items.dependents import ItemRelease, Outcome
 from sockpqd.core.store.job import (
     NEVER_MS,
     BuriedJob,
@@ -61,6 +61,11 @@ SEQ_PARTS = 256
 # The kinds of frames between which, in the order of the queues, there may be frames with pages.
 KINDS: dict[type[Frame], type[Frame]] = {
     NumberIndex: Waiting, Paged: Waiting, NumberedPaged: Waiting, PageIndex: Delayed, PagedDelayed: Delayed,
+}
+
+# What an item may decide for those who wait for this.
+_DECISIONS = {
+    Until.DONE: (Outcome.MET,), Until.END: (Outcome.MET,), Until.FAILED: (Outcome.UNMET, Outcome.AT_ONCE),
 }
 
 _NO_JOB = "inconsistent snapshot: bodies without their jobs"
@@ -143,7 +148,7 @@ class JobBuilder:
         check(end.delayed == self._delayed, "delayed jobs are missing")
         check(end.buried == self._buried == len(self._burials), "buried jobs are missing")
         check(self._released is None, "a batch of released jobs is cut off")
-        for item in state.delays.dependents:
+        for item, _ in state.delays.dependents.waiting:
             check(item in state.items.by_name, "a job waits for an item that is finished")
 
     def _add_waiting(self, frame: Waiting) -> None:
@@ -380,18 +385,15 @@ class JobBuilder:
             self._state.errors.restore(number, data, queue)
 
     def _add_released(self, frame: Released) -> None:
-        delays = self._state.delays
+        dependents, kind = self._state.delays.dependents, (frame.item, frame.until, frame.outcome)
         batch = self._released
         if batch is None:
-            batch = delays.begin_release(frame.item, JobList())
-        check(batch.item == frame.item, "a batch of released jobs is cut off")
+            batch = dependents.begin_release(*kind, JobList())
+        check((batch.item, batch.until, batch.outcome) == kind, "a batch of released jobs is cut off")
+        check(frame.outcome in _DECISIONS[frame.until], "an item decided what is not asked")
         for seq in frame.seqs:
-            seqs = delays.dependents.get(frame.item)
-            if seqs is None or seq not in seqs:
-                raise SnapshotError("inconsistent snapshot: a released job did not wait")
-            del seqs[seq]
-            if not seqs:
-                del delays.dependents[frame.item]
+            check(dependents.wait(frame.item, frame.until, seq), "a released job did not wait")
+            dependents.forget(frame.item, frame.until, seq)
             batch.seqs.add(seq)
         check(batch.seqs.size > 0, "a batch of released jobs is empty")
         self._released = batch if frame.more else None

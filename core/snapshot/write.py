@@ -366,11 +366,11 @@ def _queue_frames(state: State) -> Iterator[frames.OldestIndex | frames.QueueRow
 
 
 def _released_frames(state: State) -> Iterator[frames.Released]:
-    for batch in state.delays.released.values():
+    for batch in state.delays.dependents.released.values():
         seqs = list(batch.seqs)
         for start in range(0, len(seqs), limits.FRAME_JOBS_MAX):
             end = start + limits.FRAME_JOBS_MAX
-            yield frames.Released(batch.item, seqs[start:end], end < len(seqs))
+            yield frames.Released(batch.item, seqs[start:end], end < len(seqs), batch.until, batch.outcome)
 
 
 def _error_frames(state: State, bodies: _Bodies) -> Iterator[frames.Frame]:

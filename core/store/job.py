@@ -67,7 +67,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sockpqd.core.limits import SEQ_BITS, SHARED_EXTRAS_MAX
-from sockpqd.core.ops.jobs import Then
+from sockpqd.core.ops.jobs import Then, Until
 from sockpqd.core.store.body import Data, bytes_of
 
 NEVER_MS = (1 << 63) - 1        # the due time of a job that waits for items
@@ -110,6 +110,7 @@ class Extras(Struct, gc=False, frozen=True, omit_defaults=True):
     counts: JobCounts | None = None     # of a numbered job
     head: int = 0                       # bytes of its headers, with which its data begin (headers.py)
     error: int | None = None            # the number of the text that its worker left (errors.py); it may be dropped
+    until: Until = Until.DONE           # for what of these items it waits (`after`)
 
 
 NO_EXTRAS = Extras()

@@ -86,6 +86,11 @@ def item(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
     return None if _owns(rights, command.arguments[0]) else FORBIDDEN
 
 
+def own_item(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
+    """Require an explicit `item` for the item named: the right derived from `put` is not enough."""
+    return None if command.operation.item.startswith(rights.own_item) else FORBIDDEN
+
+
 def put_wait(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
     """Require `put` for the job's queue and `get` for the queue of its answer."""
     assert command.wait is not None

@@ -1,9 +1,9 @@
 """Commands executed as several operations, one after the other, so that no log entry takes long.
 
-QUEUE PURGE, QUEUE MOVE and KICK remove or move one portion of jobs per operation, and QUEUE DELETE .. FORCE purges
-first. With REQ each operation is a part of the request: when it is repeated, the parts already executed give the same
-replies, and the total is the same. When its user's rights change on the way, no more operations follow, and the
-outcome is unknown.
+QUEUE PURGE, QUEUE MOVE, KICK and ITEM RETRY remove or move one portion of jobs per operation, and QUEUE DELETE ..
+FORCE purges first. With REQ each operation is a part of the request: when it is repeated, the parts already executed
+give the same replies, and the total is the same. When its user's rights change on the way, no more operations follow,
+and the outcome is unknown.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from sockpqd.core import (
     Removed,
     Reply,
     Requested,
+    RetryItem,
 )
 from sockpqd.gateway.commands.context.client import Client
 from sockpqd.gateway.commands.context.proposing import propose
@@ -145,6 +146,26 @@ async def _run_kick(client: Client, kick: Kick, numbering: Numbering | None) -> 
 def move(client: Client, command: Command) -> None:
     """QUEUE MOVE: put the READY jobs of a queue into another one, in portions."""
     client.run(_run_move(client, command.operation, command.numbering))
+
+
+def retry(client: Client, command: Command) -> None:
+    """ITEM RETRY: kick the dead and buried jobs of an item in portions."""
+    client.run(_run_retry(client, command.operation, command.numbering))
+
+
+async def _run_retry(client: Client, retry: RetryItem, numbering: Numbering | None) -> None:
+    """Execute an ITEM RETRY until as many jobs are kicked as the first portion found."""
+    parts, kicked = _Parts(client, numbering), 0
+    while True:
+        reply = await parts.ask(retry)
+        if not isinstance(reply, Moved):
+            client.say(reply)
+            return
+        kicked += reply.count
+        if not reply.left:
+            client.say(Moved(kicked))
+            return
+        retry = replace(retry, left=reply.left)
 
 
 async def _run_move(client: Client, move: MoveJobs, numbering: Numbering | None) -> None:

@@ -26,6 +26,8 @@ from sockpqd.core import (
     HandedMany,
     IgnoredNumber,
     InvalidSnapshot,
+    ItemNotFound,
+    JobDropped,
     JobEnded,
     JobExists,
     JobIgnored,
@@ -99,6 +101,7 @@ FEATURES: dict[int, tuple[bytes, ...]] = {1: (
     b"retain", b"await", b"find", b"progress", b"movequeue",
 )}
 EXISTS = b"200 OK EXISTS\r\n"
+DROPPED = b"200 OK DROPPED\r\n"
 REPLACED = b"200 OK REPLACED\r\n"
 QUEUED = b"202 Queued\r\n"
 SWITCHED_OFFLINE = b"200 OK Switched to Offline Mode\r\n"
@@ -319,6 +322,8 @@ ENCODERS: dict[type, Callable[[Any], bytes]] = {
     Rearmed: _rearmed,
     Leased: _leased,
     DataDropped: lambda reply: answer(reply.reply)[:-2] + b" DROPPED\r\n",
+    ItemNotFound: _always(ITEM_NOT_FOUND),
+    JobDropped: _always(DROPPED),
     JobExists: _always(JOB_EXISTS),
     JobIgnored: _always(EXISTS),
     IgnoredNumber: _ignored_number,

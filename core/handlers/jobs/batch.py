@@ -14,7 +14,7 @@ from sockpqd.core.undo import Undo
 _EXECUTED = (
     replies.Stored, replies.StoredNumber, replies.JobIgnored, replies.IgnoredNumber, replies.JobReplaced,
     replies.Finished, replies.Rearmed, replies.Accepted, replies.DataDropped, replies.Leased, replies.Spread,
-    replies.Removed,
+    replies.Removed, replies.JobDropped,
 )
 
 

@@ -9,6 +9,7 @@ from sockpqd.core.handlers.cost import BASE_BYTES, JOB, JOB_WITH_EXTRAS, Cost, o
 from sockpqd.core.handlers.jobs.finish import ran
 from sockpqd.core.ops import jobs as ops
 from sockpqd.core.ops import replies
+from sockpqd.core.ops.jobs import Until
 from sockpqd.core.ops.queues import EndState, Order
 from sockpqd.core.ops.replies import ACCEPTED, FINISHED, NOT_FOUND, Reply
 from sockpqd.core.rules import activate, complete
@@ -167,6 +168,12 @@ def _change_delayed(
 ) -> None:
     """Change a DELAYED job. If it becomes READY by that, it goes to the tail, as it would at its time."""
     _spend(state, job)
+    decisions = state.delays.dependents.decisions(job)
+    if decisions and job.extras is not None and job.extras.until is Until.FAILED:
+        state.undefer(queue, job)
+        state.defer(queue, changed)
+        state.delays.dependents.reinstate(changed, decisions)       # it is READY or removed soon, whatever its time
+        return
     extras = activate.without_released_items(state, job)
     if changed.extras is None or changed.extras.body is None:
         extras = without_body(extras)

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from sockpqd.core import limits
 from sockpqd.core.handlers.cost import BASE_BYTES, ID_BYTES, JOB, JOB_WITH_EXTRAS, NAME_BYTES, Cost, of_names
-from sockpqd.core.ops.jobs import Allowance, Get, GetWith, Policy
+from sockpqd.core.ops.jobs import Allowance, Get, GetWith, Policy, Until
 from sockpqd.core.ops.replies import (
     EMPTY,
     EMPTY_UNFINISHED,
@@ -230,7 +230,7 @@ def _taken_out(state: State, job: Job | DelayedJob | BuriedJob) -> Job:
         extras = job.extras
         if extras is not None and extras.after:
             state.spent += limits.STEP * len(extras.after)
-            extras = replace(extras, after=())
+            extras = replace(extras, after=(), until=Until.DONE)
         state.undefer(state.queues.by_name[job.queue], job)
         taken = replace(job.ready(job.seq), extras=extras)
     else:

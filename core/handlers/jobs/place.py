@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from sockpqd.core import limits
-from sockpqd.core.ops.jobs import PutWith
+from sockpqd.core.ops.jobs import PutWith, Until
 from sockpqd.core.rules import activate
 from sockpqd.core.rules.admit import new_counts, ttl_ms
 from sockpqd.core.state import State
@@ -69,12 +69,14 @@ def _extras(
         ttl_ms(queue, operation.ttl_ms), every_ms, operation.group, lease_of(operation), shared,
         head=_bounded(operation.head, len(operation.put.data)),
     )
-    if operation.key is not None or operation.after or body is not None or counts is not shared:
+    after = activate.awaited_items(state, operation.after, operation.until) if operation.after else ()
+    if operation.key is not None or after or body is not None or counts is not shared:
         extras = replace(
             extras,
             key=operation.key,
             origin=None if replaced is None or replaced.extras is None else replaced.extras.origin,
-            after=activate.unfinished_items(state, operation.after) if operation.after else (),
+            after=after,
+            until=operation.until if after else Until.DONE,
             ready_ms=state.clock_ms if isinstance(replaced, DelayedJob) else _ready_ms(replaced),
             body=body,
             counts=counts,

@@ -9,6 +9,7 @@ from sockpqd.core.ops import replies
 from sockpqd.core.ops.jobs import OnDup, Put, PutWith
 from sockpqd.core.ops.replies import STORED, Reply, Stored, StoredNumber
 from sockpqd.core.ops.settings import QueueSettings
+from sockpqd.core.rules.activate import never_comes
 from sockpqd.core.rules.admit import (
     admitted,
     at_capacity,
@@ -106,6 +107,8 @@ def put_with(state: State, operation: PutWith, seed: int) -> Reply:
     refusal = at_capacity(state, name) or cannot_remember(state, operation, name)
     if refusal is not None:
         return refusal
+    if operation.after and never_comes(state, operation.after, operation.until):
+        return replies.JOB_DROPPED
     queue = state.queues.get_or_create(name)
     leaving = None if queue.settings is None else displaced(queue)
     item = state.items.new_name(seed) if put.new_item else put.item

@@ -58,6 +58,7 @@ SYNOPSIS = (
     "AWAIT (NUMBER <n> | KEY <queue> <key>) [WITHIN <seconds>]",
     "ITEM STAT <item>",
     "ITEM LIST [<prefix>*]",
+    "ITEM RETRY <item>",
     "SESSION [TTL <seconds>]",
     "SESSION <sid>",
     "SESSION CLOSE [RELEASE [FIRST]]",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sockpqd.core import RetryItem
 from sockpqd.gateway.protocol.arguments import ArgumentError, name, prefix
 from sockpqd.gateway.protocol.command import Command, Words
 
@@ -11,6 +12,13 @@ def stat(words: Words) -> Command:
     if len(words) != 2:
         raise ArgumentError("ITEM STAT takes an item")
     return Command(arguments=(name(words[1]),))
+
+
+def retry(words: Words) -> Command:
+    """ITEM RETRY <item>."""
+    if len(words) != 2:
+        raise ArgumentError("ITEM RETRY takes an item")
+    return Command(RetryItem(name(words[1])))
 
 
 def list_(words: Words) -> Command:

@@ -21,6 +21,7 @@ from sockpqd.core import (
     PutWith,
     ToQueues,
     ToTopic,
+    Until,
 )
 from sockpqd.gateway.limits import AFTER_ITEMS_MAX, BATCH_JOBS_MAX, SETTING_MAX, SPREAD_QUEUES_MAX
 from sockpqd.gateway.protocol.arguments import (
@@ -52,6 +53,7 @@ def _items(word: bytes) -> tuple[str, ...]:
     return queues(word)         # item names follow the same rules
 
 
+_UNTIL = {until.name.encode(): until for until in Until}
 _ON_DUP = {b"FAIL": OnDup.FAIL, b"IGNORE": OnDup.IGNORE, b"REPLACE": OnDup.REPLACE}
 
 def _dedup_ms(word: bytes) -> int:
@@ -68,7 +70,7 @@ OPTIONS = {
     b"TTL": Option("ttl_ms", lambda word: milliseconds(word) or DURATION_MS_MAX),    # 0: none
     b"GROUP": Option("group", plain_word),
     b"TRIES": Option("tries", between(1, SETTING_MAX)),
-    b"AFTER": Option("after", _items),
+    b"AFTER": Option("after", _items, behind=(b"WHEN", Option("until", one_of(_UNTIL)))),
     b"WITHIN": Option("within_ms", milliseconds),
     b"NUMBER": Option("number"),
     b"LEASE": Option("lease_ms", milliseconds),
@@ -132,6 +134,8 @@ def _spread(words: Words) -> Command:
     found = read_options(words, at, _TOPIC_OPTIONS if topic else _SPREAD_OPTIONS, _ELSEWHERE_OF_MANY)
     if new_item:
         raise ArgumentError("a job for several queues cannot have NEW")
+    if found.get("until") is Until.FAILED:
+        raise ArgumentError("a job for several queues cannot have WHEN FAILED")
     if found.pop("on_dup", OnDup.FAIL) is not OnDup.FAIL:
         raise ArgumentError("a job for several queues can only have ONDUP FAIL")
     if item in found.get("after", ()):
@@ -187,12 +191,25 @@ def _with_options(command: Command, words: Words, at: int) -> Command:
         raise ArgumentError(_AFTER_ITSELF)
     if command.wait is not None and ("number" in found or "lease_ms" in found):
         raise ArgumentError(f"WAIT and {'NUMBER' if 'number' in found else 'LEASE'} exclude each other")
+    if found.get("until") is Until.FAILED:
+        _check_failed(command, found)
     if "number" in found and "every_ms" in found:
         raise ArgumentError("NUMBER and EVERY exclude each other")
     if found:
         command.operation = _put_with(put, found)
         _begin_with_headers(command)
     return command
+
+
+def _check_failed(command: Command, found: dict[str, Any]) -> None:
+    """Raise ArgumentError for what a job cannot have that may never be there (WHEN FAILED)."""
+    replaces = found.get("on_dup") is OnDup.REPLACE
+    for word, there in (
+        ("WAIT", command.wait is not None), ("NEW", command.operation.new_item), ("NUMBER", "number" in found),
+        ("REPLACE", replaces),
+    ):
+        if there:
+            raise ArgumentError(f"WHEN FAILED and {word} exclude each other")
 
 
 def _put_with(put: Put, found: dict[str, Any], targets: ToQueues | ToTopic | None = None) -> PutWith:

@@ -88,6 +88,7 @@ from sockpqd.core import (
     Resume,
     ResumeGroup,
     ResumeQueue,
+    RetryItem,
     Return,
     Sched,
     Selector,
@@ -319,6 +320,14 @@ def _kick_here(world: World) -> list[Operation]:
     queue = world.queue_of(MANY // 2)
     world.apply(*[End(number, How.BURY, here=True) for number in world.taken(MANY // 2, queue)])
     return [Kick(queue, MANY, here=True)] * 5
+
+
+def _retry_item(world: World) -> list[Operation]:
+    queue = world.queue_of(MANY // 2)
+    taken = world.taken(MANY // 2, queue)
+    world.apply(*[Change(Selector(number), item="item") for number in taken])
+    world.apply(*[End(number, How.BURY) for number in taken])
+    return [RetryItem("item")] * 5
 
 
 def _move_jobs(died: bool) -> Case:
@@ -687,6 +696,7 @@ CASES: dict[str, Case] = {
     "KICK": _kick,
     "BURY HERE": _each(lambda number: End(number, How.BURY, priority=7, here=True, reason="r" * 255)),
     "KICK HERE": _kick_here,
+    "ITEM RETRY": _retry_item,
     "KICK HERE of delayed jobs": lambda world: [Kick(world.queue_of(5000, when=Due(10**6)), MANY, here=True)] * 5,
     "KICK of a number": _buried(lambda number: Kick("", 1, selector=number)),
     "QUEUE CREATE": lambda world: [CreateQueue(world.name(), QueueChange(weight=2)) for _ in range(COPIES)],

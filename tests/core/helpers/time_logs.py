@@ -58,6 +58,7 @@ from sockpqd.core import (
     Request,
     Requested,
     ResumeQueue,
+    RetryItem,
     Return,
     Sched,
     Selector,
@@ -67,6 +68,7 @@ from sockpqd.core import (
     ToTopic,
     Touch,
     UnbindQueue,
+    Until,
 )
 from tests import samples
 from tests.core.helpers.logs import LogEntry, lead, operations
@@ -147,7 +149,7 @@ _rarer: st.SearchStrategy[Requested] = often(spread, _on_topic, _on_topic, _on_w
 on_queue: st.SearchStrategy[Requested] = often(
     *[drawn(ConfigureQueue, change=queue_change)] * 4, *[drawn(CreateQueue, change=queue_change)] * 2,
     drawn(DeleteQueue), drawn(DeleteQueueOnly), drawn(PurgeQueue), drawn(PurgeOwn),
-    drawn(MoveJobs), drawn(MoveJobs, left=None, behind=None),
+    drawn(RetryItem), drawn(MoveJobs), drawn(MoveJobs, left=None, behind=None),
     drawn(PauseQueue, pause_ms=None),
     drawn(PauseQueue, incoming=False, outgoing=True), drawn(ResumeQueue), drawn(ResumeQueue), drawn(ConfigureFair),
     drawn(Configure),
@@ -316,7 +318,8 @@ def random_time_operation(random: Random, ids: list[int], now_ms: int) -> Operat
             return Batch(tuple(random.choices(one, k=3)), random.random() < 0.7)
         return random.choice([
             End(tuple(random.choices(ids, k=2)) if ids else (), How.DONE), End((number, 0), How.LATER), Return(number),
-            Kick(queue, 2), Later(number), Kick(queue, random.choice([1, 9]), here=True),
+            Kick(queue, 2), RetryItem(random.choice(ITEMS)), Later(number),
+            Kick(queue, random.choice([1, 9]), here=True),
         ])
     return _random_on_queue(random, queue)
 
@@ -339,6 +342,7 @@ def _random_put(random: Random, now_ms: int) -> Put | PutWith:
         random.choice([None, None, *KEYS]),
         random.choice(list(OnDup)),
         random.choice([None, None, 2]),
+        until=random.choice(list(Until)),
     )
     if random.random() < 0.15:
         wish = structs.replace(wish, dedup=Dedup(random.choice(KEYS), random.choice([50, 400])))

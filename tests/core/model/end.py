@@ -30,6 +30,7 @@ from sockpqd.core import (
     Selector,
     Then,
     Touch,
+    Until,
 )
 from tests.core.model.jobs import ModelJob
 from tests.core.model.spread import ModelSpread
@@ -240,6 +241,8 @@ class ModelEnd(ModelSpread):
         return Accepted()
 
     def _reschedule(self, job: ModelJob) -> None:
+        if job.until is Until.FAILED and job.told:
+            return                      # it is READY or removed soon, whatever its time
         if job.waits:
             job.told = []               # what it was to be told, it knows now;
             return                      # its time counts when its items are finished

@@ -18,6 +18,7 @@ from sockpqd.core import (
     QueueCounts,
     Reply,
     Then,
+    Until,
 )
 
 Name = TypeVar("Name", str, tuple[str, str])
@@ -55,8 +56,9 @@ class ModelJob:
     # while it is deferred
     delayed: bool = False
     due_ms: int | None = None           # None: nobody knows yet
-    waits: list[str] = field(default_factory=list)      # items that were not finished yet
-    told: list[str] = field(default_factory=list)       # items that were, but the job does not know yet
+    until: Until = Until.DONE                           # what it waits for of items
+    waits: list[str] = field(default_factory=list)      # items that have not decided yet
+    told: list[str] = field(default_factory=list)       # items that have, but the job does not know yet
     # while it runs
     id: int | None = None
     deadline_ms: int | None = None

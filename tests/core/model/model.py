@@ -55,6 +55,7 @@ from sockpqd.core import (
     How,
     IgnoredNumber,
     InvalidSnapshot,
+    JobDropped,
     JobIgnored,
     JobReplaced,
     Kick,
@@ -85,6 +86,7 @@ from sockpqd.core import (
     Results,
     Resume,
     ResumeQueue,
+    RetryItem,
     Return,
     SessionNotFound,
     SetPulse,
@@ -127,8 +129,8 @@ SPENT_MAX = 8 * 1024 * 1024     # bytes handed out after which an entry is over
 There = tuple[list[tuple[int, str, str | None]], list[tuple[str, str | None]]]
 # What aborts no transaction.
 Fine = (
-    Stored | StoredNumber | Spread | JobIgnored | IgnoredNumber | JobReplaced | Finished | Rearmed | Accepted
-    | DataDropped | Leased | Removed | Moved
+    Stored | StoredNumber | Spread | JobDropped | JobIgnored | IgnoredNumber | JobReplaced | Finished | Rearmed
+    | Accepted | DataDropped | Leased | Removed | Moved
 )
 
 
@@ -172,6 +174,7 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
             self.end_due()
             self.judge_pulses()
             self.end_operation()
+            self.settle()
             self._tell(before, applied)
         self.put_item = None
         before = self._there()
@@ -179,8 +182,8 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
             if self.spent >= SPENT_MAX and position and not continues(operation, operations[position - 1]):
                 break
             applied.replies.append(self._execute(operation, seed + position, applied))
-            self.settle()
             self.end_operation()
+            self.settle()
             before = self._tell(before, applied)
         self.kept = {name: until_ms for name, until_ms in self.kept.items() if until_ms > self.clock_ms}
         self.note_idle()
@@ -294,6 +297,8 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
                 return self.kick(operation)
             case MoveJobs():
                 return self.move_jobs(operation)
+            case RetryItem():
+                return self.retry_item(operation)
             case Batch():
                 return self._batch(operation, bits, applied)
             case CloneEnd():

@@ -12,7 +12,9 @@ from sockpqd.core import (
     EndState,
     Finished,
     IgnoredNumber,
+    ItemNotFound,
     JobCounts,
+    JobDropped,
     JobExists,
     JobIgnored,
     JobReplaced,
@@ -33,8 +35,10 @@ from sockpqd.core import (
     QueuePaused,
     Removed,
     Reply,
+    RetryItem,
     Stored,
     StoredNumber,
+    Until,
 )
 from tests.core.model.give import LONGEST_MS, ModelGive
 from tests.core.model.jobs import ModelJob
@@ -71,9 +75,11 @@ class ModelPut(ModelGive):
             return QueueFull()
         if self.remembers_all(put.queue, wish):
             return QueueFull()
+        waits = self._to_wait_for(wish)
+        if twin is None and wish.until is Until.FAILED and wish.after and not any(map(self.has_item, wish.after)):
+            return JobDropped()
         leaving = self._leaving(put.queue) if twin is None else None
         item = self._new_item() if put.new_item else put.item
-        waits = [one for one in dict.fromkeys(wish.after) if self.has_item(one)]
         if twin is not None and twin.item is not None:
             self.left.append(twin.item)
         if wish.group is not None:
@@ -90,6 +96,7 @@ class ModelPut(ModelGive):
         job.key, job.tries, job.every_ms = wish.key, wish.tries, wish.every_ms
         job.ttl_ms = self._ttl_ms(put.queue, wish.ttl_ms)
         job.waits, job.told, job.reason, job.error = waits, [], None, None
+        job.until = wish.until
         job.group = wish.group
         if job.known_as is None and self._gets_number(job) and wish.when is not None:
             job.counts = JobCounts(delay_ms=max(0, self.time_of(wish.when) - self.clock_ms))
@@ -119,6 +126,13 @@ class ModelPut(ModelGive):
     @staticmethod
     def _there_is(wish: PutWith, number: int | None) -> Reply:
         return IgnoredNumber(number) if wish.number and number is not None else JobIgnored()
+
+    def _to_wait_for(self, wish: PutWith) -> list[str]:
+        """The items for which the job has to wait."""
+        items = [one for one in dict.fromkeys(wish.after) if self.has_item(one)]
+        if wish.until is Until.FAILED and any(self.has_lost(one) for one in items):
+            return []
+        return [one for one in items if wish.until is not Until.END or self.has_live(one)]
 
     def remembers_all(self, queue: str, wish: PutWith) -> bool:
         """Return whether the queue cannot remember one more."""
@@ -332,14 +346,32 @@ class ModelPut(ModelGive):
             return self._kick_here(kick)
         dead = self.in_state(kick.queue, JobState.DEAD)[: max(0, kick.count)]
         for job in dead[:PORTION]:
-            self.jobs.remove(job)           # its group leaves its level and comes back
-            self.regroup()
-            self.jobs.append(job)
-            job.origin = job.reason = None
-            job.attempts = 0
-            job.kicked()
-            self.set_time(job, None)
-            self.carry(job, kick.queue)
-            self.count(kick.queue, "put")
-            self.tell("PUT", kick.queue, job.priority)
+            self._kick_dead(job)
         return Removed(len(dead[:PORTION]), len(dead) > PORTION)
+
+    def _kick_dead(self, job: ModelJob) -> None:
+        queue = job.origin or ""
+        self.jobs.remove(job)           # its group leaves its level and comes back
+        self.regroup()
+        self.jobs.append(job)
+        job.origin = job.reason = None
+        job.attempts = 0
+        job.kicked()
+        self.set_time(job, None)
+        self.carry(job, queue)
+        self.count(queue, "put")
+        self.tell("PUT", queue, job.priority)
+
+    def retry_item(self, retry: RetryItem) -> Reply:
+        """All jobs of the item that are dead or buried come back."""
+        if not self.has_item(retry.item):
+            return ItemNotFound() if retry.left is None else Moved(0)
+        lost = sorted((job for job in self.jobs if job.item == retry.item and job.lost), key=ModelJob.place)
+        lost += [job for job in self.buried if job.item == retry.item]
+        wanted = lost if retry.left is None else lost[: max(0, retry.left)]
+        for job in wanted[:PORTION]:
+            if job.buried:
+                self._kick_one(job)
+            else:
+                self._kick_dead(job)
+        return Moved(len(wanted[:PORTION]), len(wanted[PORTION:]))

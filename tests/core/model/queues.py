@@ -70,6 +70,7 @@ class ModelQueues(ModelAwaited):
         self.event_seq = 0                                      # how many events there have been
         self.events: list[Event] = []                           # those of this entry
         self.had: tuple[set[str], set[str]] = (set(), set())    # queues and items that were unfinished
+        self.newly_failing: list[str] = []                      # since the last operation
         self.failing: set[str] = set()                          # items that had a DEAD or BURIED job
         self.done_of: Counter[str] = Counter()                  # jobs that were done of each item that there is
 
@@ -86,6 +87,14 @@ class ModelQueues(ModelAwaited):
     def has_item(self, item: str) -> bool:
         """Return whether there is a job of this item, if only a buried one."""
         return any(item == job.item for job in [*self.jobs, *self.buried])
+
+    def has_lost(self, item: str) -> bool:
+        """Return whether there is a DEAD or BURIED job of this item."""
+        return any(item == job.item and job.lost for job in [*self.jobs, *self.buried])
+
+    def has_live(self, item: str) -> bool:
+        """Return whether there is another job of this item."""
+        return any(item == job.item and not job.lost for job in self.jobs)
 
     def known(self, queue: str) -> bool:
         """Return whether there is such a queue."""
@@ -148,6 +157,7 @@ class ModelQueues(ModelAwaited):
         failing = {job.item for job in everywhere if job.item is not None and job.lost}
         for item in sorted(failing - self.failing):
             self.tell("FAILI", item)
+            self.newly_failing.append(item)
         self.failing = failing
         for queue, settings in sorted(self.queues.items()):
             waiting = len([job for job in self.jobs if job.queue == queue and job.id is None])

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from sockpqd.core import Due, EndState, JobState, Order, Then, WorkerPool
+from sockpqd.core import Due, EndState, JobState, NotFound, Order, Then, Until, WorkerPool
 from tests.core.model.fair import ModelFair
 from tests.core.model.jobs import ModelJob, random_bits
 from tests.core.model.sessions import ModelSessions
+
+MET, UNMET, AT_ONCE = "met", "unmet", "at once"     # what an item decides for jobs that wait for it
 
 BUCKET_MS = 16          # leases and sessions end when the 16 ms in which their deadline lies are over
 DUE_MAX = 1000
@@ -26,7 +28,7 @@ class ModelTime(ModelFair):
         self.sessions = ModelSessions()
         self.workers: dict[str, WorkerPool] = {}
         self.bits = 0               # of the entry
-        self.releases: list[tuple[ModelJob, str]] = []      # jobs that do not know yet that this item was finished
+        self.releases: list[tuple[ModelJob, str, str]] = []     # jobs that do not know yet what this item decided
 
     # --- steps of a job
 
@@ -260,25 +262,46 @@ class ModelTime(ModelFair):
         return ends_max - left + 1
 
     def settle(self) -> None:
-        """Finish, after an operation, the items that jobs wait for."""
+        """Let items decide, after an operation, for the jobs that wait for them."""
+        for item in self.newly_failing:
+            self._decide(item, Until.FAILED, AT_ONCE)
+        for item in sorted({name for job in self.jobs for name in job.waits}):
+            if not self.has_live(item):
+                self._decide(item, Until.END, MET)
         ended = sorted({*self.left}, key=lambda item: max(at for at, one in enumerate(self.left) if one == item))
         for item in ended:
-            for job in sorted(self.jobs, key=lambda job: job.seq):
-                if item in job.waits and not self.has_item(item):
-                    job.waits.remove(item)
-                    job.told.append(item)
-                    self.releases.append((job, item))
-        self.releases = [(job, item) for job, item in self.releases if job in self.jobs and item in job.told]
-        self.left = []
+            if not self.has_item(item):
+                self._decide(item, Until.DONE, MET)
+                self._decide(item, Until.FAILED, UNMET)
+        self.releases = [one for one in self.releases if one[0] in self.jobs and one[1] in one[0].told]
+        self.left, self.newly_failing = [], []
+
+    def _decide(self, item: str, until: Until, outcome: str) -> None:
+        for job in sorted(self.jobs, key=lambda job: job.seq):
+            if item in job.waits and job.until is until:
+                job.waits.remove(item)
+                job.told.append(item)
+                self.releases.append((job, item, outcome))
 
     def _release(self, most: int) -> int:
-        portion = self.releases[:most]
-        for job, item in portion:
+        left = most
+        while self.releases and left:
+            left -= 1
+            job, item, outcome = self.releases.pop(0)
             job.told.remove(item)
-            if not job.waits and not job.told:
+            if outcome == AT_ONCE:
+                job.waits, job.told = [], []
+                self.releases = [one for one in self.releases if one[0] is not job]
+            if job.waits or job.told:
+                continue
+            if outcome == UNMET:
+                self.tell_end(job, NotFound())
+                self.remove(job)
+                self.end_operation()
+                self.settle()
+            else:
                 job.due_ms = self.clock_ms if job.at_ms is None else job.at_ms
-        del self.releases[:most]
-        return len(portion)
+        return most - left
 
     def _activate(self, most: int) -> int:
         left = most

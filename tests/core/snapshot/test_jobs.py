@@ -69,19 +69,21 @@ PULSE: list[Any] = [
 ]
 QUEUES: list[Any] = ["queues", [QUEUE, ["r", *QUEUE[1:]]]]
 # key, tries, ttl_ms, expires_at_ms, every_ms, origin, after, ready_ms, reason, group, body, lease_ms, counts, head,
-# error
+# error, until
 DELAYED: list[Any] = [
     "delayed",
     "q",
     [
         [
             5000, 6, 0, None, b"e", 0, 5000,
-            ["k", 2, 10, None, 60, None, [], None, "why", None, 3, 7000, [1, 2, 3, 4, 5, 6, 7, 800, 900, 0], 1, 8],
+            ["k", 2, 10, None, 60, None, [], None, "why", None, 3, 7000, [1, 2, 3, 4, 5, 6, 7, 800, 900, 0], 1, 8,
+             0],
         ],
-        [NEVER_MS, 5, 0, None, b"f", 0, None, [*[None] * 6, ["x", "y"], *[None] * 6, 0, 9]],
+        [NEVER_MS, 5, 0, None, b"f", 0, None, [*[None] * 6, ["x", "y"], *[None] * 6, 0, 9, 2]],
     ],
 ]
-RELEASED: list[Any] = ["released", "y", [5], False]
+ITEMS: list[Any] = ["items", [["x", 3]]]
+RELEASED: list[Any] = ["released", "y", [5], False, 2, 1]
 ERRORS: list[Any] = ["errors", [[8, b"why"]]]        # that of 9 was dropped
 BINDINGS: list[Any] = ["bindings", [["t", "s", None], ["t", "q", "a.#"], ["u", "q", "*"]]]
 USED: list[Any] = ["used", [["q", 900], ["r", 950]]]
@@ -90,15 +92,15 @@ REMEMBERED: list[Any] = ["remembered", [["q", "old", 1040, 3], ["r", "old", 1050
 # number, state, ended_ms, priority, item, data, attempts, extras, result, error
 RECORD: list[Any] = [
     2, EndState.DONE.value, 900, 7, "x", b"hb", 1,
-    ["k", *[None] * 5, [], *[None] * 5, [1, 2, 3, 4, 5, 6, 7, 800, 900, 2], 1, None],
+    ["k", *[None] * 5, [], *[None] * 5, [1, 2, 3, 4, 5, 6, 7, 800, 900, 2], 1, None, 0],
     b"result", b"why",
 ]
 RECORDS: list[Any] = ["records", "q", [RECORD]]
 BURIED: list[Any] = ["buried", "q", [[3, 7, 0, None, b"b", 1, None, None]]]
 END: list[Any] = ["end", 4, 2, 2, 1]
 ALL = [
-    HEAD, SETTINGS, PULSES, PULSE, QUEUES, WAITING, DELAYED, BURIED, RUNNING, RELEASED, ERRORS, BINDINGS, USED, KEPT,
-    REMEMBERED, RECORDS, END,
+    HEAD, SETTINGS, PULSES, PULSE, QUEUES, WAITING, DELAYED, BURIED, RUNNING, ITEMS, RELEASED, ERRORS, BINDINGS, USED,
+    KEPT, REMEMBERED, RECORDS, END,
 ]
 
 
@@ -231,12 +233,17 @@ def test_forged_snapshot_is_right_as_it_stands() -> None:
         "the pulse of a queue that is not there": instead(PULSE, changed(PULSE, 1, "queue:none")),
         "a queue with a pulse that is not there": instead(PULSE, changed(PULSE, 1, "gb")),
         "running without an attempt": instead(RUNNING, ["running", [changed(RUNNING[1][0], 10, 0), RUNNING[1][1]]]),
-        "released job that is not there": instead(RELEASED, ["released", "y", [7], False]),
-        "released job that did not wait": instead(RELEASED, ["released", "y", [6], False]),
-        "released from another item": instead(RELEASED, ["released", "z", [5], False]),
-        "released twice": instead(RELEASED, ["released", "y", [5, 5], False]),
-        "nothing released": instead(RELEASED, ["released", "y", [], False]),
-        "released, cut off": instead(RELEASED, ["released", "y", [5], True]),
+        "released job that is not there": instead(RELEASED, ["released", "y", [7], False, 2, 1]),
+        "released job that did not wait": instead(RELEASED, ["released", "y", [6], False, 2, 1]),
+        "released from another item": instead(RELEASED, ["released", "z", [5], False, 2, 1]),
+        "released twice": instead(RELEASED, ["released", "y", [5, 5], False, 2, 1]),
+        "nothing released": instead(RELEASED, ["released", "y", [], False, 2, 1]),
+        "released, cut off": instead(RELEASED, ["released", "y", [5], True, 2, 1]),
+        "released for another moment": instead(RELEASED, ["released", "y", [5], False, 1, 0]),
+        "decided what is not asked": instead(RELEASED, ["released", "y", [5], False, 2, 0]),
+        "item without jobs": instead(ITEMS, ["items", [["w", 3]]]),
+        "item of which nothing is known": instead(ITEMS, ["items", [["x", 0]]]),
+        "items out of order": instead(ITEMS, ["items", [["x", 3], ["x", 3]]]),
         "nobody released from an item that is not there": instead(RELEASED),
         "key remembered twice": instead(KEPT, ["kept", [["q", "old", 1040], ["q", "old", 1050]]]),
         "key remembered for ever": instead(KEPT, ["kept", [["q", "old", None]]]),

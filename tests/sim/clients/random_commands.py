@@ -56,6 +56,7 @@ from sockpqd.core import (
     QueueChange,
     Requested,
     ResumeQueue,
+    RetryItem,
     Sched,
     Selector,
     SetPulse,
@@ -346,7 +347,7 @@ class RandomCommands:
         if rng.random() < 0.5:
             return rng.choice((
                 MoveJobs(queue, other, rng.choice((1, 3, 1000))), MoveJobs(dead, other, 1000),
-                MoveJobs(dead, other, 1000, queue),
+                MoveJobs(dead, other, 1000, queue), RetryItem(rng.choice(("i", "j"))),
             ))
         states = (None, JobState.READY, JobState.DELAYED, JobState.DEAD, JobState.BURIED)
         return PurgeOwn(queue, rng.random() < 0.7) if rng.random() < 0.2 else PurgeQueue(queue, rng.choice(states))

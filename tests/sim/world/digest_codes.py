@@ -145,6 +145,8 @@ REPLIES: dict[type[Any], int] = {
     core.DataDropped: 58,
     core.JobAwaited: 59,
     core.JobEnded: 60,
+    core.JobDropped: 61,
+    core.ItemNotFound: 62,
     core.Moved: 70,
 }
 

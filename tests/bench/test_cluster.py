@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -80,10 +79,7 @@ def test_nothing_survives_the_death_of_the_program_that_started_it() -> None:
         assert process.stdout
         pid, folder = process.stdout.readline().split()
         process.send_signal(signal.SIGKILL)
-    until = time.monotonic() + 60
-    while not gone(int(pid)) or Path(folder).exists():
-        assert time.monotonic() < until, "the guardian left something behind"
-        time.sleep(0.05)
+    until(lambda: gone(int(pid)) and not Path(folder).exists(), "the guardian left something behind")
 
 
 def test_free_ports_are_different_and_free() -> None:

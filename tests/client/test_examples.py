@@ -172,10 +172,7 @@ def test_a_cascade_has_one_result_for_each_job_through_the_death_of_leaders() ->
 
 
 def wait_for_results(client: Client, count: int) -> None:
-    until = time.monotonic() + TIMEOUT_S
-    while client.total("results").jobs < count:
-        assert time.monotonic() < until
-        time.sleep(0.01)
+    until(lambda: client.total("results").jobs >= count)
 
 
 @pytest.mark.parametrize("name", [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Literal
 
@@ -37,6 +37,7 @@ from sockpq import (
 
 from devcluster.cluster import LocalCluster
 from tests.client.conftest import MakeClient
+from tests.waiting import until
 
 STATES: tuple[Literal["ready", "delayed"], ...] = ("ready", "delayed")
 
@@ -307,10 +308,7 @@ def test_a_queue_drops_what_is_too_old_and_goes_when_nobody_uses_it(client: Clie
     client.put("brief", b"2", ttl=0)
     assert client.queue_stat("brief")["waiters"] == 0
     assert [job.data for job in client.peek_queue("brief", "ready", 9)] == [b"2"]
-    deadline = time.monotonic() + 60
-    while client.total("brief").queues:
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
+    until(lambda: not client.total("brief").queues)
 
 
 def test_the_cluster_does_as_it_was_told(client: Client) -> None:
@@ -332,7 +330,7 @@ def test_a_heartbeat_keeps_a_job_and_tells_when_it_is_lost(client: Client) -> No
         for job in client.consume("q", expire=4, heartbeat=True, wait=0.1):
             if job.data == b"lost":
                 client.delete(job.id)
-                wait_until(lambda: job.lost)        # noqa: B023
+                until(lambda: job.lost)        # noqa: B023
             else:
                 time.sleep(5)
             seen.append((job.data, job.lost))
@@ -356,13 +354,6 @@ def test_a_heartbeat_stops_with_its_job(client: Client) -> None:
 def settled(thread: threading.Thread) -> bool:
     thread.join(60)
     return thread.is_alive()
-
-
-def wait_until(true: Callable[[], bool], seconds: float = 60) -> None:
-    until = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < until
-        time.sleep(0.01)
 
 
 def test_a_job_is_found_by_its_place(client: Client) -> None:
@@ -446,5 +437,5 @@ def test_consume_without_a_lease_keeps_its_job_alive(client: Client, monkeypatch
     client.put("q", b"x")
     for job in client.consume("q", wait=0.1):
         first = client.running()[0].expires_at or 0
-        wait_until(lambda: (client.running()[0].expires_at or 0) > first)       # noqa: B023
+        until(lambda: (client.running()[0].expires_at or 0) > first)       # noqa: B023
         assert not job.lost

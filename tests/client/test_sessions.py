@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 
 import pytest
 from sockpq import BadArguments, Client, Finished, JobNotFound, NoOutput, OutcomeUnknown, Unavailable
@@ -350,18 +349,12 @@ def test_a_closed_client_ends_its_sessions(cluster: FakeCluster, client: Client)
         thread.join()
     assert sessions(cluster).open
     client.close()
-    until = time.monotonic() + 10
-    while sessions(cluster).open:
-        assert time.monotonic() < until
-        time.sleep(0.01)
+    until(lambda: not sessions(cluster).open)
 
 
 def test_what_is_not_kept_idle_ends_its_session(cluster: FakeCluster, make_client: MakeClient) -> None:
     client = make_client(cluster.addresses, idle_connections_max=0)
     for _ in range(3):
         client.put("q", b"x")
-    until = time.monotonic() + 10
-    while sessions(cluster).open:
-        assert time.monotonic() < until
-        time.sleep(0.01)
+    until(lambda: not sessions(cluster).open)
     assert len(sessions(cluster).all) == 3

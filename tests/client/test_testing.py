@@ -13,6 +13,8 @@ import pytest
 from sockpq import Client, Unavailable, testing
 from sockpq.testing import Server, ServerError
 
+from tests.waiting import until
+
 USERS_TESTS = """
 from sockpq import aio
 import asyncio
@@ -110,9 +112,6 @@ def test_a_killed_test_run_leaves_nothing_behind() -> None:
         assert run.stdout
         address, folder = run.stdout.readline().split()
         run.send_signal(signal.SIGKILL)
-    until = time.monotonic() + 60
-    while Path(folder).exists():
-        assert time.monotonic() < until
-        time.sleep(0.02)
+    until(lambda: not Path(folder).exists())
     with Client(address, timeout=0.3) as client, pytest.raises(Unavailable):
         client.ping()

@@ -33,7 +33,7 @@ from tests.client.fake_faults import Fault
 from tests.client.fake_server import FakeCluster
 from tests.client.fake_users import FakeUsers
 from tests.client.scripted_server import JOB, ScriptedServer
-from tests.waiting import at_most
+from tests.waiting import at_most, until
 
 SECRET = "a-secret-that-nobody-may-see"
 
@@ -374,10 +374,7 @@ def test_a_forked_process_leaves_the_connections_of_its_parent_alone(secure: Fak
 def test_a_farewell_arrives(secure: FakeCluster, ann: Client) -> None:
     ann.put("q", b"x")
     ann.close()
-    until = time.monotonic() + 10
-    while "SESSION CLOSE RELEASE" not in secure.servers[0].received:
-        assert time.monotonic() < until
-        time.sleep(0.01)
+    until(lambda: "SESSION CLOSE RELEASE" in secure.servers[0].received)
 
 
 def test_tasks_shake_hands_in_groups(ca: str) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import logging
 import os
-import time
 from itertools import pairwise
 from pathlib import Path
 from random import Random
@@ -20,6 +19,7 @@ from sockpqd.cluster.storage.disk import Disk
 from sockpqd.cluster.storage.fork import ForkedTask
 from sockpqd.core import PageLost
 from tests.cluster.helpers.faulty_disk import FaultyDisk
+from tests.waiting import until
 
 FOLDER = Path("/pages")
 FULL = OSError(errno.ENOSPC, "No space left on device")
@@ -370,10 +370,7 @@ def test_a_dropped_space_leaves_nothing(files: PageFiles, disk: FaultyDisk) -> N
 
 def wait_until_removed(folder: Path) -> None:
     """Wait for the thread in which files are removed."""
-    until = time.monotonic() + 60
-    while list(folder.iterdir()):
-        assert time.monotonic() < until
-        time.sleep(0.01)
+    until(lambda: not list(folder.iterdir()))
 
 
 def test_a_forked_child_reads_pages_of_files_that_are_removed_meanwhile(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import signal
 import threading
-import time
 from array import array
 
 import pytest
@@ -18,6 +17,7 @@ from sockpqd.pqctl.actions.benchmark.load import run as run_part
 from sockpqd.pqctl.output.exit_codes import DONE, REFUSED, UNREACHED
 from tests.client.fake_server import FakeCluster, Fault
 from tests.pqctl.running import ask, run, start
+from tests.waiting import until
 
 
 def test_three_parts_with_rates_and_percentiles_and_an_empty_queue_afterwards(
@@ -60,10 +60,7 @@ def test_people_are_told_that_the_client_is_measured_too(
 def test_interrupted_it_leaves_nothing_behind(nodes: LocalCluster, number: int, code: int) -> None:
     process = start("--servers", nodes.servers[0], "bench", "--seconds", "60")
     with Client(nodes.servers) as client:
-        until = time.monotonic() + 60
-        while client.total().jobs < 10:
-            assert time.monotonic() < until
-            time.sleep(0.01)
+        until(lambda: client.total().jobs >= 10)
         process.send_signal(number)
         _, errors = process.communicate(timeout=60)
         assert (process.returncode, errors.strip()) == (code, "")

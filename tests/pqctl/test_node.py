@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from devcluster.cluster import LocalCluster
 from sockpqd.pqctl.output.exit_codes import DONE, REFUSED, UNREACHED
 from tests.client.fake_server import FakeCluster
 from tests.pqctl.running import Terminal, ask, run
+from tests.waiting import until
 
 
 def test_a_leader_that_is_switched_offline_gives_leadership_away(
@@ -43,10 +42,7 @@ def test_a_node_is_shut_down_after_a_yes(nodes: LocalCluster, capsys: pytest.Cap
     assert terminal.end() == REFUSED
     assert nodes.running(follower)
     assert ask(capsys, nodes.servers, "node", "shutdown", follower, "--yes") == (DONE, {"name": follower})
-    until = time.monotonic() + 60
-    while nodes.running(follower):
-        assert time.monotonic() < until
-        time.sleep(0.02)
+    until(lambda: not nodes.running(follower))
     other = next(name for name in nodes.names if name not in (follower, nodes.wait_for_leader()))
     terminal = Terminal([nodes.server(other)], "node", "shutdown", other)
     terminal.wait_for("[y/N]")

@@ -14,6 +14,7 @@ import pytest
 from tests.client.fake_server import FakeCluster
 from tests.pqctl.backup_file import snapshot
 from tests.pqctl.running import PATIENCE_S, Terminal, interruptible, start
+from tests.waiting import until
 
 NUMBERS = [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
 
@@ -98,10 +99,7 @@ def test_a_job_that_is_being_printed_goes_back(number: int, code: int, cluster: 
 @pytest.mark.parametrize(("number", "code"), NUMBERS)
 def test_a_job_that_may_be_on_its_way_is_spoken_of(number: int, code: int, cluster: FakeCluster) -> None:
     with start("--servers", cluster.addresses[0], "job", "get", "none", "--wait", "60") as getting:
-        until = time.monotonic() + PATIENCE_S
-        while not any(line.startswith("GETB") for line in cluster.servers[0].received):
-            assert time.monotonic() < until
-            time.sleep(0.01)
+        until(lambda: any(line.startswith("GETB") for line in cluster.servers[0].received))
         getting.send_signal(number)
         _, errors = getting.communicate(timeout=PATIENCE_S)
     assert getting.returncode == code

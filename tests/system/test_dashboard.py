@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ import pytest
 from sockpq import Client
 
 from devcluster.cluster import LocalCluster
+from tests.waiting import until
 
 PATIENCE_S = 60.0
 
@@ -46,10 +46,7 @@ def act(cluster: LocalCluster, name: str, action: str, **fields: str) -> str:
 
 
 def wait_for(cluster: LocalCluster, name: str, path: str, text: str) -> None:
-    until = time.monotonic() + PATIENCE_S
-    while text not in get(cluster, name, path):
-        assert time.monotonic() < until, get(cluster, name, path)
-        time.sleep(0.05)
+    until(lambda: text in get(cluster, name, path), lambda: get(cluster, name, path))
 
 
 def test_a_follower_shows_everything_and_hands_actions_to_the_leader(cluster: LocalCluster) -> None:

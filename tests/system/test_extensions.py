@@ -12,6 +12,7 @@ from typing import Self
 import pytest
 
 from devcluster.cluster import LocalCluster, say
+from tests.waiting import until
 from tests.wire import Wire
 
 PATIENCE_S = 60.0
@@ -246,10 +247,7 @@ def test_what_was_promised_is_kept_when_the_leader_is_killed(cluster: LocalClust
         client.say(b"DONE %d\r\n" % (id_ + 1), b"200 OK FINQ\r\n")
     cluster.restart(victim)
     cluster.wait_until_level()
-    deadline = time.monotonic() + PATIENCE_S
-    while len({say(cluster.server(name), "CLUSTER HASH", 2.0) for name in cluster.names}) > 1:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    until(lambda: len({say(cluster.server(name), "CLUSTER HASH", 2.0) for name in cluster.names}) == 1)
 
 
 def test_fan_out_topics_workers_and_queues_that_go_by_themselves_when_the_leader_is_killed(

@@ -8,7 +8,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from tests.system import failing_disk
 from tests.system.failing_disk import MARKER
 from tests.system.load import Producer, check, drain
 from tests.system.test_kill import wait_for_progress
+from tests.waiting import until
 from tests.wire import Broken, Wire
 
 PATIENCE_S = 60.0           # a safety limit: on a quiet machine it is over within one second
@@ -43,10 +43,7 @@ def fail_syncs(cluster: LocalCluster, name: str, folder: str = "journal") -> Pat
 
 def wait_for_end(cluster: LocalCluster, name: str) -> None:
     """The process must end by itself, with 75 (a restart reads what is really there) and a reason."""
-    until = time.monotonic() + PATIENCE_S
-    while cluster.running(name):
-        assert time.monotonic() < until, cluster.logs(name)[-2000:]
-        time.sleep(0.01)
+    until(lambda: not cluster.running(name), lambda: cluster.logs(name)[-2000:])
     assert cluster.terminate(name) == 75
     cluster.wait_until_logged(name, "the node stopped itself: SyncFailed: [Errno 5] Input/output error")
     assert "Traceback" not in cluster.logs(name)

@@ -10,6 +10,7 @@ import sockpq
 
 from devcluster.cluster import LocalCluster
 from tests.system.load import Producer, check, drain
+from tests.waiting import until
 from tests.wire import Wire
 
 
@@ -66,10 +67,8 @@ def begin_a_snapshot(server: str) -> None:
 
 def wait_for_snapshots(cluster: LocalCluster) -> None:
     """Wait until each node has one: it was told to write it, or was started with a journal that is to be cut."""
-    end = time.monotonic() + 60
-    while not all(list(cluster.data_dir(name).glob("snapshots/snapshot-*")) for name in cluster.names):
-        assert time.monotonic() < end, "no snapshot was written"
-        time.sleep(0.05)
+    until(lambda: all(list(cluster.data_dir(name).glob("snapshots/snapshot-*")) for name in cluster.names),
+          "no snapshot was written")
 
 
 def test_all_killed_while_a_snapshot_is_written_and_the_journal_is_cut() -> None:

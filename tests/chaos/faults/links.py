@@ -33,16 +33,6 @@ def all_clients(cluster: ProxiedCluster) -> list[Link]:
     return cluster.client_links()
 
 
-def peers_of(role: Role) -> Where:
-    """The links between these nodes and the others."""
-    return lambda cluster: cluster.between(names := role(cluster), [n for n in cluster.names if n not in names])
-
-
-def clients_of(role: Role) -> Where:
-    """Return what clients dial to reach these nodes."""
-    return lambda cluster: [cluster.client_link(name) for name in role(cluster)]
-
-
 # what, all the while: nothing is lost
 
 def delayed(ms: int, jitter_ms: int = 0) -> What:

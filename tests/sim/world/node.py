@@ -174,11 +174,6 @@ class SimNode:
                 raise Violation(f"{self.name} has lost a page: {error}") from error
             return None
 
-    @property
-    def ailing(self) -> bool:
-        """Return whether it is about to stop, as soon as it reads a damaged page."""
-        return self._pages_damaged
-
     def _damage_a_page(self) -> None:
         """Now and then, until faults stop, let a bit of a file of pages be read wrong as long as the process lives."""
         chance, world = self._damages_pages, self.world

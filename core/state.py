@@ -358,7 +358,7 @@ class State:
                 apply_item_limit(self.queues, self.effects, queue, item_queue)
         if job.extras is not None:
             self._index(queue, job, job.extras)
-        if queue.settings is not None:
+        if queue.shaped:
             self.watch(name, queue.settings)
         if self.undo is not None:
             self.undo.added(job)
@@ -375,7 +375,7 @@ class State:
         self._take_out(queue, job)
         if job.extras is not None:
             self._unindex(queue, job, job.extras)
-        if queue.settings is not None:
+        if queue.shaped:
             self.watch(queue.name, queue.settings)
         if self.undo is not None:
             self.undo.removed(job)
@@ -412,7 +412,7 @@ class State:
     def remove_exact(self, queue: Queue, job: Job) -> Job:
         """Remove this READY job, which is to be handed out: `hand_out` takes its key and its number over."""
         self._take_out(queue, job)
-        if queue.settings is not None:
+        if queue.shaped:
             self.watch(queue.name, queue.settings)
         if job.extras is not None:
             self._unlist(job, job.extras)
@@ -431,7 +431,7 @@ class State:
             self.queues.removed(queue, job)
             if job.item is not None:
                 self.items.remove(job)
-        if queue.settings is not None:
+        if queue.shaped:
             self.watch(queue.name, queue.settings)
         if job.extras is not None:
             self._unlist(job, job.extras)
@@ -531,7 +531,7 @@ class State:
         if events.recorded:
             events.record("TAKE", running.queue, running.priority, number)
         if (
-            queue.settings is None and job.item is None and self.fair is None
+            not queue.shaped and job.item is None and self.fair is None
             and (extras is None or (extras.key is None and extras.error is None))
         ):
             queue.taken[number] = None          # the part of `start` that nearly all need
@@ -577,7 +577,7 @@ class State:
     def start(self, queue: Queue, job: RunningJob) -> None:
         """Make `job` RUNNING; its id is greater than those of all others that run (but see undo.py)."""
         queue.taken[job.id] = None
-        if queue.settings is not None:
+        if queue.shaped and queue.settings is not None:
             queue.used_ms = self.clock_ms
             if queue.settings.limit:
                 self.queues.reindex(queue)
@@ -607,7 +607,7 @@ class State:
         del queue.taken[number]
         if self.undo is not None:
             self.undo.stopped(job)
-        if queue.settings is not None:
+        if queue.shaped and queue.settings is not None:
             queue.used_ms = self.clock_ms
             if queue.settings.limit:
                 self.queues.reindex(queue)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from sockpqd.core.limits import (
     ERRORS_BYTES,
@@ -63,6 +64,19 @@ class QueueSettings(Struct, gc=False, frozen=True):
     def by_groups(self) -> bool:
         """Return whether the queue chooses its jobs by their groups."""
         return self.sched is not Sched.FIFO
+
+    @property
+    def shaping(self) -> bool:
+        """Return whether they concern how jobs come and are handed out, and not only their leases, ends and records."""
+        others = replace(
+            self, expire_ms=0, then=Then.LATER, tries=0, dead=None, weight=1, keep_ms=0, backoff_ms=0, backoff_max_ms=0,
+            error_bytes=ERRORS_BYTES, dedup_max=REMEMBERED_OF_QUEUE, retain_ms=0, retain_max=RETAIN_MAX,
+            retain_bytes=RETAIN_BYTES,
+        )
+        return others != PLAIN_SETTINGS
+
+
+PLAIN_SETTINGS = QueueSettings()
 
 
 def error_bytes_of(settings: Mapping[str, QueueSettings], queue: str) -> int:

@@ -273,9 +273,12 @@ class Records:
         kept_bytes = block.add(record)
         self.hot_bytes += limits.RECORD_BYTES + kept_bytes
         self._index.add((record.number,), block.serial)
-        self._newest_ms = max(self._newest_ms, ended_ms)
+        if ended_ms > self._newest_ms:
+            self._newest_ms = ended_ms
         records.end += 1
-        self._count(records, 1, kept_bytes)
+        records.count += 1
+        records.total_bytes += kept_bytes
+        self.total_bytes += kept_bytes
         return records
 
     def _begun(self, queue: str, ended_ms: int) -> QueueRecords:

@@ -69,6 +69,7 @@ class Queue(Struct, gc=False, eq=False):
 
     name: str
     settings: QueueSettings | None = None
+    shaped: bool = False                                    # they concern how jobs come and are handed out
     ready: ReadyJobs = field(default_factory=ReadyJobs)
     taken: dict[int, None] = field(default_factory=dict)    # ids of the running jobs, in rising order, unless
     disordered: bool = False                                # an undone batch brought some back
@@ -232,7 +233,7 @@ class Queues:
 
     def add(self, queue: Queue, job: Job, blocked: bool = False) -> None:
         """Add `job` to the READY jobs of `queue`."""
-        if queue.settings is None:
+        if not queue.shaped:
             front = queue.front
             if front is None or job.rank < front:
                 self._list(queue, job.rank)
@@ -269,7 +270,7 @@ class Queues:
 
     def removed(self, queue: Queue, job: Job, blocked: bool = False) -> None:
         """Count out a job that was already taken out of its list."""
-        if queue.settings is not None:
+        if queue.shaped:
             if queue.seqs is not None:
                 del queue.seqs[job.seq]
             self._find_front(queue)
@@ -444,7 +445,7 @@ class Queues:
             self.weights.remove(name)
             if settings.weight > 1:
                 self.weights.add(name, settings.weight)
-        queue.settings = settings
+        queue.settings, queue.shaped = settings, settings.shaping
         if settings.idle_ms:
             self.expiring[name] = queue
         else:
@@ -474,7 +475,7 @@ class Queues:
         settings = self.settings.pop(queue.name)
         self.paused -= settings.paused_out
         self._set_pause_end(queue.name, settings, None)
-        queue.settings = None
+        queue.settings, queue.shaped = None, False
         self.reindex(queue)
         self.drop_unused(queue.name)
 

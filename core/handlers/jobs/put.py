@@ -38,7 +38,7 @@ def put(state: State, operation: Put, seed: int) -> Reply:
     """Add a new job at the tail of its priority."""
     name = operation.queue
     queue, extras = state.queues.by_name.get(name), None
-    if queue is None or queue.settings is not None:
+    if queue is None or queue.shaped:
         if name in state.queues.settings and _shapes_puts(state.queues.settings[name]):
             return put_with(state, PutWith(operation), seed)
         refusal = rejects_puts(state, name, len(operation.data)) or at_capacity(state, name)
@@ -58,7 +58,7 @@ def put(state: State, operation: Put, seed: int) -> Reply:
     if len(data) >= state.body_bytes_min:
         data = state.held(operation.data)
     job = Job(-operation.priority, 0, seq, queue.name, data, item, 0, None, extras)
-    if queue.settings is not None:
+    if queue.shaped:
         state.make_ready(queue, job)
     elif item is None:
         state.add_plain(queue, job)
@@ -139,14 +139,14 @@ def _nothing_but_numbered(operation: PutWith) -> bool:
 def _put_numbered_at_once(state: State, queue: Queue, put: Put, lease_ms: int | None) -> Reply:
     """The case of `put_with` for most numbered jobs: no options, and a queue that adds them at the tail."""
     state.put_item = None
-    if queue.settings is not None:
+    if queue.shaped:
         refusal = rejects_puts(state, queue.name, len(put.data)) or at_capacity(state, queue.name)
         if refusal is not None:
             return refusal
     seq = state.new_seq()
     extras = extras_of_many(None, None, None, None, lease_ms, NEW_COUNTS)
     job = Job(-put.priority, 0, seq, queue.name, state.held(put.data), None, 0, None, extras)
-    if queue.settings is not None:
+    if queue.shaped:
         state.make_ready(queue, job)
     else:
         state.add(queue, job)

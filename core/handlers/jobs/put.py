@@ -93,7 +93,7 @@ def put_with(state: State, operation: PutWith, seed: int) -> Reply:
     name = put.queue
     if operation.number and _nothing_but_numbered(operation):
         queue = state.queues.by_name.get(name)
-        if queue is not None and (queue.settings is None or not _shapes_puts(queue.settings)):
+        if queue is not None and not (queue.shaped and _shapes_puts(state.queues.settings[name])):
             return _put_numbered_at_once(state, queue, put, lease_of(operation))
     state.put_item = None
     dedup = operation.dedup

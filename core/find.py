@@ -176,7 +176,7 @@ _PLACES: dict[Section, Callable[[Any], tuple[int, ...]]] = {
 
 def _is_wanted(search: Search, job: AnyJob | JobRecord, ms: int) -> bool:
     """Return whether the job, which has a wanted state, is wanted. `ms`: the time that counts for it."""
-    wanted, extras = search.wanted, job.extras or NO_EXTRAS
+    wanted, extras = search.wanted, (job.own if isinstance(job, JobRecord) else job.extras) or NO_EXTRAS
     if wanted.item is not None and job.item != wanted.item:
         return False
     if wanted.key_prefix is not None and (extras.key is None or not extras.key.startswith(wanted.key_prefix)):

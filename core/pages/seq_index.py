@@ -36,21 +36,24 @@ class SeqIndex:
 
     def add(self, seqs: Collection[int], page: int) -> None:
         """Record that the jobs of these seqs, which are new, are in this page."""
-        self._alive += len(seqs)
-        spans = self._spans
         for seq in seqs:
-            span = spans.get(seq >> SPAN_BITS)
-            if span is None:
-                span = spans[seq >> SPAN_BITS] = (array("I"), array("Q"))
-            lows, pages = span
-            low = seq & _LOW
-            if not lows or lows[-1] < low:
-                lows.append(low)
-                pages.append(page)
-            else:
-                at = bisect_left(lows, low)
-                lows.insert(at, low)
-                pages.insert(at, page)
+            self.add_one(seq, page)
+
+    def add_one(self, seq: int, page: int) -> None:
+        """Record that the job of this seq, which is new, is in this page."""
+        self._alive += 1
+        span = self._spans.get(seq >> SPAN_BITS)
+        if span is None:
+            span = self._spans[seq >> SPAN_BITS] = (array("I"), array("Q"))
+        lows, pages = span
+        low = seq & _LOW
+        if not lows or lows[-1] < low:
+            lows.append(low)
+            pages.append(page)
+        else:
+            at = bisect_left(lows, low)
+            lows.insert(at, low)
+            pages.insert(at, page)
 
     def remove(self, seqs: Collection[int]) -> None:
         """Remove these seqs, which are here and whose jobs are in no page any more."""

@@ -20,11 +20,12 @@ class Block:
     """Up to RECORD_BLOCK_MAX consecutive records of one queue.
 
     For each there is its end and its size in memory, in 8 bytes; a size of 0 means that it was removed (one more than
-    its bytes otherwise). `kept`, `kept_bytes`: of those that were not removed. `serial`: the number of the block.
-    `page`: where its records are; None: in memory.
+    its bytes otherwise). `serial`: the number of the block. `page`: where its records are; None: in memory.
     """
 
-    __slots__ = ("_records", "base_ms", "ends", "first", "kept", "kept_bytes", "page", "serial", "sizes", "total_bytes")
+    __slots__ = (
+        "_records", "_removed", "_removed_bytes", "base_ms", "ends", "first", "page", "serial", "sizes", "total_bytes",
+    )
 
     def __init__(self, serial: int, first: int, base_ms: int) -> None:
         """`first`: the position of its first record in the queue, counted from the beginning; `base_ms`: its end."""
@@ -32,8 +33,8 @@ class Block:
         self.first = first
         self.page: int | None = None
         self.total_bytes = 0                    # of all that were added, also of removed ones,
-        self.kept = 0                           # and what the others are
-        self.kept_bytes = 0
+        self._removed = 0                       # which are so many, and have so many bytes
+        self._removed_bytes = 0
         self.sizes = array("I")
         self.base_ms = base_ms
         self.ends = array("I")                 # in ms since `base_ms`
@@ -43,18 +44,14 @@ class Block:
         return len(self.sizes)
 
     @property
-    def full(self) -> bool:
-        """Return whether the next record needs another block."""
-        return (
-            self.page is not None or len(self.sizes) >= RECORD_BLOCK_MAX or self.total_bytes >= RECORD_BLOCK_BYTES
-        )
+    def kept(self) -> int:
+        """The number of the records that were not removed."""
+        return len(self.sizes) - self._removed
 
-    def takes(self, ended_ms: int) -> bool:
-        """Return whether the next record, which ended then, has its place here."""
-        return (
-            self.page is None and self.total_bytes < RECORD_BLOCK_BYTES and len(self.sizes) < RECORD_BLOCK_MAX
-            and ended_ms - self.base_ms <= RECORD_SPAN_MS
-        )
+    @property
+    def kept_bytes(self) -> int:
+        """The bytes of the records that were not removed."""
+        return self.total_bytes - self._removed_bytes
 
     @property
     def hot_bytes(self) -> int:
@@ -69,16 +66,19 @@ class Block:
         """Return the number of the records that had ended by then."""
         return bisect_right(self.ends, ms - self.base_ms) if ms >= self.base_ms else 0
 
-    def add(self, record: JobRecord) -> int:
-        """Append a record, which ended last; returns its bytes."""
-        kept_bytes = record.kept_bytes
-        self.sizes.append(kept_bytes + 1)
-        self.ends.append(record.ended_ms - self.base_ms)
+    def add(self, record: JobRecord, kept_bytes: int) -> bool:
+        """Append a record of so many bytes, which ended last; returns whether it has its place here."""
+        sizes, since_ms = self.sizes, record.ended_ms - self.base_ms
+        if (
+            self.page is not None or self.total_bytes >= RECORD_BLOCK_BYTES or len(sizes) >= RECORD_BLOCK_MAX
+            or since_ms > RECORD_SPAN_MS
+        ):
+            return False
+        sizes.append(kept_bytes + 1)
+        self.ends.append(since_ms)
         self._records.append(record)
         self.total_bytes += kept_bytes
-        self.kept += 1
-        self.kept_bytes += kept_bytes
-        return kept_bytes
+        return True
 
     def pop(self) -> JobRecord:
         """Take back the last record, which was added by the present entry."""
@@ -86,24 +86,21 @@ class Block:
         self.sizes.pop()
         self.ends.pop()
         self.total_bytes -= record.kept_bytes
-        self._count(-1, -record.kept_bytes)
         return record
-
-    def _count(self, kept: int, kept_bytes: int) -> None:
-        self.kept += kept
-        self.kept_bytes += kept_bytes
 
     def remove(self, at: int) -> int:
         """Remove the record at this position, which is there; returns its size."""
         size = self.sizes[at]
         self.sizes[at] = 0
-        self._count(-1, 1 - size)
+        self._removed += 1
+        self._removed_bytes += size - 1
         return size
 
     def put_back(self, at: int, size: int) -> None:
         """Undo the removal of the record at this position, which had this size."""
         self.sizes[at] = size
-        self._count(1, size - 1)
+        self._removed -= 1
+        self._removed_bytes -= size - 1
 
     def write(self, space: PageSpace) -> bool:
         """Move the records into a page; returns whether there was room for it."""
@@ -131,4 +128,4 @@ class Block:
         self.sizes.extend(sizes)
         kept = [size for size in sizes if size]
         self.total_bytes = sum(kept) - len(kept)
-        self._count(len(kept), self.total_bytes)
+        self._removed = len(sizes) - len(kept)

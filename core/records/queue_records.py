@@ -15,16 +15,20 @@ class QueueRecords:
     over, and when it ended; the true times may be later.
     """
 
-    __slots__ = ("blocks", "count", "due_ms", "end", "listed_ms", "over", "total_bytes")
+    __slots__ = ("blocks", "count", "due_ms", "listed_ms", "over", "total_bytes")
 
     def __init__(self) -> None:
         self.blocks: deque[Block] = deque()
-        self.end = 0                # the position of the next record
         self.over = 0
         self.count = 0
         self.total_bytes = 0
         self.due_ms = 0
         self.listed_ms = 0
+
+    @property
+    def end(self) -> int:
+        """The position of the next record."""
+        return self.blocks[-1].first + len(self.blocks[-1]) if self.blocks else 0
 
     @property
     def numbers(self) -> tuple[int, int, int]:

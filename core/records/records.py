@@ -261,21 +261,20 @@ class Records:
 
     def append(self, queue: str, record: JobRecord) -> QueueRecords:
         """Add a record that ended last, whatever there is; returns the records of the queue."""
-        ended_ms, records = record.ended_ms, self._queues.get(queue)
+        ended_ms, kept_bytes, records = record.ended_ms, record.kept_bytes, self._queues.get(queue)
         if records is None or not records.count:
             records = self._begun(queue, ended_ms)
         block = records.blocks[-1] if records.blocks else None
-        if block is None or not block.takes(ended_ms):
+        if block is None or not block.add(record, kept_bytes):
             if block is not None and self._begun_blocks.pop(block.serial, None) is not None:
                 self._full.append(block)
             block = self._new_block(queue, records, self._next_serial, ended_ms)
             self._begun_blocks[block.serial] = block
-        kept_bytes = block.add(record)
+            block.add(record, kept_bytes)
         self.hot_bytes += limits.RECORD_BYTES + kept_bytes
-        self._index.add((record.number,), block.serial)
+        self._index.add_one(record.number, block.serial)
         if ended_ms > self._newest_ms:
             self._newest_ms = ended_ms
-        records.end += 1
         records.count += 1
         records.total_bytes += kept_bytes
         self.total_bytes += kept_bytes
@@ -458,7 +457,6 @@ class Records:
         block = records.blocks[-1]
         record = block.pop()
         self.hot_bytes -= limits.RECORD_BYTES + record.kept_bytes
-        records.end -= 1
         self._count(records, -1, -record.kept_bytes)
         self._index.remove((record.number,))
         if not block.sizes:
@@ -477,7 +475,7 @@ class Records:
         """Undo the removal of a record from this place."""
         place.block.put_back(place.at, place.size)
         self._count(self._queues[place.queue], 1, place.size - 1)
-        self._index.add((number,), place.block.serial)
+        self._index.add_one(number, place.block.serial)
 
     # ---- pages
 
@@ -549,7 +547,6 @@ class Records:
         block = self._new_block(queue, records, serial, base_ms)
         block.adopt(self._pages.adopt(reference), ends, sizes)
         self._newest_ms = max(self._newest_ms, block.ended_ms(-1))
-        records.end += len(sizes)
         kept = [size for size in sizes if size]
         self._count(records, len(kept), sum(kept) - len(kept))
 

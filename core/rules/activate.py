@@ -7,8 +7,8 @@ from msgspec.structs import replace
 from sockpqd.core import limits
 from sockpqd.core.ops.jobs import Due, Until
 from sockpqd.core.ops.queues import EndState
-from sockpqd.core.ops.replies import NOT_FOUND, JobEnded
-from sockpqd.core.rules.keep_record import keep_record
+from sockpqd.core.ops.replies import NOT_FOUND
+from sockpqd.core.rules.job_end import note_end
 from sockpqd.core.rules.pause import end_pause, open_due
 from sockpqd.core.rules.portion import Portion
 from sockpqd.core.state import State
@@ -99,9 +99,7 @@ def _end_ttls_and_pauses(state: State, most: int) -> int:
         queue.counters[TTL_ENDED] += 1
         state.events.tell("TTL", job.queue)
         state.remove(queue, job)
-        keep_record(state, job, queue.settings, EndState.EXPIRED)
-        if job.seq in state.watches:
-            state.tell_end(job.seq, JobEnded(job.queue, EndState.EXPIRED))
+        note_end(state, job, queue.settings, EndState.EXPIRED)
         state.close(job.queue, job.item)
         if state.events.endings:
             state.end_operation()

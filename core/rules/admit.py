@@ -7,8 +7,8 @@ from msgspec.structs import replace
 from sockpqd.core import limits
 from sockpqd.core.ops.jobs import PutWith
 from sockpqd.core.ops.queues import EndState, Overflow
-from sockpqd.core.ops.replies import DATA_TOO_LARGE, QUEUE_FULL, QUEUE_NOT_FOUND, QUEUE_PAUSED, JobEnded, Reply
-from sockpqd.core.rules.keep_record import keep_record
+from sockpqd.core.ops.replies import DATA_TOO_LARGE, QUEUE_FULL, QUEUE_NOT_FOUND, QUEUE_PAUSED, Reply
+from sockpqd.core.rules.job_end import note_end
 from sockpqd.core.rules.remove_queue import drop
 from sockpqd.core.state import State
 from sockpqd.core.store.job import FLOATING, NEW_COUNTS, DelayedJob, Job, JobCounts, number_of
@@ -72,9 +72,7 @@ def admitted(state: State, queue: Queue, leaving: Job | DelayedJob | None) -> No
         if leaving.extras is not None:      # it may wait for many items
             state.spent += limits.STEP * len(leaving.extras.after)
         drop(state, leaving)
-        keep_record(state, leaving, queue.settings, EndState.CANCELLED)
-        if leaving.seq in state.watches:
-            state.tell_end(leaving.seq, JobEnded(queue.name, EndState.CANCELLED))
+        note_end(state, leaving, queue.settings, EndState.CANCELLED)
         state.events.tell("DROP", queue.name)
 
 

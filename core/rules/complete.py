@@ -10,10 +10,10 @@ from msgspec.structs import replace
 from sockpqd.core import limits
 from sockpqd.core.ops.jobs import End, How
 from sockpqd.core.ops.queues import EndState, Order
-from sockpqd.core.ops.replies import FINISHED, JobEnded, Rearmed, Reply
+from sockpqd.core.ops.replies import FINISHED, Rearmed, Reply
 from sockpqd.core.rules import activate
 from sockpqd.core.rules.backoff import backoff_ms
-from sockpqd.core.rules.keep_record import keep_record
+from sockpqd.core.rules.job_end import note_end
 from sockpqd.core.state import State
 from sockpqd.core.store.job import (
     BuriedJob,
@@ -58,10 +58,8 @@ def finish(
             return Rearmed(_rearm(state, job, extras.every_ms))
         if extras.key is not None:
             _retain_key(state, job.queue, extras.key)
-        if extras.counts is not None:
-            keep_record(state, job, queue.settings, EndState.DONE, result)
-    if job.seq in state.watches:
-        state.tell_end(job.seq, JobEnded(job.queue, EndState.DONE, result))
+    if queue.settings is not None or job.seq in state.watches:
+        note_end(state, job, queue.settings, EndState.DONE, result)
     if job.item is not None:
         state.count_done(job.item)
     elif queue.taken or queue.ready.size:

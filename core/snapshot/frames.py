@@ -260,7 +260,7 @@ class RememberedRows(Struct, array_like=True, tag="remembered", forbid_unknown_f
 
 
 class RecordRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
-    """The record of an ended job: the fields of records.record.JobRecord."""
+    """The record of an ended job: the fields of records.record.JobRecord, with what lasts of its extras."""
 
     number: Counter
     state: EndState

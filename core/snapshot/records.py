@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 
 import msgspec
-from msgspec.structs import astuple, replace
+from msgspec.structs import astuple
 
 from sockpqd.core import limits
 from sockpqd.core.pages.page_space import PageLost
@@ -41,7 +41,12 @@ def rows_of(queue: str, records: Iterable[JobRecord]) -> Iterator[frames.RecordR
     rows: list[frames.RecordRow] = []
     size = 0
     for record in records:
-        rows.append(frames.RecordRow(*astuple(replace(record, extras=extras_row(record.extras)))))
+        row = extras_row(record.extras)
+        assert row is not None
+        rows.append(frames.RecordRow(
+            record.number, record.state, record.ended_ms, record.priority, record.item, record.data, record.attempts,
+            row, record.result, record.error,
+        ))
         size += record.kept_bytes
         if size >= limits.FRAME_DATA_BYTES or len(rows) >= limits.FRAME_JOBS_MAX:
             yield frames.RecordRows(queue, rows)

@@ -24,7 +24,7 @@ from sockpqd.core.rules.admit import (
     ttl_ms,
 )
 from sockpqd.core.rules.expire import by_number
-from sockpqd.core.rules.keep_record import keep_record, put_again, take_record
+from sockpqd.core.rules.job_end import note_end, put_again, take_record
 from sockpqd.core.rules.portion import Portion
 from sockpqd.core.rules.pulses import result
 from sockpqd.core.state import State
@@ -217,9 +217,7 @@ def delete(state: State, operation: ops.Delete, seed: int) -> Reply:
     queue = state.queues.find(job.queue)
     if queue is not None:
         queue.counters[DELETED] += 1
-        keep_record(state, job, queue.settings, EndState.CANCELLED)
-    if job.seq in state.watches:
-        state.tell_end(job.seq, replies.JobEnded(job.queue, EndState.CANCELLED))
+    note_end(state, job, None if queue is None else queue.settings, EndState.CANCELLED)
     if isinstance(job, BuriedJob):          # its queue is as finished as before
         return FINISHED[False, state.close(job.queue, job.item)[1]]
     return FINISHED[state.close(job.queue, job.item)]

@@ -1,10 +1,11 @@
-"""The record that an ended job leaves in a queue with RETAIN, and its way back (spec/state-machine 10.4)."""
+"""The end of a job: the record that it leaves in a queue with RETAIN, and its way back (spec/state-machine 10.4)."""
 
 from __future__ import annotations
 
 from sockpqd.core import limits
 from sockpqd.core.ops.jobs import AnySelector, Number
 from sockpqd.core.ops.queues import EndState
+from sockpqd.core.ops.replies import JobEnded
 from sockpqd.core.ops.settings import QueueSettings
 from sockpqd.core.records.record import JobRecord
 from sockpqd.core.records.records import FoundRecord
@@ -14,47 +15,33 @@ from sockpqd.core.store.job import (
     AnyJob,
     Extras,
     Job,
-    JobCounts,
     RunningJob,
     counted,
-    counts_after_attempt,
     keeps_place,
-    number_of,
     with_number,
 )
 
 
-def keep_record(
-    state: State, job: AnyJob, settings: QueueSettings | None, how: EndState, result: bytes = b"",
-    reason: str | None = None,
-) -> None:
-    """Keep the record of a job that has just ended in this way, if its queue keeps records and it has a number.
+def note_end(state: State, job: AnyJob, settings: QueueSettings | None, how: EndState, result: bytes = b"") -> None:
+    """Keep the record of a job that has just ended in this way, if its queue does, and tell those who await the end.
 
-    `reason`: of the end, instead of the job's own. Raises PageLost.
+    `settings`: of the queue. Raises PageLost.
     """
-    if settings is None or not settings.retain_ms or (number := number_of(job)) is None:
-        return
     extras = job.extras
-    assert extras is not None
-    counts = extras.counts
-    if isinstance(job, RunningJob) and counts is not None:
-        counts = counts_after_attempt(counts, job.started_ms)
-    data = bytes_of(job.data)
-    text = None if extras.error is None else state.errors.find(extras.error)
-    state.spent += len(data)
-    record = JobRecord(     # keywords would take twice as long, also below
-        number, how, state.clock_ms, job.priority if isinstance(job, RunningJob) else -job.rank, job.item, data,
-        job.attempts, _kept(extras, counts, reason), result, b"" if text is None else bytes_of(text),
-    )
-    state.records.add(job.queue, settings, record, state.settings.retained_bytes, state.undo)
-
-
-def _kept(extras: Extras, counts: JobCounts | None, reason: str | None) -> Extras:
-    """The part of the extras that a record keeps."""
-    return Extras(
-        extras.key, extras.tries, extras.ttl_ms, None, None, extras.origin, (), None, reason or extras.reason,
-        extras.group, None, extras.lease_ms, counts, extras.head,
-    )
+    if settings is not None and settings.retain_ms and extras is not None and extras.counts is not None:
+        data = bytes_of(job.data)
+        state.spent += len(data)
+        if isinstance(job, RunningJob):
+            priority, started_ms = job.priority, job.started_ms
+        else:
+            priority, started_ms = -job.rank, None
+        record = JobRecord(     # keywords would take twice as long
+            extras.counts.number or job.seq, how, state.clock_ms, priority, job.item, data, job.attempts, extras,
+            result, b"" if extras.error is None else state.error_of(job), started_ms,
+        )
+        state.records.add(job.queue, settings, record, state.settings.retained_bytes, state.undo)
+    if job.seq in state.watches:
+        state.tell_end(job.seq, JobEnded(job.queue, how, result))
 
 
 def take_record(state: State, selector: AnySelector) -> FoundRecord | None:

@@ -4,7 +4,7 @@ A page holds plain jobs, and numbered ones (extras.py). A job with an item, a ke
 list as well, or may be looked up by name, and stays in memory.
 
 A numbered job is looked up by its number alone, which is the seq of its place as long as it is in a page. So there is
-an index of the numbered jobs in pages, at 12 bytes each.
+an index of the numbered jobs in pages, at 8 bytes each.
 DELAYED jobs of all kinds are found in the same way (delayed_pages.py).
 """
 

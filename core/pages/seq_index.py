@@ -1,4 +1,4 @@
-"""An index of the jobs outside memory: the number of the page of each seq, in 12 bytes.
+"""An index of the jobs outside memory: the number of the page of each seq, in 8 bytes; in 12 beyond 2^32 pages.
 
 Seqs begin with the time of a Put; the seqs of two seconds share an array, so that an insertion moves few others.
 
@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterator, Set
 SPAN_BITS = 21
 CLEARED = 4             # seqs that are looked at for each that is dropped, while dead ones are cleared
 _LOW = (1 << SPAN_BITS) - 1
+_SHORT_MAX = 2**32 - 1
 _Span = tuple["array[int]", "array[int]"]
 
 
@@ -44,8 +45,11 @@ class SeqIndex:
         self._alive += 1
         span = self._spans.get(seq >> SPAN_BITS)
         if span is None:
-            span = self._spans[seq >> SPAN_BITS] = (array("I"), array("Q"))
+            span = self._spans[seq >> SPAN_BITS] = (array("I"), array("I"))
         lows, pages = span
+        if page > _SHORT_MAX and pages.typecode == "I":
+            pages = array("Q", pages)
+            self._spans[seq >> SPAN_BITS] = lows, pages
         low = seq & _LOW
         if not lows or lows[-1] < low:
             lows.append(low)
@@ -120,16 +124,17 @@ class SeqIndex:
             if lows:
                 yield number, lows.tobytes(), pages.tobytes()
 
-    def restore(self, span: int, lows: bytes, pages: bytes) -> None:
-        """Add what `spans` has yielded. Raises ValueError if it is malformed."""
-        seqs, numbers = array("I", lows), array("Q", pages)
+    def restore(self, span: int, lows: bytes, pages: bytes) -> int:
+        """Add what `spans` has yielded; returns the greatest page in it. Raises ValueError if it is malformed."""
+        seqs, numbers = array("I", lows), array("I" if len(pages) == len(lows) else "Q", pages)
         if span in self._spans or len(seqs) != len(numbers) or not seqs:
             raise ValueError("not a span of an index")
         self._spans[span] = seqs, numbers
         self._alive += len(seqs)
+        return max(numbers)
 
 
 def _without(span: _Span, gone: Set[int]) -> _Span:
     lows, pages = span
     kept = [at for at, page in enumerate(pages) if page not in gone]
-    return array("I", [lows[at] for at in kept]), array("Q", [pages[at] for at in kept])
+    return array("I", [lows[at] for at in kept]), array(pages.typecode, [pages[at] for at in kept])

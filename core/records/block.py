@@ -19,8 +19,9 @@ _decoder = msgspec.msgpack.Decoder(list[JobRecord])
 class Block:
     """Up to RECORD_BLOCK_MAX consecutive records of one queue.
 
-    For each there is its end and its size in memory, in 8 bytes; a size of 0 means that it was removed (one more than
-    its bytes otherwise). `serial`: the number of the block. `page`: where its records are; None: in memory.
+    For each there is its end and its size in memory, in 8 bytes, and in a page nearly always in 4; a size of 0 means
+    that it was removed (one more than its bytes otherwise). `serial`: the number of the block. `page`: where its
+    records are; None: in memory.
     """
 
     __slots__ = (
@@ -105,9 +106,15 @@ class Block:
     def write(self, space: PageSpace) -> bool:
         """Move the records into a page; returns whether there was room for it."""
         self.page = space.put(_encoder.encode(self._records))
-        if self.page is not None:
-            self._records = []
-        return self.page is not None
+        if self.page is None:
+            return False
+        self._records = []
+        self._pack()
+        return True
+
+    def _pack(self) -> None:
+        """Let ends and sizes take no more memory than they need: from now on they only become 0."""
+        self.ends, self.sizes = _packed(self.ends), _packed(self.sizes)
 
     def records(self, read: Callable[[int], bytes]) -> list[JobRecord]:
         """All its records, also those that were removed. `read`: returns the bytes of a page. Raises PageLost."""
@@ -129,3 +136,11 @@ class Block:
         kept = [size for size in sizes if size]
         self.total_bytes = sum(kept) - len(kept)
         self._removed = len(sizes) - len(kept)
+        self._pack()
+
+
+def _packed(values: array[int]) -> array[int]:
+    try:
+        return array("H", values)
+    except OverflowError:
+        return array("I", values)

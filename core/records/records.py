@@ -7,7 +7,6 @@ given up whole, unread.
 
 from __future__ import annotations
 
-from array import array
 from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Iterator, Mapping
@@ -537,8 +536,7 @@ class Records:
 
     def adopt_span(self, span: int, lows: bytes, pages: bytes) -> None:
         """Take over a part of the index, before any block: all others have greater serials. Raises ValueError."""
-        self._index.restore(span, lows, pages)
-        self._next_serial = max(self._next_serial, max(array("Q", pages)) + 1)
+        self._next_serial = max(self._next_serial, self._index.restore(span, lows, pages) + 1)
 
     def adopt(self, queue: str, row: PageRow) -> None:
         """Take over a page that an earlier process left. Raises PageLost."""

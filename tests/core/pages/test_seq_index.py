@@ -85,13 +85,23 @@ def again(index: SeqIndex) -> SeqIndex:
     return other
 
 
-def test_it_takes_twelve_bytes_for_each() -> None:
+@pytest.mark.parametrize(("page", "each"), [(1 << 31, 8), ((1 << 32) - 1, 8), (1 << 32, 12), (1 << 40, 12)])
+def test_it_takes_few_bytes_for_each(page: int, each: int) -> None:
     index = SeqIndex()
-    index.add(range(1000), 1 << 40)
-    assert sum(len(lows) + len(pages) for _, lows, pages in index.spans()) == 12_000
+    index.add(range(1000), page)
+    assert sum(len(lows) + len(pages) for _, lows, pages in index.spans()) == 1000 * each
 
 
-@pytest.mark.parametrize(("lows", "pages"), [(b"", b""), (b"abcd", b""), (b"abc", bytes(8)), (bytes(8), bytes(8))])
+@pytest.mark.parametrize("seq", [5, 50])
+def test_pages_may_have_great_numbers_behind_small_ones(seq: int) -> None:
+    index = SeqIndex()
+    index.add(range(10, 20), 1)
+    index.add([seq], 1 << 40)
+    for one in (index, again(index)):
+        assert [one.find(known) for known in (9, 10, 19, seq)] == [None, 1, 1, 1 << 40]
+
+
+@pytest.mark.parametrize(("lows", "pages"), [(b"", b""), (b"abcd", b""), (b"abc", bytes(8)), (bytes(8), bytes(12))])
 def test_what_is_no_span_is_refused(lows: bytes, pages: bytes) -> None:
     with pytest.raises(ValueError, match=r"."):
         SeqIndex().restore(0, lows, pages)

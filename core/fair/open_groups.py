@@ -57,10 +57,9 @@ class OpenGroups:
 
     def ran(self, queue: Queue, group: str) -> None:
         """Note that one more or one fewer job of the group in this queue is RUNNING."""
-        its = self.gates.table.by_name.get(group)
-        if its is not None and its.limit:
+        by_name, settings = self.gates.table.by_name, queue.settings
+        if by_name and (its := by_name.get(group)) is not None and its.limit:
             self.changed(group)
-        settings = queue.settings
         if settings is not None and settings.group_limit and settings.by_groups:
             groups = self._queue_groups.get(queue.name)
             if groups is not None:
@@ -69,8 +68,8 @@ class OpenGroups:
     def gave(self, queue: Queue, group: str, now_ms: int) -> None:
         """Count a hand-out of the group by FAIR or GROUPS."""
         gates, settings = self.gates, queue.settings
-        of_queue = settings is not None and settings.by_groups and settings.group_rate > 0
-        if not gates.table.of(group).rate and not of_queue:
+        of_queue = settings is not None and settings.group_rate > 0 and settings.by_groups
+        if not of_queue and not (gates.table.by_name and gates.table.of(group).rate):
             return
         gates.count(queue, group, now_ms)
         self.changed(group)

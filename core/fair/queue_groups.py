@@ -168,8 +168,10 @@ class QueueGroups(Struct, gc=False, eq=False):
 
     def place(self, group: str) -> Place | None:
         """The place of the group's next job; None: it has none that this queue could hand out."""
-        job = self.first(group)
-        if job is None or self.gates.shut_in(self, group):
+        job, settings = self.first(group), self.queue.settings
+        if job is None:
+            return None
+        if settings is not None and (settings.group_limit or settings.group_rate) and self.gates.shut_in(self, group):
             return None
         return job.rank, job.seq, self.queue.name
 

@@ -18,10 +18,12 @@ from sockpqd.core import (
     CloseSession,
     Configure,
     ConfigureFair,
+    ConfigureGroup,
     ConfigureQueue,
     CreateQueue,
     Dedup,
     Delete,
+    DeleteGroup,
     DeleteQueue,
     DeleteQueueOnly,
     DeleteTopic,
@@ -47,6 +49,7 @@ from sockpqd.core import (
     Operation,
     Order,
     Overflow,
+    PauseGroup,
     PauseQueue,
     Place,
     Policy,
@@ -57,6 +60,7 @@ from sockpqd.core import (
     QueueChange,
     Request,
     Requested,
+    ResumeGroup,
     ResumeQueue,
     RetryItem,
     Return,
@@ -134,6 +138,7 @@ _many = often(
 )
 queue_change = drawn(
     QueueChange, rate=None, per_ms=None, pulse=None, pulses_max=None, spread=False, group_limit=None, group_rate=None,
+    group_per_ms=None,
 )
 _on_worker = drawn(BeatWorker, address="h:1", session=st.sampled_from([1, 1, 2])) | drawn(SetWorker)
 spread: st.SearchStrategy[Atomic] = st.builds(
@@ -146,12 +151,16 @@ spread: st.SearchStrategy[Atomic] = st.builds(
 )
 _on_topic: st.SearchStrategy[Requested] = often(drawn(BindQueue), drawn(UnbindQueue), drawn(DeleteTopic))
 _rarer: st.SearchStrategy[Requested] = often(spread, _on_topic, _on_topic, _on_worker)
+_on_group: tuple[st.SearchStrategy[Requested], ...] = (
+    drawn(ConfigureGroup, rate=None), drawn(PauseGroup, pause_ms=None), drawn(ResumeGroup), drawn(DeleteGroup),
+)
 on_queue: st.SearchStrategy[Requested] = often(
     *[drawn(ConfigureQueue, change=queue_change)] * 4, *[drawn(CreateQueue, change=queue_change)] * 2,
     drawn(DeleteQueue), drawn(DeleteQueueOnly), drawn(PurgeQueue), drawn(PurgeOwn),
     drawn(RetryItem), drawn(MoveJobs), drawn(MoveJobs, left=None, behind=None),
     drawn(PauseQueue, pause_ms=None),
     drawn(PauseQueue, incoming=False, outgoing=True), drawn(ResumeQueue), drawn(ResumeQueue), drawn(ConfigureFair),
+    *_on_group,
     drawn(Configure),
 )
 requested: st.SearchStrategy[Requested] = often(
@@ -374,6 +383,8 @@ def _random_on_queue(random: Random, queue: str) -> Operation:
             error_bytes=random.choice([None, 0, 9, 30]),
             dedup_max=random.choice([None, None, 0, 1, 2]),
         )),
+        ConfigureGroup(random.choice(GROUPS), random.choice([0, 1, 2])), PauseGroup(random.choice(GROUPS)),
+        ResumeGroup(random.choice(GROUPS)), DeleteGroup(random.choice(GROUPS)),
         ConfigureFair(multiplier=random.choice([None, 1, 3]), keep_ms=random.choice([None, 0, 300])),
         PauseQueue(queue, random.random() < 0.2, random.random() < 0.3), ResumeQueue(queue),
         PauseQueue(queue, False, True, random.choice([0, 20, 100, 100, 400])), ResumeQueue(queue),

@@ -11,7 +11,21 @@ from fractions import Fraction
 
 from msgspec import structs
 
-from sockpqd.core import Accepted, BadSetting, ConfigureFair, FairGroup, FairLevel, FairSettings, Reply
+from sockpqd.core import (
+    Accepted,
+    BadSetting,
+    ConfigureFair,
+    ConfigureGroup,
+    DeleteGroup,
+    FairGroup,
+    FairLevel,
+    FairSettings,
+    GroupNotFound,
+    GroupSettings,
+    PauseGroup,
+    Reply,
+    ResumeGroup,
+)
 from tests.core.model.jobs import ModelJob, first
 from tests.core.model.queues import PORTION, ModelQueues
 
@@ -110,6 +124,7 @@ class ModelFair(ModelQueues):
     def __init__(self) -> None:
         super().__init__()
         self.fair: Fairness | None = None
+        self.groups: dict[str, GroupSettings] = {}
         self.ran_ms: int | None = None          # as the present operation says
 
     def use_fair(self) -> Fairness:
@@ -182,7 +197,8 @@ class ModelFair(ModelQueues):
     def next_by_fair(self, lists: dict[str, list[ModelJob]]) -> ModelJob | None:
         """The next of these jobs, which queues would give."""
         fair = self.use_fair()
-        lists = {queue: self._let_through(queue, jobs) for queue, jobs in lists.items()}
+        through = {queue: self._open(self._let_through(queue, jobs)) for queue, jobs in lists.items()}
+        lists = {queue: jobs for queue, jobs in through.items() if jobs}
         chosen = self._next(fair, lists)
         if chosen is None and lists:            # they are all of groups whose portion is still to come
             name = first(next(iter(lists.values()))).unit
@@ -193,8 +209,44 @@ class ModelFair(ModelQueues):
     def first_of_groups(self, lists: dict[str, list[ModelJob]]) -> ModelJob | None:
         """The first of the jobs of a queue with SCHED GROUPS."""
         for queue, jobs in lists.items():
-            return first(self._let_through(queue, jobs))
+            through = self._open(self._let_through(queue, jobs))
+            return first(through) if through else None
         return None
+
+    def is_open(self, group: str) -> bool:
+        """Return whether the group is neither paused nor at its limit."""
+        its = self.groups.get(group, GroupSettings())
+        running = len([job for job in self.jobs if job.unit == group and job.id is not None])
+        return not its.paused and not 0 < its.limit <= running
+
+    def _open(self, jobs: list[ModelJob]) -> list[ModelJob]:
+        return [job for job in jobs if self.is_open(job.unit)]
+
+    def on_group(self, operation: ConfigureGroup | PauseGroup | ResumeGroup | DeleteGroup) -> Reply:
+        """GROUP CONFIG with LIMIT and WEIGHT, PAUSE without FOR, RESUME, DELETE."""
+        name = operation.group
+        its = self.groups.get(name, GroupSettings())
+        match operation:
+            case ConfigureGroup():
+                assert operation.rate is None
+                its = GroupSettings(
+                    limit=its.limit if operation.limit is None else operation.limit,
+                    weight=its.weight if operation.weight is None else operation.weight, paused=its.paused)
+            case PauseGroup():
+                assert operation.pause_ms is None
+                its = structs.replace(its, paused=True)
+            case ResumeGroup():
+                if not its.paused:
+                    return GroupNotFound()
+                its = structs.replace(its, paused=False)
+            case DeleteGroup():
+                if name not in self.groups:
+                    return GroupNotFound()
+                its = GroupSettings()
+        self.groups.pop(name, None)
+        if its != GroupSettings():
+            self.groups[name] = its
+        return Accepted()
 
     def fair_chose(self, job: ModelJob) -> None:
         """The job is given by FAIR: its group goes behind its equals."""

@@ -73,29 +73,36 @@ class ModelGive(ModelTime):
             policy = Policy.RANDOM
         given: list[ModelJob] = []
         turned: list[ModelJob] = []
+        left_out: set[str] = set()
         order = list(dict.fromkeys(get.queues or ()))
         after = None if pick.turn is None else pick.turn.after
         room = PICK_BYTES - self.spent
         while len(given) < (1 if pick.count is None else pick.count):
             lists = self._candidates(get.queues, item, given)
-            by_turn = False
-            if policy is not Policy.FAIR:
+            lists = {name: jobs for name, jobs in lists.items() if name not in left_out}
+            if policy is Policy.FAIR:
+                self.use_fair()
+                by_turn, fairly, job = False, True, self.next_by_fair(lists)
+            else:
+                by_turn, fairly, job = False, False, None
+            while policy is not Policy.FAIR and lists and job is None:
                 name, by_turn = chosen_queue(
                     lists, None if get.queues is None else order, policy, (bits + len(given) * GOLDEN) % 2**64,
                     in_turn=pick.turn is not None, after=after,
                     weights={name: self.settings_of(name).weight for name in lists}, of_item=item is not None,
                 )
-                lists = {} if name is None else {name: lists[name]}
-            if policy is Policy.FAIR:
-                self.use_fair()
-            fairly = policy is Policy.FAIR or self._by_groups(lists, of_put=of_put)
-            if policy is not Policy.FAIR and fairly and self.settings_of(next(iter(lists))).sched is Sched.GROUPS:
-                fairly = False
-                job = self.first_of_groups(lists)
-            elif fairly:
-                job = self.next_by_fair(lists)
-            else:
-                job = next((first(jobs) for jobs in lists.values()), None)
+                assert name is not None
+                one = {name: lists.pop(name)}
+                sched = self.settings_of(name).sched
+                fairly = not of_put and sched is Sched.FAIR
+                if fairly:
+                    job = self.next_by_fair(one)
+                elif not of_put and sched is Sched.GROUPS:
+                    job = self.first_of_groups(one)
+                else:
+                    job = first(one[name])
+                if job is None:             # its groups are closed
+                    left_out.add(name)
             if job is None or (given and sum(one.size for one in [*given, job]) > room):
                 break
             if fairly:
@@ -155,10 +162,6 @@ class ModelGive(ModelTime):
         names = {job.queue for job in self.jobs} if asked is None else {*asked}
         lists = {name: self.givable(name, item) for name in names if not self._has_given(name, given)}
         return {name: jobs for name, jobs in sorted(lists.items()) if jobs}
-
-    def _by_groups(self, lists: dict[str, list[ModelJob]], *, of_put: bool) -> bool:
-        """Return whether the chosen queue gives its jobs by their groups."""
-        return not of_put and any(self.settings_of(name).sched is not Sched.FIFO for name in lists)
 
     def _has_given(self, queue: str, given: list[ModelJob]) -> bool:
         batch = self.settings_of(queue).batch

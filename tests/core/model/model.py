@@ -28,12 +28,14 @@ from sockpqd.core import (
     CloseSession,
     Configure,
     ConfigureFair,
+    ConfigureGroup,
     ConfigurePulse,
     ConfigureQueue,
     CreatePulse,
     CreateQueue,
     DataDropped,
     Delete,
+    DeleteGroup,
     DeletePulse,
     DeleteQueue,
     DeleteQueueOnly,
@@ -69,6 +71,7 @@ from sockpqd.core import (
     NotFound,
     OpenSession,
     Operation,
+    PauseGroup,
     PauseQueue,
     Policy,
     PromoteLearner,
@@ -85,6 +88,7 @@ from sockpqd.core import (
     Requested,
     Results,
     Resume,
+    ResumeGroup,
     ResumeQueue,
     RetryItem,
     Return,
@@ -323,6 +327,8 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
                 return self.on_queue(operation)
             case ConfigureFair():
                 return self.configure_fair(operation)
+            case ConfigureGroup() | PauseGroup() | ResumeGroup() | DeleteGroup():
+                return self.on_group(operation)
 
     def _measured(self, operation: End | Touch) -> Reply:
         """The end of a hand-out, or not, that may say how long it ran."""
@@ -528,7 +534,7 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
         for queue in self.queues:
             self.limit_records(queue, self.settings_of(queue))      # those that it brought too late
         self.past = other.past
-        self.fair = other.fair
+        self.fair, self.groups = other.fair, other.groups
         self.given_ms = other.given_ms
         for job in self.running():
             job.session = bound.get(job.id)

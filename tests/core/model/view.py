@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from sockpqd.core import ItemCounts, JobState, JobView, QueueCounts, QueueHistory, Selector
+from sockpqd.core import GroupSettings, ItemCounts, JobState, JobView, QueueCounts, QueueHistory, Sched, Selector
 from tests.core.model.end import ModelEnd
 from tests.core.model.jobs import ModelJob, counted
 from tests.core.model.time import BUCKET_MS
@@ -84,7 +84,22 @@ class ModelView(ModelEnd):
             if job.item is None or not 0 < settings.item_limit <= items.count(job.item):
                 number += 1
                 items.append(job.item)
-        return number if settings.limit == 0 else max(0, min(number, settings.limit - len(running)))
+        number = number if settings.limit == 0 else max(0, min(number, settings.limit - len(running)))
+        return self._of_open_groups(queue, item, number)
+
+    def _of_open_groups(self, queue: str, item: str | None, number: int) -> int:
+        """So many of these jobs as groups may give, where the queue chooses by them."""
+        if self.settings_of(queue).sched is Sched.FIFO or self.fair is None:
+            return number
+        groups = Counter(job.unit for job in self._let_through(queue, self.givable(queue, item)))
+        if item is not None:
+            return number if any(self.is_open(name) for name in groups) else 0
+        room = 0
+        for name, jobs in groups.items():
+            limit = self.groups.get(name, GroupSettings()).limit
+            running = len([job for job in self.jobs if job.unit == name and job.id is not None])
+            room += 0 if not self.is_open(name) else jobs if not limit else min(jobs, limit - running)
+        return min(room, number)
 
     def nonempty(self) -> list[str]:
         """Names of the queues with a job that would be given."""

@@ -444,7 +444,7 @@ class Shown(NamedTuple):
     @property
     def needs(self) -> tuple[str, ...]:
         """The words of CAPS that a server needs."""
-        return ("head",) if self.headers else ()
+        return (("head",) if self.headers else ()) + (("life",) if self.life else ())
 
 
 NOTHING_SHOWN = Shown()

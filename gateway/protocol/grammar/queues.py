@@ -91,7 +91,6 @@ SETTINGS = {
     b"RETAIN": Option("retain_ms", _or_off(milliseconds)),
     b"RETAINMAX": Option("retain_max", _or_off(_number, RETAIN_MAX)),
     b"RETAINBYTES": Option("retain_bytes", _or_off(_bytes, RETAIN_BYTES)),
-    **groups.OF_QUEUES,
     b"NUMBERED": Option("numbered", _or_off(one_of({b"0": False, b"1": True}), off=False)),
 }
 
@@ -104,6 +103,7 @@ def _shared_pulse(word: bytes) -> str:
 
 _PER = Option("per_ms", per_ms, behind=(b"SPREAD", Option("spread")))
 SETTINGS[b"RATE"] = Option("rate", _or_off(rate), behind=(b"PER", _PER))
+SETTINGS.update(groups.OF_QUEUES)       # behind RATE, which is named when PER stands alone
 SETTINGS[b"PULSE"] = Option("pulse", _or_off(_shared_pulse, ""))
 CREATE_SETTINGS = {**SETTINGS, b"BOUND": Option("bound")}
 _ELSEWHERE = {b"BOUND": "BOUND is for QUEUE CREATE"}

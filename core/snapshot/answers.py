@@ -44,6 +44,8 @@ _COMMON: list[tuple[replies.Reply, frames.SingleAnswer]] = [
     (replies.TOO_MANY_PULSES, frames.PlainAnswer("too many pulses")),
     (replies.BAD_SETTING, frames.PlainAnswer("bad setting")),
     (replies.TICKET_NOT_FOUND, frames.PlainAnswer("ticket not found")),
+    (replies.GroupNotFound(), frames.PlainAnswer("group not found")),
+    (replies.TooManyGroups(), frames.PlainAnswer("too many groups")),
 ]
 _ROWS: dict[Answer, frames.SingleAnswer] = dict(_COMMON)
 _ANSWERS = {row: answer for answer, row in _COMMON}

@@ -556,7 +556,8 @@ class PlainAnswer(Struct, array_like=True, tag="plain", forbid_unknown_fields=Tr
         "job replaced", "job running", "queue not found", "queue exists", "queue not empty", "queue full",
         "queue paused", "too large", "too many queues", "pulse exists", "pulse not found", "pulse in use",
         "too many pulses", "bad setting", "ticket not found", "worker not found", "topic not found",
-        "binding not found", "too many bindings", "too many workers", "worker exists",
+        "binding not found", "too many bindings", "too many workers", "worker exists", "group not found",
+        "too many groups",
     ]
 
 

@@ -323,6 +323,8 @@ class RandomCommands:
         draw = rng.random()
         if rng.random() < 0.3:
             return self._about_others(queue)
+        if draw < 0.13:
+            return self._moves(queue)
         if draw < 0.36:
             count = 1000 if rng.random() < 0.8 else 1
             return Kick(self._client.queue_of_dead(queue), count) if draw < 0.33 else Kick(queue, count, here=True)
@@ -346,15 +348,19 @@ class RandomCommands:
         )
 
     def _empties(self, queue: str) -> Requested:
-        rng, dead = self._rng, self._client.queue_of_dead(queue)
-        other = rng.choice(self._client.queues)
-        if rng.random() < 0.5:
-            return rng.choice((
-                MoveJobs(queue, other, rng.choice((1, 3, 1000))), MoveJobs(dead, other, 1000),
-                MoveJobs(dead, other, 1000, queue), RetryItem(rng.choice(("i", "j"))),
-            ))
+        rng = self._rng
+        if rng.random() < 0.2:
+            return RetryItem(rng.choice(("i", "j")))
         states = (None, JobState.READY, JobState.DELAYED, JobState.DEAD, JobState.BURIED)
         return PurgeOwn(queue, rng.random() < 0.7) if rng.random() < 0.2 else PurgeQueue(queue, rng.choice(states))
+
+    def _moves(self, queue: str) -> MoveJobs:
+        rng, dead = self._rng, self._client.queue_of_dead(queue)
+        other = rng.choice(self._client.queues)
+        return rng.choice((
+            MoveJobs(queue, other, 1), MoveJobs(queue, other, 3), MoveJobs(queue, other, 1000),
+            MoveJobs(dead, other, 1000), MoveJobs(dead, other, 1000, queue),
+        ))
 
     def _about_others(self, queue: str) -> Requested:
         """Topics, each of which has the name of the only queue bound to it, workers, and settings that came later."""

@@ -144,6 +144,9 @@ class Story:
         self._topics()
         self._numbers()
         self._workers()
+        self._moved_and_removed()
+        self._failed_items()
+        self._tenants()
         self.say("CONFIG FASTEMPTY ON")         # from now on such an answer is kept no more
         self._things_that_end()
 
@@ -255,6 +258,35 @@ class Story:
         self.say(f"GET ~placed|~newest {LONG} COUNT 2 META BY RR")
         oldest = self.say(f"GET * {LONG} BY OLDEST").split()[3]         # from now on the state has an index for it
         self.say(f"LATER {oldest} FIRST YIELD")
+
+    def _moved_and_removed(self) -> None:
+        for _ in range(2):
+            self.put("source 0")
+        self.say("QUEUE MOVE ~source ~target")
+        self.put("source 1")
+        self.say("QUEUE PURGE ~source OWN")
+        self.say("QUEUE CREATE ~abandoned TRIES 1")
+        self.put("abandoned 0")
+        self.say(f"LATER {self.take('abandoned')}")
+        self.say("QUEUE DELETE ~abandoned FORCE LEAVE")
+
+    def _failed_items(self) -> None:
+        self.put("album 0 IS ~album")
+        self.put("album 1 AFTER ~album WHEN FAILED")
+        self.say(f"BURY {self.take('album')}")
+        self.say("ITEM RETRY ~album")
+        self.put("album 2 IS ~other_album KEY awaited")
+        self.put("album 3 AFTER ~album|~other_album WHEN END")
+        assert self.connection.ask(f"AWAIT KEY {self.part}album unknown") == "404 Job Not Found"
+
+    def _tenants(self) -> None:
+        self.say("GROUP CONFIG ~red LIMIT 7 RATE 100 PER 60")
+        self.say("GROUP CONFIG ~green LIMIT 1")
+        self.say("GROUP DELETE ~green")
+        self.say("GROUP PAUSE ~blue")
+        self.say("GROUP PAUSE ~yellow FOR 3000")
+        self.say("GROUP RESUME ~blue")
+        self.say("GROUP PAUSE ~blue")
 
     def _groups(self) -> None:
         self.put("mail 0 IS ~group")

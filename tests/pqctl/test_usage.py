@@ -161,7 +161,7 @@ BAD = [
     ("queue", "create", "q", "--limit", "-1"), ("queue", "config", "no such"),
     ("queue", "config", "q", "--then", "done"),
     ("queue", "delete", "q", "--force"), ("queue", "purge", "q"), ("queue", "purge", "q", "all"),
-    ("queue", "purge", "q", "running", "--yes"), ("queue", "pause", "q", "both"), ("queue", "resume"),
+    ("queue", "purge", "q", "taken", "--yes"), ("queue", "pause", "q", "both"), ("queue", "resume"),
     ("queue", "peek", "q", "--count", "0"), ("queue", "peek", "q", "--state", "all"),
     ("job", "put", "q", "x", "--delay", "1", "--at", "1"), ("job", "put", "q", "x", "--at", "soon"),
     ("job", "put", "q", "x", "--delay", "nan"), ("job", "put", "q", "x", "--key", "a b"),

@@ -111,7 +111,7 @@ def test_what_finds_delayed_jobs_again_counts_and_takes_a_part_of_the_budget() -
 
 def test_handles_beyond_the_budget_leave_the_jobs_in_memory_a_part_of_it() -> None:
     budget = 500 * LEAST_PART * EACH
-    machine = later(budget, 50_000)
+    machine = later(budget, 75_000)
     pages = pages_of(machine)
     assert pages.handles_bytes > budget
     assert machine.hot_bytes - pages.handles_bytes < 200 * EACH

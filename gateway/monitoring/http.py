@@ -36,6 +36,7 @@ CONNECTION_S = 10.0             # lifetime of a connection, and
 STREAM_S = 3600.0               # of a stream of events
 STREAMS_MAX = 32                # of those
 HANDSHAKE_S = 3.0               # of TLS
+SHUTDOWN_S = 0.1                # until handlers that have not ended are cancelled; aiohttp takes 0 for no limit
 LINE_BYTES_MAX = 2048           # the first line, and each header
 HEADERS_MAX = 50
 READ_COUNTED_BYTES = 4 << 10    # of requests with fewer nothing is counted
@@ -81,7 +82,7 @@ class HttpServer:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await self._server.shutdown(0)
+        await self._server.shutdown(SHUTDOWN_S)
         self._pages.close()
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:

@@ -330,6 +330,22 @@ def test_every_path_of_http_wants_a_user_but_these() -> None:
     uvloop.run(asyncio.wait_for(run(), 3 * PATIENCE_S))
 
 
+def test_http_is_closed_whatever_its_handlers_wait_for() -> None:
+    async def run() -> None:
+        gateway = Gateway()
+        gateway.cluster.start(gateway.hub)
+        pages = HttpPages(Sources(gateway.hub, "1", LoopLag(), lambda: 0, list))
+        http = await start(gateway.doors, HOST, 0, None, pages, gateway.hub)
+        listening = await asyncio.get_running_loop().create_server(http._server, HOST, 0)   # no task would end it
+        _, writer = await asyncio.open_connection(*listening.sockets[0].getsockname())
+        await gateway.until(lambda: bool(http._server.connections))
+        await http.close()
+        writer.close()
+        listening.close()
+        await gateway.server.close()
+    uvloop.run(asyncio.wait_for(run(), PATIENCE_S))
+
+
 def test_every_command_has_a_cost_and_a_right() -> None:
     for row in VERBS.rows:
         assert row.cost > 0, row.word

@@ -9,6 +9,7 @@ and the outcome is unknown.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -145,34 +146,21 @@ async def _run_kick(client: Client, kick: Kick, numbering: Numbering | None) -> 
 
 def move(client: Client, command: Command) -> None:
     """QUEUE MOVE: put the READY jobs of a queue into another one, in portions."""
-    client.run(_run_move(client, command.operation, command.numbering))
+    client.run(_run_moves(client, command.operation, _rest_to_move, command.numbering))
 
 
 def retry(client: Client, command: Command) -> None:
     """ITEM RETRY: kick the dead and buried jobs of an item in portions."""
-    client.run(_run_retry(client, command.operation, command.numbering))
+    client.run(_run_moves(client, command.operation, _rest_to_retry, command.numbering))
 
 
-async def _run_retry(client: Client, retry: RetryItem, numbering: Numbering | None) -> None:
-    """Execute an ITEM RETRY until as many jobs are kicked as the first portion found."""
-    parts, kicked = _Parts(client, numbering), 0
-    while True:
-        reply = await parts.ask(retry)
-        if not isinstance(reply, Moved):
-            client.say(reply)
-            return
-        kicked += reply.count
-        if not reply.left:
-            client.say(Moved(kicked))
-            return
-        retry = replace(retry, left=reply.left)
-
-
-async def _run_move(client: Client, move: MoveJobs, numbering: Numbering | None) -> None:
-    """Execute a QUEUE MOVE until all jobs are moved, or one is refused."""
+async def _run_moves(
+    client: Client, operation: Requested, rest: Callable[[Any, Moved], Requested], numbering: Numbering | None
+) -> None:
+    """Execute portions of an operation until nothing is left; `rest`: what is asked behind a portion."""
     parts, moved = _Parts(client, numbering), 0
     while True:
-        reply = await parts.ask(move)
+        reply = await parts.ask(operation)
         if not isinstance(reply, Moved):
             client.say(reply)
             return
@@ -180,4 +168,12 @@ async def _run_move(client: Client, move: MoveJobs, numbering: Numbering | None)
         if not reply.left:
             client.say(Moved(moved, refusal=reply.refusal))
             return
-        move = replace(move, count=move.count - reply.count, left=reply.left, behind=reply.behind)
+        operation = rest(operation, reply)
+
+
+def _rest_to_retry(retry: RetryItem, reply: Moved) -> RetryItem:
+    return replace(retry, left=reply.left)
+
+
+def _rest_to_move(move: MoveJobs, reply: Moved) -> MoveJobs:
+    return replace(move, count=move.count - reply.count, left=reply.left, behind=reply.behind)

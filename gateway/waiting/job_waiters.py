@@ -30,7 +30,8 @@ at once, and so is a session that would end before the waiter uses it again.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 
 from sockpqd.cluster.api import Cluster
 from sockpqd.core import Effects, Empty, Handed, HandedMany, Operation, Policy, Put, Reply
@@ -332,25 +333,18 @@ class JobWaiters(WaitingLine[JobWaiter]):
         """Send a waiter for each ready job not claimed yet."""
         if self._wait_lists.first(queue) is None:
             return
-        free = self._free(queue, None)
-        passed: list[JobWaiter] = []
-        while free > 0 and (number := self._wait_lists.first(queue)) is not None:
-            waiter = self._queued[number]
-            if self._is_closed_to(waiter.wants, queue):
-                passed.append(waiter)
-                self._wait_lists.remove(waiter.wants.get, number)
-            else:
-                free -= self._send(waiter, queue, free)
-        for waiter in passed:
-            self._wait_lists.add(waiter.wants.get, waiter.number)
+        self._send_waiters(queue, self._free(queue, None), partial(self._wait_lists.first, queue))
 
     def item_ready(self, queue: str, item: str) -> None:
         """Send waiters for jobs of this item; they take precedence over the others."""
         if self._wait_lists.first_of_item(queue, item) is None:
             return
-        free = self._free(queue, item)
+        self._send_waiters(queue, self._free(queue, item), partial(self._wait_lists.first_of_item, queue, item))
+
+    def _send_waiters(self, queue: str, free: int, first: Callable[[], int | None]) -> None:
+        """Send the `first` waiter again and again while there are `free` jobs; pass over those it is closed to."""
         passed: list[JobWaiter] = []
-        while free > 0 and (number := self._wait_lists.first_of_item(queue, item)) is not None:
+        while free > 0 and (number := first()) is not None:
             waiter = self._queued[number]
             if self._is_closed_to(waiter.wants, queue):
                 passed.append(waiter)

@@ -1,4 +1,4 @@
-"""Handlers of the operations on items as such (spec/state-machine 5.2)."""
+"""Handlers of the operations on whole items (spec/state-machine 5.2)."""
 
 from __future__ import annotations
 

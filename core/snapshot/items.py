@@ -1,4 +1,4 @@
-"""Items as frames of a snapshot: what is known of them besides their jobs, which come before."""
+"""Items as frames of a snapshot: their names and counts; the frames of their jobs come before."""
 
 from __future__ import annotations
 

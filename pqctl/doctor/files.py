@@ -69,7 +69,7 @@ def _configuration_of(process: int) -> Configured | None:
 
 
 def _default_of(words: list[str]) -> str:
-    """The file of a node that names none, as the unit of deploy does not. Raises ValueError."""
+    """Return the file of a node started without --config, as by the systemd unit. Raises ValueError."""
     if "--dev" in words or not any(Path(word).name == "sockpqd" for word in words[:2]):
         raise ValueError(words)
     return DEFAULT_FILE

@@ -158,7 +158,7 @@ def test_nobody_needs_nc(document: str) -> None:
 
 
 def test_no_document_puts_jobs_into_a_queue_of_tasks_of_another() -> None:
-    # A worker gives up what is no call of a task, so whoever follows two of the documents would see it fail.
+    # A worker buries jobs that call no task, so a reader who follows two of the documents would see it fail.
     names = ("README.md", "docs/TUTORIAL.md", "docs/HOWTO.md", "client/README.md", "docs/WORKERS.md",
              "examples/clients/README.md")
     texts = [(ROOT / name).read_text() for name in names]

@@ -436,7 +436,7 @@ class ModelQueues(ModelAwaited):
         return Removed(min(len(found), PORTION), len(found) > PORTION)
 
     def _drop(self, queue: str, job: ModelJob) -> None:
-        """It is gone, and its worker is told."""
+        """Remove the job, and tell its worker."""
         if job.id is not None:
             self.use(queue)
             self.tell("CANCEL", queue, job.id)

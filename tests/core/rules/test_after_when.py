@@ -1,4 +1,4 @@
-"""Jobs that wait for what becomes of an item: WHEN DONE, END, FAILED."""
+"""PUT .. AFTER .. WHEN: jobs that wait until an item is done, has ended, or has failed."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from sockpq._engine.probe import ServerView
 from sockpq._engine.stats import CallStats, Stats
 from sockpq._protocol.arguments import Codec
+from sockpq._protocol.commands.groups import GroupSettings
 from sockpq._protocol.commands.pulses import PulseSettings
 from sockpq._protocol.commands.queues import ClusterSettings, FairSettings, QueueSettings
 from sockpq._sync.client import Client
@@ -27,6 +28,7 @@ from sockpq.errors import (
     GroupNotFound,
     Inherited,
     InvalidSnapshot,
+    ItemNotFound,
     JobExists,
     JobNotFound,
     JobRunning,
@@ -66,6 +68,10 @@ from sockpq.model import (
     FairLevel,
     Finished,
     FoundJob,
+    GroupConfig,
+    GroupTotals,
+    ItemStat,
+    ItemTotals,
     JobStat,
     Key,
     Leader,
@@ -115,9 +121,15 @@ __all__ = [
     "ForbiddenError",
     "ForeignCluster",
     "FoundJob",
+    "GroupConfig",
     "GroupNotFound",
+    "GroupSettings",
+    "GroupTotals",
     "Inherited",
     "InvalidSnapshot",
+    "ItemNotFound",
+    "ItemStat",
+    "ItemTotals",
     "Job",
     "JobExists",
     "JobNotFound",

@@ -14,7 +14,8 @@
     │   │   ├── TopicNotFound   nothing is bound to this topic
     │   │   ├── BindingNotFound the queue is not bound to it in this way
     │   │   ├── TooManyBindings the topic may have no more
-    │   │   ├── GroupNotFound   sched_group(): no group of jobs has this name
+    │   │   ├── GroupNotFound   sched_group(), group_resume(), group_delete(): no group of this name, or no pause of it
+    │   │   ├── ItemNotFound    item_stat(), item_retry(): the item has no job
     │   │   ├── WorkerNotFound  there is no such pool of workers
     │   │   ├── WorkerExists    worker_beat(): a pool of this name is there, in another session
     │   │   ├── QueueExists     queue_create(): there is one
@@ -91,7 +92,11 @@ class JobRunning(Refused):
 
 
 class GroupNotFound(Refused):
-    """No group of jobs has this name, or none any more: 404 Group Not Found."""
+    """No group of jobs has this name, or none any more, or it is not paused: 404 Group Not Found."""
+
+
+class ItemNotFound(Refused):
+    """The item has no job, any more or yet: 404 Item Not Found."""
 
 
 class QueueNotFound(Refused):

@@ -93,6 +93,55 @@ class FairGroup(NamedTuple):
     running: int
 
 
+class GroupConfig(NamedTuple):
+    """The settings of a group of jobs: 0 is no limit, and no rate. `rate` hand-outs in `per` seconds."""
+
+    limit: int
+    rate: int
+    per: float
+    weight: int
+    paused: bool
+
+
+class GroupTotals(NamedTuple):
+    """One group of jobs: how many of them are in which state, and its settings as in GroupConfig."""
+
+    name: str
+    ready: int
+    delayed: int
+    running: int
+    weight: int
+    limit: int
+    rate: int
+    per: float
+    paused: bool
+
+
+class ItemStat(NamedTuple):
+    """The jobs of an item by state, those `done` since it began, and the `waiters`: jobs that wait for it."""
+
+    ready: int
+    delayed: int
+    running: int
+    dead: int
+    buried: int
+    done: int
+    waiters: int
+
+    @property
+    def unfinished(self) -> int:
+        """The number of its jobs."""
+        return self.ready + self.delayed + self.running + self.dead + self.buried
+
+
+class ItemTotals(NamedTuple):
+    """One item: how many unfinished jobs it has, and how many of these are dead or buried."""
+
+    name: str
+    unfinished: int
+    dead: int
+
+
 class Handed(NamedTuple):
     """A job as the server sent it, running under `id` from now on."""
 
@@ -109,7 +158,8 @@ class Stored(NamedTuple):
     """PUT: the job is queued. `item`: the name of the group it belongs to; `key`: its key in its queue.
 
     `outcome`: "new"; or with `on_duplicate` "exists" (another job has the key, nothing was changed), "replaced"; or
-    with `dedup` "exists" (it was put before, and nothing is changed).
+    with `dedup` "exists" (it was put before, and nothing is changed); or with `when="failed"` "dropped" (the items have
+    ended already, and it is not queued).
     `number`: with put(number=True), by which it is found in any state and queue: Number(stored.number).
     """
 
@@ -386,8 +436,8 @@ class Waiting(NamedTuple):
 
 
 EventType = Literal[
-    "FINQ", "FINI", "PUT", "TAKE", "DONE", "LATER", "EXPIRED", "DEAD", "TTL", "DEPTH", "PULSE", "LEADER", "IDLE",
-    "DROP", "WORKER", "PROGRESS", "CANCEL", "MSG",
+    "FINQ", "FINI", "FAILI", "PUT", "TAKE", "DONE", "LATER", "EXPIRED", "DEAD", "TTL", "DEPTH", "PULSE", "LEADER",
+    "IDLE", "DROP", "WORKER", "PROGRESS", "CANCEL", "MSG",
 ]
 EventType.__doc__ = "What an event of events() is about: the word that PROTOCOL has for it."
 

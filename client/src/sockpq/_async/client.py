@@ -24,6 +24,7 @@ from sockpq._engine.tracing import Tracing
 from sockpq._protocol.addresses import parse_server, parse_servers
 from sockpq._protocol.arguments import (
     ABSENT,
+    AfterWhen,
     Block,
     Codec,
     Data,
@@ -41,7 +42,7 @@ from sockpq._protocol.arguments import (
     switch,
 )
 from sockpq._protocol.command import Command
-from sockpq._protocol.commands import batches, cluster, jobs, pulses, records
+from sockpq._protocol.commands import batches, cluster, groups, items, jobs, pulses, records
 from sockpq._protocol.commands import events as event_commands
 from sockpq._protocol.commands import queues as queue_commands
 from sockpq._streaming.event_stream import EventStream
@@ -56,7 +57,11 @@ from sockpq.model import (
     FairLevel,
     Finished,
     FoundJob,
+    GroupConfig,
+    GroupTotals,
     Handed,
+    ItemStat,
+    ItemTotals,
     JobStat,
     Key,
     Leader,
@@ -419,9 +424,11 @@ class Client:
         ttl: float | None = None,
         every: float | None = None,
         after: str | Iterable[str] | None = None,
+        when: AfterWhen | None = None,
         key: str | None = None,
         on_duplicate: OnDuplicate | None = None,
         tries: int | None = None,
+        group: str | None = None,
         headers: Mapping[str, str] | None = None,
         timeout: float | None = None,
         retry_unknown: bool | None = None,
@@ -435,8 +442,9 @@ class Client:
         """
         bodies = batches.bodies_of(datas, json, values, self._executor.bodies)
         puts = batches.puts(
-            queue, bodies, priority, item, keys=keys, delay=delay, at=at, ttl=ttl, every=every, after=after, key=key,
-            on_duplicate=on_duplicate, tries=tries, headers=headers, of_client=self._executor.bodies,
+            queue, bodies, priority, item, keys=keys, delay=delay, at=at, ttl=ttl, every=every, after=after, when=when,
+            key=key, on_duplicate=on_duplicate, tries=tries, group=group, headers=headers,
+            of_client=self._executor.bodies,
         )
         return await run(batch_calls.put_many(self._executor, puts, timeout, retry_unknown))
 
@@ -580,7 +588,7 @@ class Client:
         limit = self._executor.limits.connect_timeout if timeout is None else span(timeout, "timeout")
         return await run(self._executor.status_of_best(limit))
 
-    # declared: Client jobs records queue_commands cluster event_commands pulses
+    # declared: Client jobs records items queue_commands groups cluster event_commands pulses
 
     async def put(
         self,
@@ -597,6 +605,7 @@ class Client:
         ttl: float | None = None,
         every: float | None = None,
         after: str | Iterable[str] | None = None,
+        when: AfterWhen | None = None,
         key: str | None = None,
         on_duplicate: OnDuplicate | None = None,
         tries: int | None = None,
@@ -616,12 +625,15 @@ class Client:
 
         Times in seconds. `delay`: it becomes active that much later; or `at`: at this Unix time. `ttl`: it is
         removed unless it is taken within that time (0: never, whatever its queue says). `every`: DONE makes it
-        active again after this period, until it is deleted. `after`: an item, or several: it waits until these have
-        no unfinished job. `key`: its name in its queue; if an unfinished job has that name, `on_duplicate` says
-        what happens: "fail" (JobExists), "ignore", or "replace". `tries`: it is given up after that many hand-outs
-        without done(). `group`: its group for get(policy="fair"); by default its queue. `number`: it gets a number, the
-        `number` of the result, by which `Number` finds it in any state and queue, and it always returns to its old
-        place. `lease`: the lease for clients that take it without `expire` (0: none), instead of its queue's.
+        active again after this period, until it is deleted. `after`: an item, or several: it waits until each of
+        these has had no unfinished job, or with `when="end"` none but dead and buried ones; with `when="failed"`
+        until one of them has such a job, and is removed when all have ended without any, or not queued when they had
+        ended before (`outcome` "dropped"). `key`: its name in its queue; if an unfinished job has that name,
+        `on_duplicate` says what happens: "fail" (JobExists), "ignore", or "replace". `tries`: it is given up after
+        that many hand-outs without done(). `group`: whose job it is, for queues that choose by groups and for
+        get(policy="fair"); by default its queue. `number`: it gets a number, the `number` of the result, by which
+        `Number` finds it in any state and queue, and it always returns to its old place. `lease`: the lease for
+        clients that take it without `expire` (0: none), instead of its queue's.
         `headers`: names and values beside its body, which a consumer reads as `job.headers` and find() looks for.
         `dedup`: a key and seconds: while the queue remembers an accepted put() with this key, another one queues
         nothing and returns `outcome` "exists", whatever has become of the job.
@@ -630,8 +642,8 @@ class Client:
         """
         return await run(self._executor.run(
             jobs.put(queue, data, priority, item, new_item, json=json, value=value, delay=delay, at=at, ttl=ttl,
-            every=every, after=after, key=key, on_duplicate=on_duplicate, tries=tries, group=group, number=number,
-            lease=lease, headers=headers, dedup=dedup, bodies=self._executor.bodies), timeout=timeout,
+            every=every, after=after, when=when, key=key, on_duplicate=on_duplicate, tries=tries, group=group,
+            number=number, lease=lease, headers=headers, dedup=dedup, bodies=self._executor.bodies), timeout=timeout,
             retry_unknown=retry_unknown
         ))
 
@@ -649,6 +661,7 @@ class Client:
         ttl: float | None = None,
         every: float | None = None,
         after: str | Iterable[str] | None = None,
+        when: AfterWhen | None = None,
         key: str | None = None,
         tries: int | None = None,
         headers: Mapping[str, str] | None = None,
@@ -662,7 +675,7 @@ class Client:
         """
         return await run(self._executor.run(
             jobs.put_to(queues, data, priority, item, json=json, value=value, delay=delay, at=at, ttl=ttl, every=every,
-            after=after, key=key, tries=tries, headers=headers, dedup=dedup, bodies=self._executor.bodies),
+            after=after, when=when, key=key, tries=tries, headers=headers, dedup=dedup, bodies=self._executor.bodies),
             timeout=timeout, retry_unknown=retry_unknown
         ))
 
@@ -681,6 +694,7 @@ class Client:
         ttl: float | None = None,
         every: float | None = None,
         after: str | Iterable[str] | None = None,
+        when: AfterWhen | None = None,
         key: str | None = None,
         tries: int | None = None,
         headers: Mapping[str, str] | None = None,
@@ -695,8 +709,8 @@ class Client:
         """
         return await run(self._executor.run(
             jobs.publish(topic, data, priority, item, route=route, json=json, value=value, delay=delay, at=at, ttl=ttl,
-            every=every, after=after, key=key, tries=tries, headers=headers, dedup=dedup, bodies=self._executor.bodies),
-            timeout=timeout, retry_unknown=retry_unknown
+            every=every, after=after, when=when, key=key, tries=tries, headers=headers, dedup=dedup,
+            bodies=self._executor.bodies), timeout=timeout, retry_unknown=retry_unknown
         ))
 
     async def done(
@@ -1015,6 +1029,30 @@ class Client:
         """Remove a job that has ended from those that its queue keeps, by its number. Raises JobNotFound."""
         await run(self._executor.run(records.delete_ended(number), timeout=timeout))
 
+    async def item_stat(self, item: str, *, server: str | None = None, timeout: float | None = None) -> ItemStat:
+        """Count the jobs of an item in each state, those that ended since it began, and those that wait for it.
+
+        Raises ItemNotFound.
+        """
+        return await run(self._executor.run_where(items.item_stat(item), server, timeout=timeout))
+
+    async def items(
+        self,
+        prefix: str = "",
+        *,
+        server: str | None = None,
+        timeout: float | None = None,
+    ) -> list[ItemTotals]:
+        """List the items whose names begin with `prefix`, in no particular order; a `server` that is named may lag."""
+        return await run(self._executor.run_where(items.items(prefix), server, timeout=timeout))
+
+    async def item_retry(self, item: str, *, timeout: float | None = None, retry_unknown: bool | None = None) -> int:
+        """Put all dead and buried jobs of an item back, each to the queue in which it was given up; returns how many.
+
+        Their attempts start over. Raises ItemNotFound when it has no job.
+        """
+        return await run(self._executor.run(items.item_retry(item), timeout=timeout, retry_unknown=retry_unknown))
+
     async def sched_levels(self, server: str | None = None, *, timeout: float | None = None) -> list[FairLevel]:
         """List the levels of fair shares (get(policy="fair")); a `server` that is named may lag."""
         return await run(self._executor.run_where(queue_commands.sched_levels(), server, timeout=timeout))
@@ -1117,7 +1155,10 @@ class Client:
         idle: float | None = None,
         overflow: Literal["refuse", "drop_oldest"] | None = None,
         alarm: int | None = None,
-        sched: Literal["fifo", "fair"] | None = None,
+        sched: Literal["fifo", "fair", "groups"] | None = None,
+        group_limit: int | None = None,
+        group_rate: int | None = None,
+        group_per: float | None = None,
         rate: int | None = None,
         per: float | None = None,
         spread: bool | None = None,
@@ -1139,9 +1180,9 @@ class Client:
             queue_commands.queue_create(queue, given(expire=expire, then=then, order=order, tries=tries, dead=dead,
             weight=weight, limit=limit, item_limit=item_limit, capacity=capacity, data_bytes_max=data_bytes_max,
             batch=batch, portion=portion, keep=keep, ttl=ttl, idle=idle, overflow=overflow, alarm=alarm, sched=sched,
-            rate=rate, per=per, spread=spread, pulse=pulse, retain=retain, retain_max=retain_max,
-            retain_bytes=retain_bytes, numbered=numbered, backoff=backoff, error_bytes=error_bytes,
-            dedup_max=dedup_max), bound=bound), timeout=timeout
+            group_limit=group_limit, group_rate=group_rate, group_per=group_per, rate=rate, per=per, spread=spread,
+            pulse=pulse, retain=retain, retain_max=retain_max, retain_bytes=retain_bytes, numbered=numbered,
+            backoff=backoff, error_bytes=error_bytes, dedup_max=dedup_max), bound=bound), timeout=timeout
         ))
 
     async def queue_config(
@@ -1165,7 +1206,10 @@ class Client:
         idle: float | None = None,
         overflow: Literal["refuse", "drop_oldest"] | None = None,
         alarm: int | None = None,
-        sched: Literal["fifo", "fair"] | None = None,
+        sched: Literal["fifo", "fair", "groups"] | None = None,
+        group_limit: int | None = None,
+        group_rate: int | None = None,
+        group_per: float | None = None,
         rate: int | None = None,
         per: float | None = None,
         spread: bool | None = None,
@@ -1188,9 +1232,9 @@ class Client:
             queue_commands.queue_config(queue, given(expire=expire, then=then, order=order, tries=tries, dead=dead,
             weight=weight, limit=limit, item_limit=item_limit, capacity=capacity, data_bytes_max=data_bytes_max,
             batch=batch, portion=portion, keep=keep, ttl=ttl, idle=idle, overflow=overflow, alarm=alarm, sched=sched,
-            rate=rate, per=per, spread=spread, pulse=pulse, retain=retain, retain_max=retain_max,
-            retain_bytes=retain_bytes, numbered=numbered, backoff=backoff, error_bytes=error_bytes,
-            dedup_max=dedup_max)), timeout=timeout
+            group_limit=group_limit, group_rate=group_rate, group_per=group_per, rate=rate, per=per, spread=spread,
+            pulse=pulse, retain=retain, retain_max=retain_max, retain_bytes=retain_bytes, numbered=numbered,
+            backoff=backoff, error_bytes=error_bytes, dedup_max=dedup_max)), timeout=timeout
         ))
 
     async def queue_delete(
@@ -1337,6 +1381,49 @@ class Client:
             grace=grace, session_ttl=session_ttl, fast_empty=fast_empty, retained_bytes=retained_bytes)),
             timeout=timeout
         ))
+
+    async def group_config(
+        self,
+        group: str,
+        *,
+        limit: int | None = None,
+        rate: int | None = None,
+        per: float | None = None,
+        timeout: float | None = None,
+    ) -> GroupConfig:
+        """Change settings of a group of jobs (sockpq.GroupSettings); without any only read them.
+
+        They hold in queues with `sched` "fair" or "groups" and for get(policy="fair"). Returns all of them. Raises Busy
+        when as many groups have settings as may.
+        """
+        return await run(self._executor.run_steps(
+            groups.group_config(group, given(limit=limit, rate=rate, per=per)), timeout=timeout
+        ))
+
+    async def group_pause(self, group: str, *, seconds: float | None = None, timeout: float | None = None) -> None:
+        """Hand out no more jobs of a group until group_resume(), or for so many seconds; replaces an earlier pause."""
+        await run(self._executor.run(groups.group_pause(group, seconds=seconds), timeout=timeout))
+
+    async def group_resume(self, group: str, *, timeout: float | None = None) -> None:
+        """End the pause of a group. Raises GroupNotFound when it is not paused."""
+        await run(self._executor.run(groups.group_resume(group), timeout=timeout))
+
+    async def group_delete(self, group: str, *, timeout: float | None = None) -> None:
+        """Remove the settings and the pause of a group; its jobs stay. Raises GroupNotFound when it has none."""
+        await run(self._executor.run(groups.group_delete(group), timeout=timeout))
+
+    async def groups(
+        self,
+        prefix: str = "",
+        *,
+        server: str | None = None,
+        timeout: float | None = None,
+    ) -> list[GroupTotals]:
+        """List the groups with settings or unfinished jobs, whose names begin with `prefix`; a named `server` may lag.
+
+        A queue whose jobs were put without a group is listed only if there are settings for its name.
+        """
+        return await run(self._executor.run_where(groups.groups(prefix), server, timeout=timeout))
 
     async def ping(self, server: str | None = None, *, timeout: float | None = None) -> None:
         """Check that this server (None: the serving leader) answers. Raises Unavailable when it does not."""

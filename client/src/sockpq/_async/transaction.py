@@ -11,7 +11,7 @@ from sockpq._async.job import Job
 from sockpq._backends.asyncio import run
 from sockpq._engine.executor import Executor
 from sockpq._process import check_own
-from sockpq._protocol.arguments import ABSENT, Data, OnDuplicate, Then
+from sockpq._protocol.arguments import ABSENT, AfterWhen, Data, OnDuplicate, Then
 from sockpq._protocol.command import Command
 from sockpq._protocol.commands import batches, jobs
 from sockpq.errors import BadArguments, OutcomeUnknown
@@ -84,6 +84,7 @@ class Transaction:
         ttl: float | None = None,
         every: float | None = None,
         after: str | Iterable[str] | None = None,
+        when: AfterWhen | None = None,
         key: str | None = None,
         on_duplicate: OnDuplicate | None = None,
         tries: int | None = None,
@@ -96,8 +97,8 @@ class Transaction:
         """Queue a job. See Client.put."""
         self._add(
             jobs.put(queue, data, priority, item, new_item, json=json, value=value, delay=delay, at=at, ttl=ttl,
-            every=every, after=after, key=key, on_duplicate=on_duplicate, tries=tries, group=group, number=number,
-            lease=lease, headers=headers, dedup=dedup, bodies=self._executor.bodies)
+            every=every, after=after, when=when, key=key, on_duplicate=on_duplicate, tries=tries, group=group,
+            number=number, lease=lease, headers=headers, dedup=dedup, bodies=self._executor.bodies)
         )
 
     def put_to(
@@ -114,6 +115,7 @@ class Transaction:
         ttl: float | None = None,
         every: float | None = None,
         after: str | Iterable[str] | None = None,
+        when: AfterWhen | None = None,
         key: str | None = None,
         tries: int | None = None,
         headers: Mapping[str, str] | None = None,
@@ -122,7 +124,7 @@ class Transaction:
         """Queue the same job in several queues (at most 1,000), in all of them or in none. See Client.put_to."""
         self._add(
             jobs.put_to(queues, data, priority, item, json=json, value=value, delay=delay, at=at, ttl=ttl, every=every,
-            after=after, key=key, tries=tries, headers=headers, dedup=dedup, bodies=self._executor.bodies)
+            after=after, when=when, key=key, tries=tries, headers=headers, dedup=dedup, bodies=self._executor.bodies)
         )
 
     def publish(
@@ -140,6 +142,7 @@ class Transaction:
         ttl: float | None = None,
         every: float | None = None,
         after: str | Iterable[str] | None = None,
+        when: AfterWhen | None = None,
         key: str | None = None,
         tries: int | None = None,
         headers: Mapping[str, str] | None = None,
@@ -148,7 +151,8 @@ class Transaction:
         """Queue a job in all queues that are bound to `topic` (topic_bind()), or in none. See Client.publish."""
         self._add(
             jobs.publish(topic, data, priority, item, route=route, json=json, value=value, delay=delay, at=at, ttl=ttl,
-            every=every, after=after, key=key, tries=tries, headers=headers, dedup=dedup, bodies=self._executor.bodies)
+            every=every, after=after, when=when, key=key, tries=tries, headers=headers, dedup=dedup,
+            bodies=self._executor.bodies)
         )
 
     def done(

@@ -20,6 +20,7 @@ Data = bytes | bytearray | memoryview | str
 Then = Literal["later", "done", "dead"]
 Block = bool | Literal["until_done"]
 OnDuplicate = Literal["fail", "ignore", "replace"]
+AfterWhen = Literal["done", "end", "failed"]      # for what of an item a job waits
 Policy = Literal["random", "weight", "rr", "order", "sorted", "priority", "oldest", "fair", "place"]
 POLICIES = ("random", "weight", "rr", "order", "sorted", "priority", "oldest", "fair", "place")
 State = Literal["ready", "delayed", "running", "dead", "buried"]
@@ -412,6 +413,13 @@ def items(value: str | Iterable[str]) -> str:
     if not names:
         raise BadArguments("after names at least one item")
     return "|".join(name(item, "item") for item in names)
+
+
+def after_when(value: AfterWhen | None) -> str:
+    """Return what of its items a job waits for: " WHEN END", or nothing."""
+    if value not in (None, "done", "end", "failed"):
+        raise BadArguments(f"when is 'done', 'end' or 'failed', not {value!r}")
+    return f" WHEN {value.upper()}" if value else ""
 
 
 def when(delay: float | None, at: float | None) -> str:

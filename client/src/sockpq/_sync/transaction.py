@@ -12,7 +12,7 @@ from typing import Any
 from sockpq._backends.sync import run
 from sockpq._engine.executor import Executor
 from sockpq._process import check_own
-from sockpq._protocol.arguments import ABSENT, Data, OnDuplicate, Then
+from sockpq._protocol.arguments import ABSENT, AfterWhen, Data, OnDuplicate, Then
 from sockpq._protocol.command import Command
 from sockpq._protocol.commands import batches, jobs
 from sockpq._sync.job import Job
@@ -86,6 +86,7 @@ class Transaction:
         ttl: float | None = None,
         every: float | None = None,
         after: str | Iterable[str] | None = None,
+        when: AfterWhen | None = None,
         key: str | None = None,
         on_duplicate: OnDuplicate | None = None,
         tries: int | None = None,
@@ -98,8 +99,8 @@ class Transaction:
         """Queue a job. See Client.put."""
         self._add(
             jobs.put(queue, data, priority, item, new_item, json=json, value=value, delay=delay, at=at, ttl=ttl,
-            every=every, after=after, key=key, on_duplicate=on_duplicate, tries=tries, group=group, number=number,
-            lease=lease, headers=headers, dedup=dedup, bodies=self._executor.bodies)
+            every=every, after=after, when=when, key=key, on_duplicate=on_duplicate, tries=tries, group=group,
+            number=number, lease=lease, headers=headers, dedup=dedup, bodies=self._executor.bodies)
         )
 
     def put_to(
@@ -116,6 +117,7 @@ class Transaction:
         ttl: float | None = None,
         every: float | None = None,
         after: str | Iterable[str] | None = None,
+        when: AfterWhen | None = None,
         key: str | None = None,
         tries: int | None = None,
         headers: Mapping[str, str] | None = None,
@@ -124,7 +126,7 @@ class Transaction:
         """Queue the same job in several queues (at most 1,000), in all of them or in none. See Client.put_to."""
         self._add(
             jobs.put_to(queues, data, priority, item, json=json, value=value, delay=delay, at=at, ttl=ttl, every=every,
-            after=after, key=key, tries=tries, headers=headers, dedup=dedup, bodies=self._executor.bodies)
+            after=after, when=when, key=key, tries=tries, headers=headers, dedup=dedup, bodies=self._executor.bodies)
         )
 
     def publish(
@@ -142,6 +144,7 @@ class Transaction:
         ttl: float | None = None,
         every: float | None = None,
         after: str | Iterable[str] | None = None,
+        when: AfterWhen | None = None,
         key: str | None = None,
         tries: int | None = None,
         headers: Mapping[str, str] | None = None,
@@ -150,7 +153,8 @@ class Transaction:
         """Queue a job in all queues that are bound to `topic` (topic_bind()), or in none. See Client.publish."""
         self._add(
             jobs.publish(topic, data, priority, item, route=route, json=json, value=value, delay=delay, at=at, ttl=ttl,
-            every=every, after=after, key=key, tries=tries, headers=headers, dedup=dedup, bodies=self._executor.bodies)
+            every=every, after=after, when=when, key=key, tries=tries, headers=headers, dedup=dedup,
+            bodies=self._executor.bodies)
         )
 
     def done(

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, ParamSpec, Protocol, TypeVar
 from uuid import uuid4
 
-from sockpq._protocol.arguments import Codec, OnDuplicate
+from sockpq._protocol.arguments import AfterWhen, Codec, OnDuplicate
 from sockpq.errors import BadArguments, NotSupported
 from sockpq.model import Awaited, Stored
 from sockpq.worker.envelope import Envelope, opened, result_of, returned_body
@@ -103,6 +103,7 @@ class Task(Generic[P, R]):
         ttl: float | None = None,
         every: float | None = None,
         after: str | Iterable[str] | None = None,
+        when: AfterWhen | None = None,
         item: str | None = None,
         key: str | None = None,
         on_duplicate: OnDuplicate | None = None,
@@ -117,8 +118,8 @@ class Task(Generic[P, R]):
         `wait` is for call(): how long the result is waited for, in seconds; then it raises NoOutput.
         """
         given = {
-            "priority": priority, "delay": delay, "at": at, "ttl": ttl, "every": every, "after": after, "item": item,
-            "key": key, "on_duplicate": on_duplicate, "group": group, "headers": headers, "dedup": dedup,
+            "priority": priority, "delay": delay, "at": at, "ttl": ttl, "every": every, "after": after, "when": when,
+            "item": item, "key": key, "on_duplicate": on_duplicate, "group": group, "headers": headers, "dedup": dedup,
             "wait": wait, "timeout": timeout,
         }
         return TaskCall(self, {name: value for name, value in given.items() if value is not None})

@@ -10,6 +10,7 @@ from sockpq._protocol import arguments
 from sockpq._protocol.arguments import (
     ABSENT,
     PLAIN,
+    AfterWhen,
     Block,
     Bodies,
     Data,
@@ -28,6 +29,7 @@ from sockpq._protocol.commands.jobs import (
     get_line,
     get_options,
     handed_line,
+    of_when,
     put_line,
     put_of,
     put_options,
@@ -74,6 +76,7 @@ def puts(
     ttl: float | None = None,
     every: float | None = None,
     after: str | Iterable[str] | None = None,
+    when: AfterWhen | None = None,
     key: str | None = None,
     on_duplicate: OnDuplicate | None = None,
     tries: int | None = None,
@@ -83,7 +86,7 @@ def puts(
 ) -> list[Command[Stored]]:
     """One PUT for each body, each with its key if there are `keys`."""
     def line(one: str | None) -> tuple[str, str, Callable[[str], Stored]]:
-        options = put_options(delay, at, ttl, every, after, one, on_duplicate, tries, group)
+        options = put_options(delay, at, ttl, every, after, one, on_duplicate, tries, group, when)
         return put_line(queue, priority, item, False, options, one)
 
     contents = (arguments.content_of(body, headers, of_client) for body in bodies)
@@ -92,7 +95,7 @@ def puts(
         pairs = ((frame, content) for content in contents)
     else:
         pairs = ((line(one), content) for content, one in zip(contents, keys, strict=True))
-    return [put_of(start, end, content, of_line) for (start, end, of_line), content in pairs]
+    return [put_of(start, end, content, of_line, of_when(when)) for (start, end, of_line), content in pairs]
 
 
 def bodies_of(

@@ -16,6 +16,7 @@ from sockpq._protocol.arguments import (
     PLAIN,
     POLICIES,
     STATES,
+    AfterWhen,
     Block,
     Bodies,
     Content,
@@ -86,6 +87,7 @@ def put(
     ttl: float | None = None,
     every: float | None = None,
     after: str | Iterable[str] | None = None,
+    when: AfterWhen | None = None,
     key: str | None = None,
     on_duplicate: OnDuplicate | None = None,
     tries: int | None = None,
@@ -104,12 +106,15 @@ def put(
 
     Times in seconds. `delay`: it becomes active that much later; or `at`: at this Unix time. `ttl`: it is
     removed unless it is taken within that time (0: never, whatever its queue says). `every`: DONE makes it
-    active again after this period, until it is deleted. `after`: an item, or several: it waits until these have
-    no unfinished job. `key`: its name in its queue; if an unfinished job has that name, `on_duplicate` says
-    what happens: "fail" (JobExists), "ignore", or "replace". `tries`: it is given up after that many hand-outs
-    without done(). `group`: its group for get(policy="fair"); by default its queue. `number`: it gets a number, the
-    `number` of the result, by which `Number` finds it in any state and queue, and it always returns to its old
-    place. `lease`: the lease for clients that take it without `expire` (0: none), instead of its queue's.
+    active again after this period, until it is deleted. `after`: an item, or several: it waits until each of
+    these has had no unfinished job, or with `when="end"` none but dead and buried ones; with `when="failed"`
+    until one of them has such a job, and is removed when all have ended without any, or not queued when they had
+    ended before (`outcome` "dropped"). `key`: its name in its queue; if an unfinished job has that name,
+    `on_duplicate` says what happens: "fail" (JobExists), "ignore", or "replace". `tries`: it is given up after
+    that many hand-outs without done(). `group`: whose job it is, for queues that choose by groups and for
+    get(policy="fair"); by default its queue. `number`: it gets a number, the `number` of the result, by which
+    `Number` finds it in any state and queue, and it always returns to its old place. `lease`: the lease for
+    clients that take it without `expire` (0: none), instead of its queue's.
     `headers`: names and values beside its body, which a consumer reads as `job.headers` and find() looks for.
     `dedup`: a key and seconds: while the queue remembers an accepted put() with this key, another one queues
     nothing and returns `outcome` "exists", whatever has become of the job.
@@ -118,11 +123,11 @@ def put(
     """
     start, end, of_line = put_line(
         queue, priority, item, new_item,
-        put_options(delay, at, ttl, every, after, key, on_duplicate, tries, group)
+        put_options(delay, at, ttl, every, after, key, on_duplicate, tries, group, when)
         + put_marks(number, every, lease, dedup),
         key, number=number, dedup=dedup is not None,
     )
-    needs = (("number",) if number or lease is not None else ()) + (("dedup",) if dedup else ())
+    needs = (("number",) if number or lease is not None else ()) + (("dedup",) if dedup else ()) + of_when(when)
     content = arguments.content_of(arguments.body_of(data, json, value, bodies), headers, bodies)
     return put_of(start, end, content, of_line, needs)
 
@@ -157,6 +162,7 @@ def put_to(
     ttl: float | None = None,
     every: float | None = None,
     after: str | Iterable[str] | None = None,
+    when: AfterWhen | None = None,
     key: str | None = None,
     tries: int | None = None,
     headers: Mapping[str, str] | None = None,
@@ -171,9 +177,9 @@ def put_to(
     if not 0 < len(names) <= SPREAD_QUEUES_MAX:
         raise BadArguments(f"put_to() takes 1 to {SPREAD_QUEUES_MAX} queues, not {len(names)}")
     first = "|".join(names) if len(names) > 1 else f"{next(iter(names))}|{next(iter(names))}"
-    options = put_options(delay, at, ttl, every, after, key, None, tries)
+    options = put_options(delay, at, ttl, every, after, key, None, tries, when=when)
     content = arguments.content_of(arguments.body_of(data, json, value, bodies), headers, bodies)
-    return _fan_out(first, priority, item, options, dedup, content)
+    return _fan_out(first, priority, item, options, dedup, content, of_when(when))
 
 
 @call(retry=True, transaction=True)
@@ -191,6 +197,7 @@ def publish(
     ttl: float | None = None,
     every: float | None = None,
     after: str | Iterable[str] | None = None,
+    when: AfterWhen | None = None,
     key: str | None = None,
     tries: int | None = None,
     headers: Mapping[str, str] | None = None,
@@ -204,17 +211,18 @@ def publish(
     """
     route = "" if route is None else arguments.route(route)
     options = f" ROUTE {route}" if route else ""        # the empty key has no word that could be written
-    options += put_options(delay, at, ttl, every, after, key, None, tries)
+    options += put_options(delay, at, ttl, every, after, key, None, tries, when=when)
     content = arguments.content_of(arguments.body_of(data, json, value, bodies), headers, bodies)
-    return _fan_out(f"@{arguments.name(topic, 'topic')}", priority, item, options, dedup, content)
+    return _fan_out(f"@{arguments.name(topic, 'topic')}", priority, item, options, dedup, content, of_when(when))
 
 
 def _fan_out(
     target: str, priority: int, item: str | None, options: str, dedup: tuple[str, float] | None, content: Content,
+    needs: tuple[str, ...],
 ) -> Command[int]:
     priority = arguments.integer(priority, "priority", -INT64_MAX - 1, INT64_MAX)
     item = "" if item is None else f" IS {arguments.name(item, 'item')}"
-    needs: tuple[str, ...] = ("fanout",)
+    needs += ("fanout",)
     if dedup:
         options += arguments.dedup(dedup)
         needs += ("dedup",)
@@ -246,15 +254,18 @@ def put_options(
     on_duplicate: OnDuplicate | None,
     tries: int | None,
     group: str | None = None,
+    when: AfterWhen | None = None,
 ) -> str:
     """The end of a PUT line: " DELAY 5 KEY a1"; see put()."""
-    text = when(delay, at)
+    text = arguments.when(delay, at)
     if ttl is not None:
         text += f" TTL {arguments.seconds(ttl, 'ttl', 0, EXPIRE_S_MAX)}"
     if every is not None:
         text += f" EVERY {arguments.period(every, 'every')}"
     if after is not None:
-        text += f" AFTER {arguments.items(after)}"
+        text += f" AFTER {arguments.items(after)}{arguments.after_when(when)}"
+    elif when is not None:
+        raise BadArguments("when needs after: it says for what of these items the job waits")
     if key is not None:
         text += f" KEY {arguments.job_key(key)}"
     if on_duplicate is not None:
@@ -268,6 +279,11 @@ def put_options(
     if group is not None:
         text += f" GROUP {arguments.group(group)}"
     return text
+
+
+def of_when(when: AfterWhen | None) -> tuple[str, ...]:
+    """The words of CAPS that this option of a PUT needs."""
+    return ("movequeue",) if when else ()
 
 
 def put_marks(number: bool, every: float | None, lease: float | None, dedup: tuple[str, float] | None) -> str:
@@ -290,7 +306,7 @@ def _stored(item: str | None, new_item: bool, key: str | None, number: bool, ded
     if new_item and fields[:1] == ["IS"]:
         expect(len(fields) == 2, "the answer to PUT .. NEW")
         return Stored(as_name(fields[1]), key)
-    if key is not None and fields in (["EXISTS"], ["REPLACED"]):
+    if fields == ["DROPPED"] or (key is not None and fields in (["EXISTS"], ["REPLACED"])):
         return Stored(item, key, fields[0].lower())
     expect(not fields and not new_item, "the answer to PUT")
     return Stored(item, key)

@@ -10,6 +10,7 @@ from typing import BinaryIO, Literal, TypedDict
 from sockpq._protocol import arguments
 from sockpq._protocol.arguments import EXPIRE_S_MAX, Data, Direction, Policy, State, Then
 from sockpq._protocol.command import Command, Repeat, Steps, call, single
+from sockpq._protocol.commands.groups import NEEDS, rate_of
 from sockpq._protocol.reader import (
     BODY_BYTES_MAX,
     LINE,
@@ -40,7 +41,9 @@ class QueueSettings(TypedDict, total=False):
     `expire`, `then`: the lease of hand-outs that name none, and the action at its end ("later", "done", "dead").
     `order`: "fifo", or "time" for the order of the times put for. `tries`: after that many hand-outs without DONE a job
     goes to the queue `dead` (by default the queue's name and "_dead"). `weight`: for the policy "weight". `sched`:
-    "fair" shares its jobs among their groups. `limit`: how many jobs may run at a time, `item_limit`: of one item.
+    "fair" shares its jobs among their groups, "groups" gives the first job of all groups that may have one; with either
+    `group_limit`: how many jobs of one group may run at a time, and `group_rate` in `group_per` seconds: how many of
+    one group are handed out. `limit`: how many jobs may run at a time, `item_limit`: of one item.
     `capacity`: how many may wait; others are refused. `data_bytes_max`: of one job. `batch`: how many at most are given
     to one get_many(). `portion`: how many due jobs are activated at once. `keep`: how long the keys of finished jobs
     are remembered. `ttl`: of jobs put without one. `idle`: the queue is deleted, with its jobs, when it was not used
@@ -70,7 +73,10 @@ class QueueSettings(TypedDict, total=False):
     idle: float
     overflow: Literal["refuse", "drop_oldest"]
     alarm: int
-    sched: Literal["fifo", "fair"]
+    sched: Literal["fifo", "fair", "groups"]
+    group_limit: int
+    group_rate: int
+    group_per: float
     rate: int
     per: float
     spread: bool
@@ -103,13 +109,14 @@ class ClusterSettings(TypedDict, total=False):
 
 
 _NUMBERS = {
-    "weight": "WEIGHT", "limit": "LIMIT", "item_limit": "ITEMLIMIT", "capacity": "CAPACITY",
-    "data_bytes_max": "MAXDATA", "batch": "BATCH", "portion": "PORTION", "alarm": "ALARM",
+    "weight": "WEIGHT", "limit": "LIMIT", "item_limit": "ITEMLIMIT", "group_limit": "GROUPLIMIT",
+    "capacity": "CAPACITY", "data_bytes_max": "MAXDATA", "batch": "BATCH", "portion": "PORTION", "alarm": "ALARM",
     "retain_max": "RETAINMAX", "retain_bytes": "RETAINBYTES", "error_bytes": "ERRORBYTES", "dedup_max": "DEDUPMAX",
 }
 _NEEDS = {      # words of CAPS, for settings that older servers do not have
     "retain": "retain", "retain_max": "retain", "retain_bytes": "retain", "numbered": "retain", "backoff": "backoff",
-    "error_bytes": "backoff", "dedup_max": "dedup", "retained_bytes": "retain",
+    "error_bytes": "backoff", "dedup_max": "dedup", "retained_bytes": "retain", "group_limit": NEEDS[0],
+    "group_rate": NEEDS[0], "group_per": NEEDS[0],
 }
 _OVERFLOW = {"refuse": "REFUSE", "drop_oldest": "DROPOLDEST"}
 _CLUSTER = {
@@ -117,7 +124,7 @@ _CLUSTER = {
     "session_ttl": "SESSIONTTL", "fast_empty": "FASTEMPTY",
     "retained_bytes": "RETAINEDBYTES",
 }
-_NAMES = {word: name for name, word in {**_NUMBERS, **_CLUSTER}.items()}
+_NAMES = {word: name for name, word in {**_NUMBERS, **_CLUSTER, "group_rate": "GROUPRATE"}.items()}
 _UNKNOWN = "-"
 _SETTING = re.compile(r"[A-Z][A-Z_]{0,31}")
 
@@ -511,8 +518,8 @@ def _settings(settings: QueueSettings) -> str:
             raise BadArguments(f"overflow is 'refuse' or 'drop_oldest', not {settings['overflow']!r}")
         text += f" OVERFLOW {_OVERFLOW[settings['overflow']]}"
     if "sched" in settings:
-        if settings["sched"] not in ("fifo", "fair"):
-            raise BadArguments(f"sched is 'fifo' or 'fair', not {settings['sched']!r}")
+        if settings["sched"] not in ("fifo", "fair", "groups"):
+            raise BadArguments(f"sched is 'fifo', 'fair' or 'groups', not {settings['sched']!r}")
         text += f" SCHED {settings['sched'].upper()}"
     if "retain" in settings:
         text += f" RETAIN {arguments.seconds(settings['retain'], 'retain', 0, EXPIRE_S_MAX)}"
@@ -537,12 +544,17 @@ def _backoff(pauses: tuple[float, float]) -> str:
 
 def _needs(settings: QueueSettings) -> tuple[str, ...]:
     """The words of CAPS that a server must have for these settings."""
-    return tuple(dict.fromkeys(_NEEDS[name] for name in settings if name in _NEEDS))
+    words = [_NEEDS[name] for name in settings if name in _NEEDS]
+    return tuple(dict.fromkeys([*words, *NEEDS] if settings.get("sched") == "groups" else words))
 
 
 def _rate(settings: QueueSettings) -> str:
-    """The settings of the rate: " RATE 10 PER 1 PULSE OFF"."""
+    """The settings of rates: " RATE 10 PER 1 PULSE OFF"."""
     text = ""
+    if "group_rate" in settings:
+        text += f" GROUPRATE {rate_of(settings['group_rate'], settings.get('group_per'), 'group_rate', 'group_per')}"
+    elif "group_per" in settings:
+        raise BadArguments("group_per needs group_rate, the number of hand-outs in that time")
     if "rate" in settings:
         rate = settings["rate"]
         rate = arguments.integer(rate, "rate", 0, 100_000)

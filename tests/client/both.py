@@ -9,6 +9,7 @@ import asyncio
 import inspect
 import threading
 from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
 
@@ -120,6 +121,17 @@ class LoopClient:
 
     def transaction(self, **options: Any) -> LoopTransaction:
         return LoopTransaction(self._loop, self.client.transaction(**options))
+
+    @contextmanager
+    def hold(self, *arguments: Any, **options: Any) -> Iterator[str]:
+        hold = self.client.hold(*arguments, **options)
+        item = self._loop.run(hold.__aenter__())
+        try:
+            yield item
+        except BaseException as error:
+            self._loop.run(hold.__aexit__(type(error), error, None))
+            raise
+        self._loop.run(hold.__aexit__(None, None, None))
 
     def consume(self, *arguments: Any, **options: Any) -> Iterator[Any]:
         jobs: AsyncIterator[aio.Job] = self.client.consume(*arguments, **options)

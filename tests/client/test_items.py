@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, BinaryIO
 
 import pytest
-from sockpq import BadArguments, Client, ItemNotFound, ItemStat, ItemTotals, Job, Stored, aio
+from sockpq import (
+    BadArguments,
+    Client,
+    ItemCancelled,
+    ItemNotFound,
+    ItemNotHeld,
+    ItemStat,
+    ItemTotals,
+    Job,
+    Stored,
+    aio,
+)
 from sockpq._protocol.command import Command
 from sockpq._protocol.commands import batches, items, jobs
 
 from tests.client.conftest import MakeClient
 from tests.client.real_server import RealServer
+from tests.client.scripted_server import ScriptedServer
+from tests.client.test_fair_shares import answered
 
 
 @pytest.fixture
@@ -42,7 +56,14 @@ def take(client: Client, queue: str) -> Job:
     (items.item_stat("a@b"), b"ITEM STAT a@b\r\n"),
     (items.items(), b"ITEM LIST\r\n"),
     (items.items("order_"), b"ITEM LIST order_*\r\n"),
+    (items.items(held=True), b"ITEM LIST HELD\r\n"),
     (items.item_retry("a"), b"ITEM RETRY a\r\n"),
+    (items.item_hold(), b"ITEM HOLD NEW\r\n"),
+    (items.item_hold("a", expire=5.5), b"ITEM HOLD a EXPIRE 5.500\r\n"),
+    (items.item_hold(expire=60, then="release"), b"ITEM HOLD NEW EXPIRE 60 THEN RELEASE\r\n"),
+    (items.item_release("a"), b"ITEM RELEASE a\r\n"),
+    (items.item_cancel("a"), b"ITEM CANCEL a\r\n"),
+    (items.item_cancel("a", "late"), b"ITEM CANCEL a REASON late\r\n"),
 ])
 def test_lines(command: Command[Any], line: bytes) -> None:
     assert command.line == line
@@ -56,9 +77,73 @@ def test_what_is_refused_before_it_is_sent() -> None:
         lambda: items.item_stat("a b"),
         lambda: items.items("a*"),
         lambda: items.item_retry(""),
+        lambda: items.item_hold("NEW"),
+        lambda: items.item_hold("a", expire=0),
+        lambda: items.item_hold("a", expire=86_401),
+        lambda: items.item_hold("a", then="cancel"),
+        lambda: items.item_hold("a", expire=5, then="later"),       # type: ignore[arg-type]
+        lambda: items.item_cancel("a", "two words"),
     ):
         with pytest.raises(BadArguments):
             wrong()
+
+
+def test_answers_of_holds() -> None:
+    assert answered(items.item_hold().read(), b"200 OK IS i.7") == "i.7"
+    assert answered(items.item_hold("a").read(), b"200 OK") == "a"
+    assert answered(items.item_release("a").read(), b"200 OK") is False
+    assert answered(items.item_release("a").read(), b"200 OK FINI") is True
+    for line, error in ((b"404 Item Not Held", ItemNotHeld), (b"409 Item Cancelled", ItemCancelled)):
+        with pytest.raises(error):
+            answered(items.item_release("a").read(), line)
+    lines = [b"READY 1", b"DELAYED 0", b"RUNNING 2", b"DEAD 0", b"BURIED 0", b"DONE 3", b"CANCELLED 4", b"HELD 1",
+             b"CANCELLING 1", b"WAITERS 5", b"COLOUR 7"]
+    assert answered(items.item_stat("a").read(), b"200 OK 11", *lines) == ItemStat(1, 0, 2, 0, 0, 3, 5, 4, True, True)
+    assert answered(items.items().read(), b"200 OK 1", b"a 3 1 1 0 7") == [ItemTotals("a", 3, 1, True, False)]
+
+
+class Holding:
+    """Answers to the commands of a hold; `heard`: these."""
+
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+        self.release = b"200 OK FINI"
+
+    def __call__(self, connection: socket.socket, source: BinaryIO, line: str) -> None:
+        self.heard.append(line)
+        answers = {"HOLD": b"200 OK IS i1", "CANCEL": b"200 OK 2", "RELEASE": self.release}
+        connection.sendall(answers[line.split()[1]] + b"\r\n")
+
+
+@pytest.fixture
+def holding(make_client: MakeClient) -> Iterator[tuple[Holding, Client]]:
+    holding = Holding()
+    with ScriptedServer(holding, features=items.NEEDS) as server:
+        yield holding, make_client(server.address, timeout=60)
+
+
+def test_a_block_holds_an_item(holding: tuple[Holding, Client]) -> None:
+    server, client = holding
+    with client.hold(expire=60) as item:
+        assert item == "i1"
+        assert server.heard == ["ITEM HOLD NEW EXPIRE 60"]
+    assert server.heard[1:] == ["ITEM RELEASE i1"]
+
+
+def test_a_block_that_raises_cancels_its_item(holding: tuple[Holding, Client]) -> None:
+    server, client = holding
+    with pytest.raises(ZeroDivisionError), client.hold():
+        _ = 1 / 0
+    assert server.heard == ["ITEM HOLD NEW", "ITEM CANCEL i1", "ITEM RELEASE i1"]
+
+
+def test_a_hold_that_was_over_before_its_block_is_told(holding: tuple[Holding, Client]) -> None:
+    server, client = holding
+    server.release = b"404 Item Not Held"
+    with pytest.raises(ItemNotHeld), client.hold():
+        pass
+    with pytest.raises(ZeroDivisionError), client.hold():       # the first error counts
+        _ = 1 / 0
 
 
 def test_the_jobs_of_an_item_are_counted_and_retried(client: Client) -> None:

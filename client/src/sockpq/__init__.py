@@ -8,6 +8,7 @@ from sockpq._protocol.commands.pulses import PulseSettings
 from sockpq._protocol.commands.queues import ClusterSettings, FairSettings, QueueSettings
 from sockpq._sync.client import Client
 from sockpq._sync.events import Events
+from sockpq._sync.hold import Hold
 from sockpq._sync.job import Job
 from sockpq._sync.pulse import Pulse, Turn
 from sockpq._sync.survey import survey
@@ -28,7 +29,9 @@ from sockpq.errors import (
     GroupNotFound,
     Inherited,
     InvalidSnapshot,
+    ItemCancelled,
     ItemNotFound,
+    ItemNotHeld,
     JobExists,
     JobNotFound,
     JobRunning,
@@ -125,9 +128,12 @@ __all__ = [
     "GroupNotFound",
     "GroupSettings",
     "GroupTotals",
+    "Hold",
     "Inherited",
     "InvalidSnapshot",
+    "ItemCancelled",
     "ItemNotFound",
+    "ItemNotHeld",
     "ItemStat",
     "ItemTotals",
     "Job",

@@ -15,7 +15,9 @@
     │   │   ├── BindingNotFound the queue is not bound to it in this way
     │   │   ├── TooManyBindings the topic may have no more
     │   │   ├── GroupNotFound   sched_group(), group_resume(), group_delete(): no group of this name, or no pause of it
-    │   │   ├── ItemNotFound    item_stat(), item_retry(): the item has no job
+    │   │   ├── ItemNotFound    item_stat(), item_retry(), item_cancel(): the item has no job
+    │   │   ├── ItemNotHeld     item_release(): the item has no hold, or none any more
+    │   │   ├── ItemCancelled   put(), item_hold(), item_retry(): the item is cancelled and takes no jobs
     │   │   ├── WorkerNotFound  there is no such pool of workers
     │   │   ├── WorkerExists    worker_beat(): a pool of this name is there, in another session
     │   │   ├── QueueExists     queue_create(): there is one
@@ -97,6 +99,14 @@ class GroupNotFound(Refused):
 
 class ItemNotFound(Refused):
     """The item has no job, any more or yet: 404 Item Not Found."""
+
+
+class ItemNotHeld(Refused):
+    """The item has no hold, perhaps because it was over before it was released: 404 Item Not Held."""
+
+
+class ItemCancelled(Refused):
+    """The item is cancelled: it takes no job, and none of its jobs is given or brought back: 409 Item Cancelled."""
 
 
 class QueueNotFound(Refused):

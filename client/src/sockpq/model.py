@@ -118,7 +118,11 @@ class GroupTotals(NamedTuple):
 
 
 class ItemStat(NamedTuple):
-    """The jobs of an item by state, those `done` since it began, and the `waiters`: jobs that wait for it."""
+    """The jobs of an item by state, those `done` since it began, and the `waiters`: jobs that wait for it.
+
+    `cancelled`: those that item_cancel() has removed; `cancelling`: it goes on doing so, until none is running.
+    `held`: it does not end before item_release().
+    """
 
     ready: int
     delayed: int
@@ -127,6 +131,9 @@ class ItemStat(NamedTuple):
     buried: int
     done: int
     waiters: int
+    cancelled: int = 0
+    held: bool = False
+    cancelling: bool = False
 
     @property
     def unfinished(self) -> int:
@@ -135,11 +142,14 @@ class ItemStat(NamedTuple):
 
 
 class ItemTotals(NamedTuple):
-    """One item: how many unfinished jobs it has, and how many of these are dead or buried."""
+    """One item: how many unfinished jobs it has, how many of these are dead or buried; `held`, `cancelling`: ItemStat.
+    """
 
     name: str
     unfinished: int
     dead: int
+    held: bool = False
+    cancelling: bool = False
 
 
 class Handed(NamedTuple):

@@ -25,6 +25,7 @@ from sockpq._protocol.arguments import (
     Data,
     Direction,
     EndedState,
+    HoldThen,
     OnDuplicate,
     Policy,
     State,
@@ -44,6 +45,7 @@ from sockpq._streaming.event_stream import EventStream
 from sockpq._sync.consume import LEASE_S, Consumption, consume
 from sockpq._sync.consumer import Consumer
 from sockpq._sync.events import Events
+from sockpq._sync.hold import Hold
 from sockpq._sync.job import Job
 from sockpq._sync.pulse import Pulse
 from sockpq._sync.transaction import Transaction
@@ -478,6 +480,21 @@ class Client:
         commands would be refused.
         """
         return Transaction(self._executor, timeout)
+
+    def hold(
+        self,
+        item: str | None = None,
+        *,
+        expire: float | None = None,
+        then: HoldThen | None = None,
+        timeout: float | None = None,
+    ) -> Hold:
+        """Hold an item while its jobs are put: `with client.hold() as item: client.put(.., item=item)`.
+
+        The item, without `item` a new one, does not end before the block does, and is cancelled when that raises.
+        `expire` and `then` as for item_hold(), for the case that this program dies.
+        """
+        return Hold(self._executor, item, expire, then, timeout)
 
     def pulse(self, name: str) -> Pulse:
         """A pulse, a rate that many programs share: `with client.pulse("ga").turn(within=30) as turn:`."""
@@ -1041,18 +1058,54 @@ class Client:
         self,
         prefix: str = "",
         *,
+        held: bool = False,
         server: str | None = None,
         timeout: float | None = None,
     ) -> list[ItemTotals]:
-        """List the items whose names begin with `prefix`, in no particular order; a `server` that is named may lag."""
-        return run(self._executor.run_where(items.items(prefix), server, timeout=timeout))
+        """List the items whose names begin with `prefix`, in no particular order; a `server` that is named may lag.
+
+        `held`: only those with a hold.
+        """
+        return run(self._executor.run_where(items.items(prefix, held=held), server, timeout=timeout))
 
     def item_retry(self, item: str, *, timeout: float | None = None, retry_unknown: bool | None = None) -> int:
         """Put all dead and buried jobs of an item back, each to the queue in which it was given up; returns how many.
 
-        Their attempts start over. Raises ItemNotFound when it has no job.
+        Their attempts start over. Raises ItemNotFound when it has neither a job nor a hold, ItemCancelled.
         """
         return run(self._executor.run(items.item_retry(item), timeout=timeout, retry_unknown=retry_unknown))
+
+    def item_hold(
+        self,
+        item: str | None = None,
+        *,
+        expire: float | None = None,
+        then: HoldThen | None = None,
+        timeout: float | None = None,
+        retry_unknown: bool | None = None,
+    ) -> str:
+        """Hold an item, without `item` a new one that the server names: it does not end before item_release().
+
+        So jobs can be put one by one although the first are done by then. After `expire` seconds (600) the item is
+        cancelled, because the author of half a batch has died, or with `then="release"` released; another hold sets
+        both again. Returns the item. Raises ItemCancelled. hold() does this around a block.
+        """
+        return run(self._executor.run(
+            items.item_hold(item, expire=expire, then=then), timeout=timeout, retry_unknown=retry_unknown
+        ))
+
+    def item_release(self, item: str, *, timeout: float | None = None, retry_unknown: bool | None = None) -> bool:
+        """End the hold of an item; returns whether the item has ended by that. Raises ItemNotHeld."""
+        return run(self._executor.run(items.item_release(item), timeout=timeout, retry_unknown=retry_unknown))
+
+    def item_cancel(self, item: str, reason: str | None = None, *, timeout: float | None = None) -> int:
+        """Remove all jobs of an item, and what waits for it to be done; returns how many it has.
+
+        None of them is handed out any more, and none is put. Workers of running ones hear of it ("CANCEL" of
+        events()), and end them as they like. A hold stays: the item ends with it at the earliest. `reason`: a word for
+        records and logs. Raises ItemNotFound when it has neither a job nor a hold.
+        """
+        return run(self._executor.run(items.item_cancel(item, reason), timeout=timeout))
 
     def sched_levels(self, server: str | None = None, *, timeout: float | None = None) -> list[FairLevel]:
         """List the levels of fair shares (get(policy="fair")); a `server` that is named may lag."""

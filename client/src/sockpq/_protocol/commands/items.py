@@ -1,15 +1,19 @@
-"""Items: what the jobs that share one are doing, and the retry of those that failed."""
+"""Items: what the jobs that share one are doing, holds, the retry of those that failed, and the end of all."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from sockpq._protocol import arguments
+from sockpq._protocol.arguments import HoldThen
 from sockpq._protocol.command import Command, Repeat, call, single
-from sockpq._protocol.reader import Reader, as_name, as_number, expect, lines_of_list, number_of
+from sockpq._protocol.reader import Reader, as_name, as_number, expect, fields_of, lines_of_list, number_of
+from sockpq.errors import BadArguments
 from sockpq.model import ItemStat, ItemTotals
 
 NEEDS = ("movequeue",)
+HOLD_S_MIN, HOLD_S_MAX = 0.001, 86_400
 
 
 @call("any")
@@ -22,19 +26,78 @@ def item_stat(item: str) -> Command[ItemStat]:
 
 
 @call("any")
-def items(prefix: str = "") -> Command[list[ItemTotals]]:
-    """List the items whose names begin with `prefix`, in no particular order; a `server` that is named may lag."""
-    line = f"ITEM LIST {arguments.name(prefix, 'prefix')}*\r\n" if prefix != "" else "ITEM LIST\r\n"
-    return Command(line.encode(), b"", _list, Repeat.FREELY, needs=NEEDS)
+def items(prefix: str = "", *, held: bool = False) -> Command[list[ItemTotals]]:
+    """List the items whose names begin with `prefix`, in no particular order; a `server` that is named may lag.
+
+    `held`: only those with a hold.
+    """
+    line = f"ITEM LIST {arguments.name(prefix, 'prefix')}*" if prefix != "" else "ITEM LIST"
+    line += " HELD" if arguments.switch(held, "held") else ""
+    return Command(f"{line}\r\n".encode(), b"", _list, Repeat.FREELY, needs=NEEDS)
 
 
 @call(retry=True)
 def item_retry(item: str) -> Command[int]:
     """Put all dead and buried jobs of an item back, each to the queue in which it was given up; returns how many.
 
-    Their attempts start over. Raises ItemNotFound when it has no job.
+    Their attempts start over. Raises ItemNotFound when it has neither a job nor a hold, ItemCancelled.
     """
     return single(f"ITEM RETRY {_item(item)}", number_of, Repeat.IF_ASKED, slow=True, logged=True, needs=NEEDS)
+
+
+@call(retry=True)
+def item_hold(item: str | None = None, *, expire: float | None = None, then: HoldThen | None = None) -> Command[str]:
+    """Hold an item, without `item` a new one that the server names: it does not end before item_release().
+
+    So jobs can be put one by one although the first are done by then. After `expire` seconds (600) the item is
+    cancelled, because the author of half a batch has died, or with `then="release"` released; another hold sets
+    both again. Returns the item. Raises ItemCancelled. hold() does this around a block.
+    """
+    if item == "NEW":
+        raise BadArguments("an item cannot be held by the name NEW, which asks for a new one")
+    if then not in (None, "cancel", "release"):
+        raise BadArguments(f"then is 'cancel' or 'release', not {then!r}")
+    if then is not None and expire is None:
+        raise BadArguments("then needs expire: it says what happens when the hold ends")
+    line = f"ITEM HOLD {'NEW' if item is None else _item(item)}"
+    if expire is not None:
+        line += f" EXPIRE {arguments.seconds(expire, 'expire', HOLD_S_MIN, HOLD_S_MAX)}"
+        line += f" THEN {then.upper()}" if then else ""
+    repeat = Repeat.IF_ASKED if item is None else Repeat.HARMLESS
+    return single(line, partial(_held, item), repeat, logged=True, needs=NEEDS)
+
+
+@call(retry=True)
+def item_release(item: str) -> Command[bool]:
+    """End the hold of an item; returns whether the item has ended by that. Raises ItemNotHeld."""
+    return single(f"ITEM RELEASE {_item(item)}", _released, Repeat.IF_ASKED, logged=True, needs=NEEDS)
+
+
+@call()
+def item_cancel(item: str, reason: str | None = None) -> Command[int]:
+    """Remove all jobs of an item, and what waits for it to be done; returns how many it has.
+
+    None of them is handed out any more, and none is put. Workers of running ones hear of it ("CANCEL" of
+    events()), and end them as they like. A hold stays: the item ends with it at the earliest. `reason`: a word for
+    records and logs. Raises ItemNotFound when it has neither a job nor a hold.
+    """
+    line = f"ITEM CANCEL {_item(item)}" + ("" if reason is None else f" REASON {arguments.reason(reason)}")
+    return single(line, number_of, Repeat.HARMLESS, slow=True, logged=True, needs=NEEDS)
+
+
+def _held(item: str | None, text: str) -> str:
+    fields = fields_of(text)
+    if item is not None:
+        expect(not fields or fields == ["IS", item], "the answer to ITEM HOLD")
+        return item
+    expect(len(fields) == 2 and fields[0] == "IS", "the answer to ITEM HOLD NEW")
+    return as_name(fields[1])
+
+
+def _released(text: str) -> bool:
+    fields = fields_of(text)
+    expect(fields in ([], ["FINI"]), "the answer to ITEM RELEASE")
+    return bool(fields)
 
 
 def _item(name: str) -> str:
@@ -49,6 +112,8 @@ def _stat() -> Reader[ItemStat]:
         figures[word.lower()] = as_number(value)
     known = {name: figures[name] for name in ItemStat._fields if name in figures}
     expect("ready" in known and "waiters" in known, "the answer to ITEM STAT")
+    for name in ("held", "cancelling"):
+        known[name] = bool(known.get(name))
     return ItemStat(**known)
 
 
@@ -57,7 +122,9 @@ def _list() -> Reader[list[ItemTotals]]:
 
 
 def _item_line(line: str) -> ItemTotals:
-    """Parse `<item> <unfinished> <dead>`; later servers may have more words."""
+    """Parse `<item> <unfinished> <dead> <held> <cancelling>`; later servers may have more words."""
     fields = line.split(" ")
     expect(len(fields) >= 3, "not a line of ITEM LIST")
-    return ItemTotals(as_name(fields[0]), as_number(fields[1]), as_number(fields[2]))
+    return ItemTotals(as_name(fields[0]), as_number(fields[1]), as_number(fields[2]), *(
+        word == "1" for word in fields[3:5]
+    ))

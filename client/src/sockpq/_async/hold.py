@@ -1,0 +1,59 @@
+"""A hold of an item around a block that puts its jobs."""
+
+from __future__ import annotations
+
+import os
+from types import TracebackType
+
+from sockpq._backends.asyncio import run
+from sockpq._engine.executor import Executor
+from sockpq._process import check_own, is_inherited
+from sockpq._protocol.arguments import HoldThen
+from sockpq._protocol.commands import items
+from sockpq.errors import ItemNotFound, ItemNotHeld, SockpqError
+
+
+class Hold:
+    """Holds an item: `async with client.hold() as item: await client.put("pages", data, item=item)`.
+
+    The end of the block releases it; an exception cancels the item first, so that no half of a batch is left. `item`:
+    its name, in the block; `ended`: whether the item has ended with the block.
+    """
+
+    __slots__ = ("_executor", "_expire", "_process", "_then", "_timeout", "ended", "item")
+
+    def __init__(
+        self, executor: Executor, item: str | None, expire: float | None, then: HoldThen | None,
+        timeout: float | None,
+    ) -> None:
+        self._executor = executor
+        self._process = os.getpid()
+        self._expire = expire
+        self._then = then
+        self._timeout = timeout
+        self.item = item
+        self.ended = False
+
+    async def __aenter__(self) -> str:
+        check_own(self._process, "this hold")
+        command = items.item_hold(self.item, expire=self._expire, then=self._then)
+        self.item = await run(self._executor.run(command, timeout=self._timeout))
+        return self.item
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if is_inherited(self._process) or self.item is None:        # the parent says how its batch went
+            return
+        try:
+            if error is not None:
+                await run(self._executor.run(items.item_cancel(self.item), timeout=self._timeout))
+            self.ended = await run(self._executor.run(items.item_release(self.item), timeout=self._timeout))
+        except SockpqError as failure:
+            if error is None:
+                raise
+            if not isinstance(failure, ItemNotFound | ItemNotHeld):        # else it has ended before
+                error.add_note(f"and the item {self.item} could not be cancelled: {failure}")
+
+    def __repr__(self) -> str:
+        return f"<Hold of {self.item or 'a new item'!r}>"

@@ -1,5 +1,7 @@
 """The queue as a function of the log: no clock, no randomness, no input or output."""
 
+from sockpqd.core.clusters.cluster_map import ClusterMap
+from sockpqd.core.clusters.map_text import MapError, read_map
 from sockpqd.core.fair.group_settings import GroupSettings
 from sockpqd.core.fair.levels import FairSettings
 from sockpqd.core.find import ENDED_LENGTHS, LENGTHS, UNFINISHED, FindPlace, FindStep, Search, Section, Wanted
@@ -25,6 +27,8 @@ from sockpqd.core.limits import (
     HEADERS_BYTES_MAX,
     LEVEL_S_MAX,
     LEVELS_MAX,
+    MAP_BYTES_MAX,
+    MAP_VERSION_MAX,
     OPERATION_BYTES_MAX,
     OPERATION_WORK_MAX,
     PER_MS_MAX,
@@ -53,6 +57,7 @@ from sockpqd.core.ops.cluster import (
     RaiseLevel,
     RemoveMember,
     Resume,
+    SetMap,
     SwitchService,
     Tick,
 )
@@ -151,6 +156,7 @@ from sockpqd.core.ops.replies import (
     ChangeInProgress,
     DataDropped,
     DataTooLarge,
+    Elsewhere,
     Empty,
     Finished,
     FragmentsMissing,
@@ -172,6 +178,7 @@ from sockpqd.core.ops.replies import (
     LastNode,
     Leased,
     Life,
+    MapChanged,
     Meta,
     Moved,
     NodeExists,
@@ -266,6 +273,8 @@ __all__ = [
     "LENGTHS",
     "LEVELS_MAX",
     "LEVEL_S_MAX",
+    "MAP_BYTES_MAX",
+    "MAP_VERSION_MAX",
     "OPERATION_BYTES_MAX",
     "OPERATION_WORK_MAX",
     "OWN_PREFIX",
@@ -307,6 +316,7 @@ __all__ = [
     "CloneChunk",
     "CloneEnd",
     "CloseSession",
+    "ClusterMap",
     "ClusterSettings",
     "Configure",
     "ConfigureFair",
@@ -329,6 +339,7 @@ __all__ = [
     "Done",
     "Due",
     "Effects",
+    "Elsewhere",
     "Empty",
     "End",
     "EndState",
@@ -382,6 +393,8 @@ __all__ = [
     "Leased",
     "Life",
     "Machine",
+    "MapChanged",
+    "MapError",
     "Membership",
     "Meta",
     "Move",
@@ -449,6 +462,7 @@ __all__ = [
     "SessionAttached",
     "SessionNotFound",
     "SessionOpened",
+    "SetMap",
     "SetPulse",
     "SetUser",
     "SetWorker",
@@ -501,6 +515,7 @@ __all__ = [
     "level_of",
     "name_of",
     "number_of",
+    "read_map",
     "references",
     "wrong_headers",
 ]

@@ -60,6 +60,8 @@ ERRORS_DROPPED_MAX = 1000            # texts beyond ERRORBYTES, besides two for 
 REMEMBERED_KEYS_MAX = 10_000_000    # of all queues (PUT .. DEDUP), each some 300 bytes; one more is refused
 REMEMBERED_OF_QUEUE = 1_000_000     # of a queue with settings that says no other number (DEDUPMAX),
 REMEMBERED_OF_PLAIN = 10_000        # and of one without settings, which anybody may begin
+MAP_BYTES_MAX = 64 << 10            # of the map of clusters,
+MAP_VERSION_MAX = 1 << 53           # whose versions any language can hold
 TICKETS_MAX = 1_000_000             # open ones of all pulses; one more gives up the oldest
 REQUEST_WINDOW = 64                 # answers that a session remembers, by the newest request numbers
 

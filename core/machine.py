@@ -11,12 +11,14 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from msgspec import Struct
 
 from sockpqd.core import levels, limits, queries
+from sockpqd.core.clusters.cluster_map import ClusterMap
 from sockpqd.core.fair.group_settings import GroupSettings
 from sockpqd.core.fair.levels import FairSettings
 from sockpqd.core.find import FindPlace, FindStep, Search, find
+from sockpqd.core.handlers.cluster.elsewhere import elsewhere
 from sockpqd.core.handlers.jobs.watch import awaited_job, death_of
 from sockpqd.core.handlers.known_work import known_work
-from sockpqd.core.handlers.table import EXECUTE
+from sockpqd.core.handlers.table import EXECUTE, OWNED
 from sockpqd.core.members.membership import Membership
 from sockpqd.core.ops.cluster import Lead, Resume
 from sockpqd.core.ops.effects import Effects
@@ -24,7 +26,7 @@ from sockpqd.core.ops.entry import Operation, continues
 from sockpqd.core.ops.events import GAP, Event
 from sockpqd.core.ops.jobs import AnySelector, AwaitSelector
 from sockpqd.core.ops.queues import JobState
-from sockpqd.core.ops.replies import Reply
+from sockpqd.core.ops.replies import Elsewhere, Reply
 from sockpqd.core.ops.settings import ClusterSettings, QueueSettings
 from sockpqd.core.ops.users import User
 from sockpqd.core.pages.pager import Pager
@@ -111,7 +113,8 @@ class Machine:
                 state.end_operation()
                 release(state)
         replies: list[Reply] = []
-        add, execute, turned_items, endings = replies.append, EXECUTE, state.turned_items, events.endings
+        add, turned_items, endings = replies.append, state.turned_items, events.endings
+        execute = EXECUTE if state.cluster_map is None else OWNED
         enough = limits.SPENT_MAX
         try:
             for bits, operation in enumerate(operations, seed):
@@ -287,6 +290,15 @@ class Machine:
     def cluster_id(self) -> bytes | None:
         """The id of the cluster, from the first Lead."""
         return self._state.cluster_id
+
+    @property
+    def cluster_map(self) -> ClusterMap | None:
+        """The map of clusters; a new object after each change. None: this cluster owns all names."""
+        return self._state.cluster_map
+
+    def elsewhere(self, name: str) -> Elsewhere | None:
+        """The refusal of what is brought to this name, if this cluster does not own it."""
+        return elsewhere(self._state, (name,))
 
     @property
     def membership(self) -> Membership:

@@ -15,6 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sockpqd.core import limits
+from sockpqd.core.clusters.cluster_map import ClusterMap
 from sockpqd.core.fair.group_settings import GroupTable
 from sockpqd.core.fair.queue_groups import group_of
 from sockpqd.core.fair.scheduler import FairScheduler
@@ -167,6 +168,7 @@ class State:
         "clock_ms",
         "clone",
         "cluster_id",
+        "cluster_map",
         "dead",
         "delays",
         "disordered",
@@ -219,6 +221,7 @@ class State:
         self.clock_ms = 0                           # replicated time, never goes back
         self.before_ms = 0                          # what it was before the present entry; not part of a snapshot
         self.cluster_id: bytes | None = None        # of the first Lead
+        self.cluster_map: ClusterMap | None = None  # which cluster owns which names; None: this one owns all
         self.settings = ClusterSettings()           # never altered: a change makes a new one
         self.membership = Membership()              # none before the first Lead
         self.servers = ServerIds()                    # the same names as in the membership

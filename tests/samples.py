@@ -282,6 +282,7 @@ SAMPLES: dict[Any, dict[str, Values]] = {
     core.RemoveMember: {"node": NODES, "configuration": (4, 0)},
     core.SwitchService: {"online": (False, True), "grace_ms": (0, 30)},
     core.RaiseLevel: {"level": (2, 1), "members": Some(NODES)},
+    core.SetMap: {"version": (1, 2), "text": (b"CLUSTER a 7369787465656e20 h:1\n",)},
     core.Fragment: {"number": (7,), "offset": (0, 256), "data": DATA},
     core.LastFragment: {"number": (7,), "offset": (0, 257), "data": DATA},
 }

@@ -22,6 +22,7 @@ Execute = Callable[[State, Any, int], Reply]
 EXECUTE: dict[type[Any], Execute] = {}
 ATOMIC: dict[type[Any], Execute] = {}                       # those allowed in a Batch
 REQUESTED: dict[type[Any], Execute] = {}                    # those allowed in a Request
+OWNED: dict[type[Any], Execute] = {}                        # all, once there is a map of clusters: see elsewhere.py
 COSTS: dict[type[Any], Callable[[Any], Cost]] = {}
 LEVELS: dict[type[Any], int] = {}                           # of those above the first
 

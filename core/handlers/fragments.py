@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from sockpqd.core import limits
 from sockpqd.core.handlers.cost import BASE_BYTES, JOB, Cost
-from sockpqd.core.handlers.dispatch import EXECUTE
+from sockpqd.core.handlers.dispatch import EXECUTE, OWNED
 from sockpqd.core.ops import replies
 from sockpqd.core.ops.entry import decode_operation
 from sockpqd.core.ops.fragments import Fragment, LastFragment
@@ -32,7 +32,7 @@ def last_fragment(state: State, operation: LastFragment, seed: int) -> Reply:
         return _MISSING
     collected.data += operation.data
     whole = decode_operation(collected.data)
-    return EXECUTE[type(whole)](state, whole, seed)
+    return (EXECUTE if state.cluster_map is None else OWNED)[type(whole)](state, whole, seed)
 
 
 def _continued(state: State, operation: Fragment | LastFragment) -> Collected | None:

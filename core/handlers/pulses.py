@@ -31,6 +31,11 @@ def create(state: State, operation: ops.CreatePulse, seed: int) -> Reply:
     return ACCEPTED
 
 
+def create_brings(state: State, operation: ops.CreatePulse) -> tuple[str, ...]:
+    """The new pulse."""
+    return (operation.pulse,)
+
+
 def configure(state: State, operation: ops.ConfigurePulse, seed: int) -> Reply:
     """Change settings of a pulse."""
     pulse, change = state.pulses.by_name.get(operation.pulse), operation.change

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from msgspec.structs import replace
 
 from sockpqd.core import limits
@@ -72,6 +74,23 @@ def settings_cost(operation: ops.CreateQueue | ops.ConfigureQueue) -> Cost:
     return BASE_BYTES + 2 * CHANGE_BYTES + of_names(
         operation.queue, change.dead, change.pulse,
     ), JOB * limits.RESORTED_JOBS_MAX if resorts else JOB
+
+
+def settings_bring(state: State, operation: ops.CreateQueue | ops.ConfigureQueue) -> Iterator[str]:
+    """The queue, if it does not exist yet, and the dead-letter queue that it gets."""
+    yield from _created(state, operation.queue)
+    if operation.change.dead is not None:
+        yield operation.change.dead
+
+
+def _created(state: State, name: str) -> tuple[str, ...]:
+    """The name, if there is no such queue yet."""
+    return (name,) if state.queues.find(name) is None else ()
+
+
+def pause_brings(state: State, operation: ops.PauseQueue) -> tuple[str, ...]:
+    """The queue, if it does not exist yet."""
+    return _created(state, operation.queue)
 
 
 def pause_queue(state: State, operation: ops.PauseQueue, seed: int) -> Reply:

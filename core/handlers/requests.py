@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sockpqd.core.handlers.cost import BASE_BYTES, Cost
-from sockpqd.core.handlers.dispatch import COSTS, REQUESTED
+from sockpqd.core.handlers.dispatch import COSTS, OWNED, REQUESTED
 from sockpqd.core.handlers.jobs.get import handed
 from sockpqd.core.ops import replies
 from sockpqd.core.ops.cluster import CloneEnd
@@ -37,7 +37,7 @@ def request(state: State, operation: Request, seed: int) -> Reply:
             return _unexecuted(state, operation, again)
     requested = operation.operation
     kind = type(requested)
-    reply = REQUESTED[kind](state, requested, seed)
+    reply = (REQUESTED if state.cluster_map is None else OWNED)[kind](state, requested, seed)
     answer: Answer | None = _remembered(operation, reply) if kind in _ANSWERED_LATER else reply
     if answered is None and operation.part == 0:
         session.requests[number] = AnsweredRequest(operation.digest, answer)

@@ -24,7 +24,7 @@ from sockpqd.core.handlers import (
     users,
     workers,
 )
-from sockpqd.core.handlers.cluster import clone, leadership, members
+from sockpqd.core.handlers.cluster import clone, cluster_map, elsewhere, leadership, members
 from sockpqd.core.handlers.jobs import batch, edit, finish, get, move_queue, put, watch
 from sockpqd.core.levels import FIRST_LEVEL
 from sockpqd.core.ops import cluster as cluster_ops
@@ -45,12 +45,14 @@ class Handler(NamedTuple):
     cost: Callable[[Any], cost.Cost]
     in_batch: bool = False          # PUTS; BEGIN .. COMMIT
     in_request: bool = False        # REQ
+    brings: elsewhere.Brings | None = None      # to which names it brings something: another cluster may own them
     level: int = FIRST_LEVEL        # of the cluster that may log it: see core/levels.py
 
 
 HANDLERS: dict[type[Any], Handler] = {
-    job_ops.Put: Handler(put.put, put.put_cost, in_batch=True, in_request=True),
-    job_ops.PutWith: Handler(put.put_with, put.put_with_cost, in_batch=True, in_request=True),
+    job_ops.Put: Handler(put.put, put.put_cost, in_batch=True, in_request=True, brings=put.put_brings),
+    job_ops.PutWith: Handler(put.put_with, put.put_with_cost, in_batch=True, in_request=True,
+        brings=put.put_with_brings),
     job_ops.Get: Handler(get.get, get.get_cost, in_request=True),
     job_ops.GetWith: Handler(get.get_with, get.get_with_cost, in_request=True),
     job_ops.End: Handler(finish.end, finish.end_cost, in_batch=True, in_request=True),
@@ -60,19 +62,22 @@ HANDLERS: dict[type[Any], Handler] = {
     job_ops.Touch: Handler(edit.touch, edit.touch_cost, in_batch=True, in_request=True),
     job_ops.Change: Handler(edit.change, edit.change_cost, in_batch=True, in_request=True),
     job_ops.Delete: Handler(edit.delete, edit.delete_cost, in_batch=True, in_request=True),
-    job_ops.Move: Handler(edit.move, edit.move_cost, in_batch=True, in_request=True),
+    job_ops.Move: Handler(edit.move, edit.move_cost, in_batch=True, in_request=True, brings=edit.move_brings),
     job_ops.Kick: Handler(edit.kick, edit.kick_cost, in_batch=True, in_request=True),
     job_ops.Batch: Handler(batch.batch, batch.batch_cost, in_request=True),
     job_ops.Await: Handler(watch.await_end, watch.await_cost),
-    queue_ops.CreateQueue: Handler(queues.create_queue, queues.settings_cost, in_request=True),
-    queue_ops.ConfigureQueue: Handler(queues.configure_queue, queues.settings_cost, in_request=True),
+    queue_ops.CreateQueue: Handler(queues.create_queue, queues.settings_cost, in_request=True,
+        brings=queues.settings_bring),
+    queue_ops.ConfigureQueue: Handler(queues.configure_queue, queues.settings_cost, in_request=True,
+        brings=queues.settings_bring),
     queue_ops.ExpireQueue: Handler(queues.expire_queue, queues.purge_cost),
     queue_ops.DeleteQueue: Handler(queues.delete_queue, queues.purge_cost, in_request=True),
     queue_ops.PurgeQueue: Handler(queues.purge_queue, queues.purge_cost, in_request=True),
     queue_ops.DeleteQueueOnly: Handler(queues.delete_queue_only, queues.purge_cost, in_request=True),
     queue_ops.PurgeOwn: Handler(queues.purge_own, queues.purge_cost, in_request=True),
-    queue_ops.MoveJobs: Handler(move_queue.move_jobs, move_queue.move_jobs_cost, in_request=True),
-    queue_ops.PauseQueue: Handler(queues.pause_queue, cost.on_queue, in_request=True),
+    queue_ops.MoveJobs: Handler(move_queue.move_jobs, move_queue.move_jobs_cost, in_request=True,
+        brings=move_queue.move_jobs_brings),
+    queue_ops.PauseQueue: Handler(queues.pause_queue, cost.on_queue, in_request=True, brings=queues.pause_brings),
     queue_ops.ResumeQueue: Handler(queues.resume_queue, cost.on_queue, in_request=True),
     queue_ops.ConfigureFair: Handler(fair.configure_fair, fair.configure_fair_cost, in_request=True),
     queue_ops.ConfigureGroup: Handler(groups.configure_group, groups.group_cost, in_request=True),
@@ -81,7 +86,7 @@ HANDLERS: dict[type[Any], Handler] = {
     queue_ops.DeleteGroup: Handler(groups.delete_group, groups.group_cost, in_request=True),
     queue_ops.Configure: Handler(queues.configure, cost.small, in_request=True),
     job_ops.RetryItem: Handler(items.retry_item, items.retry_cost, in_request=True),
-    pulse_ops.CreatePulse: Handler(pulses.create, cost.on_pulse, in_request=True),
+    pulse_ops.CreatePulse: Handler(pulses.create, cost.on_pulse, in_request=True, brings=pulses.create_brings),
     pulse_ops.ConfigurePulse: Handler(pulses.configure, cost.on_pulse, in_request=True),
     pulse_ops.DeletePulse: Handler(pulses.delete, pulses.delete_cost, in_request=True),
     pulse_ops.SetPulse: Handler(pulses.set_payload, pulses.set_cost, in_request=True),
@@ -93,7 +98,7 @@ HANDLERS: dict[type[Any], Handler] = {
     session_ops.CloseSession: Handler(sessions.close_session, sessions.close_cost),
     session_ops.TouchSession: Handler(sessions.touch_session, sessions.touch_cost),
     session_ops.Request: Handler(requests.request, requests.request_cost),
-    topic_ops.BindQueue: Handler(topics.bind_queue, topics.binding_cost, in_request=True),
+    topic_ops.BindQueue: Handler(topics.bind_queue, topics.binding_cost, in_request=True, brings=topics.bind_brings),
     topic_ops.UnbindQueue: Handler(topics.unbind_queue, topics.binding_cost, in_request=True),
     topic_ops.DeleteTopic: Handler(topics.delete_topic, topics.delete_cost, in_request=True),
     worker_ops.BeatWorker: Handler(workers.heartbeat, workers.heartbeat_cost, in_request=True),
@@ -104,6 +109,7 @@ HANDLERS: dict[type[Any], Handler] = {
     cluster_ops.Lead: Handler(leadership.lead, leadership.lead_cost),
     cluster_ops.Resume: Handler(leadership.resume, cost.small),
     cluster_ops.SwitchService: Handler(leadership.switch_service, cost.small),
+    cluster_ops.SetMap: Handler(cluster_map.set_map, cluster_map.set_map_cost),
     cluster_ops.RaiseLevel: Handler(leadership.raise_level, leadership.raise_level_cost),
     cluster_ops.AddLearner: Handler(members.add_learner, members.add_cost),
     cluster_ops.PromoteLearner: Handler(members.promote_learner, cost.on_node),
@@ -121,3 +127,8 @@ dispatch.ATOMIC.update({kind: row.execute for kind, row in HANDLERS.items() if r
 dispatch.REQUESTED.update({kind: row.execute for kind, row in HANDLERS.items() if row.in_request})
 dispatch.COSTS.update({kind: row.cost for kind, row in HANDLERS.items()})
 dispatch.LEVELS.update({kind: row.level for kind, row in HANDLERS.items() if row.level > FIRST_LEVEL})
+OWNED = dispatch.OWNED
+OWNED.update(EXECUTE)
+OWNED.update({
+    kind: elsewhere.guarded(row.execute, row.brings) for kind, row in HANDLERS.items() if row.brings is not None
+})

@@ -27,6 +27,11 @@ def bind_queue(state: State, operation: ops.BindQueue, seed: int) -> Reply:
     return ACCEPTED
 
 
+def bind_brings(state: State, operation: ops.BindQueue) -> tuple[str, str]:
+    """The topic and the queue that is bound to it."""
+    return operation.topic, operation.queue
+
+
 def unbind_queue(state: State, operation: ops.UnbindQueue, seed: int) -> Reply:
     """Remove the binding. A queue without any other reason to exist is removed as well."""
     bindings = state.topics.by_name.get(operation.topic)

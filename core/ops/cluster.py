@@ -1,4 +1,4 @@
-"""Operations on the cluster: leadership, time, members, service, and CLONE (which replaces all jobs by a snapshot)."""
+"""Operations on the cluster: leadership, time, members, service, the map of clusters, and CLONE."""
 
 from __future__ import annotations
 
@@ -89,6 +89,17 @@ class RaiseLevel(Logged, tag=78, frozen=True):
 
     level: int
     members: tuple[str, ...]
+
+
+class SetMap(Logged, tag=120, frozen=True):
+    """MAP SET: replace the map of clusters by this version (spec/state-machine 13); other replies than Accepted change
+    nothing.
+
+    Replies: Accepted, also if this is the present map; MapChanged; BadSetting, if the text is no map.
+    """
+
+    version: int
+    text: bytes
 
 
 class SwitchService(Logged, tag=14, frozen=True):

@@ -51,6 +51,7 @@ Operation = (
     | cluster.RemoveMember
     | cluster.SwitchService
     | cluster.RaiseLevel
+    | cluster.SetMap
     | fragments.Fragment
     | fragments.LastFragment
 )

@@ -376,6 +376,21 @@ class TooManyWorkers(Struct, gc=False, frozen=True):
     """BeatWorker: there may be no more workers, or no more of this user; 503 Busy."""
 
 
+class Elsewhere(Struct, gc=False, frozen=True):
+    """Any operation that brings something to a name: another cluster of the map owns it, None: no cluster at present.
+
+    Nothing was executed; 409 Elsewhere.
+    """
+
+    cluster: str | None
+
+
+class MapChanged(Struct, gc=False, frozen=True):
+    """SetMap: the map of this version is there, which the other one does not exceed; 409 Map Changed."""
+
+    version: int
+
+
 Reply = (
     Stored
     | StoredNumber
@@ -442,6 +457,8 @@ Reply = (
     | WorkerNotFound
     | WorkerExists
     | TooManyWorkers
+    | Elsewhere
+    | MapChanged
 )
 
 # Replies that say nothing but their type, and few others that are frequent, are created once.

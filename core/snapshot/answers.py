@@ -86,7 +86,7 @@ def _single_row(answer: Answer) -> frames.SingleAnswer:
             return frames.RemovedAnswer(count, more, None if buried is UNSET else buried)
         case replies.Moved(count, left, behind, refusal):
             refused = None if refusal is None else _single_row(refusal)
-            assert refused is None or isinstance(refused, frames.PlainAnswer)
+            assert refused is None or isinstance(refused, frames.PlainAnswer | frames.ElsewhereAnswer)
             return frames.MovedAnswer(count, left, behind, refused)
         case replies.Spread(count):
             return frames.SpreadAnswer(count)
@@ -94,6 +94,8 @@ def _single_row(answer: Answer) -> frames.SingleAnswer:
             return frames.BoundsAnswer(most, least, state)
         case replies.Turn(ticket):
             return frames.TurnAnswer(ticket)
+        case replies.Elsewhere(cluster):
+            return frames.ElsewhereAnswer(cluster)
         case _:
             return _ROWS[answer]
 
@@ -147,6 +149,8 @@ def _reply_of(row: frames.SingleAnswer) -> replies.Reply:
             return replies.WorkerBounds(most, least, state)
         case frames.TurnAnswer(ticket):
             return replies.Turn(ticket)
+        case frames.ElsewhereAnswer(cluster):
+            return replies.Elsewhere(cluster)
         case _:
             check(row in _ANSWERS, "an answer in a batch that can be in none")
             return _ANSWERS[row]

@@ -539,7 +539,7 @@ class MovedAnswer(Struct, array_like=True, tag="moved", forbid_unknown_fields=Tr
     count: Counter
     left: Counter = 0
     behind: tuple[int, Counter, Counter] | None = None
-    refusal: PlainAnswer | None = None
+    refusal: PlainAnswer | ElsewhereAnswer | None = None
 
 
 class TurnAnswer(Struct, array_like=True, tag="turn", forbid_unknown_fields=True, gc=False, frozen=True):
@@ -577,6 +577,10 @@ class BoundsAnswer(Struct, array_like=True, tag="bounds", forbid_unknown_fields=
     state: WorkerState
 
 
+class ElsewhereAnswer(Struct, array_like=True, tag="elsewhere", forbid_unknown_fields=True, gc=False, frozen=True):
+    cluster: str | None
+
+
 class AbortedAnswer(Struct, array_like=True, tag="aborted", forbid_unknown_fields=True, gc=False, frozen=True):
     position: Counter
     answer: SingleAnswer
@@ -589,7 +593,7 @@ class ResultsAnswer(Struct, array_like=True, tag="results", forbid_unknown_field
 SingleAnswer = (
     StoredAnswer | StoredNumberAnswer | IgnoredNumberAnswer | HandedAnswer | EmptyAnswer | FinishedAnswer | PlainAnswer
     | HandedManyAnswer | RearmedAnswer | LeasedAnswer | RemovedAnswer | MovedAnswer | BoundsAnswer | SpreadAnswer
-    | TurnAnswer
+    | TurnAnswer | ElsewhereAnswer
     | DroppedAnswer
 )
 AnswerRow = SingleAnswer | AbortedAnswer | ResultsAnswer
@@ -687,6 +691,13 @@ class Chunk(Struct, array_like=True, tag="chunk", forbid_unknown_fields=True):
     data: bytes
 
 
+class MapFrame(Struct, array_like=True, tag="map", forbid_unknown_fields=True):
+    """The map of clusters."""
+
+    version: Counter
+    text: bytes
+
+
 class FragmentBytes(Struct, array_like=True, tag="fragments", forbid_unknown_fields=True):
     """Bytes of the large operation that is being collected."""
 
@@ -704,8 +715,9 @@ class EndFrame(Struct, array_like=True, tag="end", forbid_unknown_fields=True):
 
 
 Frame = (
-    Head | Settings | PulseTable | PulseRow | OldestIndex | QueueRows | Waiting | NumberIndex | Paged | NumberedPaged
-    | PageIndex | PagedDelayed | Delayed | Buried | Running | ItemRows | BodiesFrame | Released | ErrorRows
+    Head | Settings | MapFrame | PulseTable | PulseRow | OldestIndex | QueueRows | Waiting | NumberIndex | Paged
+    | NumberedPaged | PageIndex | PagedDelayed | Delayed | Buried | Running | ItemRows | BodiesFrame | Released
+    | ErrorRows
     | BindingRows | GroupRows | FairTable | FairRows | RateRows | UsedRows | CountedRows | KeptRows | RememberedRows
     | RecordIndex | RecordPages | RecordRows | SessionTable | SessionRows | WorkerRows | UserRows | CloneFrame
     | Chunk | FragmentBytes | EndFrame

@@ -19,6 +19,7 @@ import msgspec
 from msgspec.structs import asdict, astuple
 
 from sockpqd.core import limits
+from sockpqd.core.clusters.map_text import MapError, read_map
 from sockpqd.core.fair.levels import GroupAccount
 from sockpqd.core.fair.scheduler import FairScheduler
 from sockpqd.core.levels import FIRST_LEVEL
@@ -59,6 +60,7 @@ _pattern = re.compile(r"[A-Za-z0-9_.:@#*-]{1,255}")
 _ORDER: list[type[frames.Frame]] = [
     frames.Head,
     frames.Settings,
+    frames.MapFrame,
     frames.PulseTable,
     frames.PulseRow,
     frames.OldestIndex,
@@ -90,8 +92,8 @@ _ORDER: list[type[frames.Frame]] = [
     frames.EndFrame,
 ]
 _ONCE = (
-    frames.Head, frames.Settings, frames.PulseTable, frames.OldestIndex, frames.FairTable, frames.SessionTable,
-    frames.CloneFrame, frames.EndFrame,
+    frames.Head, frames.Settings, frames.MapFrame, frames.PulseTable, frames.OldestIndex, frames.FairTable,
+    frames.SessionTable, frames.CloneFrame, frames.EndFrame,
 )
 _WITH_DATA = (frames.Waiting, frames.Delayed, frames.Buried, frames.Running, frames.ErrorRows)
 _BYTES = ("error_bytes", "retain_bytes")         # settings that are not counted on: they have 63 bits
@@ -296,6 +298,13 @@ class _Builder:
             self.state.settings.expire_default, frame.autocreate, frame.policy, frame.grace_ms, frame.session_ttl_ms,
             frame.fast_empty, frame.retained_bytes,
         )
+
+    def _add_map(self, frame: frames.MapFrame) -> None:
+        check(frame.version > 0, "a map of no version")
+        try:
+            self.state.cluster_map = read_map(frame.version, frame.text, self.state.cluster_id)
+        except MapError as error:
+            raise SnapshotError(f"inconsistent snapshot: the map of clusters, {error}") from None
 
     def _add_oldest(self, frame: frames.OldestIndex) -> None:
         self.state.queues.oldest = OldestFirst(frame.reached)
@@ -513,6 +522,7 @@ class _Builder:
     _add: ClassVar[dict[type[frames.Frame], Callable[[_Builder, Any], None]]] = {
         frames.Head: _add_head,
         frames.Settings: _add_settings,
+        frames.MapFrame: _add_map,
         frames.PulseTable: _add_pulse_table,
         frames.PulseRow: _add_pulse,
         frames.OldestIndex: _add_oldest,

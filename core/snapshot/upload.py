@@ -91,10 +91,10 @@ def adopt(state: State, other: State) -> None:
     """Replace the jobs of `state` by the jobs of a restored snapshot (CLONE, spec/cluster 8.6).
 
     Pulses, the settings of queues and the retained keys come with the jobs; no queue is bound to a session any more.
-    What belongs to this cluster stays: its index, term, clock, members, server ids, cluster id, settings, feature
-    level, whether it is online, its users, and its sessions with their bound jobs as far as these still exist. Counters
-    only grow. A running job of another cluster whose id may also have been assigned here goes back to its old place, so
-    that it cannot be mistaken for the other one.
+    What belongs to this cluster stays: its index, term, clock, members, server ids, cluster id, settings, map of
+    clusters, feature level, whether it is online, its users, and its sessions with their bound jobs as far as these
+    still exist. Counters only grow. A running job of another cluster whose id may also have been assigned here goes
+    back to its old place, so that it cannot be mistaken for the other one.
     """
     if other.cluster_id is None or other.cluster_id != state.cluster_id:
         issued = [number for number in other.in_order() if number < state.next_id]

@@ -5,18 +5,19 @@
     frames                  each: length of its body (4 bytes, big endian), body (MessagePack)
     checksum    32 bytes    BLAKE2b of everything before
 
-The frames are, in this order: one Head; Settings, when any was given; PulseTable, and PulseRows in name order, when
-there are pulses or have been; OldestIndex, when there is one; QueueRows, in name order; Waiting, queues in name order
-and the jobs of a queue in the order of their places; Delayed, likewise in the order in which they become active;
-Buried, likewise in the order of their burials; Running, in rising id; ItemRows, in name order; Released, in the order
-in which the items were finished; ErrorRows, in rising number, when workers have left texts; BindingRows, topics in name
-order and the bindings of each in their order; GroupRows, in name order; FairTable and FairRows, in name order, when
-groups are in use, and RateRows, queues and groups in name order; UsedRows and CountedRows, in name order; KeptRows and
-RememberedRows, queues in name order and the keys of a queue in the order of their expiry; RecordRows, queues in name
-order and the records of a queue in the order in which their jobs ended; SessionTable and SessionRows, in rising number,
-when there has been a session; WorkerRows and UserRows, in name order; Clone and its Chunks, when a CLONE is in
-progress; FragmentBytes, when an operation in fragments is; one End. Long lists are cut into several frames. A body that
-jobs of several queues share (Extras.body) stands in the first row that has its number.
+The frames are, in this order: one Head; Settings, when any was given; MapFrame, when there is a map of clusters;
+PulseTable, and PulseRows in name order, when there are pulses or have been; OldestIndex, when there is one; QueueRows,
+in name order; Waiting, queues in name order and the jobs of a queue in the order of their places; Delayed, likewise in
+the order in which they become active; Buried, likewise in the order of their burials; Running, in rising id; ItemRows,
+in name order; Released, in the order in which the items were finished; ErrorRows, in rising number, when workers have
+left texts; BindingRows, topics in name order and the bindings of each in their order; GroupRows, in name order;
+FairTable and FairRows, in name order, when groups are in use, and RateRows, queues and groups in name order; UsedRows
+and CountedRows, in name order; KeptRows and RememberedRows, queues in name order and the keys of a queue in the order
+of their expiry; RecordRows, queues in name order and the records of a queue in the order in which their jobs ended;
+SessionTable and SessionRows, in rising number, when there has been a session; WorkerRows and UserRows, in name order;
+Clone and its Chunks, when a CLONE is in progress; FragmentBytes, when an operation in fragments is; one End. Long lists
+are cut into several frames. A body that jobs of several queues share (Extras.body) stands in the first row that has its
+number.
 
 What a node writes for itself may be a snapshot by reference: pages of jobs (core/pages) are named, in Paged and
 NumberedPaged frames between the Waiting ones, instead of read, with NumberIndex frames before them all. Those of
@@ -101,6 +102,8 @@ def _cut(chunk: bytearray) -> Iterator[bytes]:
 def _frames(state: State, users: bool, by_reference: bool) -> Iterator[frames.Frame]:
     yield _head(state)
     yield from _settings_frames(state)
+    if state.cluster_map is not None:
+        yield frames.MapFrame(state.cluster_map.version, state.cluster_map.text)
     yield from pulse_frames(state.pulses)
     yield from _queue_frames(state)
     names = sorted(state.queues.by_name)

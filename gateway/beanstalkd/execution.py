@@ -19,6 +19,7 @@ from sockpqd.core import (
     CloseSession,
     DataTooLarge,
     Delete,
+    Elsewhere,
     Empty,
     End,
     Finished,
@@ -363,7 +364,7 @@ def failure_of(reply: Reply) -> CallFailure:
     """Return why a call fails, after this reply to its operation."""
     if isinstance(reply, NotFound | JobRunning | QueueNotFound):
         return CallFailure.NOT_FOUND
-    if isinstance(reply, QueueFull | QueuePaused):
+    if isinstance(reply, QueueFull | QueuePaused | Elsewhere):
         return CallFailure.DRAINING
     if isinstance(reply, DataTooLarge | BadSetting):
         return CallFailure.FORBIDDEN

@@ -12,8 +12,10 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from sockpqd.cluster.api import Cluster, NotLeader, NotPossible, OutcomeUnknown
+from sockpqd.core import MapError, SetMap, read_map
 from sockpqd.gateway.commands.context.client import Client
 from sockpqd.gateway.commands.context.client_state import Run
+from sockpqd.gateway.commands.context.proposing import propose
 from sockpqd.gateway.protocol import responses
 from sockpqd.gateway.protocol.command import Command
 from sockpqd.gateway.waiting.slots import NoReply, Outcome
@@ -48,6 +50,20 @@ async def _decide(cluster: Cluster, command: Command, work: Work) -> Outcome:
     except Exception:
         log.exception("%s failed: report it, with this line", command.row.word.decode())
         return NoReply.UNKNOWN
+
+
+def set_map(client: Client, command: Command) -> None:
+    """MAP SET: replace the map of clusters."""
+    client.run(_set_map(client, command.operation))
+
+
+async def _set_map(client: Client, operation: SetMap) -> None:
+    try:
+        read_map(operation.version, operation.text, None)
+    except MapError as error:
+        client.say(responses.bad_arguments(str(error)))
+    else:
+        client.say(await propose(client.hub.cluster, operation, client))
 
 
 @_work

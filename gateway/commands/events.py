@@ -177,6 +177,8 @@ def notify(client: Client, command: Command) -> None:
         client.say(responses.TOO_LARGE)
     elif not client.hub.cluster.serving:
         client.say(NoReply.REFUSED)
+    elif (refusal := client.hub.cluster.machine.elsewhere(message.channel)) is not None:
+        client.say(responses.answer(refusal))
     else:
         client.say(responses.number(client.hub.cluster.notify(message.channel, message.data)))
 

@@ -31,7 +31,8 @@ def help_(client: Client, command: Command) -> None:
 
 def cluster_id(client: Client, command: Command) -> None:
     """CLUSTER ID: which cluster this is."""
-    client.say(responses.cluster_id(client.hub.cluster.machine.cluster_id))
+    machine = client.hub.cluster.machine
+    client.say(responses.cluster_id(machine.cluster_id, machine.cluster_map))
 
 
 def quit_(client: Client, command: Command) -> None:

@@ -186,6 +186,11 @@ def cluster_hash(client: Client, command: Command) -> None:
     client.say(responses.cluster_hash(*client.hub.cluster.state_hash()))
 
 
+def cluster_map(client: Client, command: Command) -> None:
+    """MAP: the map of clusters."""
+    client.say(responses.cluster_map(client.hub.cluster.machine.cluster_map))
+
+
 def interconnect(client: Client, command: Command) -> None:
     """INTERCONNECT: this node's server id."""
     client.say(responses.number(client.hub.cluster.interconnect_id()))

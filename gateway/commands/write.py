@@ -93,6 +93,11 @@ def put_wait(client: Client, command: Command) -> None:
         return
     hub, wait, put, numbering = client.hub, command.wait, command.operation, command.numbering
     assert wait is not None
+    refusals = (hub.cluster.machine.elsewhere(name) for name in wait.queues or ())
+    refusal = next((one for one in refusals if one is not None), None)
+    if refusal is not None and hub.cluster.serving:
+        client.say(responses.answer(refusal))
+        return
     wants = WaitRequest(wait)
     if numbering is not None:
         wants.request = numbering.request(wait, part=1, keep_waiting=True)

@@ -15,8 +15,10 @@ from sockpqd.core import (
     BadSetting,
     BindingNotFound,
     ChangeInProgress,
+    ClusterMap,
     DataDropped,
     DataTooLarge,
+    Elsewhere,
     Empty,
     EndState,
     FairGroup,
@@ -40,6 +42,7 @@ from sockpqd.core import (
     Leased,
     Life,
     Machine,
+    MapChanged,
     Meta,
     Moved,
     NodeExists,
@@ -357,6 +360,8 @@ ENCODERS: dict[type, Callable[[Any], bytes]] = {
     TooManyGroups: _always(BUSY),
     BadSetting: _always(bad_arguments("it contradicts the current settings")),
     TicketNotFound: _always(TICKET_NOT_FOUND),
+    Elsewhere: lambda reply: f"409 Elsewhere {reply.cluster or UNKNOWN}\r\n".encode(),
+    MapChanged: lambda reply: f"409 Map Changed {reply.version}\r\n".encode(),
     AtWriting: lambda answer: answer.form(),
     TooManyUsers: _always(BUSY),
 }
@@ -465,9 +470,16 @@ def cluster_hash(index: int, value: bytes) -> bytes:
     return f"200 OK {index} {value.hex()}\r\n".encode()
 
 
-def cluster_id(id_: bytes | None) -> bytes:
-    """The answer to CLUSTER ID: the beginning of the id; `-` before a leader was heard, and for the name."""
-    return f"200 OK {UNKNOWN if id_ is None else id_[:CLUSTER_ID_BYTES].hex()} {UNKNOWN}\r\n".encode()
+def cluster_id(id_: bytes | None, known: ClusterMap | None) -> bytes:
+    """The answer to CLUSTER ID: the beginning of the id, and the name in the map; `-` for what is unknown."""
+    name = None if known is None else known.own
+    return f"200 OK {UNKNOWN if id_ is None else id_[:CLUSTER_ID_BYTES].hex()} {name or UNKNOWN}\r\n".encode()
+
+
+def cluster_map(known: ClusterMap | None) -> bytes:
+    """The answer to MAP: version 0 without a map."""
+    version, text = (0, b"") if known is None else (known.version, known.text)
+    return f"200 OK {version} {len(text)}\r\n".encode() + text
 
 
 def not_possible(refusal: NotPossible) -> bytes:

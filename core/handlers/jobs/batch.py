@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sockpqd.core import limits
 from sockpqd.core.handlers.cost import BASE_BYTES, JOB, NAMED, Cost
-from sockpqd.core.handlers.dispatch import ATOMIC, cost
+from sockpqd.core.handlers.dispatch import ATOMIC, OWNED, cost
 from sockpqd.core.ops import replies
 from sockpqd.core.ops.jobs import Atomic, Batch, Put, PutWith
 from sockpqd.core.ops.replies import Reply
@@ -24,8 +24,9 @@ def batch(state: State, operation: Batch, seed: int) -> Reply:
     undo = Undo(state) if operation.atomic else None
     state.spread_left = limits.SPREAD_JOBS_MAX
     answers: list[Reply] = []
+    execute = ATOMIC if state.cluster_map is None else OWNED
     for part in operation.operations:
-        reply = ATOMIC[type(part)](state, part, seed)
+        reply = execute[type(part)](state, part, seed)
         answers.append(reply)
         if state.events.endings:
             state.end_operation()

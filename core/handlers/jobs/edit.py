@@ -238,6 +238,11 @@ def _selected_cost(selector: ops.AnySelector) -> Cost:
     return BASE_BYTES, JOB_WITH_EXTRAS
 
 
+def move_brings(state: State, operation: ops.Move) -> tuple[str, ...]:
+    """The queue to which a Move brings the job."""
+    return (operation.queue,)
+
+
 def move(state: State, operation: ops.Move, seed: int) -> Reply:
     """End the job in this queue and put it into another one, with its item, key and tries."""
     job = state.running.get(operation.id)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from sockpqd.core import limits
+from sockpqd.core.handlers.cluster.elsewhere import elsewhere
 from sockpqd.core.handlers.cost import BASE_BYTES, JOB, JOB_WITH_EXTRAS, Cost, of_names
 from sockpqd.core.ops import replies
 from sockpqd.core.ops.queues import MoveJobs
@@ -66,6 +67,11 @@ def move_jobs_cost(operation: MoveJobs) -> Cost:
     return BASE_BYTES + of_names(operation.queue, operation.to, operation.died), MOVED * count
 
 
+def move_jobs_brings(state: State, operation: MoveJobs) -> tuple[str, ...]:
+    """The queue to which the jobs go; later portions tell how many have gone."""
+    return (operation.to,) if operation.left is None else ()
+
+
 def _number(state: State, operation: MoveJobs) -> int:
     """The number of jobs to look at."""
     if operation.died is not None:
@@ -87,7 +93,7 @@ def _next(state: State, operation: MoveJobs, behind: tuple[int, int, int] | None
 
 def _refusal(state: State, to: str, job: Job) -> Reply | None:
     """The reason why the queue does not take the job; None if it does."""
-    refusal = rejects_puts(state, to, len(job.data))
+    refusal = elsewhere(state, (to,)) or rejects_puts(state, to, len(job.data))
     if refusal is not None:
         return refusal
     if job.extras is not None and job.extras.key is not None and key_taken(state, to, job.extras.key):

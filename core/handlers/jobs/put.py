@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from sockpqd.core.handlers.cost import AFTER, BASE_BYTES, JOB, JOB_WITH_EXTRAS, OPTIONS_BYTES, Cost, of_names
 from sockpqd.core.handlers.jobs.place import lease_of, place
-from sockpqd.core.handlers.jobs.spread import spread, targets_cost
+from sockpqd.core.handlers.jobs.spread import spread, targets_bring, targets_cost
 from sockpqd.core.ops import replies
 from sockpqd.core.ops.jobs import OnDup, Put, PutWith
 from sockpqd.core.ops.replies import STORED, Reply, Stored, StoredNumber
@@ -83,6 +85,11 @@ def put_cost(operation: Put) -> Cost:
     if item is None:
         return BASE_BYTES + len(operation.data) + len(operation.queue), JOB
     return BASE_BYTES + len(operation.data) + len(operation.queue) + len(item), JOB
+
+
+def put_brings(state: State, operation: Put) -> tuple[str, ...]:
+    """The queue of a Put."""
+    return (operation.queue,)
 
 
 def put_with(state: State, operation: PutWith, seed: int) -> Reply:
@@ -167,6 +174,11 @@ def put_with_cost(operation: PutWith) -> Cost:
         more_bytes, more_work = targets_cost(operation, operation.targets)
         size, work = size + more_bytes, work + more_work
     return size, work
+
+
+def put_with_brings(state: State, operation: PutWith) -> Iterable[str]:
+    """The queue or queues of a PutWith, or its topic and the queues that it reaches."""
+    return (operation.put.queue,) if operation.targets is None else targets_bring(state, operation.targets)
 
 
 def _exists(operation: PutWith, number: int) -> Reply:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -34,12 +34,9 @@ def spread(state: State, operation: PutWith, targets: ToQueues | ToTopic) -> Rep
         operation = replace(operation, number=False, lease_ms=None)
     if isinstance(targets, ToQueues):
         return _spread(state, tuple(dict.fromkeys(targets.queues)), operation)
-    bindings = state.topics.by_name.get(targets.topic)
-    if bindings is not None:
-        words = targets.route.count(".") + 1
-        if len(bindings) * words > limits.ROUTE_STEPS_MAX and _patterns(bindings) * words > limits.ROUTE_STEPS_MAX:
-            return replies.DATA_TOO_LARGE
-        state.spent += limits.STEP // 7 * len(bindings) * words
+    if _too_many_steps(state, targets):
+        return replies.DATA_TOO_LARGE
+    state.spent += limits.STEP // 7 * len(state.topics.by_name.get(targets.topic, ())) * _words(targets)
     return _spread(state, state.topics.reached(targets.topic, targets.route), operation)
 
 
@@ -51,6 +48,15 @@ def targets_cost(operation: PutWith, targets: ToQueues | ToTopic) -> Cost:
     return of_names(*queues), max(0, len(queues) - 1) * (JOB if _plain(operation) else JOB_WITH_EXTRAS)
 
 
+def targets_bring(state: State, targets: ToQueues | ToTopic) -> Iterable[str]:
+    """The queues, or the topic and the queues that the routing key reaches."""
+    if isinstance(targets, ToQueues):
+        return targets.queues
+    if _too_many_steps(state, targets):         # it is refused
+        return (targets.topic,)
+    return (targets.topic, *state.topics.reached(targets.topic, targets.route))
+
+
 def _plain(job: PutWith) -> bool:
     return job.key is None and job.dedup is None and job.when is None and not job.after and job.every_ms is None
 
@@ -58,6 +64,17 @@ def _plain(job: PutWith) -> bool:
 def _unmarked(job: PutWith) -> bool:
     put = job.put
     return job == PutWith(Put(put.queue, put.priority, put.data), targets=job.targets, head=job.head)
+
+
+def _too_many_steps(state: State, targets: ToTopic) -> bool:
+    """Return whether it would take too long to find the queues that the routing key reaches."""
+    bindings, words = state.topics.by_name.get(targets.topic, {}), _words(targets)
+    most = limits.ROUTE_STEPS_MAX
+    return len(bindings) * words > most and _patterns(bindings) * words > most
+
+
+def _words(targets: ToTopic) -> int:
+    return targets.route.count(".") + 1
 
 
 def _patterns(bindings: Mapping[Binding, Pattern | None]) -> int:

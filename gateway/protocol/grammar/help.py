@@ -138,6 +138,8 @@ SYNOPSIS = (
     "ONLINE",
     "SHUTDOWN",
     "QUIT",
+    "MAP",
+    "MAP SET <version> <length>",
 )
 
 

@@ -1,12 +1,14 @@
-"""The grammar of the CLUSTER commands, and of those that servers of the original send to each other."""
+"""The grammar of CLUSTER and MAP, and of those that servers of the original send to each other."""
 
 from __future__ import annotations
 
-from sockpqd.core import Put
-from sockpqd.gateway.protocol.arguments import ArgumentError, address, name, node, signed, unsigned
+from sockpqd.core import MAP_BYTES_MAX, MAP_VERSION_MAX, Put, SetMap
+from sockpqd.gateway.protocol.arguments import LENGTH, ArgumentError, address, between, name, node, signed, unsigned
 from sockpqd.gateway.protocol.command import Command, Words
 from sockpqd.gateway.protocol.grammar.puts import put, put_wait
-from sockpqd.gateway.protocol.responses import NOT_SUPPORTED
+from sockpqd.gateway.protocol.responses import NOT_SUPPORTED, TOO_LARGE
+
+_version = between(1, MAP_VERSION_MAX)
 
 
 def between_servers(words: Words) -> Command:
@@ -45,6 +47,14 @@ def sync(words: Words) -> Command:
     else:
         raise ArgumentError("SYNC is followed by PUT, GET, DONE or LATER")
     return Command(answer=NOT_SUPPORTED)
+
+
+def map_set(words: Words) -> Command:
+    """MAP SET <version> <length>: the map follows."""
+    if len(words) != 3:
+        raise ArgumentError("MAP SET takes a version and a length")
+    version, length = _version(words[1]), unsigned(words[2], LENGTH)
+    return Command(SetMap(version, b""), length, "text", answer=TOO_LARGE if length > MAP_BYTES_MAX else None)
 
 
 def cluster_add(words: Words) -> Command:

@@ -92,6 +92,7 @@ from sockpqd.core import (
     Return,
     Sched,
     Selector,
+    SetMap,
     SetPulse,
     SetUser,
     SetWorker,
@@ -150,6 +151,13 @@ class World:
         """That nobody has."""
         self._fresh += 1
         return f"fresh{self._fresh}"
+
+    def large_map(self) -> bytes:
+        """A map of clusters with as many rules as there may be, and this cluster as home."""
+        cluster_id = self.machine.cluster_id
+        assert cluster_id is not None
+        lines = [f"CLUSTER a {cluster_id[:8].hex()} h:1", *[f"RULE other{number} -" for number in range(3300)]]
+        return "".join(f"{line}\n" for line in lines).encode()
 
     def queue_of(self, count: int, **options: Any) -> str:
         """A new queue with so many jobs, with all that a job can have, or with these options."""
@@ -738,6 +746,7 @@ CASES: dict[str, Case] = {
         AddLearner("n4", "h:1", "h:2"), PromoteLearner("n4", 0), RemoveMember("n4", 1),
         RaiseLevel(2, ("n1", "n2", "n3")),
     ],
+    "MAP": lambda world: [SetMap(1, world.large_map()), *[Put(f"q{number}", 0, b"x") for number in range(MANY)]],
     "CLONE": lambda world: [CloneBegin(1, 1 << 20), *[CloneChunk(1, bytes(48 << 10))] * 21],
     "all that time does": _everything_due,
     "a new leader": _grace(Lead("n2", 2, ("n1", "n2", "n3"), b"", 10_000)),

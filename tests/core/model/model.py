@@ -65,6 +65,7 @@ from sockpqd.core import (
     Later,
     Lead,
     Leased,
+    MapChanged,
     Move,
     Moved,
     MoveJobs,
@@ -93,6 +94,7 @@ from sockpqd.core import (
     RetryItem,
     Return,
     SessionNotFound,
+    SetMap,
     SetPulse,
     SetUser,
     SetWorker,
@@ -118,6 +120,7 @@ from sockpqd.core import (
     continues,
     decode_operation,
 )
+from tests.core.model.cluster_map import brings
 from tests.core.model.end import ModelEnd
 from tests.core.model.jobs import ModelApplied, note
 from tests.core.model.members import ModelMembers
@@ -150,7 +153,6 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
         self.index = 0
         self.term = 0
         self.leader: str | None = None
-        self.cluster_id: bytes | None = None
         self.online = True
         self.users: dict[str, tuple[str, bytes]] = {}      # rights and key
         self.clone: tuple[int, int, bytes] | None = None
@@ -231,6 +233,8 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
                 return self._fragment(operation, bits, applied)
             case RaiseLevel():
                 return self.raise_level(operation)
+            case SetMap():
+                return self._set_map(operation)
             case SwitchService():
                 return self._switch(operation)
             case Resume():
@@ -274,6 +278,13 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
 
     def _requested(self, operation: Requested, bits: int, applied: ModelApplied) -> Reply:
         """Return what a Request can carry."""
+        reached = ()
+        if isinstance(operation, PutWith) and isinstance(operation.targets, ToTopic):
+            reached = self.reached(operation.targets)
+        refusal = self.elsewhere(brings(operation, self.queue_names(""), reached))
+        if refusal is not None:
+            self.put_item = None
+            return refusal
         match operation:
             case PutWith(targets=ToQueues() | ToTopic() as targets):
                 return self.spread(operation, targets)
@@ -353,6 +364,15 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
                 return Aborted(position, replies[-1])
         self.put_item = put_item
         return Results(tuple(replies))
+
+    def _set_map(self, operation: SetMap) -> Reply:
+        if (operation.version, operation.text) == self.map:
+            return Accepted()
+        if operation.version <= self.map[0]:
+            return MapChanged(self.map[0])
+        self.map = operation.version, operation.text
+        self.spent += SPENT_MAX         # what stands behind it comes with the next entry
+        return Accepted()
 
     # --- workers
 

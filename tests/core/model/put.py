@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from msgspec.structs import replace
 
 from sockpqd.core import (
@@ -40,6 +42,7 @@ from sockpqd.core import (
     StoredNumber,
     Until,
 )
+from tests.core.model.cluster_map import elsewhere
 from tests.core.model.give import LONGEST_MS, ModelGive
 from tests.core.model.jobs import ModelJob
 from tests.core.model.queues import PORTION
@@ -51,6 +54,12 @@ class ModelPut(ModelGive):
     def __init__(self) -> None:
         super().__init__()
         self.next_item = 1
+        self.cluster_id: bytes | None = None
+        self.map = 0, b""                   # version and text of the map of clusters
+
+    def elsewhere(self, names: Iterable[str]) -> Reply | None:
+        """The refusal of the first of these names that another cluster of the map owns."""
+        return elsewhere(self.map[1].decode(), self.cluster_id, names) if self.map[0] else None
 
     def put(self, operation: Put | PutWith) -> Reply:
         """A new job, unless it is refused or its key is there."""
@@ -258,7 +267,7 @@ class ModelPut(ModelGive):
             if job.queue != move.queue:
                 passed, behind = passed + 1, job.place()
                 continue
-            refusal = self._closed(move.to, job.headers + job.data)
+            refusal = self.elsewhere([move.to]) or self._closed(move.to, job.headers + job.data)
             if refusal is None and (self.holder(move.to, job.key) is not None or self.key_kept(move.to, job.key)):
                 refusal = JobExists()
             if refusal is None and self._refuses(move.to):

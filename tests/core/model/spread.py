@@ -28,13 +28,7 @@ class ModelSpread(ModelPut):
 
     def spread(self, job: PutWith, targets: ToQueues | ToTopic) -> Reply:
         """Into all of them or none."""
-        if isinstance(targets, ToQueues):
-            names = list(dict.fromkeys(targets.queues))
-        else:
-            bindings = self.topics.get(targets.topic, [])
-            key = targets.route.split(".") if targets.route else []
-            reached = [queue for queue, pattern in bindings if pattern is None or fits(pattern.split("."), key)]
-            names = list(dict.fromkeys(reached))
+        names = list(dict.fromkeys(targets.queues)) if isinstance(targets, ToQueues) else self.reached(targets)
         self.put_item = None
         names = [name for name in names if job.dedup is None or (name, job.dedup.key) not in self.remembered]
         for name in names:
@@ -49,6 +43,14 @@ class ModelSpread(ModelPut):
             self.put(structs.replace(job, put=structs.replace(job.put, queue=name), targets=None))
         self.put_item = None
         return Spread(len(names))
+
+    def reached(self, targets: ToTopic) -> list[str]:
+        """The queues that the routing key reaches."""
+        bindings = self.topics.get(targets.topic, [])
+        key = targets.route.split(".") if targets.route else []
+        return list(dict.fromkeys([
+            queue for queue, pattern in bindings if pattern is None or fits(pattern.split("."), key)
+        ]))
 
     def on_topic(self, operation: BindQueue | UnbindQueue | DeleteTopic) -> Reply:
         """TOPIC BIND, UNBIND, DELETE."""

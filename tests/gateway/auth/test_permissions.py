@@ -98,7 +98,7 @@ FREE = {
     b"CLUSTER LEADER", b"CLUSTER HASH", b"CLUSTER ID", b"SYNC", b"DONE", b"LATER", b"SNAPSHOT",
     b"BEGIN", b"COMMIT", b"ROLLBACK",
     b"POLICY", b"CONFIG", b"TOUCH", b"BURY", b"DELETE", b"CHANGE", b"PEEK", b"SUBSCRIBE", b"UNSUBSCRIBE",
-    b"SCHED", b"WORKER", b"FIND", b"ITEM", b"GROUP",
+    b"SCHED", b"WORKER", b"FIND", b"ITEM", b"GROUP", b"MAP",
 }
 
 

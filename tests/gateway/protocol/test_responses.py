@@ -29,8 +29,8 @@ def test_caps_lists_a_feature_from_its_level_on(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_before_the_first_leader_was_heard_a_cluster_has_no_id() -> None:
-    assert cluster_id(None) == b"200 OK - -\r\n"
+    assert cluster_id(None, None) == b"200 OK - -\r\n"
 
 
 def test_the_first_eight_bytes_of_the_id_are_shown() -> None:
-    assert cluster_id(bytes(range(16))) == b"200 OK 0001020304050607 -\r\n"
+    assert cluster_id(bytes(range(16)), None) == b"200 OK 0001020304050607 -\r\n"

@@ -148,6 +148,8 @@ REPLIES: dict[type[Any], int] = {
     core.JobDropped: 61,
     core.ItemNotFound: 62,
     core.Moved: 70,
+    core.Elsewhere: 71,
+    core.MapChanged: 72,
     core.GroupNotFound: 171,
     core.TooManyGroups: 172,
 }

@@ -45,6 +45,7 @@ def _of_sync(words: Words) -> int | None:
 
 MESSAGE = BodyRule(lambda words: length_at(words, 2))       # of NOTIFY
 JOB = BodyRule(lambda words: length_at(words, 3))           # the data of a new job
+OF_MAP = BodyRule(lambda words: length_at(words, 2))        # of MAP SET
 OF_PULSE = BodyRule(lambda words: length_at(words, 2))      # of PULSE SET
 JOBS = BodyRule(lambda words: None)                         # argument lines with their data
 SNAPSHOT = BodyRule(lambda words: length_at(words, 1))      # in pieces

@@ -1,0 +1,80 @@
+"""The map of clusters as the reference model knows it: its lines, looked through for each name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from sockpqd.core import (
+    BindQueue,
+    ConfigureQueue,
+    CreatePulse,
+    CreateQueue,
+    Elsewhere,
+    Move,
+    MoveJobs,
+    PauseQueue,
+    Put,
+    PutWith,
+    ToQueues,
+    ToTopic,
+)
+
+
+def owner(text: str, name: str) -> str | None:
+    """The cluster that owns the name, None: nobody."""
+    while name.endswith("_dead") and name != "_dead":
+        name = name[:-5]
+    lines = [line.split() for line in text.splitlines()]
+    best, found = -1, next(words[1] for words in lines if words[0] == "CLUSTER")
+    for kind, *words in lines:
+        if kind in ("RULE", "MOVING") and name.startswith(words[0]):
+            weight = 2 * len(words[0]) + (kind == "MOVING")
+            if weight > best:
+                best, found = weight, words[-1]
+    return None if found == "-" else found
+
+
+def accepts(text: str, cluster_id: bytes, name: str) -> bool:
+    """Return whether the cluster accepts what is brought to the name."""
+    lines = [line.split() for line in text.splitlines()]
+    own = [words[1] for words in lines if words[0] == "CLUSTER" and words[2] == cluster_id[:8].hex()]
+    alive = name
+    while alive.endswith("_dead") and alive != "_dead":
+        alive = alive[:-5]
+    return bool(own) and (["SPREAD", alive] in lines or owner(text, name) == own[0])
+
+
+def brings(operation: Any, exists: set[str], reached: Iterable[str]) -> list[str]:
+    """The names to which the operation brings something; `reached`: the queues of its topic."""
+    match operation:
+        case Put():
+            return [operation.queue]
+        case PutWith(targets=ToQueues() as targets):
+            return [*targets.queues]
+        case PutWith(targets=ToTopic() as targets):
+            return [targets.topic, *reached]
+        case PutWith():
+            return [operation.put.queue]
+        case Move():
+            return [operation.queue]
+        case MoveJobs(left=None):
+            return [operation.to]
+        case CreatePulse():
+            return [operation.pulse]
+        case BindQueue():
+            return [operation.topic, operation.queue]
+        case CreateQueue() | ConfigureQueue() | PauseQueue():
+            names = [operation.queue] if operation.queue not in exists else []
+            if not isinstance(operation, PauseQueue) and operation.change.dead is not None:
+                names.append(operation.change.dead)
+            return names
+    return []
+
+
+def elsewhere(text: str, cluster_id: bytes | None, names: Iterable[str]) -> Elsewhere | None:
+    """The refusal of the first name of another cluster."""
+    for name in names:
+        if not accepts(text, cluster_id or b"", name):
+            return Elsewhere(owner(text, name))
+    return None

@@ -23,7 +23,7 @@ from typing import NamedTuple
 PACKAGE = Path(__file__).parents[1] / "src" / "sockpq"
 # As the client calls them: the files.
 MODULES = {"jobs": "jobs", "records": "records", "items": "items", "queue_commands": "queues", "groups": "groups",
-           "cluster": "cluster", "event_commands": "events", "pulses": "pulses"}
+           "cluster": "cluster", "clusters": "clusters", "event_commands": "events", "pulses": "pulses"}
 HELD = {"bodies": "self._executor.bodies"}        # parameters that callers do not give
 BY_HAND = {"getting.py", "heartbeat.py", "keepalive.py", "__init__.py"}     # of _async: they have no blocking form
 LINE_MAX = 120

@@ -101,7 +101,7 @@ FEATURES: dict[int, tuple[bytes, ...]] = {1: (
     b"fanout",
     b"workers", b"pulse", b"events", b"notify", b"number", b"cluster", b"auth", b"help",
     b"head", b"dedup", b"backoff",
-    b"retain", b"await", b"find", b"progress", b"movequeue", b"life",
+    b"retain", b"await", b"find", b"progress", b"movequeue", b"life", b"map",
 )}
 EXISTS = b"200 OK EXISTS\r\n"
 DROPPED = b"200 OK DROPPED\r\n"

@@ -3,6 +3,7 @@
 from sockpq._engine.probe import ServerView
 from sockpq._engine.stats import CallStats, Stats
 from sockpq._protocol.arguments import Codec
+from sockpq._protocol.cluster_map import ClusterMap, MappedCluster, Moving
 from sockpq._protocol.commands.groups import GroupSettings
 from sockpq._protocol.commands.pulses import PulseSettings
 from sockpq._protocol.commands.queues import ClusterSettings, FairSettings, QueueSettings
@@ -23,6 +24,7 @@ from sockpq.errors import (
     ClientClosed,
     DataTooLarge,
     Denied,
+    Elsewhere,
     EventsLost,
     ForbiddenError,
     ForeignCluster,
@@ -35,6 +37,7 @@ from sockpq.errors import (
     JobExists,
     JobNotFound,
     JobRunning,
+    MapChanged,
     NoOutput,
     NotExecuted,
     NotServing,
@@ -109,10 +112,12 @@ __all__ = [
     "Client",
     "ClientClosed",
     "ClusterId",
+    "ClusterMap",
     "ClusterSettings",
     "Codec",
     "DataTooLarge",
     "Denied",
+    "Elsewhere",
     "Event",
     "EventType",
     "Events",
@@ -144,8 +149,11 @@ __all__ = [
     "Key",
     "Leader",
     "Life",
+    "MapChanged",
+    "MappedCluster",
     "Meta",
     "Moved",
+    "Moving",
     "NoOutput",
     "NodeStatus",
     "NotExecuted",

@@ -184,6 +184,28 @@ class Denied(Refused):
         return type(self), (self.args[0], self.payload)
 
 
+class Elsewhere(Refused):
+    """The name is owned by another cluster of the map, `cluster`, or at present by none (None): 409 Elsewhere."""
+
+    def __init__(self, message: str, cluster: str | None) -> None:
+        super().__init__(message)
+        self.cluster = cluster
+
+    def __reduce__(self) -> tuple[type[Elsewhere], tuple[str, str | None]]:
+        return type(self), (self.args[0], self.cluster)
+
+
+class MapChanged(Refused):
+    """The cluster has a map of clusters of this `version`, which the new one does not exceed: 409 Map Changed."""
+
+    def __init__(self, message: str, version: int) -> None:
+        super().__init__(message)
+        self.version = version
+
+    def __reduce__(self) -> tuple[type[MapChanged], tuple[str, int]]:
+        return type(self), (self.args[0], self.version)
+
+
 class Aborted(Refused):
     """None of the commands of a transaction was executed.
 

@@ -18,12 +18,12 @@ from tests.core.model.model import Model
 
 IDS = {"a": CLUSTER[:8].hex(), "b": "00" * 8, "c": "ff" * 8}
 
-_name = st.text("ab.", min_size=1, max_size=5).map(lambda name: f"a{name}")
-_dead = st.integers(0, 2).map(lambda times: "_dead" * times)
+names = st.text("ab.", min_size=1, max_size=5).map(lambda name: f"a{name}")
+dead_letters = st.integers(0, 2).map(lambda times: "_dead" * times)
 
 
 @st.composite
-def texts(draw: st.DrawFn, names: st.SearchStrategy[str] = _name) -> str:
+def texts(draw: st.DrawFn) -> str:
     """The text of a map: its first cluster is any of them."""
     clusters = draw(st.permutations(list(IDS)))[: draw(st.integers(2, 3))]
     lines = [f"CLUSTER {name} {IDS[name]} {name}.net:11361,[::1]:1" for name in clusters]
@@ -36,7 +36,7 @@ def texts(draw: st.DrawFn, names: st.SearchStrategy[str] = _name) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-@given(texts(), _name, _dead)
+@given(texts(), names, dead_letters)
 def test_the_longest_prefix_owns_a_name(text: str, name: str, dead: str) -> None:
     for cluster, id_ in IDS.items():
         cluster_id = bytes.fromhex(id_) * 2
@@ -47,7 +47,7 @@ def test_the_longest_prefix_owns_a_name(text: str, name: str, dead: str) -> None
             assert known.accepts(name + dead) == model.accepts(text, cluster_id, name + dead)
 
 
-@given(texts(), _name)
+@given(texts(), names)
 def test_one_cluster_accepts_a_name(text: str, name: str) -> None:
     maps = [read_map(1, text.encode(), bytes.fromhex(id_)) for id_ in IDS.values()]
     known, accepting = maps[0], [one.own for one in maps if one.accepts(name)]

@@ -43,8 +43,9 @@ from sockpq._protocol.arguments import (
     span,
     switch,
 )
+from sockpq._protocol.cluster_map import ClusterMap
 from sockpq._protocol.command import Command
-from sockpq._protocol.commands import batches, cluster, groups, items, jobs, pulses, records
+from sockpq._protocol.commands import batches, cluster, clusters, groups, items, jobs, pulses, records
 from sockpq._protocol.commands import events as event_commands
 from sockpq._protocol.commands import queues as queue_commands
 from sockpq._streaming.event_stream import EventStream
@@ -605,7 +606,7 @@ class Client:
         limit = self._executor.limits.connect_timeout if timeout is None else span(timeout, "timeout")
         return await run(self._executor.status_of_best(limit))
 
-    # declared: Client jobs records items queue_commands groups cluster event_commands pulses
+    # declared: Client jobs records items queue_commands groups cluster clusters event_commands pulses
 
     async def put(
         self,
@@ -1616,6 +1617,17 @@ class Client:
         file.
         """
         await run(self._executor.run(cluster.delete_user(name), timeout=timeout))
+
+    async def cluster_map(self, server: str | None = None, *, timeout: float | None = None) -> ClusterMap:
+        """Return the map that says which of several clusters owns a name; its version is 0 without one."""
+        return await run(self._executor.run_where(clusters.cluster_map(), server, timeout=timeout))
+
+    async def set_cluster_map(self, new: ClusterMap, *, timeout: float | None = None) -> None:
+        """Replace the map of this cluster by one of a greater version; the same map again is accepted, too.
+
+        Raises MapChanged when the cluster has this version or a greater one. `pqctl map` changes the map everywhere.
+        """
+        await run(self._executor.run(clusters.set_cluster_map(new), timeout=timeout))
 
     async def notify(
         self,

@@ -19,6 +19,7 @@ from sockpq.errors import (
     BindingNotFound,
     Busy,
     DataTooLarge,
+    Elsewhere,
     ForbiddenError,
     GroupNotFound,
     InvalidSnapshot,
@@ -28,6 +29,7 @@ from sockpq.errors import (
     JobExists,
     JobNotFound,
     JobRunning,
+    MapChanged,
     NotServing,
     NotSupported,
     OutcomeUnknown,
@@ -103,6 +105,7 @@ _REFUSAL_LINES: dict[str, type[SockpqError]] = {
     "500 Offline Mode": NotServing,
     "500 Invalid Snapshot": InvalidSnapshot,
 }
+_ELSEWHERE, _MAP_CHANGED = "409 Elsewhere ", "409 Map Changed "      # and a word
 
 
 def ok(line: bytes) -> list[str]:
@@ -121,6 +124,11 @@ def fields_of(text: str) -> list[str]:
 
 def failure(text: str) -> SockpqError:
     """Return the error that a status line stands for."""
+    if text.startswith(_ELSEWHERE):
+        cluster = text.removeprefix(_ELSEWHERE)
+        return Elsewhere(text, None if cluster == "-" else cluster)
+    if text.startswith(_MAP_CHANGED):
+        return MapChanged(text, as_number(text.removeprefix(_MAP_CHANGED)))
     error = _REFUSAL_LINES.get(text) or _REFUSALS.get(text[:3] if text[3:4] == " " else text)
     return error(text) if error else ProtocolError(f"unexpected answer {text[:200]!r}")
 

@@ -1,0 +1,107 @@
+"""The map of clusters (PROTOCOL "MAP"): which of several clusters owns a name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from sockpq._protocol.addresses import parse_server
+from sockpq._protocol.arguments import CLUSTER, CLUSTER_NAME, NAME
+from sockpq.errors import BadArguments
+
+DEAD_SUFFIX = "_dead"       # the dead-letter queue <q>_dead is owned with <q>
+NOBODY = "-"
+
+
+class MappedCluster(NamedTuple):
+    """A cluster of the map: its id, as ClusterId has it, and servers, "host:port" each."""
+
+    id: str
+    servers: tuple[str, ...]
+
+
+class Moving(NamedTuple):
+    """Names that move: their jobs are worked off in the cluster `source`, new ones go to the cluster `to`."""
+
+    source: str
+    to: str
+
+
+class ClusterMap(NamedTuple):
+    """MAP: a version of the map of clusters; version 0: there is no map, the cluster owns all names.
+
+    `clusters`: by name; the first one is home, which owns the names that no rule has. `rules`: by the prefix of names,
+    the cluster that owns them, None for none at present. `moving`: likewise, before a rule of the same prefix.
+    `spread`: queues that every cluster accepts.
+    """
+
+    version: int = 0
+    clusters: Mapping[str, MappedCluster] = {}
+    rules: Mapping[str, str | None] = {}
+    moving: Mapping[str, Moving] = {}
+    spread: frozenset[str] = frozenset()
+
+    @property
+    def home(self) -> str | None:
+        """The cluster that owns the names that no rule has; None without a map."""
+        return next(iter(self.clusters), None)
+
+    def owner(self, name: str) -> str | None:
+        """Return the cluster that owns the name of a queue, topic, pulse or channel; None: none does at present."""
+        while name.endswith(DEAD_SUFFIX) and name != DEAD_SUFFIX:
+            name = name[: -len(DEAD_SUFFIX)]
+        for length in range(len(name), 0, -1):
+            prefix = name[:length]
+            if prefix in self.moving:
+                return self.moving[prefix].to
+            if prefix in self.rules:
+                return self.rules[prefix]
+        return self.home
+
+    def text(self) -> str:
+        """Return its lines, as MAP SET takes them."""
+        lines = [f"CLUSTER {name} {one.id} {','.join(one.servers)}" for name, one in self.clusters.items()]
+        lines += [f"RULE {prefix} {cluster or NOBODY}" for prefix, cluster in self.rules.items()]
+        lines += [f"MOVING {prefix} {one.source} {one.to}" for prefix, one in self.moving.items()]
+        lines += [f"SPREAD {queue}" for queue in sorted(self.spread)]
+        return "".join(f"{line}\n" for line in lines)
+
+
+def parse_map(version: int, text: str) -> ClusterMap:
+    """Parse the lines of a map. Raises BadArguments with the reason."""
+    clusters: dict[str, MappedCluster] = {}
+    rules: dict[str, str | None] = {}
+    moving: dict[str, Moving] = {}
+    spread: set[str] = set()
+    for line in text.splitlines():
+        match line.split(" "):
+            case ["CLUSTER", name, id_, servers]:
+                clusters[_cluster(name)] = mapped(id_, servers.split(","))
+            case ["RULE", prefix, cluster]:
+                rules[_name(prefix)] = None if cluster == NOBODY else _cluster(cluster)
+            case ["MOVING", prefix, source, to]:
+                moving[_name(prefix)] = Moving(_cluster(source), _cluster(to))
+            case ["SPREAD", queue]:
+                spread.add(_name(queue))
+            case _:
+                raise BadArguments(f"not a line of a map of clusters: {line[:80]!r}")
+    return ClusterMap(version, clusters, rules, moving, frozenset(spread))
+
+
+def mapped(id_: str, servers: Iterable[str]) -> MappedCluster:
+    """A cluster of the map with this id and servers. Raises BadArguments."""
+    if CLUSTER.fullmatch(id_) is None:
+        raise BadArguments(f"not the id of a cluster: {id_[:80]!r}")
+    return MappedCluster(id_, tuple(str(parse_server(server)) for server in servers))
+
+
+def _cluster(name: str) -> str:
+    if CLUSTER_NAME.fullmatch(name) is None or name == NOBODY:
+        raise BadArguments(f"not the name of a cluster: {name[:80]!r}")
+    return name
+
+
+def _name(name: str) -> str:
+    if NAME.fullmatch(name) is None:
+        raise BadArguments(f"not a name or the prefix of one: {name[:80]!r}")
+    return name

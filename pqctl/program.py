@@ -20,8 +20,8 @@ from sockpqd.pqctl.output.text import one_line
 from sockpqd.pqctl.settings import Options
 
 COMMANDS = (
-    "cluster", "node", "queue", "topic", "job", "sched", "pulse", "backup", "verify", "restore", "import", "session",
-    "worker", "user", "cron", "config", "bench", "doctor", "shell", "events", "top",
+    "cluster", "node", "queue", "topic", "job", "item", "group", "sched", "pulse", "backup", "verify", "restore",
+    "import", "session", "worker", "user", "cron", "config", "bench", "doctor", "shell", "events", "top",
 )
 
 # In which module a command stands that is not named like it.

@@ -32,6 +32,10 @@ PULSE = EntityKind("pulse", "404 Pulse Not Found", "pqctl pulse list",
                    lambda client, server: client.pulses(server=server))
 WORKERS = EntityKind("pool of workers", "404 Worker Not Found", "pqctl worker list",
                      lambda client, server: [pool.name for pool in client.workers(server=server)])
+ITEM = EntityKind("item", "404 Item Not Found", "pqctl item list",
+                  lambda client, server: [item.name for item in client.items(server=server)])
+GROUP = EntityKind("group", "404 Group Not Found", "pqctl group list",
+                   lambda client, server: [group.name for group in client.groups(server=server)])
 USER = EntityKind("user", "404 User Not Found", "pqctl user list",
                   lambda client, server: [user.name for user in client.users()])
 

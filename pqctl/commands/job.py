@@ -44,6 +44,8 @@ def job() -> None:
 @click.option("--every", type=Seconds(0, min_open=True), metavar="SECONDS",
               help="Repeat it at this interval, after DONE.")
 @click.option("--after", multiple=True, metavar="ITEM", help="Not before this item has no unfinished jobs.")
+@click.option("--when", type=click.Choice(["done", "end", "failed"]),
+              help="With --after: not before it has none, none but dead ones, or a dead one. [default: done]")
 @click.option("--key", metavar="KEY", help="A name for it, unique within its queue.")
 @click.option("--on-duplicate", type=click.Choice(["fail", "ignore", "replace"]),
               help="What to do if the key is taken. [default: fail]")
@@ -57,7 +59,7 @@ def job() -> None:
 def put(
     call: Call, queue: str, body: str | None, file: str | None, priority: int, item: str | None, new_item: bool,
     delay: float | None, at: float | None, ttl: float | None, every: float | None, after: tuple[str, ...],
-    key: str | None, on_duplicate: str | None, tries: int | None, group: str | None, number: bool,
+    when: str | None, key: str | None, on_duplicate: str | None, tries: int | None, group: str | None, number: bool,
     lease: float | None, headers: tuple[str, ...], dedup: tuple[str, float] | None,
 ) -> int:
     """Put a job into QUEUE. Its body is BODY, the content of FILE, or else standard input.
@@ -68,8 +70,9 @@ def put(
     from sockpqd.pqctl.actions.jobs import by_hand
 
     options = given(
-        delay=delay, at=at, ttl=ttl, every=every, after=after or None, key=key, on_duplicate=on_duplicate, tries=tries,
-        group=group, number=number or None, lease=lease, headers=dict(map(pair, headers)) or None, dedup=dedup,
+        delay=delay, at=at, ttl=ttl, every=every, after=after or None, when=when, key=key, on_duplicate=on_duplicate,
+        tries=tries, group=group, number=number or None, lease=lease, headers=dict(map(pair, headers)) or None,
+        dedup=dedup,
     )
     return by_hand.put(call, queue, by_hand.body_from(body, file), priority, item, new_item, options)
 

@@ -10,11 +10,14 @@ NAMES_S = 5.0           # for how long names of queues are not asked for again
 LEASE = ("EXPIRE", "THEN", "LATER", "DONE", "DEAD")
 GETS = ("IS", "COUNT", "META", "BOUND", *LEASE, "BY")
 TIMES = ("DELAY", "AT")
-SETTINGS = ("LIMIT", "CAPACITY", "TRIES", "DEADQUEUE", "MAXDATA", "ORDER", "ITEMLIMIT")
+SETTINGS = (
+    "LIMIT", "CAPACITY", "TRIES", "DEADQUEUE", "MAXDATA", "ORDER", "ITEMLIMIT", "SCHED", "GROUPLIMIT", "GROUPRATE",
+)
 
 # Each verb, or its first words, with the words that may follow; those in QUEUES are also followed by names of queues.
 VERBS: dict[str, tuple[str, ...]] = {
-    "PUT": ("IS", "NEW", "WAIT", *TIMES, "EVERY", "AFTER", "TTL", "KEY", "TRIES", "ONDUP", "IGNORE", "REPLACE"),
+    "PUT": ("IS", "NEW", "WAIT", *TIMES, "EVERY", "AFTER", "WHEN", "TTL", "KEY", "TRIES", "ONDUP", "IGNORE", "REPLACE",
+            "GROUP"),
     "PUTS": (), "GET": GETS, "GETB": (*GETS, "WITHIN"), "GETBE": (*GETS, "WITHIN"),
     "DONE": (), "LATER": (*TIMES, "PRI"), "TOUCH": LEASE, "CHANGE": ("KEY", "PRI", *TIMES, "IS", "NOITEM", "DATA"),
     "DELETE": ("KEY",), "PEEK": ("KEY", "READY", "DELAYED", "RUNNING", "DEAD", "BURIED", "COUNT"),
@@ -25,7 +28,10 @@ VERBS: dict[str, tuple[str, ...]] = {
     "QUEUE LIST": (), "QUEUE STAT": (), "QUEUE CREATE": SETTINGS, "QUEUE CONFIG": SETTINGS,
     "QUEUE PAUSE": ("IN", "OUT", "ALL"), "QUEUE RESUME": (), "QUEUE MOVE": ("COUNT", "DIED"),
     "QUEUE PURGE": ("READY", "DELAYED", "RUNNING", "DEAD", "BURIED", "ENDED", "OWN", "ALL"),
-    "QUEUE DELETE": ("FORCE", "LEAVE"), "USER SET": (), "USER DELETE": (), "USER LIST": (), "INTERCONNECT": (),
+    "QUEUE DELETE": ("FORCE", "LEAVE"), "ITEM STAT": (), "ITEM LIST": ("HELD",), "ITEM RETRY": (), "ITEM RELEASE": (),
+    "ITEM HOLD": ("NEW", "EXPIRE", "THEN", "CANCEL", "RELEASE"), "ITEM CANCEL": ("REASON",),
+    "GROUP CONFIG": ("LIMIT", "RATE", "PER"), "GROUP PAUSE": ("FOR",), "GROUP RESUME": (), "GROUP DELETE": (),
+    "GROUP LIST": (), "USER SET": (), "USER DELETE": (), "USER LIST": (), "INTERCONNECT": (),
     "CLUSTER LEADER": (), "CLUSTER STATUS": (), "CLUSTER HASH": (), "CLUSTER ID": (), "CLUSTER ADD": (),
     "CLUSTER REMOVE": (), "CLUSTER TRANSFER": (), "CLUSTER OFFLINE": (), "CLUSTER ONLINE": (), "CLUSTER SNAPSHOT": (),
     "OFFLINE": (), "ONLINE": (), "SHUTDOWN": (), "QUIT": (),

@@ -46,6 +46,11 @@ def servers(nodes: LocalCluster) -> Iterator[list[str]]:
     ("job delete mail/k", "there is no job k of mail: `pqctl queue peek mail` shows the first that are ready\n"),
     ("session close 999999", "there is no session 999999 (`pqctl session list` shows all)\n"),
     ("cron delete nosuch", "no run of nosuch waits in queue cron (`pqctl cron list` shows all)\n"),
+    ("item show nosuch", "there is no item nosuch (`pqctl item list` shows all)\n"),
+    ("item retry nosuch", "there is no item nosuch (`pqctl item list` shows all)\n"),
+    ("group show nosuch", "there is no group nosuch (`pqctl group list` shows all)\n"),
+    ("group delete nosuch", "there is no group nosuch (`pqctl group list` shows all)\n"),
+    ("group resume nosuch", "group nosuch is not paused (`pqctl group list` shows those that are)\n"),
     ("sched group nosuch", "no group nosuch has jobs, or had some lately: group_keep of `pqctl sched config` says how "
                            "many seconds it is remembered\n"),
 ])

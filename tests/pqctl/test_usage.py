@@ -22,6 +22,8 @@ NAMES = {
     "node": ["offline", "online", "shutdown", "snapshot"],
     "queue": ["config", "create", "delete", "drain", "list", "move", "pause", "peek", "purge", "resume", "stat"],
     "pulse": ["config", "create", "delete", "list", "set", "stat", "watch"],
+    "item": ["list", "retry", "show"],
+    "group": ["config", "delete", "list", "pause", "resume", "show"],
     "sched": ["show", "group", "config"],
     "job": [
         "await", "bury", "cancel", "change", "delete", "done", "find", "get", "kick", "later", "peek", "put", "retry",
@@ -67,6 +69,8 @@ NEEDED = {                      # arguments with which each command is complete
     ("job", "put"): ["q", "body"], ("job", "done"): ["1"], ("job", "later"): ["1"],
     ("pulse", "create"): ["p"], ("pulse", "config"): ["p", "--rate", "1"], ("pulse", "delete"): ["p"],
     ("pulse", "set"): ["p", "x"], ("pulse", "stat"): ["p"], ("pulse", "watch"): ["p"],
+    **{("item", verb): ["i"] for verb in ("retry", "show")},
+    **{("group", verb): ["g"] for verb in ("config", "delete", "pause", "resume", "show")},
     ("import", "beanstalkd"): ["127.0.0.1:2"],
     ("backup",): [str(Path(__file__).parent)], ("restore",): [__file__, "--yes"], ("verify",): [__file__],
     ("session", "close"): ["1"], **{("worker", verb): ["pool"] for verb in ("pause", "resume", "stop")},
@@ -167,12 +171,19 @@ BAD = [
     ("job", "put", "q", "x", "--delay", "nan"), ("job", "put", "q", "x", "--key", "a b"),
     ("job", "put", "q", "x", "--on-duplicate", "ignore"), ("job", "put", "q", "x", "--tries", "0"),
     ("job", "put", "q", "x", "--every", "0"), ("job", "put", "q", "x", "--after", "a b"),
+    ("job", "put", "q", "x", "--when", "end"), ("job", "put", "q", "x", "--after", "a", "--when", "never"),
     ("job", "later", "1", "--delay", "-1"), ("job", "peek", "x"), ("job", "peek", "q/a b"), ("job", "peek", "q/"),
     ("job", "show", "q@x"), ("job", "show", "@5"), ("job", "delete", "a b@5"),
     ("job", "change", "1"), ("job", "change", "1", "--item", "a", "--no-item"),
     ("job", "change", "/k", "--priority", "1"),
     ("job", "delete"), ("job", "delete", "\udcff"), ("job", "touch", "q/k"), ("job", "touch", "1", "--then", "done"),
     ("job", "bury"), ("job", "bury", "1", "--reason", "two words"), ("job", "kick", "q"), ("job", "kick", "q", "0"),
+    ("item", "show"), ("item", "show", "a b"), ("item", "list", "a*"), ("item", "retry"), ("item", "retry", "a", "b"),
+    ("group", "show"), ("group", "list", "a b"), ("group", "config", "g", "--limit", "-1"),
+    ("group", "config", "g", "--rate", "5"), ("group", "config", "g", "--per", "5"),
+    ("group", "config", "g", "--rate", "5", "--per", "0.01"), ("group", "config", "g", "--rate", "10001", "--per", "1"),
+    ("group", "pause", "g", "--for", "0"), ("group", "resume"), ("group", "delete", "a b"),
+    ("queue", "create", "q", "--group-rate", "5"), ("queue", "config", "q", "--group-limit", "-1"),
     ("config", "x"), ("config", "--autocreate", "maybe"), ("config", "--policy", "fair"), ("config", "--grace", "-1"),
     ("backup",), ("backup", "/nonexistent"), ("backup", "a\0b"), ("backup", __file__), ("backup", "/", "--keep", "0"),
     ("verify",), ("verify", "/nonexistent"), ("verify", "/"), ("verify", "/dev/zero"), ("verify", "a\0b"),
@@ -195,7 +206,7 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize("group", ["cluster", "node", "queue", "job", "user", "pulse"])
+@pytest.mark.parametrize("group", ["cluster", "node", "queue", "job", "user", "pulse", "item", "group"])
 def test_a_group_alone_shows_its_help(group: str, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = run(capsys, group)
     assert (code, err) == (0, "")
@@ -311,8 +322,9 @@ def test_output_that_cannot_be_written_is_told(cluster: FakeCluster) -> None:
 
 
 @pytest.mark.parametrize(("words", "expected"), [
-    ("pqctl ", {"cluster", "node", "queue", "topic", "job", "sched", "pulse", "backup", "verify", "restore", "session",
-                "worker", "user", "cron", "import", "config", "bench", "doctor", "shell", "events", "top"}),
+    ("pqctl ", {"cluster", "node", "queue", "topic", "job", "item", "group", "sched", "pulse", "backup", "verify",
+                "restore", "session", "worker", "user", "cron", "import", "config", "bench", "doctor", "shell",
+                "events", "top"}),
     ("pqctl cluster ", set(NAMES["cluster"] or [])),
     ("pqctl job get --th", {"--then"}),
     ("pqctl job get --then ", {"later", "done", "dead"}),

@@ -45,11 +45,14 @@ def put(
         stored = client.put(queue, body, priority, item, new_item, **options)
     name, number = stored.item, stored.number
     done = "was queued before in" if stored.outcome == "exists" and "dedup" in options else "queued in"
+    dropped = stored.outcome == "dropped"
+    if dropped:
+        done = "not queued, as no item that it waits for has failed, in"
     sentence = f"{counted(len(body), 'byte')} {done} {queue}" + (f", item {name}" if name else "")
     sentence += "" if number is None else f", number {number}"
     call.answer(sentence, {
         "queue": queue, "priority": priority, "item": name, "bytes": len(body),
-        **({} if number is None else {"number": number}),
+        **({} if number is None else {"number": number}), **({"dropped": True} if dropped else {}),
     })
     return DONE
 

@@ -1,0 +1,65 @@
+"""`pqctl item ..`: show and retry items."""
+
+from __future__ import annotations
+
+from sockpq import ItemStat
+
+from sockpqd.pqctl.actions.existence import ITEM, existing
+from sockpqd.pqctl.connect import cluster_of, reading
+from sockpqd.pqctl.invocation import Call
+from sockpqd.pqctl.output.exit_codes import DONE
+from sockpqd.pqctl.output.text import counted
+
+STATES = ("ready", "delayed", "running", "dead", "buried")
+
+
+def show_list(call: Call, prefix: str) -> int:
+    """Print a line for each item whose name begins with `prefix` (ITEM LIST)."""
+    with reading(call) as (client, server):
+        found = sorted(client.items(prefix, server=server))
+    if call.as_json:
+        call.answer("", {"items": [one._asdict() for one in found]})
+        return DONE
+
+    from sockpqd.pqctl.output.table import Column, print_rows
+
+    if found:
+        columns = [Column("item", folds=True), Column("unfinished", figures=True), Column("dead", figures=True)]
+        print_rows(call, [*columns, Column("held"), Column("cancelled")], [
+            (one.name, f"{one.unfinished:,}", f"{one.dead:,}", _yes(one.held), _yes(one.cancelling)) for one in found
+        ])
+    else:
+        named = f" whose name begins with {prefix}" if prefix else ""
+        call.print(f"there is no item{named}")
+    return DONE
+
+
+def show(call: Call, name: str) -> int:
+    """Print the counts of one item (ITEM STAT)."""
+    with reading(call) as (client, server), existing(client, ITEM, name, server):
+        found = client.item_stat(name, server=server)
+    call.answer(f"{name}: {_counted(found)}", {"item": name, **found._asdict()})
+    return DONE
+
+
+def _counted(found: ItemStat) -> str:
+    states = [f"{value:,} {state}" for state in STATES if (value := getattr(found, state))]
+    told = counted(found.unfinished, "unfinished job") + (f" ({', '.join(states)})" if states else "")
+    told += f"; {found.done:,} done"
+    told += f", {found.cancelled:,} cancelled" if found.cancelled else ""
+    if found.waiters:
+        told += f"; {counted(found.waiters, 'job waits', 'jobs wait')} for it"
+    told += "; held" if found.held else ""
+    return told + ("; it is cancelled, and ends with its running jobs" if found.cancelling else "")
+
+
+def retry(call: Call, name: str) -> int:
+    """Put its dead and buried jobs back (ITEM RETRY)."""
+    with cluster_of(call, serving=True) as (client, _), existing(client, ITEM, name):
+        moved = client.item_retry(name)
+    call.answer(f"{counted(moved, 'job')} of {name} put back", {"item": name, "moved": moved})
+    return DONE
+
+
+def _yes(condition: bool) -> str:
+    return "yes" if condition else "-"

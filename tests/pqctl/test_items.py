@@ -1,0 +1,48 @@
+"""`pqctl item`, and jobs that wait for what becomes of an item, against real nodes."""
+
+from __future__ import annotations
+
+import pytest
+from sockpq import Client
+
+from devcluster.cluster import LocalCluster
+from sockpqd.pqctl.output.exit_codes import DONE
+from tests.pqctl.running import ask, run
+
+
+def test_an_item_is_shown_and_retried(nodes: LocalCluster, capsys: pytest.CaptureFixture[str]) -> None:
+    servers = nodes.servers
+
+    def told(*arguments: str) -> str:
+        code, out, err = run(capsys, "--servers", ",".join(servers), *arguments)
+        assert (code, err) == (DONE, "")
+        return out
+    with Client(servers) as client:
+        client.put_many("parts", [b"a", b"b"], item="album_7")
+        told("job", "put", "bill", "x", "--after", "album_7", "--item", "order_1")
+        told("job", "put", "sorry", "x", "--after", "album_7", "--when", "failed", "--item", "order_1")
+        for _ in range(2):
+            (job,) = client.get_many(1, "parts", expire=60)
+            job.bury() if job.data == b"b" else job.done()
+        assert told("item", "show", "album_7") == (
+            "album_7: 1 unfinished job (1 dead); 1 done; 1 job waits for it\n")
+        assert ask(capsys, servers, "item", "show", "album_7")[1] == {
+            "item": "album_7", "ready": 0, "delayed": 0, "running": 0, "dead": 1, "buried": 0, "done": 1, "waiters": 1,
+            "cancelled": 0, "held": False, "cancelling": False,
+        }
+        assert [line.split() for line in told("item", "list").splitlines()] == [
+            ["item", "unfinished", "dead", "held", "cancelled"], ["album_7", "1", "1", "-", "-"],
+            ["order_1", "2", "0", "-", "-"],
+        ]
+        assert ask(capsys, servers, "item", "list", "order") == (DONE, {"items": [
+            {"name": "order_1", "unfinished": 2, "dead": 0, "held": False, "cancelling": False}]})
+        assert told("item", "list", "nosuch") == "there is no item whose name begins with nosuch\n"
+        assert told("item", "retry", "album_7") == "1 job of album_7 put back\n"
+        (job,) = client.get_many(1, "parts", expire=60)
+        job.done()
+        assert "not queued" in told("job", "put", "sorry", "x", "--after", "album_7", "--when", "failed")
+        code, put = ask(capsys, servers, "job", "put", "sorry", "x", "--after", "album_7", "--when", "failed")
+        assert (code, put["dropped"]) == (DONE, True)
+        client.queue_delete("bill", force=True)
+        client.queue_delete("sorry", force=True)
+        assert told("item", "list") == "there is no item\n"

@@ -27,6 +27,7 @@ COMMANDS = (
 # In which module a command stands that is not named like it.
 HOMES = {
     "top": "events", "sched": "config", "topic": "queue", "verify": "backup", "restore": "backup", "import": "backup",
+    "cron": "worker", "bench": "doctor",
 }
 
 RANGE_OF = re.compile(r"a valid (integer|float) range\b")      # what click calls a number that has limits

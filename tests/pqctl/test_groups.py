@@ -22,7 +22,7 @@ def servers(nodes: LocalCluster) -> Iterator[list[str]]:
 
 
 def told(capsys: pytest.CaptureFixture[str], servers: list[str], *arguments: str) -> str:
-    """What a command that does what it should says."""
+    """Return what a command prints that does what it should."""
     code, out, err = run(capsys, "--servers", ",".join(servers), *arguments)
     assert code == DONE, err
     return out

@@ -252,7 +252,7 @@ def fair_levels(state: State) -> list[FairLevel]:
         return [FairLevel(level, 0, 0, 0) for level in range(len(FairSettings().thresholds_s))]
     levels = scheduler.levels
     return [
-        FairLevel(level, levels.time_us[level], scheduler.offered.count(level), levels.selected[level])
+        FairLevel(level, levels.time_ns[level] // 1000, scheduler.offered.count(level), levels.selected[level])
         for level in levels.in_use()
     ]
 
@@ -266,7 +266,7 @@ def fair_group(state: State, group: str, now_ms: int = 0) -> FairGroup | None:
     account, (waiting, running) = scheduler.accounts.get(group), scheduler.counts(group)
     if account is None or scheduler.is_over(account, now_ms):
         return None if (waiting, running) == (0, 0) else FairGroup(0, 0, 0, waiting, running)
-    return FairGroup(account.level, account.used_us, account.priority_us, waiting, running)
+    return FairGroup(account.level, account.used_us, account.priority_ns // 1000, waiting, running)
 
 
 def fair_names(state: State) -> list[str]:

@@ -84,11 +84,11 @@ def _choose(scheduler: FairScheduler, firsts: dict[int, _Place]) -> _Place | Non
     """The place in the level that lags most. Groups that stand before it and are paused leave on the way."""
     levels = scheduler.levels
     left = scheduler.offered.levels()
-    level0_us = levels.level0_us() if len(left) > 1 else 0
+    level0_ns = levels.level0_ns() if len(left) > 1 else 0
     while left:
         best = left[0]
         for level in left[1:]:
-            if levels.before(level, best, level0_us):
+            if levels.before(level, best, level0_ns):
                 best = level
         left.remove(best)
         _pass_paused(scheduler, best, firsts.get(best))

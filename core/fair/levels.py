@@ -1,6 +1,7 @@
 """The levels: how much time each has had, and what a charge does to a level and a group (spec/fair 3).
 
-All times are integer microseconds.
+The times of levels and the priorities of groups are integer nanoseconds, as they are divided by weights; the time
+that a group has used is integer microseconds.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from sockpqd.core import limits
 from sockpqd.core.limits import LEVELS_MAX
 
 SECOND_US = 1_000_000
+MS_NS = 1_000_000
 
 
 class FairSettings(Struct, gc=False, frozen=True):
@@ -43,7 +45,7 @@ class GroupAccount(Struct, gc=False, eq=False):
     name: str
     used_us: int = 0
     level: int = 0
-    priority_us: int = 0        # the group with the least is next in its level
+    priority_ns: int = 0        # the group with the least is next in its level
     turn: int = 0               # among equals: the number of its last choice or offer
     offered: bool = False       # it stands in its level
     idle_ms: int | None = None  # since when it has had no unfinished job
@@ -58,15 +60,15 @@ class GroupAccount(Struct, gc=False, eq=False):
     @property
     def key(self) -> tuple[int, int, str]:
         """The order in which the groups of a level are chosen."""
-        return self.priority_us, self.turn, self.name
+        return self.priority_ns, self.turn, self.name
 
 
 class Levels(Struct, gc=False, eq=False):
     """The time that each level has used; there is room for as many levels as there may ever be."""
 
     settings: FairSettings = FairSettings()
-    time_us: list[int] = field(default_factory=lambda: [0] * LEVELS_MAX)
-    least_us: list[int | None] = field(default_factory=lambda: [None] * LEVELS_MAX)     # least priority chosen last
+    time_ns: list[int] = field(default_factory=lambda: [0] * LEVELS_MAX)
+    least_ns: list[int | None] = field(default_factory=lambda: [None] * LEVELS_MAX)     # least priority chosen last
     selected: list[int] = field(default_factory=lambda: [0] * LEVELS_MAX)
     standing: list[int] = field(default_factory=lambda: [0] * LEVELS_MAX)               # groups of each level
 
@@ -75,9 +77,9 @@ class Levels(Struct, gc=False, eq=False):
         count = len(self.settings.thresholds_s)
         return [level for level in range(LEVELS_MAX) if level < count or self.standing[level]]
 
-    def level0_us(self) -> int:
+    def level0_ns(self) -> int:
         """The time of level 0 from which the targets of all levels follow."""
-        times, multiplier, count = self.time_us, self.settings.multiplier, len(self.settings.thresholds_s)
+        times, multiplier, count = self.time_ns, self.settings.multiplier, len(self.settings.thresholds_s)
         most = 0
         for level in self.in_use() if any(self.standing[count:]) else range(count):
             scaled = times[level] * multiplier**level
@@ -85,40 +87,43 @@ class Levels(Struct, gc=False, eq=False):
                 most = scaled
         return most
 
-    def before(self, one: int, other: int, level0_us: int) -> bool:
+    def before(self, one: int, other: int, level0_ns: int) -> bool:
         """Return whether level `one` lags further behind its target than `other`; if equal, the lower level does."""
-        one_us, other_us, multiplier = self.time_us[one], self.time_us[other], self.settings.multiplier
-        left = level0_us // multiplier**one * other_us if one_us and other_us else int(one_us > 0)
-        right = level0_us // multiplier**other * one_us if one_us and other_us else int(other_us > 0)
+        one_ns, other_ns, multiplier = self.time_ns[one], self.time_ns[other], self.settings.multiplier
+        left = level0_ns // multiplier**one * other_ns if one_ns and other_ns else int(one_ns > 0)
+        right = level0_ns // multiplier**other * one_ns if one_ns and other_ns else int(other_ns > 0)
         return left > right or (left == right and one < other)
 
     def refill(self, level: int) -> None:
         """Set the time of a level that has a group again to the present: no burst for the time it was empty."""
-        self.time_us[level] = self.level0_us() // self.settings.multiplier**level
+        self.time_ns[level] = self.level0_ns() // self.settings.multiplier**level
 
-    def charge(self, account: GroupAccount, run_us: int) -> None:
-        """Charge the group `run_us`, perhaps to another level; the levels on the way are charged for that time."""
+    def charge(self, account: GroupAccount, run_us: int, weight: int = 1) -> None:
+        """Charge the group `run_us`, perhaps to another level; the levels on the way are charged for that time.
+
+        The level of the group follows from the time itself, its turn from the part that its weight leaves of it.
+        """
         thresholds = self.settings.thresholds_s
         account.used_us += run_us
         old, new = account.level, len(thresholds) - 1
         while thresholds[new] * SECOND_US > account.used_us:
             new -= 1
-        rest = min(run_us, self.settings.cap_ms * 1000)
+        own_ns = 1000 * run_us // weight
+        rest_ns = min(own_ns, self.settings.cap_ms * MS_NS // weight)
         if new == old:
-            self.time_us[old] += rest
-            account.priority_us += run_us
+            self.time_ns[old] += rest_ns
+            account.priority_ns += own_ns
             return
-        own = run_us
         for level in range(old, new):
-            part = min((thresholds[level + 1] - thresholds[level]) * SECOND_US, rest)
-            self.time_us[level] += part
-            rest -= part
-            own -= part
-        self.time_us[new] += rest
-        least = self.least_us[new]
+            part_ns = min((thresholds[level + 1] - thresholds[level]) * SECOND_US * 1000, rest_ns)
+            self.time_ns[level] += part_ns
+            rest_ns -= part_ns
+            own_ns -= part_ns
+        self.time_ns[new] += rest_ns
+        least = self.least_ns[new]
         if least is None:
-            least = self.least_us[new] = account.used_us
-        account.priority_us = least + own
+            least = self.least_ns[new] = 1000 * account.used_us
+        account.priority_ns = least + own_ns
         self.standing[old] -= 1
         self.standing[new] += 1
         account.level = new

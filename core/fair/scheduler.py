@@ -32,7 +32,7 @@ class Scalars(Struct, gc=False, frozen=True):
 
     used_us: int
     level: int
-    priority_us: int
+    priority_ns: int
     turn: int
     offered: bool
     idle_ms: int | None
@@ -371,9 +371,9 @@ class FairScheduler:
         level, levels = account.level, self.levels
         if not self.offered.has(level):
             levels.refill(level)
-        least = levels.least_us[level]
-        if least is not None and account.priority_us < least:
-            account.priority_us = least
+        least = levels.least_ns[level]
+        if least is not None and account.priority_ns < least:
+            account.priority_ns = least
         account.turn = self._new_turn()
         self._stand(account)
 
@@ -418,18 +418,18 @@ class FairScheduler:
 
     def renew(self, account: GroupAccount) -> None:
         """Move the chosen group behind its equals."""
-        least = self.levels.least_us[account.level]
-        priority_us = account.priority_us if least is None else max(account.priority_us, least)
-        self.levels.least_us[account.level] = priority_us
+        least = self.levels.least_ns[account.level]
+        priority_ns = account.priority_ns if least is None else max(account.priority_ns, least)
+        self.levels.least_ns[account.level] = priority_ns
         self.levels.selected[account.level] += 1
-        self._rekey(account, priority_us, self._new_turn())
+        self._rekey(account, priority_ns, self._new_turn())
 
-    def _rekey(self, account: GroupAccount, priority_us: int, turn: int) -> None:
+    def _rekey(self, account: GroupAccount, priority_ns: int, turn: int) -> None:
         """Give an offered group another place in its level."""
         if self._saved is not None:
             self._save(account.name)
         before = account.key
-        account.priority_us, account.turn = priority_us, turn
+        account.priority_ns, account.turn = priority_ns, turn
         self.offered.replace(account, before, runnable=self._firsts.has(account))
         if account.ranked:
             self._firsts.moved(account)
@@ -441,23 +441,24 @@ class FairScheduler:
 
         Returns in how many queues with many groups it moves.
         """
-        account = self._account(group)
+        account, table = self._account(group), self.open.gates.table
+        weight = table.of(group).weight if table.by_name else 1
         if self._saved is not None:
             self._save(group)
         if not account.offered:
-            self.levels.charge(account, run_us)
+            self.levels.charge(account, run_us, weight)
             self._left[group] = None
             return 0
-        level, priority_us = account.level, account.priority_us
-        self.levels.charge(account, run_us)
-        new_level, new_priority_us = account.level, account.priority_us
-        account.level, account.priority_us = level, priority_us
+        level, priority_ns = account.level, account.priority_ns
+        self.levels.charge(account, run_us, weight)
+        new_level, new_priority_ns = account.level, account.priority_ns
+        account.level, account.priority_ns = level, priority_ns
         if new_level != level:
             self.withdraw(account)
-            account.level, account.priority_us = new_level, new_priority_us
+            account.level, account.priority_ns = new_level, new_priority_ns
             self.offer(account)
-        elif new_priority_us != priority_us:
-            self._rekey(account, new_priority_us, account.turn)
+        elif new_priority_ns != priority_ns:
+            self._rekey(account, new_priority_ns, account.turn)
         return len(account.ranked)
 
     def has_ready(self, account: GroupAccount) -> bool:
@@ -529,7 +530,7 @@ class FairScheduler:
         levels = self.levels
         self._saved_levels = (
             replace(
-                levels, time_us=[*levels.time_us], least_us=[*levels.least_us], selected=[*levels.selected],
+                levels, time_ns=[*levels.time_ns], least_ns=[*levels.least_ns], selected=[*levels.selected],
                 standing=[*levels.standing],
             ), self.next_turn,
         )
@@ -561,7 +562,7 @@ class FairScheduler:
                 name, GroupAccount(name, open=not self.open.gates.shut(name)),
             )
             account.used_us, account.level, account.idle_ms = before.used_us, before.level, before.idle_ms
-            account.priority_us, account.turn = before.priority_us, before.turn
+            account.priority_ns, account.turn = before.priority_ns, before.turn
             if account.idle_ms is not None:
                 self._idle.add((account.idle_ms, name))
             if before.offered:
@@ -571,7 +572,7 @@ class FairScheduler:
         if self._saved is not None and group not in self._saved:
             account = self.accounts.get(group)
             self._saved[group] = None if account is None else Scalars(
-                account.used_us, account.level, account.priority_us, account.turn, account.offered, account.idle_ms,
+                account.used_us, account.level, account.priority_ns, account.turn, account.offered, account.idle_ms,
             )
 
 

@@ -26,14 +26,14 @@ def fair_frames(scheduler: FairScheduler | None) -> Iterator[Frame]:
         settings.thresholds_s, settings.cap_ms, settings.multiplier, settings.keep_ms, scheduler.started_ms,
         scheduler.next_turn,
         [
-            (str(time_us), None if least_us is None else str(least_us), selected)
-            for time_us, least_us, selected in zip(levels.time_us, levels.least_us, levels.selected, strict=True)
+            (str(time_ns), None if least_ns is None else str(least_ns), selected)
+            for time_ns, least_ns, selected in zip(levels.time_ns, levels.least_ns, levels.selected, strict=True)
         ],
         [(task.queue, task.reached) for task in scheduler.offers.tasks],
         len(scheduler.accounts),
     )
     rows = [
-        (name, str(one.used_us), one.level, str(one.priority_us), one.turn, one.offered, one.idle_ms)
+        (name, str(one.used_us), one.level, str(one.priority_ns), one.turn, one.offered, one.idle_ms)
         for name, one in sorted(scheduler.accounts.items())
     ]
     for start in range(0, len(rows), limits.FRAME_JOBS_MAX):
@@ -52,8 +52,8 @@ def restored_scheduler(state: State, table: FairTable, clock_ms: int) -> FairSch
     scheduler.next_turn = table.next_turn
     scheduler.levels = Levels(
         settings,
-        [_number(time_us) for time_us, _, _ in table.levels],
-        [None if least_us is None else _number(least_us) for _, least_us, _ in table.levels],
+        [_number(time_ns) for time_ns, _, _ in table.levels],
+        [None if least_ns is None else _number(least_ns) for _, least_ns, _ in table.levels],
         [selected for _, _, selected in table.levels],
     )
     scheduler.offers.tasks = [Task(queue, reached) for queue, reached in table.tasks]
@@ -62,10 +62,10 @@ def restored_scheduler(state: State, table: FairTable, clock_ms: int) -> FairSch
 
 def restored_account(row: tuple[str, str, int, str, int, bool, int | None], scheduler: FairScheduler) -> GroupAccount:
     """Restore the account of one group and add it. Raises SnapshotError."""
-    name, used_us, level, priority_us, turn, offered, idle_ms = row
+    name, used_us, level, priority_ns, turn, offered, idle_ms = row
     check(level < limits.LEVELS_MAX, "a group is beyond the last level")
     check(turn < scheduler.next_turn, "a turn that was not given yet")
-    return GroupAccount(name, _number(used_us), level, _number(priority_us), turn, offered, idle_ms)
+    return GroupAccount(name, _number(used_us), level, _number(priority_ns), turn, offered, idle_ms)
 
 
 def _number(digits: str) -> int:

@@ -14,6 +14,7 @@ from sockpqd.core import (
     Batch,
     Configure,
     ConfigureFair,
+    ConfigureGroup,
     ConfigureQueue,
     Done,
     End,
@@ -78,6 +79,7 @@ def operation(random: Random, ids: list[int]) -> Operation:
             ConfigureFair(random.choice(LEVELS), random.choice([1000, 30_000])),
             Configure(policy=random.choice([Policy.FAIR, Policy.RANDOM])),
         ]),
+        (3, [ConfigureGroup(group, weight=random.choice([1, 3, 7, 1000])), ConfigureGroup(group, weight=1)]),
         (3, [
             Batch((PutWith(put, group="new"), End(number, How.DONE, ran_ms=9000), slice_ends, last), atomic=True)
             for last in (Done(0), Touch(number))

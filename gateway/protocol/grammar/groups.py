@@ -6,6 +6,7 @@ from sockpqd.core import (
     GROUP_PER_MS_MAX,
     GROUP_PER_MS_MIN,
     GROUP_RATE_MAX,
+    GROUP_WEIGHT_MAX,
     ConfigureGroup,
     DeleteGroup,
     PauseGroup,
@@ -60,6 +61,7 @@ OF_QUEUES = {
 SETTINGS = {
     b"LIMIT": Option("limit", or_off(between(0, SETTING_MAX))),
     b"RATE": rate("rate", "per_ms"),
+    b"WEIGHT": Option("weight", or_off(between(1, GROUP_WEIGHT_MAX), 1)),
 }
 
 

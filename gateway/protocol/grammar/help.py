@@ -98,7 +98,7 @@ SYNOPSIS = (
     "SCHED GROUP <group>",
     "SCHED CONFIG",
     "SCHED CONFIG <setting> <value> ...",
-    "GROUP CONFIG <group> [LIMIT <n>] [RATE <n> PER <seconds>]",
+    "GROUP CONFIG <group> [LIMIT <n>] [RATE <n> PER <seconds>] [WEIGHT <n>]",
     "GROUP CONFIG <group>",
     "GROUP PAUSE <group> [FOR <seconds>]",
     "GROUP RESUME <group>",

@@ -39,7 +39,7 @@ class ModelGroup:
 
     used_us: int = 0
     level: int = 0
-    priority_us: int = 0
+    priority_ns: int = 0
     turn: int = 0
     offered: bool = False
     idle_ms: int | None = None
@@ -52,8 +52,8 @@ class Fairness:
     started_ms: int
     settings: FairSettings = field(default_factory=FairSettings)
     groups: dict[str, ModelGroup] = field(default_factory=dict)
-    time_us: list[int] = field(default_factory=lambda: [0] * LEVELS)
-    least_us: dict[int, int] = field(default_factory=dict)
+    time_ns: list[int] = field(default_factory=lambda: [0] * LEVELS)
+    least_ns: dict[int, int] = field(default_factory=dict)
     selected: list[int] = field(default_factory=lambda: [0] * LEVELS)
     turns: int = 0
     could: set[str] = field(default_factory=set)        # groups that had a READY job in a queue that was not paused
@@ -64,13 +64,13 @@ class Fairness:
         count = len(self.settings.thresholds_s)
         return sorted({*range(count)} | {group.level for group in self.groups.values()})
 
-    def level0_us(self) -> int:
+    def level0_ns(self) -> int:
         """The time of level 0 from which the targets follow."""
-        return max(self.time_us[level] * self.settings.multiplier**level for level in self.levels())
+        return max(self.time_ns[level] * self.settings.multiplier**level for level in self.levels())
 
     def offered(self, level: int) -> list[str]:
         """The groups of the level in the order of their turns."""
-        groups = [(one.priority_us, one.turn, name) for name, one in self.groups.items()
+        groups = [(one.priority_ns, one.turn, name) for name, one in self.groups.items()
                   if one.offered and one.level == level]
         return [name for _, _, name in sorted(groups)]
 
@@ -78,31 +78,32 @@ class Fairness:
         """The group takes its place in its level."""
         group = self.groups[name]
         if not self.offered(group.level):
-            self.time_us[group.level] = self.level0_us() // self.settings.multiplier**group.level
-        group.priority_us = max(group.priority_us, self.least_us.get(group.level, group.priority_us))
+            self.time_ns[group.level] = self.level0_ns() // self.settings.multiplier**group.level
+        group.priority_ns = max(group.priority_ns, self.least_ns.get(group.level, group.priority_ns))
         self.turns += 1
         group.turn = self.turns
         group.offered = True
 
-    def charge(self, name: str, q_us: int) -> None:
+    def charge(self, name: str, q_us: int, weight: int) -> None:
         """The rules of spec/fair 3, in their words."""
         group = self.groups.setdefault(name, ModelGroup())
         thresholds_us = [seconds * SECOND_US for seconds in self.settings.thresholds_s]
         group.used_us += q_us
         old = group.level
         new = max(level for level, threshold_us in enumerate(thresholds_us) if threshold_us <= group.used_us)
-        rest_us, own_us = min(q_us, self.settings.cap_ms * 1000), q_us
+        own_ns = q_us * 1000 // weight
+        rest_ns = min(own_ns, self.settings.cap_ms * 1_000_000 // weight)
         if new == old:
-            self.time_us[old] += rest_us
-            group.priority_us += q_us
+            self.time_ns[old] += rest_ns
+            group.priority_ns += own_ns
             return
         for level in range(old, new):
-            part_us = min(thresholds_us[level + 1] - thresholds_us[level], rest_us)
-            self.time_us[level] += part_us
-            rest_us -= part_us
-            own_us -= part_us
-        self.time_us[new] += rest_us
-        group.priority_us = self.least_us.setdefault(new, group.used_us) + own_us
+            part_ns = min((thresholds_us[level + 1] - thresholds_us[level]) * 1000, rest_ns)
+            self.time_ns[level] += part_ns
+            rest_ns -= part_ns
+            own_ns -= part_ns
+        self.time_ns[new] += rest_ns
+        group.priority_ns = self.least_ns.setdefault(new, group.used_us * 1000) + own_ns
         group.level = new
         if group.offered:
             group.offered = False
@@ -110,11 +111,11 @@ class Fairness:
 
     def by_lag(self) -> list[int]:
         """The levels with an offered group, the one that lags most first."""
-        level0_us = self.level0_us()
+        level0_ns = self.level0_ns()
 
         def ratio(level: int) -> Fraction:
-            time_us = self.time_us[level]
-            return Fraction(level0_us // self.settings.multiplier**level, time_us) if time_us else Fraction(0)
+            time_ns = self.time_ns[level]
+            return Fraction(level0_ns // self.settings.multiplier**level, time_ns) if time_ns else Fraction(0)
         return sorted((level for level in self.levels() if self.offered(level)), key=lambda one: (-ratio(one), one))
 
 
@@ -192,7 +193,7 @@ class ModelFair(ModelQueues):
         fair = self.use_fair()
         since_ms = max(job.since_ms, fair.started_ms)
         q_ms = max(0, self.clock_ms - since_ms if self.ran_ms is None else self.ran_ms)
-        fair.charge(job.unit, q_ms * 1000)
+        fair.charge(job.unit, q_ms * 1000, self.groups.get(job.unit, GroupSettings()).weight)
 
     def next_by_fair(self, lists: dict[str, list[ModelJob]]) -> ModelJob | None:
         """The next of these jobs, which queues would give."""
@@ -252,8 +253,8 @@ class ModelFair(ModelQueues):
         """The job is given by FAIR: its group goes behind its equals."""
         fair = self.use_fair()
         group = fair.groups[job.unit]
-        group.priority_us = max(group.priority_us, fair.least_us.get(group.level, group.priority_us))
-        fair.least_us[group.level] = group.priority_us
+        group.priority_ns = max(group.priority_ns, fair.least_ns.get(group.level, group.priority_ns))
+        fair.least_ns[group.level] = group.priority_ns
         fair.selected[group.level] += 1
         fair.turns += 1
         group.turn = fair.turns
@@ -307,7 +308,7 @@ class ModelFair(ModelQueues):
     def fair_levels(self) -> list[FairLevel]:
         """Time, offered groups and choices of each level."""
         fair = self.fair or Fairness(0)
-        return [FairLevel(level, fair.time_us[level], len(fair.offered(level)), fair.selected[level])
+        return [FairLevel(level, fair.time_ns[level] // 1000, len(fair.offered(level)), fair.selected[level])
                 for level in fair.levels()]
 
     def fair_group(self, name: str) -> FairGroup | None:
@@ -317,4 +318,4 @@ class ModelFair(ModelQueues):
         known = None if self.fair is None else self.fair.groups.get(name)
         if known is None:
             return FairGroup(0, 0, 0, len(jobs) - running, running) if jobs else None
-        return FairGroup(known.level, known.used_us, known.priority_us, len(jobs) - running, running)
+        return FairGroup(known.level, known.used_us, known.priority_ns // 1000, len(jobs) - running, running)

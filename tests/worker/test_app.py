@@ -38,6 +38,31 @@ def test_a_put_is_a_job_with_the_call_as_json() -> None:
         app.close()
 
 
+def test_a_task_says_whose_job_a_call_is() -> None:
+    with RealServer() as server, Client(server.address) as client:
+        app = App(server.address)
+
+        @app.task("mail", group=lambda customer, *_, to=None: customer)
+        def send(customer: int | None, text: str, to: str | None = None) -> None: ...
+
+        send.put(7, "hi")
+        send.put(None, "hi")                                # of no group but the queue
+        send.options(group="night").put(7, "hi", to="ann")
+        with pytest.raises(TypeError, match="missing a required argument"):
+            send.put(7)                                     # type: ignore[call-arg]
+
+        async def main() -> None:
+            await send.aput(8, "hi")
+            await app.async_client.close()
+
+        asyncio.run(main())
+        assert {job.meta.group for job in client.find("mail")} == {"7", None, "night", "8"}
+        app.close()
+    with inline(app) as jobs:
+        send.put(9, "hi")
+        assert [job.group for job in jobs.jobs] == ["9"]
+
+
 def test_a_put_in_asyncio() -> None:
     with RealServer() as server, Client(server.address) as client:
         app = App(server.address)

@@ -24,7 +24,7 @@ def test_its_programs_run() -> None:
         exec(program, names)
     app = names["app"]
     assert isinstance(app, App)
-    assert list(app.tasks) == ["app.send", "year", "convert", "app.nightly"]
+    assert list(app.tasks) == ["app.send", "year", "convert", "app.nightly", "app.export"]
     assert list(app.handlers) == ["orders", "reports"]
     assert app.tasks["app.nightly"].schedule
 

@@ -81,6 +81,7 @@ class App:
         retain: float | None = None,
         result: bool = False,
         on_cancel: Callable[[Any], Any] | None = None,
+        group: Callable[..., object] | None = None,
     ) -> Callable[[Callable[P, R]], Task[P, R]]:
         """Make a function a task of `queue`: `put(..)` with its arguments queues a job, a worker calls it.
 
@@ -90,7 +91,8 @@ class App:
         `retry_on`: only these errors are tried again; `give_up_on`: these never are. `retain`: for how many seconds its
         jobs are known when they have ended; `result`: with what the function returned, for an hour if `retain` says
         nothing. `on_cancel`: called with a job that was cancelled while the function ran, when it has been interrupted
-        or has returned. `name`: by default the function's module and name.
+        or has returned. `group`: called with the arguments of put(); what it returns is whose job it is, for queues
+        that choose by groups (None: the queue's). `name`: by default the function's module and name.
         """
         if callable(queue):
             raise TypeError('a task needs a queue: @app.task("mail")')
@@ -98,7 +100,8 @@ class App:
         policy = policy_of(expire, tries, backoff, retry_on, give_up_on, retain, result, on_cancel)
 
         def declare(function: Callable[P, R]) -> Task[P, R]:
-            return self._added(Task(self, function, name or name_of(function), self._task_queue(queue), policy))
+            named = name or name_of(function)
+            return self._added(Task(self, function, named, self._task_queue(queue), policy, group=group))
 
         return declare
 

@@ -56,14 +56,16 @@ class Task(Generic[P, R]):
 
     def __init__(
         self, home: Home, function: Callable[P, R], name: str, queue: str, policy: Policy,
-        schedule: Schedule | None = None,
+        schedule: Schedule | None = None, *, group: Callable[..., object] | None = None,
     ) -> None:
+        """`group`: called with the arguments of a put(), it returns the group of that job."""
         self.function = function
         self.name = name
         self.queue = queue
         self.policy = policy
         self.schedule = schedule
         self.home = home
+        self.group = group
         self.__doc__ = function.__doc__
         self._signature = inspect.signature(function)
 
@@ -148,7 +150,7 @@ class TaskCall(Generic[P, R]):
         """Queue a call of the function."""
         home, queue = self._task.home, self._task.queue
         body = self._body(args, kwargs, reply=False)
-        options = self._putting()
+        options = self._putting(args, kwargs)
         if home.eager:
             value = _run_now(self._task, body)
             return handle(home, queue, Stored(options.get("item"), options.get("key")), self._known(value))
@@ -164,7 +166,7 @@ class TaskCall(Generic[P, R]):
         """Queue a call of the function, in asyncio."""
         home, queue = self._task.home, self._task.queue
         body = self._body(args, kwargs, reply=False)
-        options = self._putting()
+        options = self._putting(args, kwargs)
         if home.eager:
             value = await _attempts(self._task, body)
             return async_handle(home, queue, Stored(options.get("item"), options.get("key")), self._known(value))
@@ -213,10 +215,15 @@ class TaskCall(Generic[P, R]):
         except TypeError as error:
             raise TypeError(f"the arguments of {self._task.name}() cannot be encoded: {error}") from error
 
-    def _putting(self) -> dict[str, Any]:
+    def _putting(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         if "wait" in self._options:
             raise BadArguments("wait is for call(): put() does not wait for a result")
-        return {name: value for name, value in self._options.items() if name != "headers"}
+        options = {name: value for name, value in self._options.items() if name != "headers"}
+        if self._task.group is not None and "group" not in options:
+            group = self._task.group(*args, **kwargs)
+            if group is not None:
+                options["group"] = str(group)
+        return options
 
     def _marks(self) -> dict[str, Any]:
         """The options by which the job is found: its headers, and a number if its task retains it."""

@@ -113,6 +113,7 @@ from sockpqd.core.ops.jobs import (
     ToTopic,
     Touch,
     Until,
+    put_by,
 )
 from sockpqd.core.ops.pulses import (
     ConfigurePulse,
@@ -135,6 +136,7 @@ from sockpqd.core.ops.queues import (
     DeleteQueueOnly,
     EndState,
     ExpireQueue,
+    GroupBy,
     JobState,
     MoveJobs,
     Order,
@@ -360,6 +362,7 @@ __all__ = [
     "GiveResult",
     "Grant",
     "Granted",
+    "GroupBy",
     "GroupCounts",
     "GroupNotFound",
     "GroupSettings",
@@ -515,6 +518,7 @@ __all__ = [
     "level_of",
     "name_of",
     "number_of",
+    "put_by",
     "read_map",
     "references",
     "wrong_headers",

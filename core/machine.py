@@ -573,6 +573,11 @@ class Machine:
         return self._state.queues.of_pulse
 
     @property
+    def groups_by_user(self) -> bool:
+        """Return whether a queue groups its jobs by who puts them, so that Puts have to say that."""
+        return self._state.queues.by_user > 0
+
+    @property
     def ready_of_pulse(self) -> Mapping[str, Sequence[str]]:
         """Like `rate_limited_queues`, but only queues with a READY job. Read-only."""
         return self._state.queues.ready_of_pulse

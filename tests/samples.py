@@ -15,11 +15,25 @@ from msgspec import NODEFAULT
 from msgspec.structs import fields
 
 from sockpqd import core
-from sockpqd.core import DURATION_MS_MAX, Feedback, How, JobState, OnDup, Order, Overflow, Policy, Sched, Then, Until
+from sockpqd.core import (
+    DURATION_MS_MAX,
+    Feedback,
+    GroupBy,
+    How,
+    JobState,
+    OnDup,
+    Order,
+    Overflow,
+    Policy,
+    Sched,
+    Then,
+    Until,
+)
 
 QUEUES = ("a", "a", "b", "a_dead")
 ITEMS = (None, None, "x", "y", "i1")
 KEYS = ("k", "l")
+USERS = ("u", "g", "no group")
 GROUPS = ("g", "h", "a", "a_dead")      # the last two are also those of queues
 PRIORITIES = (0, 1, -1)
 DATA = (b"1", b"", b"22", b"333")
@@ -86,6 +100,7 @@ SAMPLES: dict[Any, dict[str, Values]] = {
         "head": (0, 0, 0, 1, 3),
         "dedup": Made(core.Dedup, maybe=True),
         "until": (Until.DONE, *Until),
+        "user": (None, None, *USERS),
     },
     core.Dedup: {"key": KEYS, "duration_ms": (100, 30, 90_000_000, 0)},
     core.Get: {
@@ -153,7 +168,9 @@ SAMPLES: dict[Any, dict[str, Values]] = {
         "selector": Made(core.Number, maybe=True), "ended": (False, False, True),
     },
     core.Await: {"selector": Made(core.Selector, core.Number)},
-    core.Batch: {"operations": Some((core.Done(7), core.Put("a", 0, b"1")), 2), "atomic": (False, True)},
+    core.Batch: {
+        "operations": Some((core.Done(7), core.Put("a", 0, b"1")), 2), "atomic": (False, True), "user": (None, *USERS),
+    },
     # ---- queues, and time shared among groups
     core.QueueChange: {
         "expire_ms": (None, None, None, 0, 20, 50),
@@ -190,6 +207,8 @@ SAMPLES: dict[Any, dict[str, Values]] = {
         "group_limit": (None, None, 0, 1, 2),
         "group_rate": (None, None, 0, 1, 3),
         "group_per_ms": (None, 100, 200),
+        "group_by": (*[None] * 8, *GroupBy, *GroupBy),
+        "group_header": (None, "h", "h", "other"),
     },
     core.CreateQueue: {"queue": QUEUES, "change": Made(core.QueueChange), "session": (None, 1)},
     core.ConfigureQueue: {"queue": QUEUES, "change": Made(core.QueueChange)},

@@ -48,7 +48,7 @@ def configure_queue(state: State, operation: ops.ConfigureQueue, seed: int) -> R
 def _use(state: State, name: str, settings: QueueSettings, change: ops.QueueChange) -> Reply:
     """Apply the changed settings to the queue. A SCHED turns groups on."""
     before = state.queues.settings.get(name, QueueSettings())
-    if not settings.by_groups and (settings.group_limit or settings.group_rate):
+    if not settings.by_groups and (settings.group_limit or settings.group_rate or settings.group_by):
         return replies.BAD_SETTING
     if _of_groups(settings) != _of_groups(before) and state.fair is not None and state.fair.has_many(name):
         return replies.QUEUE_NOT_EMPTY
@@ -187,6 +187,10 @@ def _changed(settings: QueueSettings, change: ops.QueueChange) -> QueueSettings:
         values["sched"] = ops.Sched(change.sched)
     if change.group_rate is not None:
         values |= {f"group_{name}": value for name, value in rate_of(change.group_rate, change.group_per_ms).items()}
+    if change.group_by is not None:
+        values["group_by"] = ops.GroupBy(change.group_by)
+        by_header = change.group_by is ops.GroupBy.HEAD
+        values["group_header"] = (change.group_header or "")[: limits.HEADER_NAME_BYTES_MAX] if by_header else ""
     if change.numbered is not None:
         values["numbered"] = change.numbered
     return replace(settings, passing=False, **values)

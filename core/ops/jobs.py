@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+from msgspec.structs import replace
+
 from sockpqd.core.ops.logged import Logged
 
 
@@ -140,7 +142,8 @@ class PutWith(Logged, tag=22, frozen=True):
     of the first queue that refuses.
 
     `head`: the length of the headers, with which the data begin. `dedup`: once executed, a Put with this key is not
-    executed again in the same queue for so long, but answered JobIgnored or IgnoredNumber.
+    executed again in the same queue for so long, but answered JobIgnored or IgnoredNumber. `user`: who puts the
+    job, if a queue may ask for that (GroupBy.USER).
     """
 
     put: Put
@@ -158,6 +161,7 @@ class PutWith(Logged, tag=22, frozen=True):
     head: int = 0
     dedup: Dedup | None = None
     until: Until = Until.DONE
+    user: str | None = None
 
 
 class InTurn(Logged, frozen=True):
@@ -399,11 +403,19 @@ class Await(Logged, tag=91, frozen=True):
 class Batch(Logged, tag=34, frozen=True):
     """Several operations in a row (PUTS; BEGIN .. COMMIT). Replies: Results, Aborted.
 
-    `atomic`: if one of them is refused, none is executed.
+    `atomic`: if one of them is refused, none is executed. `user`: of each Put among them.
     """
 
     operations: tuple[Atomic, ...]
     atomic: bool
+    user: str | None = None
 
 PUTS = (Put, PutWith)
 Taking = Get | GetWith      # what hands out jobs
+
+
+def put_by(operation: Atomic, user: str) -> Atomic:
+    """The operation, which says if it is a Put that this user puts the job."""
+    if isinstance(operation, PutWith):
+        return replace(operation, user=user)
+    return PutWith(operation, user=user) if isinstance(operation, Put) else operation

@@ -15,6 +15,15 @@ class Order(IntEnum):
     TIME = 1        # by the time at which they became active
 
 
+class GroupBy(IntEnum):
+    """The source of the group of each job of a queue (spec/fair 7)."""
+
+    PUT = 0         # the GROUP of its PUT
+    USER = 1        # who puts it
+    HEAD = 2        # the value of one of its headers
+    ITEM = 3
+
+
 class Sched(IntEnum):
     """The choice of the job that a queue hands out next."""
 
@@ -89,6 +98,8 @@ class QueueChange(Logged, frozen=True):
     group_limit: int | None = None      # RUNNING jobs of one group in the queue
     group_rate: int | None = None       # hand-outs to one group
     group_per_ms: int | None = None     # in this time; read with group_rate only
+    group_by: GroupBy | None = None
+    group_header: str | None = None     # the name of the header; read with group_by only
 
 
 class CreateQueue(Logged, tag=35, frozen=True):

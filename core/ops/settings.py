@@ -16,7 +16,7 @@ from sockpqd.core.limits import (
     RETAINED_BYTES,
 )
 from sockpqd.core.ops.jobs import Policy, Then
-from sockpqd.core.ops.queues import Order, Overflow, Sched
+from sockpqd.core.ops.queues import GroupBy, Order, Overflow, Sched
 
 
 class QueueSettings(Struct, gc=False, frozen=True):
@@ -59,6 +59,8 @@ class QueueSettings(Struct, gc=False, frozen=True):
     group_limit: int = 0        # of queues that choose among groups
     group_rate: int = 0
     group_per_ms: int = 0
+    group_by: GroupBy = GroupBy.PUT
+    group_header: str = ""     # of GroupBy.HEAD
 
     @property
     def by_groups(self) -> bool:

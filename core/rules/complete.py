@@ -8,6 +8,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from sockpqd.core import limits
+from sockpqd.core.fair.group_by import group_in
 from sockpqd.core.ops.jobs import End, How
 from sockpqd.core.ops.queues import EndState, Order
 from sockpqd.core.ops.replies import FINISHED, Rearmed, Reply
@@ -189,6 +190,7 @@ def bury(state: State, job: RunningJob, reason: str | None = None) -> bool:
         origin=job.queue,
         after=(),
         reason=reason or extras.reason,
+        group=group_in(queue.settings, extras.group, job.item, job.data, extras.head),
     )
     dead = job.ready(state.next_place(job), attempts=job.attempts, extras=extras)
     state.make_ready(queue, replace(dead, queue=queue.name, at_ms=None))
@@ -275,6 +277,7 @@ def kick_dead(state: State, job: Job) -> None:
         origin=None,
         reason=None,
         error=None,
+        group=group_in(queue.settings, job.extras.group, job.item, job.data, job.extras.head),
     )
     back = replace(
         job,

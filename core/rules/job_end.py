@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sockpqd.core import limits
+from sockpqd.core.fair.group_by import group_in
 from sockpqd.core.ops.jobs import AnySelector, Number
 from sockpqd.core.ops.queues import EndState
 from sockpqd.core.ops.replies import JobEnded
@@ -62,7 +63,8 @@ def put_again(state: State, found: FoundRecord) -> None:
     item = None if record.item is None else state.items.open(record.item).name
     extras = Extras(
         key=None if queue.keys is not None and old.key in queue.keys else old.key, tries=old.tries, ttl_ms=old.ttl_ms,
-        group=old.group, lease_ms=old.lease_ms, counts=old.counts, head=old.head,
+        group=group_in(queue.settings, old.group, item, record.data, old.head),
+        lease_ms=old.lease_ms, counts=old.counts, head=old.head,
     )
     job = Job(
         -record.priority, 0, record.number if keeps_place(old) else state.new_seq(), queue.name,

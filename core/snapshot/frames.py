@@ -19,7 +19,7 @@ from sockpqd.core.limits import (
     RETAINED_BYTES,
 )
 from sockpqd.core.ops.jobs import Policy, Then, Until
-from sockpqd.core.ops.queues import EndState, Order, Overflow, Sched
+from sockpqd.core.ops.queues import EndState, GroupBy, Order, Overflow, Sched
 from sockpqd.core.ops.workers import WorkerState
 from sockpqd.core.store.items.dependents import Outcome
 
@@ -357,6 +357,8 @@ class QueueRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
     group_limit: Counter = 0
     group_rate: Counter = 0
     group_per_ms: Counter = 0
+    group_by: GroupBy = GroupBy.PUT
+    group_header: str = ""
 
 
 class QueueRows(Struct, array_like=True, tag="queues", forbid_unknown_fields=True):

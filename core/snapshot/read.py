@@ -26,7 +26,7 @@ from sockpqd.core.levels import FIRST_LEVEL
 from sockpqd.core.members.membership import Membership
 from sockpqd.core.ops.cluster import Address
 from sockpqd.core.ops.jobs import Then
-from sockpqd.core.ops.queues import Sched
+from sockpqd.core.ops.queues import GroupBy, Sched
 from sockpqd.core.ops.settings import ClusterSettings, QueueSettings
 from sockpqd.core.ops.users import User
 from sockpqd.core.pages.clone_buffer import CloneBuffer
@@ -319,7 +319,9 @@ class _Builder:
             check(row.portion > 0 and row.weight > 0, "setting of a queue out of range")
             check(row.pulse is None or row.pulse in self.state.pulses.by_name, "a queue has a pulse that is not there")
             check_rate(row.group_rate, row.group_per_ms)
-            check(row.sched is not Sched.FIFO or not (row.group_limit or row.group_rate), "groups that are not chosen")
+            of_groups = row.group_limit or row.group_rate or row.group_by
+            check(row.sched is not Sched.FIFO or not of_groups, "groups that are not chosen")
+            check(row.group_by is GroupBy.HEAD or not row.group_header, "groups that no header decides")
             paused = row.pause_ends_ms > 0
             check(paused == (row.pause_ms > 0) and row.paused_out >= paused, "a pause has no end")
             check(paused >= row.passing, "the settings of no pause")

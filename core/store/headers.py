@@ -44,3 +44,9 @@ def wrong_headers(block: bytes) -> str | None:
 def has_header(block: bytes, line: bytes) -> bool:
     """Return whether the header with this line, `<name>: <value>` and LF, is among these. `block`: good headers."""
     return block.startswith(line) or b"\n" + line in block
+
+
+def header_value(block: bytes, name: str) -> str | None:
+    """Return the value of the header of this name among these, which are good; None if there is none."""
+    _, found, rest = (b"\n" + block).partition(b"\n" + name.encode() + b": ")
+    return rest.partition(b"\n")[0].decode(errors="replace") if found else None

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from sortedcontainers import SortedDict, SortedList
 
 from sockpqd.core import limits
-from sockpqd.core.ops.queues import Order
+from sockpqd.core.ops.queues import GroupBy, Order
 from sockpqd.core.ops.settings import QueueSettings
 from sockpqd.core.store.body import Body
 from sockpqd.core.store.job import AnyJob, BuriedJob, DelayedJob, Job
@@ -178,9 +178,9 @@ class Queues:
     """All queues by name, their settings, and the sums that TOTAL reports."""
 
     __slots__ = (
-        "bound", "buried", "by_name", "by_rank", "delayed", "ends", "expiring", "fair", "idle", "nonempty", "of_pulse",
-        "oldest", "others", "paused", "priorities", "ready_of_pulse", "settings", "waiting", "waiting_bytes", "weights",
-        "with_buried",
+        "bound", "buried", "by_name", "by_rank", "by_user", "delayed", "ends", "expiring", "fair", "idle", "nonempty",
+        "of_pulse", "oldest", "others", "paused", "priorities", "ready_of_pulse", "settings", "waiting",
+        "waiting_bytes", "weights", "with_buried",
     )
 
     def __init__(self) -> None:
@@ -196,6 +196,7 @@ class Queues:
         self.weights = Weights()                    # of those with a WEIGHT above 1
         self.fair: ReadyWatcher | None = None       # the groups, once there are any
         self.oldest: OldestFirst | None = None      # the same by the READY time of the first job, once asked for
+        self.by_user = 0                            # queues that group their jobs by who puts them
         self.paused = 0                             # queues that hand out nothing as QUEUE PAUSE says
         # What ends at a time: TTLs of READY jobs, (end, seq, job), and pauses of queues, (end, 0, name).
         self.ends: TimerIndex[tuple[int, int, Job | str]] = TimerIndex(limits.DUE_BITS)
@@ -434,6 +435,7 @@ class Queues:
         """Set the settings of the queue. If its order or ITEMLIMIT changes it must have no READY job."""
         before = self.settings.get(name)
         self.paused += settings.paused_out - (before is not None and before.paused_out)
+        self.by_user += _by_user(settings) - _by_user(before)
         self._set_pause_end(name, before, settings)
         if before is not None and before.pulse is not None and before.pulse != settings.pulse:
             self._leave_pulse(before.pulse, name)
@@ -462,6 +464,7 @@ class Queues:
         """Remove the settings of a queue without unfinished jobs, and so the queue."""
         settings = self.settings.pop(name, None)
         self.paused -= settings is not None and settings.paused_out
+        self.by_user -= _by_user(settings)
         self._set_pause_end(name, settings, None)
         self.idle.pop(name, None)
         self.expiring.pop(name, None)
@@ -530,3 +533,7 @@ class Queues:
 def _is_kept(queue: Queue) -> bool:
     """Return whether the queue exists without unfinished jobs."""
     return queue.settings is not None or queue.in_topic or queue.buried is not None
+
+
+def _by_user(settings: QueueSettings | None) -> bool:
+    return settings is not None and settings.group_by is GroupBy.USER

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from sockpqd.beanstalk import U32_MAX, CallFailure, calls
 from sockpqd.core import (
@@ -49,6 +50,7 @@ from sockpqd.core import (
     Touch,
     TouchSession,
     number_of,
+    put_by,
 )
 from sockpqd.gateway.auth.authorizer import Guard
 from sockpqd.gateway.beanstalkd.call_operations import MS
@@ -180,7 +182,9 @@ class OperationExecution:
 
     def _put(self) -> None:
         """Propose a put, and the Get of a client that waits for its job right behind it."""
-        put = self._operation
+        put, user = self._operation, self._principal.user
+        if user is not None and self._cluster.machine.groups_by_user and type(self._proposed) is Request:
+            self._proposed = replace(self._proposed, operation=put_by(put, user))
         self._propose()
         if put.when is None:
             self._services.job_waiters.follow(put.put, self)

@@ -17,6 +17,7 @@ from sockpqd.core import Atomic, Batch, Delete, End, How, Reply, Results, Runnin
 from sockpqd.gateway.commands.context.client import Client
 from sockpqd.gateway.commands.context.client_state import ClientState, Run
 from sockpqd.gateway.commands.context.in_session import in_session
+from sockpqd.gateway.commands.context.putting import user_of
 from sockpqd.gateway.commands.context.transaction import Transaction, data_bytes, text_of, without_text
 from sockpqd.gateway.protocol import responses
 from sockpqd.gateway.protocol.command import Command, InTransaction
@@ -127,7 +128,7 @@ def _commit(client: Client, transaction: Transaction, numbering: Numbering | Non
         if cluster.full and cluster.serving:
             operations = tuple(map(without_text, operations))
         operations = tuple([owned(client, operation) for operation in operations])
-        client.propose_mapped(Batch(operations, atomic=True), tell, numbering)
+        client.propose_mapped(Batch(operations, atomic=True, user=user_of(client)), tell, numbering)
 
 
 def _queue(client: Client, command: Command) -> None:

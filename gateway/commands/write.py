@@ -30,9 +30,11 @@ from sockpqd.core import (
     Selector,
     Taking,
     ToQueues,
+    put_by,
 )
 from sockpqd.gateway.commands.choice import chosen, known_empty
 from sockpqd.gateway.commands.context.client import Client
+from sockpqd.gateway.commands.context.putting import user_of
 from sockpqd.gateway.commands.context.splitting import Many, propose_split, split
 from sockpqd.gateway.commands.context.transaction import data_bytes, without_text
 from sockpqd.gateway.commands.transactions import log_end, owned
@@ -71,6 +73,8 @@ def put(client: Client, command: Command) -> None:
     if hub.cluster.full and no_room(client):
         client.say(responses.BUSY)
         return
+    if client.guard.user is not None and (user := user_of(client)) is not None:
+        operation = put_by(operation, user)
     client.propose(operation, command.numbering)
     if type(operation) is Put:              # nearly always
         hub.job_waiters.follow(operation, client)
@@ -98,6 +102,8 @@ def put_wait(client: Client, command: Command) -> None:
     if refusal is not None and hub.cluster.serving:
         client.say(responses.answer(refusal))
         return
+    if (user := user_of(client)) is not None:
+        put = put_by(put, user)
     wants = WaitRequest(wait)
     if numbering is not None:
         wants.request = numbering.request(wait, part=1, keep_waiting=True)
@@ -140,7 +146,7 @@ def puts(client: Client, command: Command) -> None:
             return reply
         replies = iter(reply.replies)
         return responses.lines_of([line or responses.answer(next(replies)) for line in lines])
-    _propose_many(client, Batch(jobs, atomic=False), command.numbering, tell)
+    _propose_many(client, Batch(jobs, atomic=False, user=user_of(client)), command.numbering, tell)
 
 
 def _refuse_spread(arguments: tuple[Any, ...]) -> tuple[Any, ...]:

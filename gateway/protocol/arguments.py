@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from functools import lru_cache
 
+from sockpqd.core import HEADER_NAME_BYTES_MAX
 from sockpqd.gateway.limits import KEY_BYTES_MAX, KEY_BYTES_MIN, QUEUES_MAX
 from sockpqd.gateway.protocol.reasons import shown
 
@@ -20,6 +21,7 @@ NAME = rb"[A-Za-z0-9_.+/;$()][A-Za-z0-9_.+/;$():@-]{0,254}"
 _NAME = re.compile(NAME)
 _NAMES = re.compile(rb"%(name)s+(?:\|%(name)s+)*+" % {b"name": NAME})
 _JOB_KEY = re.compile(rb"[A-Za-z0-9_.:-]{1,128}")
+_HEADER_NAME = re.compile(rb"[A-Za-z0-9_.-]{1,%d}" % HEADER_NAME_BYTES_MAX)
 _WORD = re.compile(rb"[A-Za-z0-9_.:-]{1,64}")
 _SECONDS = re.compile(rb"([0-9]+)(?:\.([0-9]+))?")
 
@@ -97,6 +99,13 @@ def plain_word(word: bytes) -> str:
     """Parse a free-form word meant for people, such as a reason."""
     if _WORD.fullmatch(word) is None:
         raise WrongWord("a word of 1 to 64 of A-Z a-z 0-9 _ . : -", word)
+    return word.decode("ascii")
+
+
+def header_name(word: bytes) -> str:
+    """Parse the name of a header of a job."""
+    if _HEADER_NAME.fullmatch(word) is None:
+        raise WrongWord("the name of a header, 1 to 64 of A-Z a-z 0-9 _ . -", word)
     return word.decode("ascii")
 
 

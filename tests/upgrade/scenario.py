@@ -141,6 +141,7 @@ class Story:
         self._sessions()
         self._pulses()
         self._fair_shares()
+        self._groups_by()
         self._topics()
         self._numbers()
         self._workers()
@@ -415,6 +416,16 @@ class Story:
         for line in (f"TOUCH {one} RAN 1", f"LATER {one} RAN 1", f"DONE {other} RAN 1"):
             self._number(session, line)
         session.close()
+
+    def _groups_by(self) -> None:
+        header = "tenant: acme\n"
+        self.say("QUEUE CREATE ~tenants SCHED GROUPS GROUPBY HEAD tenant")
+        self.put(f"tenants 0 HEAD {len(header)}", header + "of a tenant")
+        self.put("tenants 0")
+        self.say("QUEUE CREATE ~own SCHED FAIR GROUPBY ITEM")
+        self.put("own 0 IS ~order")
+        self.say("QUEUE CREATE ~users SCHED GROUPS GROUPBY USER")
+        self.put("users 0")
 
     def _numbers(self) -> None:
         for line in (

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from sockpqd.core import limits
-from sockpqd.core.handlers.cost import BASE_BYTES, JOB, NAMED, Cost
+from sockpqd.core.handlers.cost import BASE_BYTES, JOB, NAMED, Cost, of_names
 from sockpqd.core.handlers.dispatch import ATOMIC, OWNED, cost
 from sockpqd.core.ops import replies
-from sockpqd.core.ops.jobs import Atomic, Batch, Put, PutWith
+from sockpqd.core.ops.jobs import Atomic, Batch, Put, PutWith, put_by
 from sockpqd.core.ops.replies import Reply
 from sockpqd.core.state import State
 from sockpqd.core.undo import Undo
@@ -26,6 +26,8 @@ def batch(state: State, operation: Batch, seed: int) -> Reply:
     answers: list[Reply] = []
     execute = ATOMIC if state.cluster_map is None else OWNED
     for part in operation.operations:
+        if operation.user is not None:
+            part = put_by(part, operation.user)
         reply = execute[type(part)](state, part, seed)
         answers.append(reply)
         if state.events.endings:
@@ -45,7 +47,7 @@ def batch(state: State, operation: Batch, seed: int) -> Reply:
 
 def batch_cost(operation: Batch) -> Cost:
     """Bytes and work of a Batch: the sums of its operations, and more for each queue and group that they name."""
-    size, work = BASE_BYTES, JOB
+    size, work = BASE_BYTES + of_names(operation.user), JOB
     names = BatchNames()
     for part in operation.operations:
         its_size, its_work = cost(part)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from sockpqd.core import limits
+from sockpqd.core.fair.group_by import group_in
 from sockpqd.core.handlers.cost import BASE_BYTES, JOB, JOB_WITH_EXTRAS, Cost, of_ids, of_names, small
 from sockpqd.core.handlers.jobs.finish import ran
 from sockpqd.core.ops import jobs as ops
@@ -267,7 +268,8 @@ def move(state: State, operation: ops.Move, seed: int) -> Reply:
     queue = state.queues.get_or_create(operation.queue)
     leaving = None if queue.settings is None else displaced(queue)
     extras = Extras(
-        key=extras.key, tries=extras.tries, group=extras.group, ttl_ms=ttl_ms(queue, None), body=extras.body,
+        key=extras.key, tries=extras.tries, group=group_in(queue.settings, extras.group, job.item, data, extras.head),
+        ttl_ms=ttl_ms(queue, None), body=extras.body,
         lease_ms=extras.lease_ms, head=extras.head,
         counts=new_counts(queue, number=False) if counts is None else replace(counts, died_ms=0),
     )

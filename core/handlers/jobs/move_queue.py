@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from sockpqd.core import limits
+from sockpqd.core.fair.group_by import group_in
 from sockpqd.core.handlers.cluster.elsewhere import elsewhere
 from sockpqd.core.handlers.cost import BASE_BYTES, JOB, JOB_WITH_EXTRAS, Cost, of_names
 from sockpqd.core.ops import replies
@@ -134,5 +135,6 @@ def _as_put(queue: Queue, job: Job) -> Extras:
         origin=None,
         reason=None,
         error=None,
+        group=group_in(queue.settings, old.group, job.item, job.data, old.head),
         counts=new_counts(queue, number=False) if old.counts is None else replace(old.counts, died_ms=0),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from sockpqd.core import limits
+from sockpqd.core.fair.group_by import group_of_put
 from sockpqd.core.ops.jobs import PutWith, Until
 from sockpqd.core.rules import activate
 from sockpqd.core.rules.admit import new_counts, ttl_ms
@@ -31,13 +32,14 @@ def place(
     Returns the job in its form before it became READY or DELAYED.
     """
     put = operation.put
-    if operation.group is not None:
+    group = group_of_put(queue.settings, operation, item)
+    if group is not None:
         state.use_fair()
     at_ms = None if operation.when is None else activate.moment(state, operation.when)
     every_ms = None if operation.every_ms is None else _bounded(operation.every_ms, limits.DURATION_MS_MAX) or None
     if every_ms is not None and at_ms is None:
         at_ms = state.clock_ms
-    extras = _extras(state, operation, queue, at_ms, every_ms, replaced, body)
+    extras = _extras(state, operation, queue, group, at_ms, every_ms, replaced, body)
     job = Job(
         rank=-put.priority,
         when=0,
@@ -54,7 +56,7 @@ def place(
 
 
 def _extras(
-    state: State, operation: PutWith, queue: Queue, at_ms: int | None, every_ms: int | None,
+    state: State, operation: PutWith, queue: Queue, group: str | None, at_ms: int | None, every_ms: int | None,
     replaced: Job | DelayedJob | None, body: int | None,
 ) -> Extras:
     """The rare attributes of the job of this operation, which becomes active at `at_ms` if that is given."""
@@ -66,7 +68,7 @@ def _extras(
     shared = counts if counts is NEW_COUNTS or counts is FLOATING else None
     extras = extras_of_many(
         None if operation.tries is None else _bounded(operation.tries, limits.NUMBER_MAX),
-        ttl_ms(queue, operation.ttl_ms), every_ms, operation.group, lease_of(operation), shared,
+        ttl_ms(queue, operation.ttl_ms), every_ms, group, lease_of(operation), shared,
         head=_bounded(operation.head, len(operation.put.data)),
     )
     after = activate.awaited_items(state, operation.after, operation.until) if operation.after else ()

@@ -18,6 +18,7 @@ from sockpqd.core.rules.admit import (
     cannot_remember,
     displaced,
     key_taken,
+    names_group_in_vain,
     rejects_puts,
     remember,
 )
@@ -76,7 +77,7 @@ def put(state: State, operation: Put, seed: int) -> Reply:
 
 def _shapes_puts(settings: QueueSettings) -> bool:
     """Return whether the settings require more than adding a plain job at the tail."""
-    return bool(settings.ttl_ms or settings.idle_ms or settings.overflow)
+    return bool(settings.ttl_ms or settings.idle_ms or settings.overflow or settings.group_by)
 
 
 def put_cost(operation: Put) -> Cost:
@@ -106,7 +107,7 @@ def put_with(state: State, operation: PutWith, seed: int) -> Reply:
     dedup = operation.dedup
     if dedup is not None and (number := state.remembered_keys.find(name, dedup.key, state.clock_ms)) is not None:
         return _exists(operation, number)
-    refusal = rejects_puts(state, name, len(put.data))
+    refusal = names_group_in_vain(state, operation) or rejects_puts(state, name, len(put.data))
     if refusal is not None:
         return refusal
     if operation.key is not None and key_taken(state, name, operation.key):
@@ -167,8 +168,9 @@ def put_with_cost(operation: PutWith) -> Cost:
     size, _ = put_cost(operation.put)
     size, work, after = size + OPTIONS_BYTES, JOB_WITH_EXTRAS, operation.after
     dedup = operation.dedup
-    if after or operation.key is not None or operation.group is not None or dedup is not None:
-        size += of_names(*after, operation.key, operation.group, None if dedup is None else dedup.key)
+    named = operation.key, operation.group, operation.user, None if dedup is None else dedup.key
+    if after or any(named):
+        size += of_names(*after, *named)
         work += AFTER * len(after)
     if operation.targets is not None:
         more_bytes, more_work = targets_cost(operation, operation.targets)

@@ -63,7 +63,7 @@ def _plain(job: PutWith) -> bool:
 
 def _unmarked(job: PutWith) -> bool:
     put = job.put
-    return job == PutWith(Put(put.queue, put.priority, put.data), targets=job.targets, head=job.head)
+    return job == PutWith(Put(put.queue, put.priority, put.data), targets=job.targets, head=job.head, user=job.user)
 
 
 def _too_many_steps(state: State, targets: ToTopic) -> bool:

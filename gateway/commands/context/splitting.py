@@ -44,7 +44,7 @@ def split(operation: Many, known_work: Callable[[Operation], int]) -> list[Many]
     if size <= OPERATION_BYTES_MAX and work <= OPERATION_WORK_MAX:
         return [operation]
     if isinstance(operation, Batch):
-        return [Batch(puts, atomic=False) for puts in _portions(operation)]
+        return [replace(operation, operations=puts) for puts in _portions(operation)]
     ids = operation.ids
     assert not isinstance(ids, int)         # of one job it is no work that is to be split
     count = -(-work // OPERATION_WORK_MAX)

@@ -9,7 +9,6 @@ import re
 
 from sockpqd.core import (
     ENDED_LENGTHS,
-    HEADER_NAME_BYTES_MAX,
     HEADER_VALUE_BYTES_MAX,
     LENGTHS,
     EndState,
@@ -24,6 +23,7 @@ from sockpqd.gateway.protocol.arguments import (
     ArgumentError,
     WrongWord,
     between,
+    header_name,
     key,
     name,
     plain_word,
@@ -39,7 +39,6 @@ _STATES: dict[bytes, JobState | EndState] = {
     )
 }
 _state = one_of(_STATES)
-_HEADER_NAME = re.compile(rb"[A-Za-z0-9_.-]{1,%d}" % HEADER_NAME_BYTES_MAX)
 _ENCODED = re.compile(rb"(?:[!-$&-~]|%[0-9A-Fa-f]{2})+")
 _HEX = rb"-?[0-9a-f]{1,16}"
 _LETTERS = {
@@ -54,12 +53,6 @@ _CURSOR_BYTES_MAX = 512
 def _states(word: bytes) -> frozenset[JobState | EndState]:
     """Parse READY|DELAYED and the like."""
     return frozenset(map(_state, word.split(b"|")))
-
-
-def _header_name(word: bytes) -> bytes:
-    if _HEADER_NAME.fullmatch(word) is None:
-        raise WrongWord("the name of a header, 1 to 64 of A-Z a-z 0-9 _ . -", word)
-    return word
 
 
 def _header_value(word: bytes) -> bytes:
@@ -97,7 +90,7 @@ def cursor(place: FindPlace) -> str:
 
 OPTIONS = {
     b"STATE": Option("states", _states),
-    b"HEAD": Option("header_name", _header_name, second=("header_value", _header_value)),
+    b"HEAD": Option("header_name", header_name, second=("header_value", _header_value)),
     b"KEY": Option("key_prefix", _key_prefix),
     b"IS": Option("item", name),
     b"GROUP": Option("group", plain_word),
@@ -117,5 +110,5 @@ def find(words: Words) -> Command:
     found = read_options(words, 2, OPTIONS)
     count, place = found.pop("count", FOUND_DEFAULT), found.pop("place", None)
     if "header_name" in found:
-        found["head"] = found.pop("header_name"), found.pop("header_value")
+        found["head"] = found.pop("header_name").encode(), found.pop("header_value")
     return Command(arguments=(chosen, Wanted(**found), count, place))

@@ -9,6 +9,7 @@ from sockpqd.core import (
     GROUP_WEIGHT_MAX,
     ConfigureGroup,
     DeleteGroup,
+    GroupBy,
     PauseGroup,
     ResumeGroup,
 )
@@ -17,6 +18,7 @@ from sockpqd.gateway.protocol.arguments import (
     ArgumentError,
     WrongWord,
     between,
+    header_name,
     milliseconds,
     name,
     plain_word,
@@ -24,7 +26,7 @@ from sockpqd.gateway.protocol.arguments import (
     prefix,
 )
 from sockpqd.gateway.protocol.command import Command, Words
-from sockpqd.gateway.protocol.grammar.parts.options import Option, or_off, read_options
+from sockpqd.gateway.protocol.grammar.parts.options import Option, one_of, or_off, read_options
 from sockpqd.gateway.protocol.tokens import seconds
 
 
@@ -54,9 +56,13 @@ def check_rate(word: str, value: int | None, per_ms: int | None) -> None:
         raise ArgumentError(f"{word} takes <n> PER <seconds>, or OFF")
 
 
+_GROUP_BY = {b"USER": GroupBy.USER, b"HEAD": GroupBy.HEAD, b"ITEM": GroupBy.ITEM, b"OFF": GroupBy.PUT}
 OF_QUEUES = {
     b"GROUPLIMIT": Option("group_limit", or_off(between(0, SETTING_MAX))),
     b"GROUPRATE": rate("group_rate", "group_per_ms"),
+    b"GROUPBY": Option(
+        "group_by", one_of(_GROUP_BY), second=("group_header", header_name), alone=(b"USER", b"ITEM", b"OFF"),
+    ),
 }
 SETTINGS = {
     b"LIMIT": Option("limit", or_off(between(0, SETTING_MAX))),

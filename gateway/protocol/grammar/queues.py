@@ -86,7 +86,7 @@ SETTINGS = {
     b"OVERFLOW": Option("overflow", _or_off(_overflow, Overflow.REFUSE)),
     b"ALARM": Option("alarm", _or_off(_number)),
     b"ERRORBYTES": Option("error_bytes", _or_off(between(0, SIGNED_MAX), ERRORS_BYTES)),
-    b"BACKOFF": Option("backoff_ms", _or_off(milliseconds), second=("backoff_max_ms", milliseconds), off=True),
+    b"BACKOFF": Option("backoff_ms", _or_off(milliseconds), second=("backoff_max_ms", milliseconds), alone=(b"OFF",)),
     b"DEDUPMAX": Option("dedup_max", _or_off(_number, REMEMBERED_OF_QUEUE)),
     b"RETAIN": Option("retain_ms", _or_off(milliseconds)),
     b"RETAINMAX": Option("retain_max", _or_off(_number, RETAIN_MAX)),

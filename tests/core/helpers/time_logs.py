@@ -129,7 +129,8 @@ _on_running: st.SearchStrategy[Atomic] = often(
 _atomic: st.SearchStrategy[Atomic] = often(
     put_with, put_with, put_with, _numbered, _on_running, _on_running, _change, _delete, _on_place, _on_numbered,
 )
-batch = st.builds(Batch, st.lists(_atomic, max_size=5).map(tuple), st.booleans())
+_user = st.sampled_from([None, None, *samples.USERS])
+batch = st.builds(Batch, st.lists(_atomic, max_size=5).map(tuple), st.booleans(), _user)
 _ids = st.lists(_id, max_size=4).map(tuple)
 _many = often(
     st.builds(End, _ids, st.just(How.DONE)), st.builds(End, _ids, st.just(How.LATER), first=st.booleans()),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from string import ascii_letters, digits
 from typing import TypeVar
 
 from msgspec.structs import replace
@@ -151,6 +152,15 @@ class ModelApplied:
     outcomes: dict[int, JobEnded | NotFound] = field(default_factory=dict)
     restored: bool = False
     events: list[Event] = field(default_factory=list)
+
+
+def is_group(name: str | None) -> bool:
+    """Return whether a group may be called so: as a word of GROUP, or as a queue."""
+    if not name or len(name) > 255:
+        return False
+    letters = set(ascii_letters + digits + "_.")
+    word = len(name) <= 64 and set(name) <= letters | set(":-")
+    return word or (set(name) <= letters | set("+/;$():@-") and name[0] not in ":@-")
 
 
 def random_bits(number: int) -> int:

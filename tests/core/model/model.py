@@ -15,6 +15,7 @@ from sockpqd.core import (
     Aborted,
     Accepted,
     AddLearner,
+    Atomic,
     AttachSession,
     Await,
     BadSetting,
@@ -119,6 +120,7 @@ from sockpqd.core import (
     WorkerState,
     continues,
     decode_operation,
+    put_by,
 )
 from tests.core.model.cluster_map import brings
 from tests.core.model.end import ModelEnd
@@ -355,7 +357,7 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
             {name: value for name, value in vars(self).items() if name not in untouched} if batch.atomic else {})
         put_item = self.put_item
         replies: list[Reply] = []
-        for position, operation in enumerate(batch.operations, start=1):
+        for position, operation in enumerate(parts_of(batch), start=1):
             replies.append(self._requested(operation, bits, applied))
             self.end_operation()
             if batch.atomic and not isinstance(replies[-1], Fine):
@@ -568,3 +570,6 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
         self.sessions.next_number = max(self.sessions.next_number, other.sessions.next_number)
 
 
+def parts_of(batch: Batch) -> list[Atomic]:
+    """The operations of a Batch, which say who puts the jobs."""
+    return [part if batch.user is None else put_by(part, batch.user) for part in batch.operations]

@@ -8,11 +8,13 @@ from msgspec.structs import replace
 
 from sockpqd.core import (
     DURATION_MS_MAX,
+    BadSetting,
     Change,
     DataTooLarge,
     Due,
     EndState,
     Finished,
+    GroupBy,
     IgnoredNumber,
     ItemNotFound,
     JobCounts,
@@ -44,7 +46,7 @@ from sockpqd.core import (
 )
 from tests.core.model.cluster_map import elsewhere
 from tests.core.model.give import LONGEST_MS, ModelGive
-from tests.core.model.jobs import ModelJob
+from tests.core.model.jobs import ModelJob, is_group
 from tests.core.model.queues import PORTION
 
 
@@ -69,6 +71,8 @@ class ModelPut(ModelGive):
         known = self.remembered.get((put.queue, "" if wish.dedup is None else wish.dedup.key))
         if wish.dedup is not None and known is not None:
             return self._there_is(wish, known[1])
+        if wish.group is not None and self.settings_of(put.queue).group_by is not GroupBy.PUT:
+            return BadSetting()
         refusal = self._closed(put.queue, put.data)
         if refusal is not None:
             return refusal
@@ -107,6 +111,9 @@ class ModelPut(ModelGive):
         job.waits, job.told, job.reason, job.error = waits, [], None, None
         job.until = wish.until
         job.group = wish.group
+        if self.settings_of(put.queue).group_by is GroupBy.USER:
+            job.group = wish.user if is_group(wish.user) else None
+        self.group_here(job)
         if job.known_as is None and self._gets_number(job) and wish.when is not None:
             job.counts = JobCounts(delay_ms=max(0, self.time_of(wish.when) - self.clock_ms))
         self._start(job, wish.when)
@@ -229,6 +236,7 @@ class ModelPut(ModelGive):
         job.queue = move.queue
         self.count(move.queue, "put")
         self.rewrite(job, move)
+        self.group_here(job)
         job.priority = job.priority if move.priority is None else move.priority
         self.tell("PUT", move.queue, job.priority)
         job.attempts = 0
@@ -332,6 +340,7 @@ class ModelPut(ModelGive):
             back_ms=self.clock_ms,
         )
         job.went_through(kicks=1)
+        self.group_here(job)
         self.jobs.append(job)
         self.become_ready(job, job.seq)
         self.tell("PUT", job.queue, job.priority)

@@ -9,6 +9,7 @@ from msgspec import structs
 from sockpqd.core import (
     DURATION_MS_MAX,
     Accepted,
+    BadSetting,
     ClusterSettings,
     Configure,
     ConfigureQueue,
@@ -18,6 +19,7 @@ from sockpqd.core import (
     EndState,
     Event,
     ExpireQueue,
+    GroupBy,
     JobEnded,
     JobState,
     NotFound,
@@ -33,6 +35,7 @@ from sockpqd.core import (
     Removed,
     Reply,
     ResumeQueue,
+    Sched,
     TooManyQueues,
 )
 from sockpqd.core.ops.queues import QueueChange
@@ -234,6 +237,8 @@ class ModelQueues(ModelAwaited):
                 if self.known(operation.queue):
                     return QueueExists()
                 settings = _changed(QueueSettings(bound=operation.session or 0), operation.change)
+                if settings.group_by and settings.sched is Sched.FIFO:
+                    return BadSetting()
                 reply = self._give_settings(operation.queue, settings)
                 self._use_sched(operation.change, reply)
                 return reply
@@ -332,6 +337,8 @@ class ModelQueues(ModelAwaited):
         queue = operation.queue
         old = self.settings_of(queue)
         new = _changed(old, operation.change)
+        if new.group_by and new.sched is Sched.FIFO:
+            return BadSetting()
         waiting = self.in_state(queue, JobState.READY)
         if (new.order, new.item_limit) != (old.order, old.item_limit) and len(waiting) > RESORTED_MAX:
             return QueueNotEmpty()
@@ -456,6 +463,10 @@ def _changed(settings: QueueSettings, change: QueueChange) -> QueueSettings:
         values.pop("dead", None)
     else:
         values["dead"] = change.dead
+    if change.group_by is None:
+        values.pop("group_header", None)
+    else:
+        values["group_header"] = change.group_header or "" if change.group_by is GroupBy.HEAD else ""
     if change.backoff_ms is None:
         values.pop("backoff_max_ms", None)
     else:

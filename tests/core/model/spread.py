@@ -9,6 +9,7 @@ from sockpqd.core import (
     BindingNotFound,
     BindQueue,
     DeleteTopic,
+    GroupBy,
     JobExists,
     PutWith,
     QueueFull,
@@ -40,7 +41,8 @@ class ModelSpread(ModelPut):
             if self._refuses(name) or self.remembers_all(name, job):
                 return QueueFull()
         for name in names:
-            self.put(structs.replace(job, put=structs.replace(job.put, queue=name), targets=None))
+            group = job.group if self.settings_of(name).group_by is GroupBy.PUT else None
+            self.put(structs.replace(job, put=structs.replace(job.put, queue=name), targets=None, group=group))
         self.put_item = None
         return Spread(len(names))
 

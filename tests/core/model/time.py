@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from sockpqd.core import Due, EndState, JobState, NotFound, Order, Then, Until, WorkerPool
+from sockpqd.core import Due, EndState, GroupBy, JobState, NotFound, Order, Then, Until, WorkerPool
 from tests.core.model.fair import ModelFair
-from tests.core.model.jobs import ModelJob, random_bits
+from tests.core.model.jobs import ModelJob, is_group, random_bits
 from tests.core.model.sessions import ModelSessions
 
 MET, UNMET, AT_ONCE = "met", "unmet", "at once"     # what an item decides for jobs that wait for it
@@ -126,12 +126,23 @@ class ModelTime(ModelFair):
         job.ttl_ms = None
         self.carry(job, name)
 
+    def group_here(self, job: ModelJob) -> None:
+        """The queue to which the job comes may decide its group by what the job has."""
+        settings = self.settings_of(job.queue)
+        if settings.group_by is GroupBy.ITEM:
+            job.group = job.item if is_group(job.item) else None
+        elif settings.group_by is GroupBy.HEAD:
+            lines = dict(line.split(b": ", 1) for line in job.headers.split(b"\n") if b": " in line)
+            value = lines.get(settings.group_header.encode(), b"").decode()
+            job.group = value if is_group(value) else None
+
     def carry(self, job: ModelJob, queue: str) -> None:
         """The job waits at the end of another queue; its key stays behind when it is taken there."""
         if self.holder(queue, job.key) not in (None, job):
             job.key = None
         self.stop(job)         # in the queue where it ran, which is used by that
         old, job.queue = job.queue, queue
+        self.group_here(job)
         self.become_ready(job, self.next_place(job))
         self.left_queue(old)
 

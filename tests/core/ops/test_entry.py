@@ -170,5 +170,5 @@ def test_an_operation_is_called_by_what_it_does() -> None:
 
 def test_a_put_with_options_begins_with_three_bytes() -> None:
     """An array of more than 15 elements, the tag among them, has such a header; the next one is needed above 65,535."""
-    assert len(WITH.__struct_fields__) == 15
-    assert msgspec.msgpack.encode(WITH)[:4] == bytes([0xDC, 0, 16, 22])
+    assert len(WITH.__struct_fields__) == 16
+    assert msgspec.msgpack.encode(WITH)[:4] == bytes([0xDC, 0, 17, 22])

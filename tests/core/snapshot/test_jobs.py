@@ -59,7 +59,7 @@ SETTINGS: list[Any] = ["settings", False, Policy.PRIORITY.value, 5000, None, Tru
 QUEUE: list[Any] = [
     "q", 60_000, Then.DEAD.value, Order.FIFO.value, 3, "graves", 1, 10, 1, 0, 0, 5, 1000, 50, False, True,
     70, 80, Overflow.DROPOLDEST.value, 0, 0, False, "ga", 0, 5000, 9000, False, 500, 60_000, 2**63 - 1, 20,
-    3_600_000, 50, 2048, True, 0, 0, 0,
+    3_600_000, 50, 2048, True, 0, 0, 0, 0, "",
 ]
 PULSES: list[Any] = ["pulses", 8, 1]
 # name, settings (together, payload and deny, too), present speed, counters, period of the law, window, tickets, spread
@@ -200,6 +200,8 @@ def test_forged_snapshot_is_right_as_it_stands() -> None:
         "settings without a name": instead(QUEUES, queue(0, "")),
         "negative limit": instead(QUEUES, queue(7, -1)),
         "unknown order": instead(QUEUES, queue(3, 9)),
+        "groups by items, in a queue that does not choose by groups": instead(QUEUES, queue(35, 3)),
+        "a header that decides nothing": instead(QUEUES, queue(36, "h")),
         "portion zero": instead(QUEUES, queue(12, 0)),
         "weight zero": instead(QUEUES, queue(6, 0)),
         "paused is no truth value": instead(QUEUES, queue(14, 1)),

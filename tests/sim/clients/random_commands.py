@@ -37,6 +37,7 @@ from sockpqd.core import (
     Get,
     GetWith,
     GiveResult,
+    GroupBy,
     How,
     InTurn,
     JobState,
@@ -91,6 +92,8 @@ PASSES = 0.25                   # so many commands are about these then
 ENDS = 0.25                     # and so many about numbers, headers, results and records in runs with `ended`
 KEYS = ("k1", "k2", "k3")
 GROUPS = ("g", "h")
+# By the other settings of a queue, so that no more need be drawn.
+GROUPS_BY = {(0, Sched.FIFO): GroupBy.PUT, (3, Sched.FAIR): GroupBy.USER, (3, Sched.GROUPS): GroupBy.ITEM}
 ROUTES = ("", "x", "x.y")
 PATTERNS = (None, "x", "*.y", "#")
 WORKERS = ("w", "v")
@@ -200,7 +203,7 @@ class RandomCommands:
         if self._rng.random() >= 0.7:
             wish = replace(wish, group=self._rng.choice(GROUPS))
         number = self._rng.random() < 0.9
-        return replace(wish, number=number, lease_ms=None if number else 5000)
+        return replace(wish, number=number, lease_ms=None if number else 5000, user="g" if number else None)
 
     def _put_to_several(self) -> PutWith:
         """Copies of a job: no others have the same data."""
@@ -367,11 +370,11 @@ class RandomCommands:
         rng = self._rng
         worker, pattern = rng.choice(WORKERS), rng.choice(PATTERNS)
         alarm, sched = rng.choice((0, 3)), rng.choice((None, None, *sorted(Sched)))
+        changed = replace(self._settings(queue), alarm=alarm, sched=sched, group_by=GROUPS_BY.get((alarm, sched)))
         kinds: tuple[Callable[[], Requested], ...] = (
             lambda: BindQueue(queue, queue, pattern), lambda: BindQueue(queue, queue, pattern),
             lambda: UnbindQueue(queue, queue, pattern), lambda: DeleteTopic(queue),
-            lambda: CreateQueue(queue, replace(self._settings(queue), alarm=alarm, sched=sched)),
-            lambda: ConfigureQueue(queue, replace(self._settings(queue), alarm=alarm, sched=sched)),
+            lambda: CreateQueue(queue, changed), lambda: ConfigureQueue(queue, changed),
             lambda: ConfigureFair(
                 (0, rng.randrange(1, 100)), rng.choice((None, 5000)), rng.choice((None, 1, 2)),
                 rng.choice((None, 0, 600)),

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from sockpqd.core import Aborted, Batch, End, GetWith, Operation, Reply, Requested, Results
 from tests.core.model.jobs import ModelApplied, ModelJob
-from tests.core.model.model import Fine, Model
+from tests.core.model.model import Fine, Model, parts_of
 
 _Seen = tuple[list[tuple[int, str, str | None]], list[tuple[str, str | None]]]
 
@@ -41,7 +41,7 @@ class Reference(Model):
         told = len(self.events)
         put_item = self.put_item
         replies: list[Reply] = []
-        for position, operation in enumerate(batch.operations, start=1):
+        for position, operation in enumerate(parts_of(batch), start=1):
             replies.append(self._requested(operation, bits, applied))
             self.end_operation()
             if batch.atomic and not isinstance(replies[-1], Fine):
@@ -65,12 +65,12 @@ class Remembered(Model):
 def jobs_of(model: Model) -> dict[str, Any]:
     """A copy of all that operations on jobs can change."""
     copies = {id(job): _copy(job) for job in (*model.jobs, *model.buried)}
-    for job, _ in model.releases:
+    for job, *_ in model.releases:
         copies.setdefault(id(job), job)         # it has ended meanwhile
     return {
         "jobs": [copies[id(job)] for job in model.jobs],
         "buried": [copies[id(job)] for job in model.buried],
-        "releases": [(copies[id(job)], item) for job, item in model.releases],
+        "releases": [(copies[id(job)], *decided) for job, *decided in model.releases],
         "queues": dict(model.queues), "topics": {name: list(bound) for name, bound in model.topics.items()},
         "past": {name: happened.copy() for name, happened in model.past.items()}, "given_ms": dict(model.given_ms),
         "kept": dict(model.kept), "left": list(model.left), "fair": copy.deepcopy(model.fair),

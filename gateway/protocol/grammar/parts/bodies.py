@@ -27,7 +27,7 @@ def with_option(table: Table, begin: Callable[[Words], int]) -> BodyRule:
         at, last = begin(words), len(words) - 2
         while at < last:
             option = table.get(words[at])
-            second = option is not None and option.second is not None and not (option.off and words[at + 1] == b"OFF")
+            second = option is not None and option.second is not None and words[at + 1] not in option.alone
             at += 1 if option is None or option.read is None else 2 + second
         option = table.get(words[at]) if at == last else None
         if option is not None and option.data:

@@ -17,7 +17,7 @@ class Option(Struct, frozen=True):
     """A keyword that sets `field`: to the next word parsed by `read`, or to `value` if it takes none.
 
     Keywords that set the same field are mutually exclusive. `behind`: a keyword allowed only directly behind this one.
-    `second`: the field of a second value and its parser. `off`: it does not follow OFF.
+    `second`: the field of a second value and its parser. `alone`: first values that it does not follow.
     `data`: the value is the length of data that follow the line, so that the option ends it, but for one `behind`.
     """
 
@@ -26,7 +26,7 @@ class Option(Struct, frozen=True):
     value: Any = True
     behind: tuple[bytes, Option] | None = None
     second: tuple[str, Callable[[bytes], Any]] | None = None
-    off: bool = False
+    alone: tuple[bytes, ...] = ()
     data: bool = False
 
 
@@ -67,7 +67,7 @@ def read_options(
             except WrongWord as error:
                 raise WrongWord(error.wanted, error.word, f"{word.decode()} wants") from None
             at += 1
-            if option.second is not None and not (option.off and words[at - 1] == b"OFF"):
+            if option.second is not None and words[at - 1] not in option.alone:
                 _read_second(word, option.second, words[at:at + 1], found)
                 at += 1
             if option.data and at < count and (option.behind is None or words[at] != option.behind[0]):

@@ -682,6 +682,7 @@ class Client:
         when: AfterWhen | None = None,
         key: str | None = None,
         tries: int | None = None,
+        group: str | None = None,
         headers: Mapping[str, str] | None = None,
         dedup: tuple[str, float] | None = None,
         timeout: float | None = None,
@@ -693,8 +694,8 @@ class Client:
         """
         return await run(self._executor.run(
             jobs.put_to(queues, data, priority, item, json=json, value=value, delay=delay, at=at, ttl=ttl, every=every,
-            after=after, when=when, key=key, tries=tries, headers=headers, dedup=dedup, bodies=self._executor.bodies),
-            timeout=timeout, retry_unknown=retry_unknown
+            after=after, when=when, key=key, tries=tries, group=group, headers=headers, dedup=dedup,
+            bodies=self._executor.bodies), timeout=timeout, retry_unknown=retry_unknown
         ))
 
     async def publish(
@@ -715,6 +716,7 @@ class Client:
         when: AfterWhen | None = None,
         key: str | None = None,
         tries: int | None = None,
+        group: str | None = None,
         headers: Mapping[str, str] | None = None,
         dedup: tuple[str, float] | None = None,
         timeout: float | None = None,
@@ -727,7 +729,7 @@ class Client:
         """
         return await run(self._executor.run(
             jobs.publish(topic, data, priority, item, route=route, json=json, value=value, delay=delay, at=at, ttl=ttl,
-            every=every, after=after, when=when, key=key, tries=tries, headers=headers, dedup=dedup,
+            every=every, after=after, when=when, key=key, tries=tries, group=group, headers=headers, dedup=dedup,
             bodies=self._executor.bodies), timeout=timeout, retry_unknown=retry_unknown
         ))
 

@@ -118,13 +118,15 @@ class Transaction:
         when: AfterWhen | None = None,
         key: str | None = None,
         tries: int | None = None,
+        group: str | None = None,
         headers: Mapping[str, str] | None = None,
         dedup: tuple[str, float] | None = None,
     ) -> None:
         """Queue the same job in several queues (at most 1,000), in all of them or in none. See Client.put_to."""
         self._add(
             jobs.put_to(queues, data, priority, item, json=json, value=value, delay=delay, at=at, ttl=ttl, every=every,
-            after=after, when=when, key=key, tries=tries, headers=headers, dedup=dedup, bodies=self._executor.bodies)
+            after=after, when=when, key=key, tries=tries, group=group, headers=headers, dedup=dedup,
+            bodies=self._executor.bodies)
         )
 
     def publish(
@@ -145,13 +147,14 @@ class Transaction:
         when: AfterWhen | None = None,
         key: str | None = None,
         tries: int | None = None,
+        group: str | None = None,
         headers: Mapping[str, str] | None = None,
         dedup: tuple[str, float] | None = None,
     ) -> None:
         """Queue a job in all queues that are bound to `topic` (topic_bind()), or in none. See Client.publish."""
         self._add(
             jobs.publish(topic, data, priority, item, route=route, json=json, value=value, delay=delay, at=at, ttl=ttl,
-            every=every, after=after, when=when, key=key, tries=tries, headers=headers, dedup=dedup,
+            every=every, after=after, when=when, key=key, tries=tries, group=group, headers=headers, dedup=dedup,
             bodies=self._executor.bodies)
         )
 

@@ -165,6 +165,7 @@ def put_to(
     when: AfterWhen | None = None,
     key: str | None = None,
     tries: int | None = None,
+    group: str | None = None,
     headers: Mapping[str, str] | None = None,
     dedup: tuple[str, float] | None = None,
     bodies: Bodies = PLAIN,
@@ -177,7 +178,7 @@ def put_to(
     if not 0 < len(names) <= SPREAD_QUEUES_MAX:
         raise BadArguments(f"put_to() takes 1 to {SPREAD_QUEUES_MAX} queues, not {len(names)}")
     first = "|".join(names) if len(names) > 1 else f"{next(iter(names))}|{next(iter(names))}"
-    options = put_options(delay, at, ttl, every, after, key, None, tries, when=when)
+    options = put_options(delay, at, ttl, every, after, key, None, tries, group, when)
     content = arguments.content_of(arguments.body_of(data, json, value, bodies), headers, bodies)
     return _fan_out(first, priority, item, options, dedup, content, of_when(when))
 
@@ -200,6 +201,7 @@ def publish(
     when: AfterWhen | None = None,
     key: str | None = None,
     tries: int | None = None,
+    group: str | None = None,
     headers: Mapping[str, str] | None = None,
     dedup: tuple[str, float] | None = None,
     bodies: Bodies = PLAIN,
@@ -211,7 +213,7 @@ def publish(
     """
     route = "" if route is None else arguments.route(route)
     options = f" ROUTE {route}" if route else ""        # the empty key has no word that could be written
-    options += put_options(delay, at, ttl, every, after, key, None, tries, when=when)
+    options += put_options(delay, at, ttl, every, after, key, None, tries, group, when)
     content = arguments.content_of(arguments.body_of(data, json, value, bodies), headers, bodies)
     return _fan_out(f"@{arguments.name(topic, 'topic')}", priority, item, options, dedup, content, of_when(when))
 

@@ -32,7 +32,17 @@ from sockpq_kombu.channels.deliveries import Consumed, Deliveries, bury_bad, mes
 from sockpq_kombu.channels.qos import QoS
 from sockpq_kombu.link import Link
 from sockpq_kombu.mapping.errors import LOST
-from sockpq_kombu.mapping.messages import BadMessage, Raw, eta_of, expiration_of, job_headers, key_of, pack, unpack
+from sockpq_kombu.mapping.messages import (
+    BadMessage,
+    Raw,
+    eta_of,
+    expiration_of,
+    job_group,
+    job_headers,
+    key_of,
+    pack,
+    unpack,
+)
 from sockpq_kombu.mapping.names import name_of, pattern_of, prefix_of, route_of
 from sockpq_kombu.mapping.queue_order import policy_of
 from sockpq_kombu.mapping.queue_settings import settings_of
@@ -243,34 +253,38 @@ class Channel(virtual.Channel):
     def _put(self, queue: str, message: Raw, **kwargs: Any) -> None:
         self._make_queues()
         name, data, priority = self._name(queue), pack(message), self._get_message_priority(message)
-        key, times, headers = key_of(message), self._times(message), job_headers(message)
+        key, options, headers = key_of(message), self._options(message), job_headers(message)
         self._link.send(lambda: self._link.with_headers(headers, lambda known: self._client.put(
-            name, data, priority, key=key, on_duplicate="ignore", headers=known, **times,
+            name, data, priority, key=key, on_duplicate="ignore", headers=known, **options,
         )))
 
     def _publish(self, exchange: str, routing_key: str, message: Raw) -> None:
         self._make_queues()
         name, data, priority = self._name(exchange), pack(message), self._get_message_priority(message)
-        key, times, headers = key_of(message), self._times(message), job_headers(message)
+        key, options, headers = key_of(message), self._options(message), job_headers(message)
         fallback = self._name(self.deadletter_queue) if self.deadletter_queue else None
 
         def publish() -> None:
             try:
                 count = self._link.with_headers(headers, lambda known: self._client.publish(
-                    name, data, priority, route=route_of(routing_key), key=key, headers=known, **times,
+                    name, data, priority, route=route_of(routing_key), key=key, headers=known, **options,
                 ))
             except JobExists:        # it had arrived, and the answer was lost
                 return
             if not count and fallback:
                 self._link.with_headers(headers, lambda known: self._client.put(
-                    fallback, data, priority, key=key, on_duplicate="ignore", headers=known, **times,
+                    fallback, data, priority, key=key, on_duplicate="ignore", headers=known, **options,
                 ))
 
         self._link.send(publish)
 
-    def _times(self, message: Raw) -> dict[str, float]:
-        """The times from which and until which a message may be delivered."""
-        times: dict[str, float] = {}
+    def _options(self, message: Raw) -> dict[str, Any]:
+        """The times from which and until which a message may be delivered, and its group."""
+        group = job_group(message)
+        return self._times(message) if group is None else {**self._times(message), "group": group}
+
+    def _times(self, message: Raw) -> dict[str, Any]:
+        times: dict[str, Any] = {}
         now = time.time()
         eta = eta_of(message) if self.native_delay else None
         if eta is not None and eta > now + self.least_delay:

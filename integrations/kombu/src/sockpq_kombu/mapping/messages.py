@@ -8,13 +8,16 @@ from uuid import uuid4
 
 from kombu.utils.json import dumps, loads
 
+from sockpq_kombu.mapping.names import group_of
+
 KEY = "sockpq_key"      # a property: what a message is called in its queue, however often it is published
+GROUP = "MessageGroupId"        # a property: whose message it is; the word of kombu's transport for SQS
 
 # What AMQP knows. Others, which may be anything, are dropped when they cannot be written, as AMQP does.
 PROPERTIES = frozenset((
     "content_type", "content_encoding", "delivery_mode", "priority", "correlation_id", "reply_to", "expiration",
     "message_id", "timestamp", "type", "user_id", "app_id", "cluster_id", "body_encoding", "delivery_tag",
-    "delivery_info", KEY,
+    "delivery_info", KEY, GROUP,
 ))
 
 SHOWN = "task", "id"    # of a task, also headers of its job, by which operators and revoke() find it
@@ -51,6 +54,16 @@ def key_of(message: Raw) -> str:
     """The name of this message; one that is published again, because nobody knows whether it was, has it already."""
     key: str = message["properties"].setdefault(KEY, uuid4().hex)
     return key
+
+
+def job_group(message: Raw) -> str | None:
+    """The group of the job; None where the message names none. Raises ValueError."""
+    group = message["properties"].get(GROUP)
+    if group is None:
+        return None
+    if not isinstance(group, str) or not group:
+        raise ValueError(f"{GROUP} is a string with at least one character, not {group!r}")
+    return group_of(group)
 
 
 def job_headers(message: Raw) -> dict[str, str] | None:

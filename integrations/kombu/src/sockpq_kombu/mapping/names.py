@@ -8,6 +8,7 @@ from hashlib import sha256
 SAFE = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.@-")
 FIRST = SAFE - frozenset(".@-")
 NAME_MAX = 255
+GROUP_MAX = 64
 EMPTY = ":"             # the routing key without a character
 
 
@@ -36,6 +37,13 @@ def prefix_of(virtual_host: str | None, prefix: str = "") -> str:
     """Return the prefix of all names of a virtual host."""
     host = (virtual_host or "").strip("/")
     return prefix + (f"{_escaped(host)}." if host else "")
+
+
+@lru_cache(maxsize=10_000)
+def group_of(text: str) -> str:
+    """A group of jobs: its name has no @, unlike a queue, and 64 characters at most."""
+    name = _escaped(text).replace("@", ":40")
+    return name if len(name) <= GROUP_MAX else f"{name[:23]}:{sha256(text.encode()).hexdigest()[:40]}"
 
 
 def _escaped(text: str) -> str:

@@ -5,7 +5,9 @@
     pytest -m "not processes" --laws 10     # tests of hypothesis alone, with other examples in each run (tests/laws.py)
 
 Tests of hypothesis draw the same examples in each run, as a gate must be repeatable; others are for `--laws`, with so
-many times the examples. `--fast` gives them a tenth of their examples, and lets no test start a process.
+many times the examples. `--fast` gives them a tenth of their examples, and runs tests with a parameter `seed` for its
+least value only. In every run a test starts processes only if it is
+listed here: otherwise it would be in the lane that computes, and in `make test-fast`.
 """
 
 from __future__ import annotations
@@ -81,16 +83,19 @@ LONG = (
     "sim/test_cures.py", "sim/test_digest.py", "sim/test_faults.py", "sim/test_repeatable.py", "sim/test_scenarios.py",
     "sim/test_seeds.py", "sim/gateway/test_awaited.py", "sim/gateway/test_pulses.py",
     "client/test_batches.py::test_many_jobs_are_put_in_order",
+    "client/test_aio.py::test_tasks_share_a_client",
     "client/test_unknown.py::test_half_a_command_is_not_executed_and_not_unknown",
     "cluster/test_compaction.py::test_one_node_after_the_other_writes_a_snapshot",
     "cluster/test_full_disks.py::test_also_what_has_used_up_the_grace_of_a_failover_meanwhile",
     "cluster/test_full_disks.py::test_an_operators_command_meanwhile_ends_nothing",
     "cluster/test_full_disks.py::test_what_nobody_could_prolong_does_not_end_and_has_a_grace_afterwards",
     "cluster/test_full_disks.py::test_who_does_not_come_back_loses_it",
+    "cluster/test_full_disks.py::test_without_room_for_a_segment_what_only_the_older_snapshot_needs_goes",
     "cluster/test_hazards.py::test_h11d_no_number_of_long_commands_makes_an_entry_too_large",
     "cluster/test_hazards.py::test_h11d_the_largest_entry_is_replicated_whole",
     "cluster/test_client_queues.py::test_a_client_that_comes_is_served_by_the_next_entry_however_much_others_pipeline",
     "cluster/test_proposer.py::test_no_number_of_legal_commands_makes_an_entry_too_large",
+    "cluster/test_scrubber.py::test_what_is_damaged_is_written_anew_and_removed",
     "cluster/test_small_cluster.py::test_a_dead_leader_is_replaced_early_and_a_silent_one_within_a_second_and_a_half",
     "cluster/test_transfer_interrupted.py::test_a_transfer_interrupted_at_any_point_starts_again",
     "cluster/test_watermarks.py::test_memory_is_given_back_while_its_mark_is_reached",
@@ -100,11 +105,19 @@ LONG = (
     "core/laws/test_laws.py::test_machine_equals_reference_model_over_a_long_log",
     "core/laws/test_laws.py::test_snapshot_at_any_prefix_of_a_long_log_and_the_rest_is_the_whole_log",
     "core/laws/test_numbered_paging_laws.py::test_paging_shows_nowhere_with_numbered_jobs",
+    "core/laws/test_numbered_queue_laws.py::test_jobs_have_numbers_and_all_else_is_as_without",
+    "core/laws/test_paging_laws.py::test_paging_shows_nowhere_in_a_long_log",
     "core/laws/test_paging_laws.py::test_paging_shows_nowhere_in_deep_queues",
+    "core/laws/test_paging_laws.py::test_paging_shows_nowhere_in_queues_that_several_groups_share",
+    "core/laws/test_paging_laws.py::test_paging_shows_nowhere_with_the_stages_and_blocks_of_every_day",
+    "core/laws/test_portion_laws.py::test_paging_shows_nowhere_in_what_is_done_in_portions",
+    "core/laws/test_record_laws.py",
     "core/laws/test_session_laws.py::test_machine_equals_reference_model_over_a_long_log",
     "core/laws/test_time_laws.py::test_machine_equals_reference_model_over_a_long_log",
+    "core/laws/test_time_laws.py::test_snapshot_at_any_prefix_of_a_long_log_and_the_rest_is_the_whole_log",
     "core/rules/test_activate.py::test_a_hundred_thousand_queues_have_settings",
     "core/sessions/test_owners.py::test_111_sessions_a_second_for_half_an_hour_do_no_harm",
+    "core/sessions/test_owners.py::test_a_restored_machine_takes_the_same_ones",
     "core/snapshot/test_snapshot.py::test_every_flipped_bit_is_refused",
     "core/store/test_retained_keys.py::test_keys_are_forgotten_as_fast_as_they_are_remembered",
     "gateway/commands/test_costs.py::test_no_command_takes_long_in_a_turn",
@@ -116,6 +129,7 @@ LONG = (
     "gateway/server/test_flow.py::test_small_reads_are_not_counted",
     "gateway/waiting/test_job_waiters.py::test_a_hand_off_among_thousands_of_waiters_costs_no_more_than_among_ten",
     "gateway/waiting/test_job_waiters.py::test_a_job_that_comes_back_finds_the_waiter_for_its_item_at_once_among_very_many",
+    "sim/gateway/test_story.py",
     "sim/test_checks.py::test_a_client_that_is_never_answered",
     "worker/pool/test_pool.py::test_a_burst_grows_the_pool_at_once_and_an_empty_queue_shrinks_it_after_the_keepalive",
     "worker/pool/test_pool.py::test_held_jobs_never_exceed_slots_times_prefetch_and_rotation_is_even",
@@ -128,6 +142,10 @@ LAW_TIMEOUT_S = 900         # of a law: hypothesis may take 300 s for making a f
 GC_OBJECTS = 20_000         # so many new ones are worth a look
 GROWN_BYTES = 64 << 20      # by so much a process may grow before everything is looked at
 FAST_MAX_S = 2.0            # four times what is allowed: slow and busy machines need more for the same
+
+PROCESS_EVENTS = frozenset({        # that Python reports when a process is started
+    "subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.system", "os.exec",
+})
 
 _forbidding = False         # processes, at present
 _resident = 0               # bytes of this process when everything was last looked at
@@ -148,8 +166,7 @@ def pytest_configure(config: pytest.Config) -> None:
     # where CI is set hypothesis itself derandomizes, and each round of a campaign would draw the same
     settings.register_profile("laws", unhurried, derandomize=False, print_blob=True)
     settings.load_profile("gate" if config.getoption("--laws") is None else "laws")
-    if config.getoption("--fast"):
-        sys.addaudithook(_forbid_processes)
+    sys.addaudithook(_forbid_processes)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -195,6 +212,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.timeout(LAW_TIMEOUT_S))
     if config.getoption("--fast"):
         draw(laws_among(items), 1 / EXAMPLES_SHARE)
+        _keep_least_seeds(config, items)
     if (times := config.getoption("--laws")) is not None:
         config.hook.pytest_deselected(items=[item for item in items if _law(item) is None])
         items[:] = [item for item in items if _law(item) is not None]
@@ -203,9 +221,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
-    """With --fast: no process from here to the end of the test."""
+    """Let only a test that is listed start processes, from here to its end."""
     global _forbidding
-    _forbidding = item.get_closest_marker("processes") is None
+    _forbidding = not any(map(item.get_closest_marker, ("processes", "long")))
     try:
         return (yield)
     finally:
@@ -283,6 +301,26 @@ def draw(laws: Iterable[Any], times: float) -> None:
             law._hypothesis_internal_use_settings = _more(law._hypothesis_internal_use_settings, times)
 
 
+def _keep_least_seeds(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect a test if the same function has a lesser seed."""
+    seeds: dict[str, list[int]] = {}
+    for item in items:
+        seeds.setdefault(_function(item), []).append(_seed(item))
+    more = {item for item in items if _seed(item) > min(seeds[_function(item)])}
+    config.hook.pytest_deselected(items=[*more])
+    items[:] = [item for item in items if item not in more]
+
+
+def _function(item: pytest.Item) -> str:
+    return item.nodeid.partition("[")[0]
+
+
+def _seed(item: Any) -> int:
+    """Return the parameter of this name, 0 if there is none."""
+    seed = item.callspec.params.get("seed") if hasattr(item, "callspec") else None
+    return seed if isinstance(seed, int) else 0
+
+
 def laws_among(items: Iterable[Any]) -> set[Any]:
     """Return what of hypothesis is behind the items, each once."""
     return {law for item in items if (law := _law(item)) is not None}
@@ -316,5 +354,5 @@ def _exists(place: str, test: str = "") -> bool:
 
 
 def _forbid_processes(event: str, arguments: Any) -> None:
-    if _forbidding and event == "subprocess.Popen":
-        raise RuntimeError(f"a process, {arguments[0]}, in a test whose file is not in PROCESSES of tests/conftest.py")
+    if _forbidding and event in PROCESS_EVENTS:
+        raise RuntimeError(f"{event}{arguments} in a test that is not in PROCESSES or LONG of tests/conftest.py")

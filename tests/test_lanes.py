@@ -285,19 +285,37 @@ def test_nothing_is_looked_for_in_a_process_that_has_not_grown(monkeypatch: pyte
     conftest.collect_if_grown()
 
 
-def test_with_fast_no_process_is_started(tmp_path: Path) -> None:
+def test_only_what_is_listed_starts_a_process(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text("from tests.conftest import *")
     (tmp_path / "test_it.py").write_text(
-        "import subprocess\n\ndef test_it() -> None:\n    subprocess.run(['true'], check=True)\n")
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)]
+        "import os, subprocess, pytest\n\n"
+        "def run() -> None:\n    subprocess.run(['true'], check=True)\n\n"
+        "def fork() -> None:\n    os.fork() or os._exit(0)\n    os.wait()\n\n"
+        "@pytest.mark.parametrize('start', [run, fork])\ndef test_unlisted(start) -> None:\n    start()\n\n"
+        "@pytest.mark.long\n@pytest.mark.parametrize('start', [run, fork])\n"
+        "def test_listed(start) -> None:\n    start()\n")
+    ended = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)],
+        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False)
+    assert "2 failed, 2 passed" in ended.stdout
+    assert ended.stdout.count("RuntimeError: subprocess.Popen") == ended.stdout.count("RuntimeError: os.fork") >= 1
+    assert "not in PROCESSES or LONG" in ended.stdout
+
+
+def test_with_fast_the_least_seed_is_enough(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text("from tests.conftest import *")
+    (tmp_path / "test_it.py").write_text(
+        "import pytest\n\n@pytest.mark.parametrize('kind', 'ab')\n@pytest.mark.parametrize('seed', [3, 1, 2])\n"
+        "def test_law(seed: int, kind: str) -> None:\n    pass\n\ndef test_other() -> None:\n    pass\n")
+    command = [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", str(tmp_path)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     whole, fast = (
-        subprocess.run([*command, *more], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+        re.findall(r"::(\S+) PASSED", subprocess.run(
+            [*command, *more], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True).stdout)
         for more in ([], ["--fast"])
     )
-    assert whole.returncode == 0, whole.stdout
-    assert fast.returncode == 1
-    assert "not in PROCESSES" in fast.stdout
+    assert len(whole) == 7
+    assert fast == ["test_law[1-a]", "test_law[1-b]", "test_other"]
 
 
 def test_with_fast_a_test_is_quick(tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ _SECTIONS: dict[JobState | EndState, Section] = {
 
 
 class FindPlace(Struct, frozen=True):
-    """The point that a search has reached in a queue: behind `place` in this section, at its start if there is none."""
+    """The point that a search has reached in a queue: after `place` in this section; None: at its start."""
 
     queue: str
     section: Section = Section.READY
@@ -91,7 +91,7 @@ class FindStep(Struct, frozen=True):
 def find(state: State, search: Search, place: FindPlace, count: int, jobs_max: int, bytes_max: int) -> FindStep:
     """Search the queue from this place on: one section, and `jobs_max` jobs, of `bytes_max` bytes, at most.
 
-    It ends with the job that is the `count`-th one found, or reaches `bytes_max`. Raises PageLost.
+    It ends with the `count`-th job found, or the job that reaches `bytes_max`. Raises PageLost.
     """
     wanted, section, at = search.wanted, place.section, place.place
     if section not in {_SECTIONS[one] for one in wanted.states}:
@@ -145,7 +145,7 @@ def _behind(state: State, search: Search, place: FindPlace) -> Iterable[AnyJob] 
 
 
 def _running_behind(state: State, search: Search, queue: Queue, number: int) -> Iterator[RunningJob]:
-    """The running jobs of the queue with ids above this one, of those that ran when the search came to the queue."""
+    """The running jobs with ids above this one that were running when the search came to the queue."""
     if search.running[0] != queue.name:
         search.running = queue.name, queue.first_taken(queue.running)   # once: there may be very many
     ids = search.running[1]

@@ -187,11 +187,11 @@ class Machine:
         return pager is not None and pager.page_out_some(state.queues, state.delays)
 
     def ended(self, number: int) -> JobView | None:
-        """The job of this number that has ended, if there is a record of it. Raises PageLost."""
+        """The ended job of this number, if there is a record of it. Raises PageLost."""
         return queries.ended(self._state, number)
 
     def queue_of_ended(self, number: int) -> str | None:
-        """The queue of the job of this number that has ended, if there is a record; it may be over. Reads no page."""
+        """The queue of the ended job of this number, if there is a record, even an expired one. Reads no page."""
         return self._state.records.queue_of(number)
 
     def result(self, number: int) -> bytes | None:
@@ -199,13 +199,13 @@ class Machine:
         return queries.result(self._state, number)
 
     def retained(self, queue: str) -> tuple[int, int]:
-        """The number of jobs of the queue that have ended of which there is a record, and the bytes of these."""
+        """The number of records of ended jobs of the queue, and their bytes."""
         return self._state.records.counts(queue, self._state.clock_ms)
 
     def ended_jobs(
         self, queue: str, count: int, before: int | None = None,
     ) -> tuple[list[JobView], int | None]:
-        """Some of the jobs of the queue that have ended, `count` at most, as queries.ended_jobs. Raises PageLost."""
+        """Up to `count` ended jobs of the queue: see queries.ended_jobs. Raises PageLost."""
         return queries.ended_jobs(self._state, queue, count, before)
 
     @property
@@ -236,7 +236,7 @@ class Machine:
         self._state.events.of_entry = []
 
     def watch(self, selector: AwaitSelector) -> tuple[int, str] | None:
-        """Watch the selected job from now on, if there is one whose end is still to come.
+        """Watch the selected job from now on, if there is one that has not ended.
 
         Returns its handle in `Effects.outcomes`, and its queue. It must be kept (`keep_watch`) to last beyond the next
         entry. Local to this node, not part of the state.
@@ -245,15 +245,15 @@ class Machine:
         return None if job is None or death_of(job) is not None else (self._state.watches.ask(job.seq), job.queue)
 
     def keep_watch(self, job: int) -> None:
-        """Keep watching the job that `watch` or the reply to an Await has named, if it has not ended."""
+        """Keep watching the job with this handle, from `watch` or the reply to an Await, unless it has ended."""
         self._state.watches.keep(job)
 
     def unwatch(self, job: int) -> None:
-        """Watch this job no longer, if it has not ended."""
+        """Stop watching this job, if it has not ended."""
         self._state.watches.forget(job)
 
     def unwatch_all(self) -> None:
-        """Watch no job."""
+        """Stop watching all jobs."""
         self._state.watches.clear()
 
     @property
@@ -401,7 +401,7 @@ class Machine:
         return queries.peek(self._state, selector)
 
     def error(self, selector: AnySelector) -> Data | None:
-        """The text that a worker left with this job, of no bytes if there is none; None: there is no such job."""
+        """The error text that a worker left with this job, empty if none; None: there is no such job."""
         return queries.error(self._state, selector)
 
     def selected_running(self, selector: AnySelector) -> RunningJob | None:
@@ -409,7 +409,7 @@ class Machine:
         return queries.selected_running(self._state, selector)
 
     def error_bytes(self, queue: str) -> int:
-        """The bytes of all texts that workers left with the jobs in the queue."""
+        """The total bytes of the error texts that workers left with the jobs in the queue."""
         return self._state.errors.bytes_of(queue)
 
     def peek_queue(self, queue: str, state: JobState, count: int) -> list[JobView]:
@@ -420,9 +420,9 @@ class Machine:
         return self.views(jobs, state)
 
     def next_jobs(self, queue: str, state: JobState, count: int, jobs: Sequence[AnyJob]) -> list[AnyJob]:
-        """Some of the first `count` jobs of a queue in this state as stored, those behind `jobs`; none if that are all.
+        """Some of the first `count` jobs of a queue in this state, after `jobs`, as stored; none if those are all.
 
-        They are to be turned into views in portions (`views`). Entries may be applied between calls of all these.
+        Turn them into views in portions (`views`). Entries may be applied between these calls.
         """
         if len(jobs) >= count:
             return []
@@ -502,7 +502,7 @@ class Machine:
         return self._state.sessions.get(number)
 
     def sessions_beside(self, session: int) -> int:
-        """The number of sessions that the owner of this one has; 0 if there is no such session."""
+        """The number of sessions of this session's owner; 0 if there is no such session."""
         found = self._state.sessions.get(session)
         return 0 if found is None else self._state.sessions.owners.count(*found.owner)
 
@@ -549,7 +549,7 @@ class Machine:
         return offering(self._state, queues, item)
 
     def open_to_fair(self, queue: str, item: str | None) -> bool:
-        """Return whether an open group has a job in the queue (of `item`), as BY FAIR wants it of any queue."""
+        """Return whether an open group has a job in the queue (of `item`), as BY FAIR requires."""
         one = self._state.queues.by_name.get(queue)
         return one is not None and open_to_fair(self._state, one, item)
 
@@ -618,11 +618,11 @@ class Machine:
         return self._state.groups.of(group)
 
     def group_counts(self, group: str) -> GroupCounts | None:
-        """The jobs and settings of a group; None if it is not listed (GROUP LIST)."""
+        """The job counts and settings of a group; None if GROUP LIST does not have it."""
         return queries.group_counts(self._state, group)
 
     def group_names(self) -> Iterator[str]:
-        """The names of all groups that may be listed as of now, some perhaps twice."""
+        """The names of all groups that GROUP LIST may have now, some perhaps twice."""
         return queries.group_names(self._state)
 
     @property

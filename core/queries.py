@@ -316,7 +316,7 @@ def peek(state: State, selector: AnySelector) -> JobView | None:
 
 
 def error(state: State, selector: AnySelector) -> Data | None:
-    """The text that a worker left with the selected job, of no bytes if there is none; None: there is no such job.
+    """The error text that a worker left with the selected job, empty if none; None: there is no such job.
 
     A number also finds the record of a job that has ended.
     """
@@ -348,7 +348,7 @@ def _selected(state: State, selector: AnySelector) -> AnyJob | None:
 
 
 def ended(state: State, number: int) -> JobView | None:
-    """The job of this number that has ended; None if it has not, or there is no record. Raises PageLost."""
+    """The ended job of this number; None if it has not ended, or there is no record. Raises PageLost."""
     found = None if state.numbered(number) is not None else state.records.find(number, state.clock_ms)
     return None if found is None else seen_record(state, found.queue, found.record)
 
@@ -360,10 +360,10 @@ def result(state: State, number: int) -> bytes | None:
 
 
 def ended_jobs(state: State, queue: str, count: int, before: int | None) -> tuple[list[JobView], int | None]:
-    """Some of the jobs of the queue that have ended, the newest first, `count` at most.
+    """Up to `count` ended jobs of the queue, the newest first.
 
-    `before`: where the last call ended, None: begin. Returns also where this one has, None: there are no others.
-    Raises PageLost.
+    `before`: the position at which the last call ended, None: begin. Also returns the position at which this one ended,
+    None: there are no others. Raises PageLost.
     """
     records, position = state.records.newest(queue, state.clock_ms, count, before)
     return [seen_record(state, queue, record) for record in records], position
@@ -385,10 +385,10 @@ def seen_record(state: State, queue: str, record: JobRecord) -> JobView:
 
 
 def next_jobs(state: State, name: str, which: JobState, count: int, behind: AnyJob | None) -> list[AnyJob]:
-    """The next of the jobs of the queue in this state, `count` at most: behind the place of `behind`, the last before.
+    """Up to `count` jobs of the queue in this state, after the place of `behind`, the last one of the previous call.
 
-    READY and DELAYED jobs may have to be read: no more than PORTION_MAX come at once, and they end when they have
-    LOOKED_BYTES_MAX. Others come all at once, and nothing is behind them. Raises PageLost.
+    READY and DELAYED jobs may have to be read, so a call returns at most PORTION_MAX of them, and stops at
+    LOOKED_BYTES_MAX. All others come in one call. Raises PageLost.
     """
     count = max(count, 0)
     jobs = _jobs(state, name, which, count, behind)

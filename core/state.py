@@ -122,13 +122,13 @@ class UndoLog(Protocol):
         """Record that a result of one of the pulse's grants is about to be noted."""
 
     def alarmed(self, queue: str, alarmed: bool) -> None:
-        """Record that the other depth of the queue is reported next."""
+        """Record that the next DEPTH event of the queue is for its other depth."""
 
     def used_fair(self) -> None:
         """Record that groups are in use from here on."""
 
     def remembered(self, queue: str, key: str, before: tuple[int, int]) -> None:
-        """Record that the key of a Put is remembered; `before`: what was known of it (RememberedKeys.entry)."""
+        """Record that the key of a Put is remembered; `before`: its earlier entry (RememberedKeys.entry)."""
 
     def retained(self, queue: str, key: str, before_ms: int, forgotten: tuple[int, str] | None) -> None:
         """Record that the key is retained; before, it was until `before_ms` (0: not). `forgotten`: dropped for it."""
@@ -137,7 +137,7 @@ class UndoLog(Protocol):
         """Record that the queue has one more record of an ended job."""
 
     def passed(self, queue: str, over: int, count: int, total_bytes: int) -> None:
-        """Record that more records of the queue are over than before: these are the numbers from before."""
+        """Record that records of the queue have expired; the numbers are those from before that."""
 
     def forgot(self, number: int, place: RecordPlace) -> None:
         """Record that the record of this number was removed from this place."""
@@ -149,10 +149,10 @@ class UndoLog(Protocol):
         """Record that the item has one more job that is done."""
 
     def failed_item(self, item: Item) -> None:
-        """Record that an operation was the first one since which the item has, or has no, DEAD or BURIED jobs."""
+        """Record that an operation gave the item its first DEAD or BURIED job, or removed its last one."""
 
     def carried(self, old: int, new: int) -> None:
-        """Record that a watched job has this new seq instead of the old one."""
+        """Record that a watched job now has this new seq instead of the old one."""
 
     def unwatched(self, seq: int, handles: Handles) -> None:
         """Record that the watched job of this seq has ended."""
@@ -281,7 +281,7 @@ class State:
             self.body_bytes_min = pager.pages.bodies.bytes_min
 
     def held(self, data: bytes) -> Data:
-        """The data of a new job, held in such a way that they may leave memory if they are large."""
+        """The data of a new job, in a form that may leave memory if they are large."""
         if len(data) < self.body_bytes_min:
             return data
         assert self.pager is not None
@@ -758,7 +758,7 @@ class State:
     # ---- those who wait for the end of a job
 
     def tell_end(self, seq: int, end: JobEnded | NotFound) -> None:
-        """Tell those who wait for the watched job of this seq that it ends now."""
+        """Notify those that wait for the watched job of this seq that it ends now."""
         outcomes = self.effects.outcomes
         if outcomes is None:
             outcomes = self.effects.outcomes = {}
@@ -769,7 +769,7 @@ class State:
         self.tell_end(job.seq, JobEnded(job.queue, state, self.error_of(job)))
 
     def error_of(self, job: AnyJob) -> bytes:
-        """The text that a worker left with the job; b"" without one. Raises PageLost."""
+        """The error text that a worker left with the job; b"" if there is none. Raises PageLost."""
         text = None if job.extras is None else self.errors.find(job.extras.error)
         return b"" if text is None else bytes_of(text)
 
@@ -833,8 +833,9 @@ class State:
             self.undo.counted_done(item)
 
     def end_operation(self) -> None:
-        """Report the queues and items that the operation has finished as events, and those items of which it has let a
-        job die (spec/events 2.2).
+        """Report what the operation has finished as events (spec/events 2.2).
+
+        These are queues and items, and items of which a job has died.
         """
         events = self.events
         endings = sorted(events.endings, key=lambda ending: ending[0])
@@ -848,7 +849,7 @@ class State:
                 events.tell("FINQ" if what == ENDED_QUEUE else "FINI", name)
 
     def _look_at_failures(self, item_name: str) -> None:
-        """Report FAILI when the item has its first DEAD or BURIED job, and note what that decides for other jobs."""
+        """Report FAILI when the item has its first DEAD or BURIED job, and decide for the jobs that wait for it."""
         item = self.items.by_name.get(item_name)
         if item is None:
             return
@@ -871,7 +872,7 @@ class State:
             self.events.endings.append((WATCHED_QUEUE, queue_name))
 
     def _look_at_depth(self, queue_name: str) -> None:
-        """Report DEPTH when the queue's ALARM is reached, and when half of it is, alternately."""
+        """Report DEPTH alternately when the queue reaches its ALARM and when it falls to half of it."""
         queue = self.queues.find(queue_name)
         if queue is None or queue.settings is None or not queue.settings.alarm:
             return

@@ -94,7 +94,7 @@ class Undo:
     def _keep_counters(self, queue: str) -> None:
         """Save the counters and the last use.
 
-        Each step is reported before anything is counted, and before the queue may be finished.
+        Each step is reported before anything is counted, and before the queue may end.
         """
         if queue not in self._counters:
             known = self._state.queues.find(queue)

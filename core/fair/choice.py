@@ -15,7 +15,7 @@ from sockpqd.core.store.queues import Queue
 
 
 class FairChoice(Struct, gc=False, frozen=True):
-    """The next job by FAIR or GROUPS. Nothing has changed yet: see `take`. `in_turn`: by FAIR."""
+    """The next job by FAIR or GROUPS, which `take` then hands out. `in_turn`: chosen by FAIR."""
 
     account: GroupAccount
     queue: Queue
@@ -30,7 +30,7 @@ _Place = tuple[Key, Place]
 
 
 def find(scheduler: FairScheduler, queues: Iterable[Queue] | None) -> FairChoice | None:
-    """The next job of these queues, which can hand out a job (None: of all that can); None: there is none."""
+    """The next job of these queues (None: of all), all of which can hand out a job; None if there is none."""
     scheduler.rank_moved()
     if queues is None:
         levels = scheduler.offered.runnable
@@ -60,7 +60,7 @@ def _of_queues(scheduler: FairScheduler, queues: Iterable[Queue]) -> dict[int, _
 
 
 def find_of_jobs(scheduler: FairScheduler, jobs: Iterable[tuple[Queue, Job]]) -> FairChoice | None:
-    """The next one of these jobs, in the order of which each queue would hand them out."""
+    """The next one of these jobs, which are in the order in which each queue would hand them out."""
     firsts: dict[int, _Place] = {}
     places: dict[tuple[str, str], tuple[Queue, Job]] = {}
     for queue, job in jobs:
@@ -81,7 +81,7 @@ def find_of_jobs(scheduler: FairScheduler, jobs: Iterable[tuple[Queue, Job]]) ->
 
 
 def _choose(scheduler: FairScheduler, firsts: dict[int, _Place]) -> _Place | None:
-    """The place in the level that lags most. Groups that stand before it and are paused leave on the way."""
+    """The place in the level that lags most. Paused groups in front of it leave the level."""
     levels = scheduler.levels
     left = scheduler.offered.levels()
     level0_ns = levels.level0_ns() if len(left) > 1 else 0
@@ -100,7 +100,7 @@ def _choose(scheduler: FairScheduler, firsts: dict[int, _Place]) -> _Place | Non
 def _pass_paused(scheduler: FairScheduler, level: int, first: _Place | None) -> None:
     """Take the first groups of the level before `first` out of it if all their jobs are paused.
 
-    The others before it are kept back by a LIMIT: not all of any number of these are looked at each time.
+    The others before it are held back by a LIMIT; they are not all inspected each time, as there may be many.
     """
     if not scheduler.any_paused:
         return

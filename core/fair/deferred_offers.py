@@ -13,7 +13,7 @@ from sockpqd.core.store.queues import Queue, Queues
 
 
 class Task(Struct, gc=False):
-    """Groups to be offered in portions: of this queue, or of all at the first use (None), after the name `reached`."""
+    """Groups to offer in portions: those of this queue (None: of all, at the first use) after the name `reached`."""
 
     queue: str | None
     reached: str = ""
@@ -22,7 +22,7 @@ class Task(Struct, gc=False):
 class DeferredOffers:
     """The tasks in progress.
 
-    `returns`: tells whether a group is to be offered; `offer` offers it.
+    `returns`: returns whether a group is to be offered; `offer` offers it.
     """
 
     __slots__ = ("_offer", "_queue_groups", "_queues", "_returns", "tasks")
@@ -51,7 +51,7 @@ class DeferredOffers:
             self.tasks.remove(task)
 
     def go_on(self, most: int) -> int:
-        """Offer some more of the groups that wait for it, `most` at most; returns how many."""
+        """Offer up to `most` more of the groups that wait to be offered; returns how many."""
         left = most
         while self.tasks and left:
             offered, more = self._portion(self.tasks[0], left)

@@ -77,7 +77,7 @@ class FirstJobs:
                 self._list(groups, group, place)
 
     def _list(self, groups: QueueGroups, group: str, place: Place | None) -> None:
-        """List this place for the group in this queue, or none."""
+        """List this place for the group in this queue; None removes the entry."""
         places, before = self._places.get(group), groups.listed.get(group)
         if place is None:
             assert places is not None
@@ -105,9 +105,9 @@ class FirstJobs:
             self._offered.move(account, runnable=runnable)
 
     def opened(self, account: GroupAccount, *, now: bool) -> None:
-        """Open the group, or close it (`now` False): in one step, in however many queues it has jobs.
+        """Open the group, or close it (`now` False), in one step for all its queues.
 
-        Only in queues with many groups it is ranked, or no longer.
+        Only in queues with many groups its rank must be added or removed.
         """
         account.open = now
         if account.offered and account.name in self._places:
@@ -174,7 +174,7 @@ class FirstJobs:
         self._relist(groups)
 
     def order(self, groups: QueueGroups) -> None:
-        """Begin to order the groups by their first jobs, or end it, as the settings of the queue say."""
+        """Begin or stop ordering the groups by their first jobs, as the settings of the queue say."""
         settings = groups.queue.settings
         by_place = groups.ranking is not None and settings is not None and settings.sched is Sched.GROUPS
         if by_place == (groups.order is not None):

@@ -67,9 +67,9 @@ class GroupGates:
             self.windows.schedule(queue.name, group, settings.group_rate, now_ms)
 
     def look_at(self, name: str, queue: Queue | None, group: str, now_ms: int) -> None:
-        """Look at a window again: its time has come, or the rate has changed. `queue`: the one of this name, if any.
+        """Check a window whose time has come or whose rate has changed. `queue`: the one of this name, if any.
 
-        What was handed out counts as long as it would have, also if the rate is taken away for a while.
+        Earlier hand-outs keep counting for their full time, even if the rate is removed for a while.
         """
         window = self.windows.find(name, group)
         if window is None:
@@ -85,7 +85,7 @@ class GroupGates:
         self.windows.schedule(name, group, rate, now_ms)
 
     def sleep(self, queue: Queue, group: str, until_ms: int, now_ms: int) -> None:
-        """Let the group have nothing from this queue until then."""
+        """Close the group in this queue until then."""
         settings = queue.settings
         assert settings is not None
         window = self.windows.get(queue.name, group, settings.group_per_ms, now_ms)

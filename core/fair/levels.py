@@ -40,7 +40,7 @@ def allowed(settings: FairSettings) -> bool:
 
 
 class GroupAccount(Struct, gc=False, eq=False):
-    """One group: the time it has used, and where it stands. Jobs are counted here that lie in queues of other names."""
+    """One group: the time it has used, its place, and the number of its jobs in queues of other names."""
 
     name: str
     used_us: int = 0

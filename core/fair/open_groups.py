@@ -78,14 +78,14 @@ class OpenGroups:
             self.changed_in(groups, group)
 
     def sleep(self, queue: Queue, group: str, until_ms: int, now_ms: int) -> None:
-        """Let the group have nothing from this queue until then."""
+        """Close the group in this queue until then."""
         self.gates.sleep(queue, group, until_ms, now_ms)
         groups = self._queue_groups.get(queue.name)
         if groups is not None:
             self._firsts.changed(groups, group)
 
     def look_at(self, queue_name: str, group: str, now_ms: int) -> None:
-        """Look at a window of a rate again."""
+        """Check the window of a rate again."""
         if queue_name == ANY_QUEUE:
             self.gates.look_at(ANY_QUEUE, None, group, now_ms)
             self.changed(group)
@@ -96,7 +96,7 @@ class OpenGroups:
             self.changed_in(groups, group)
 
     def pass_time(self, now_ms: int, most: int) -> int:
-        """Look at the windows whose time has come, `most` at most; returns how many."""
+        """Check up to `most` windows whose time has come; returns how many."""
         for looked in range(most):
             due = self.gates.windows.first_due(now_ms)
             if due is None:
@@ -105,7 +105,7 @@ class OpenGroups:
         return most
 
     def configured(self, groups: QueueGroups | None, queue: Queue, now_ms: int) -> None:
-        """Follow that the settings of the queue for its groups have changed."""
+        """Apply changed group settings of the queue."""
         windows = self.gates.windows.by_queue.get(queue.name, {})
         for group in list(windows):
             self.gates.look_at(queue.name, queue, group, now_ms)
@@ -125,9 +125,9 @@ class OpenGroups:
             self._groups.clear()
 
     def room(self, groups: QueueGroups, jobs: int) -> int:
-        """The number of these jobs of a queue that it could hand out now, as its groups are open or closed.
+        """The number of these jobs of a queue that its open groups allow it to hand out now.
 
-        0 only if it can hand out none; a greater number may be too great where there are many groups.
+        0 only if it can hand out none; with many groups a larger number may be an overestimate.
         """
         room = 0
         for looked, group in enumerate(_open_names(groups)):

@@ -53,7 +53,7 @@ class OwnJobs(Struct, gc=False, eq=False):
         self._first = None
 
     def _find(self) -> Job:
-        """The first job. A block has none if its last job is as far behind as all jobs up to there were foreign."""
+        """The first job. A block has none if all jobs up to its last one are foreign."""
         foreign = _Walk(self.foreign)
         end = 0
         for run in self.ready.runs():

@@ -21,7 +21,7 @@ class PlaceOrder(Struct, gc=False, eq=False):
 
     @property
     def first(self) -> str | None:
-        """The group whose first job stands first; None: there is no group."""
+        """The group whose first job comes first; None: there is no group."""
         return self._order[0][3] if self._order else None
 
     def names(self) -> Iterator[str]:

@@ -77,7 +77,7 @@ class QueueGroups(Struct, gc=False, eq=False):
         return self.queue.running - self.foreign_running if group == self.queue.name else self.running.get(group, 0)
 
     def count_running(self, group: str, count: int) -> None:
-        """Count so many RUNNING jobs of a foreign group more, or fewer."""
+        """Add `count`, which may be negative, to the number of RUNNING jobs of a foreign group."""
         self.foreign_running += count
         left = self.running.get(group, 0) + count
         if left:
@@ -135,7 +135,7 @@ class QueueGroups(Struct, gc=False, eq=False):
             self.ready = None
 
     def drop_own(self, jobs: int) -> None:
-        """Count so many own jobs of the queue less: they were dropped from its list unread, none of them the first."""
+        """Count the removal of own jobs, which were dropped from the list unread; the first job is not among them."""
         if self.ready is None:
             return
         own: OwnJobs = self.ready[self.queue.name]
@@ -180,7 +180,7 @@ class QueueGroups(Struct, gc=False, eq=False):
         return self.first(group) is not None and not self.gates.shut_in(self, group) and not self.gates.shut(group)
 
     def first_open(self) -> str | None:
-        """The open group whose first job stands first; None: all are closed."""
+        """The open group whose first job comes first; None: all are closed."""
         if self.order is not None:
             return self.order.first
         names = [name for name in self.names() if self.has_open(name)]
@@ -213,7 +213,7 @@ class QueueGroups(Struct, gc=False, eq=False):
             del self.ranking[level]
 
     def wanted(self) -> dict[str, Place]:
-        """The places that the scheduler must have: of the groups that may be next, if the queue hands out anything."""
+        """The places of the groups that may be next, which the scheduler needs if the queue hands out anything."""
         if self.queue.front is None:
             return {}
         names = self.names() if self.ranking is None else [keys[0][2] for keys in self.ranking.values()]

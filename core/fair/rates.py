@@ -16,9 +16,9 @@ ANY_QUEUE = ""      # instead of a queue, for the rate of a group in all queues
 
 
 class RateWindow(Struct, gc=False, eq=False):
-    """The hand-outs of a group, of late.
+    """The recent hand-outs of a group.
 
-    `due_ms`: when it is looked at again, to open it or to forget it; there is a timer for it.
+    `due_ms`: when the timer checks it again, to open or to forget it.
     """
 
     slot_ms: int
@@ -28,7 +28,7 @@ class RateWindow(Struct, gc=False, eq=False):
     due_ms: int = 0
 
     def resize(self, slot_ms: int, now_ms: int) -> None:
-        """Count in slots of another length. A hand-out is taken to have been at the end of its slot."""
+        """Change the length of the slots. A hand-out counts as having been at the end of its slot."""
         if slot_ms == self.slot_ms:
             return
         self.trim(now_ms)
@@ -40,7 +40,7 @@ class RateWindow(Struct, gc=False, eq=False):
         self.slot_ms = slot_ms
 
     def trim(self, now_ms: int) -> None:
-        """Forget the slots that no window with the present one has."""
+        """Forget the slots that are too old for any window that includes the current one."""
         first = now_ms // self.slot_ms - SLOTS
         self.slots = [one for one in self.slots if one[0] >= first]
 
@@ -54,7 +54,7 @@ class RateWindow(Struct, gc=False, eq=False):
             self.slots.append((slot, 1))
 
     def opens_ms(self, rate: int, now_ms: int) -> int:
-        """The time from which on another hand-out is allowed; not later than now: now."""
+        """The time from which another hand-out is allowed; the current time or earlier if it is allowed now."""
         count = sum([count for _, count in self.slots])
         opens_ms = self.sleep_until_ms
         for slot, hand_outs in self.slots:
@@ -65,7 +65,7 @@ class RateWindow(Struct, gc=False, eq=False):
         return max(opens_ms, now_ms)
 
     def over_ms(self) -> int:
-        """The time from which on it says nothing any more."""
+        """The time from which it no longer limits anything."""
         return max(self.sleep_until_ms, (self.slots[-1][0] + SLOTS + 1) * self.slot_ms if self.slots else 0)
 
 
@@ -84,7 +84,7 @@ class RateWindows:
         self.timers: TimerIndex[tuple[int, tuple[str, str]]] = TimerIndex(limits.DUE_BITS)
 
     def find(self, queue: str, group: str) -> RateWindow | None:
-        """The window of the group in the queue; None if it has had no hand-outs of late."""
+        """The window of the group in the queue; None if it has had no recent hand-outs."""
         windows = self.by_queue.get(queue)
         return None if windows is None else windows.get(group)
 
@@ -140,5 +140,5 @@ class RateWindows:
         return self.timers.first_ms
 
     def next_due_ms(self) -> int | None:
-        """The time of the next look for windows that are due."""
+        """The time of the next check for windows that are due."""
         return None if self.timers.first_ms == NOTHING_MS else self.timers.next_due_ms()

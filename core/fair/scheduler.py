@@ -116,7 +116,7 @@ class FairScheduler:
             del self.queue_groups[name]
 
     def dropped(self, queue: Queue, jobs: int) -> None:
-        """Count so many READY jobs without a GROUP less, which were dropped unread, none of them the first."""
+        """Count the removal of READY jobs without a GROUP that were dropped unread; the first job is not among them."""
         name = queue.name
         groups = self.groups_of(queue)
         groups.drop_own(jobs)
@@ -161,7 +161,7 @@ class FairScheduler:
     # ---- which jobs are next
 
     def refresh(self, queue: Queue) -> None:
-        """Follow that the queue was closed or opened."""
+        """Note that the queue was closed or opened."""
         groups = self.queue_groups.get(queue.name)
         if groups is not None:
             self._firsts.queue_changed(groups)
@@ -179,13 +179,13 @@ class FairScheduler:
         self._firsts.rank_moved()
 
     def has_many(self, queue: str) -> bool:
-        """Return whether the queue has so many groups that they cannot be listed by other settings in one entry."""
+        """Return whether the queue has too many groups for its lists to be rebuilt within one entry."""
         groups = self.queue_groups.get(queue)
         known = 0 if groups is None or groups.ready is None else len(groups.ready)
         return max(known, len(self.open.gates.windows.by_queue.get(queue, ()))) > limits.GROUPS_RELISTED_MAX
 
     def configured(self, queue: str) -> None:
-        """Follow that the queue has other settings for its groups."""
+        """Apply changed group settings of the queue."""
         found = self._queues.find(queue)
         assert found is not None
         self.open.configured(self.queue_groups.get(queue), found, self.now_ms)
@@ -272,7 +272,7 @@ class FairScheduler:
         return queue.ready_count - (0 if groups is None else groups.foreign_ready)
 
     def counts(self, group: str) -> tuple[int, int]:
-        """The jobs of the group that are READY or DELAYED, and those that are RUNNING."""
+        """The number of jobs of the group that are READY or DELAYED, and of those that are RUNNING."""
         account, queue, groups = self.accounts.get(group), self._queues.by_name.get(group), self.queue_groups.get(group)
         waiting, running = (0, 0) if account is None else (account.waiting, account.running)
         if queue is not None:
@@ -299,7 +299,7 @@ class FairScheduler:
         return self.counts(group)[1]
 
     def account(self, group: str) -> GroupAccount:
-        """The account of a group that has a READY job; it may be older than the first use."""
+        """The account of a group that has a READY job; its jobs may be older than the first use of groups."""
         return self.accounts.get(group) or self._account(group)
 
     def _not_reached(self, account: GroupAccount, groups: QueueGroups) -> bool:
@@ -321,7 +321,7 @@ class FairScheduler:
         self.open.report(effects)
 
     def note_idle(self) -> None:
-        """Note that an entry, or what was due before it, has been executed: groups without any job are idle now."""
+        """Mark groups without jobs as idle, after an entry or the events due before it."""
         for group in self._left:
             account = self.accounts.get(group)
             if account is not None and account.idle_ms is None and self.counts(group) == (0, 0):
@@ -330,7 +330,7 @@ class FairScheduler:
         self._left.clear()
 
     def forget(self, clock_ms: int, most: int) -> int:
-        """Forget groups that have had no unfinished job for long, `most` of them at most; returns how many."""
+        """Forget up to `most` groups that have had no unfinished job for a long time; returns how many."""
         for forgotten in range(most):
             if not self._idle or self._idle[0][0] + self.levels.settings.keep_ms > clock_ms:
                 return forgotten
@@ -383,7 +383,7 @@ class FairScheduler:
         self.offer(self._account(group))
 
     def _see_own(self, group: str) -> None:
-        """List the jobs in the queue of this name: they may be older than the first use."""
+        """List the jobs in the queue of the group's name, which may be older than the first use of groups."""
         queue = self._queues.by_name.get(group)
         if queue is not None and queue.ready_count:
             self._firsts.changed(self.groups_of(queue), group)
@@ -437,9 +437,9 @@ class FairScheduler:
     # ---- time
 
     def charge(self, group: str, run_us: int) -> int:
-        """Charge the group for a hand-out that ran so long, or since its last charge.
+        """Charge the group for the running time of a hand-out, or the time since its last charge.
 
-        Returns in how many queues with many groups it moves.
+        Returns the number of queues with many groups in which the group moves.
         """
         account, table = self._account(group), self.open.gates.table
         weight = table.of(group).weight if table.by_name else 1

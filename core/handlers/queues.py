@@ -110,7 +110,7 @@ def pause_queue(state: State, operation: ops.PauseQueue, seed: int) -> Reply:
 
 
 def _pause_for(state: State, name: str, pause_ms: int) -> Reply:
-    """Pause hand-outs of the queue for this long; settings created only for the pause are removed with it."""
+    """Pause hand-outs of the queue for this long; settings created only for the pause end with it."""
     if not pause_ms:
         _end_pauses(state, name)
         _count_pause(state, name)

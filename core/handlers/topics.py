@@ -33,7 +33,7 @@ def bind_brings(state: State, operation: ops.BindQueue) -> tuple[str, str]:
 
 
 def unbind_queue(state: State, operation: ops.UnbindQueue, seed: int) -> Reply:
-    """Remove the binding. A queue without any other reason to exist is removed as well."""
+    """Remove the binding. A queue that has no other reason to exist is removed too."""
     bindings = state.topics.by_name.get(operation.topic)
     if bindings is None:
         return _TOPIC_NOT_FOUND

@@ -12,7 +12,7 @@ from sockpqd.core.state import State
 
 
 def heartbeat(state: State, operation: ops.BeatWorker, seed: int) -> Reply:
-    """Record that the worker is alive; replies with the operator's wishes. The session that first named it owns it."""
+    """Record that the worker is alive; replies with the operator's settings. Its first session owns it."""
     session = state.sessions.use(operation.session, state.clock_ms)
     if session is None:
         return replies.SESSION_NOT_FOUND
@@ -48,7 +48,7 @@ def heartbeat_cost(operation: ops.BeatWorker) -> Cost:
 
 
 def set_worker(state: State, operation: ops.SetWorker, seed: int) -> Reply:
-    """Set what an operator wants of the worker, which gets it with its next heartbeats, or by an event at once."""
+    """Set the operator's settings for the worker, which receives them at its next heartbeat, or at once by an event."""
     worker = state.workers.find(operation.name, state.clock_ms)
     if worker is None:
         return replies.WorkerNotFound()

@@ -135,15 +135,14 @@ class PutWith(Logged, tag=22, frozen=True):
 
     `number`: the job gets a number, derived from its first place, and its place stays the same for life. `lease_ms`:
     the lease of hand-outs without EXPIRE (0: no limit), instead of the queue's. `targets`: it goes into these queues
-    instead of `put.queue`, if nothing in it is new or a duplicate and it has neither a number nor a lease, which are
-    not read.
+    instead of `put.queue`, if there is no NEW and no duplicate; its number and lease are not read.
 
     Replies: as for Put, but StoredNumber instead of Stored if there is a number; with `targets` Spread, or the refusal
     of the first queue that refuses.
 
-    `head`: the length of the headers, with which the data begin. `dedup`: once executed, a Put with this key is not
-    executed again in the same queue for so long, but answered JobIgnored or IgnoredNumber. `user`: who puts the
-    job, if a queue may ask for that (GroupBy.USER).
+    `head`: the length of the headers, with which the data begin. `dedup`: a later Put with this key in the same queue
+    is not executed for this time, but answered JobIgnored or IgnoredNumber. `user`: who puts the job, if a queue may
+    ask for that (GroupBy.USER).
     """
 
     put: Put
@@ -264,8 +263,8 @@ class Touch(Logged, tag=28, frozen=True):
     """TOUCH (spec/state-machine 3.2): restart the lease, for `expire_ms`.
 
     `ids`: the running job, or several. `expire_ms`: 0: no limit; None: as long as at hand-out. Without `expire_ms`
-    there is no `then` either. `ran_ms`: the group is charged for it. `progress`: so many per cent of the work are done.
-    Replies: Leased, NotFound; of several jobs Results, with a reply for each.
+    there is no `then` either. `ran_ms`: the group is charged for it. `progress`: the percentage of the work that is
+    done. Replies: Leased, NotFound; of several jobs Results, with a reply for each.
     """
 
     ids: int | tuple[int, ...]
@@ -322,7 +321,7 @@ class Change(Logged, tag=29, frozen=True):
 
 
 class Delete(Logged, tag=30, frozen=True):
-    """DELETE (spec/state-machine 7.3). `unless_running`: only a job that is not running. `own`: by who holds the job.
+    """DELETE (spec/state-machine 7.3). `unless_running`: only a job that is not running. `own`: by its holder.
 
     `ended`: the record of a job that has ended.
 
@@ -355,7 +354,7 @@ class Kick(Logged, tag=33, frozen=True):
     """KICK (spec/state-machine 8.3): put up to `count` dead jobs that came from `queue` back there.
 
     `here`: make the first `count` BURIED jobs of the queue READY instead, or if it has none the first DELAYED ones;
-    jobs that wait for items stay. `buried`: which of the two, as decided by the portion before. `selector`: make this
+    jobs that wait for items stay. `buried`: which of the two, as the previous portion decided. `selector`: make this
     BURIED or DELAYED job READY, and no other; `ended`: the job of this number that has ended. One operation moves a
     portion at most (PORTION_MAX, PORTION_BYTES_MAX).
 
@@ -380,10 +379,10 @@ AwaitSelector = Selector | Number
 class RetryItem(Logged, tag=115, frozen=True):
     """ITEM RETRY: kick the DEAD jobs of the item, then its BURIED ones, a portion at most.
 
-    `left`: so many at most, as the portion before replied; None: as many as there are, so that jobs that die meanwhile
+    `left`: the maximum, as the previous portion replied; None: the number of jobs now, so that jobs that die meanwhile
     do not keep the command going.
 
-    Replies: Moved (to their queues; `left`: ask again for so many); ItemNotFound, of the first portion.
+    Replies: Moved (to their queues; `left`: repeat the operation for this many); ItemNotFound, of the first portion.
     """
 
     item: str
@@ -391,9 +390,9 @@ class RetryItem(Logged, tag=115, frozen=True):
 
 
 class Await(Logged, tag=91, frozen=True):
-    """AWAIT (spec/state-machine 10.6): the end of a job, by its number, or of the unfinished one that has a key.
+    """AWAIT (spec/state-machine 10.6): wait for the end of a job, given by number, or by key if it is unfinished.
 
-    While it has not, its end is among the effects of the entry that ends it, on nodes where it is watched
+    If it has not ended, the entry that ends it reports this among its effects, on nodes that watch it
     (Machine.keep_watch). Replies: JobAwaited, JobEnded, NotFound.
     """
 

@@ -117,9 +117,8 @@ class CreateQueue(Logged, tag=35, frozen=True):
 class ConfigureQueue(Logged, tag=36, frozen=True):
     """QUEUE CONFIG with settings, also of a queue that has none yet.
 
-    Replies: Accepted; QueueNotEmpty (another `order` or `item_limit` would move more than 2,000 waiting jobs,
-    another choice by groups concern more than 10,000 of them),
-    TooManyQueues; for `rate` and `pulse` as for CreateQueue.
+    Replies: Accepted; QueueNotEmpty (another `order` or `item_limit` would move more than 2,000 waiting jobs, another
+    choice by groups would concern more than 10,000 of them), TooManyQueues; for `rate` and `pulse` as for CreateQueue.
     """
 
     queue: str
@@ -137,8 +136,9 @@ class DeleteQueue(Logged, tag=37, frozen=True):
 
 
 class DeleteQueueOnly(Logged, tag=112, frozen=True):
-    """QUEUE DELETE .. FORCE LEAVE: as DeleteQueue with `force`, but its dead jobs stay where they lie, as jobs that
-    were put there. Replies: Accepted, QueueNotFound; Removed as DeleteQueue.
+    """QUEUE DELETE .. FORCE LEAVE: as DeleteQueue with `force`, but its dead jobs stay where they are, as
+
+    if they had been put there. Replies: Accepted, QueueNotFound; Removed as DeleteQueue.
     """
 
     queue: str
@@ -158,8 +158,9 @@ class PurgeQueue(Logged, tag=38, frozen=True):
 
 
 class PurgeOwn(Logged, tag=111, frozen=True):
-    """QUEUE PURGE OWN and RUNNING: remove what lies in the queue itself: READY, DELAYED and BURIED jobs, then running
-    ones, at most a portion. `running`: only these.
+    """QUEUE PURGE OWN and RUNNING: remove the jobs in the queue itself, at most a portion.
+
+    READY, DELAYED and BURIED jobs come first, then running ones. `running`: only these.
 
     `before_seq`: as of PurgeQueue; `before_id`: of the running ones only those handed out before (Machine.next_id).
     Replies: Removed, QueueNotFound.
@@ -174,9 +175,9 @@ class PurgeOwn(Logged, tag=111, frozen=True):
 class MoveJobs(Logged, tag=110, frozen=True):
     """QUEUE MOVE (spec/state-machine 9.5): put READY jobs of `queue` into `to`, in their order, a portion at most.
 
-    `count`: so many at most. `died`: only dead jobs that came from this queue. `left`: look at so many at most; None:
-    at as many as there are, so that a queue that is filled meanwhile does not keep the command going. `behind`: look
-    for dead jobs behind this place (rank, when, seq). Both are what the portion before replied.
+    `count`: the most jobs to move. `died`: only dead jobs that came from this queue. `left`: the most jobs to look at;
+    None: the number there is now, so that a queue that is filled meanwhile does not keep the command going. `behind`:
+    look for dead jobs after this place (rank, when, seq). The previous portion replied with both.
 
     Replies: Moved; QueueNotFound, of the first portion.
     """
@@ -223,7 +224,7 @@ class Configure(Logged, tag=41, frozen=True):
 class ExpireQueue(Logged, tag=65, frozen=True):
     """Delete `queue` if its IDLE time is over; the leader has seen no use of it since `since_ms` (replicated time).
 
-    Nothing happens if the state knows of a later use. Replies: Accepted; Removed when there were more jobs than a
+    Does nothing if the state has recorded a later use. Replies: Accepted; Removed when there were more jobs than a
     portion: then the queue still exists, with the others.
     """
 
@@ -253,7 +254,7 @@ class ConfigureGroup(Logged, tag=100, frozen=True):
 class PauseGroup(Logged, tag=101, frozen=True):
     """GROUP PAUSE: nothing is chosen from the group, for `pause_ms` (None: until it is resumed).
 
-    It takes the place of any other pause. Replies: Accepted, TooManyGroups.
+    Replaces any other pause of the group. Replies: Accepted, TooManyGroups.
     """
 
     group: str

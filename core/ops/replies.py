@@ -46,8 +46,8 @@ class Handed(Struct, gc=False, frozen=True):
     """Get: this job is now running under `id`.
 
     `meta`: unset unless a GetWith asks for it, and then not encoded. `turned`: unset unless its queue was chosen by
-    turns. `head`: unset unless a GetWith asks for the headers; then the data begin with so many bytes of them.
-    `life`: unset unless a GetWith asks for it and the job has a number.
+    turns. `head`: unset unless a GetWith asks for the headers; then this many bytes of them precede the data. `life`:
+    unset unless a GetWith asks for it and the job has a number.
     """
 
     id: int
@@ -99,11 +99,11 @@ class Leased(Struct, gc=False, frozen=True):
 
 
 class ItemNotFound(Struct, gc=False, frozen=True):
-    """RetryItem: the item has no job."""
+    """RetryItem: the item has no jobs."""
 
 
 class JobDropped(Struct, gc=False, frozen=True):
-    """PutWith: nothing is queued, as the failure for which the job would wait cannot come any more."""
+    """PutWith: nothing is queued, as the failure that the job would wait for can no longer happen."""
 
 
 class JobExists(Struct, gc=False, frozen=True):
@@ -115,7 +115,7 @@ class JobIgnored(Struct, gc=False, frozen=True):
 
 
 class IgnoredNumber(Struct, gc=False, frozen=True):
-    """As JobIgnored, to a Put that asks for a number: the job that is there, or was, has this one."""
+    """As JobIgnored, for a Put that asks for a number: this is the number of the existing or earlier job."""
 
     number: int
 
@@ -215,7 +215,7 @@ class Removed(Struct, gc=False, frozen=True):
 class Moved(Struct, gc=False, frozen=True):
     """MoveJobs, RetryItem: the number of jobs moved. `refusal`: of the queue that takes them; it ended the command.
 
-    `left`: ask again for so many; `behind`: the place from which on.
+    `left`: repeat the operation for this many; `behind`: from this place.
     """
 
     count: int
@@ -357,7 +357,7 @@ class TooManyBindings(Struct, gc=False, frozen=True):
 
 
 class WorkerBounds(Struct, gc=False, frozen=True):
-    """BeatWorker: the operator's wishes for the worker; None: not set."""
+    """BeatWorker: the operator's settings for the worker; None: not set."""
 
     most: int | None
     least: int | None

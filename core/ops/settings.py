@@ -69,7 +69,7 @@ class QueueSettings(Struct, gc=False, frozen=True):
 
     @property
     def shaping(self) -> bool:
-        """Return whether they concern how jobs come and are handed out, and not only their leases, ends and records."""
+        """Return whether the settings affect how jobs are added or handed out, not only leases, ends and records."""
         others = replace(
             self, expire_ms=0, then=Then.LATER, tries=0, dead=None, weight=1, keep_ms=0, backoff_ms=0, backoff_max_ms=0,
             error_bytes=ERRORS_BYTES, dedup_max=REMEMBERED_OF_QUEUE, retain_ms=0, retain_max=RETAIN_MAX,
@@ -82,7 +82,7 @@ PLAIN_SETTINGS = QueueSettings()
 
 
 def error_bytes_of(settings: Mapping[str, QueueSettings], queue: str) -> int:
-    """The bytes that the texts of the jobs in the queue may have, with these settings of queues."""
+    """The maximum total bytes of the error texts of the jobs in the queue, by these settings."""
     its = settings.get(queue)
     return ERRORS_BYTES if its is None else its.error_bytes
 

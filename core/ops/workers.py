@@ -8,7 +8,7 @@ from sockpqd.core.ops.logged import Logged
 
 
 class WorkerState(IntEnum):
-    """The states in which an operator wants a pool."""
+    """The states that an operator can put a pool into."""
 
     RUN = 0
     PAUSE = 1       # take no more jobs for now
@@ -18,9 +18,9 @@ class WorkerState(IntEnum):
 class BeatWorker(Logged, tag=71, frozen=True):
     """WORKER: the pool `name` is alive, with `slots` places for jobs, of which `busy` are in use.
 
-    It belongs to `session`, which this uses, and ends with it; another session may have the name then, or once this one
-    has been silent for long. `address`: from where it is connected. Replies: WorkerBounds, SessionNotFound,
-    WorkerExists, TooManyWorkers.
+    It belongs to `session`, which this counts as a use of, and ends with it; then, or after a long silence, another
+    session may take the name. `address`: of the client. Replies: WorkerBounds, SessionNotFound, WorkerExists,
+    TooManyWorkers.
     """
 
     name: str

@@ -62,7 +62,7 @@ class PagedBodies:
         return Body(self, held)
 
     def held(self, data: bytes) -> Data:
-        """A new body with these bytes if there are enough of them to be worth it, otherwise the bytes."""
+        """A new body with these bytes if they are worth it, otherwise the bytes themselves."""
         return data if len(data) < self.bytes_min else self.hold(data)
 
     def adopt(self, reference: bytes, length: int) -> Body:
@@ -139,7 +139,7 @@ class PagedBodies:
     def gone(self, held: Held) -> None:
         """Note that the body is unused.
 
-        Does nothing else, because the code that it interrupts may be using the same lists.
+        Does nothing else, because the code it interrupts may be using the same lists.
         """
         if self._space is not None:
             self._gone.append(held)
@@ -157,7 +157,7 @@ class PagedBodies:
             self._count(queue, 1, held.length)
 
     def leaves(self, held: Held, queue: str) -> None:
-        """See BodyKeeper. The job may have been read from a page and never have waited with this body."""
+        """See BodyKeeper. The job may have been read from a page and never have been waiting with this body."""
         self.waiting_bytes -= held.length
         if held.queues is not None:
             left = held.queues[queue] - 1

@@ -22,8 +22,8 @@ _NOTHING = tuple(getattr(Extras(), field) for field in _LISTED)
 def fit_pages(jobs: list[_Job]) -> list[bool]:
     """Return whether each of these jobs may be paged: plain jobs, and numbered ones that no second list has.
 
-    A job with an item, a key, a TTL or a group is in a second list as well. One that has left the place of its number
-    could not be found by it.
+    A job with an item, a key, a TTL or a group is also in a second list. One that is no longer at the place of its
+    number could not be found by that number.
     """
     last: Extras | None = None          # of the job before: most jobs of a page share theirs
     last_fit = False

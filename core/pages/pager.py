@@ -139,7 +139,7 @@ class Pager:
         return True
 
     def _first(self, queues: Queues) -> int:
-        """The stage to begin with: jobs that had to stay are not all inspected again for a few bodies."""
+        """The stage to begin with, so that jobs that cannot be paged are not all inspected again for a few bodies."""
         jobs = queues.waiting - self.pages.jobs
         self._walked_jobs = min(self._walked_jobs, jobs)
         return BODIES if jobs < self._walked_jobs + self._walked_jobs // 8 else 0

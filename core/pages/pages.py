@@ -196,7 +196,7 @@ class Pages:
         return self._list(NumberedPage(number, count, data_bytes, when, seq, numbered))
 
     def page_of(self, number: int) -> int | None:
-        """The page in which the READY job of this number would be; None if it is in none."""
+        """The page that may hold the READY job of this number; None if no page does."""
         return self.index.find(number)
 
     def find(self, number: int) -> Job | None:
@@ -237,7 +237,7 @@ class Pages:
 
     @property
     def records(self) -> PageSpace:
-        """The space of the records of ended jobs: their own, so that whole files of it are given up in their order."""
+        """The space for the records of ended jobs: their own, so that its files can be given up whole, oldest first."""
         if self._records is None:
             self._records = self._store.space()
         return self._records
@@ -247,7 +247,7 @@ class Pages:
         return self._store.space()
 
     def replace(self, other: Pages) -> None:
-        """Take the place of the pages of `other`, whose state is abandoned."""
+        """Replace the pages of `other`, whose state is abandoned."""
         self.read += other.read
         self.written += other.written
         self.bodies.reads += other.bodies.reads

@@ -117,7 +117,7 @@ class SeqIndex:
         return self._alive
 
     def spans(self, without: Set[int] = frozenset()) -> Iterator[tuple[int, bytes, bytes]]:
-        """The whole index, in a form for `restore`, but for the jobs in the pages `without`."""
+        """The whole index, in a form for `restore`, without the jobs in the pages `without`."""
         gone = self._dropped | self._sought | without
         for number, span in self._spans.items():
             lows, pages = _without(span, gone) if gone else span

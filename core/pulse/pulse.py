@@ -74,7 +74,7 @@ class Pulse(Struct, eq=False):
         self.period_ends_ms, self.slow, self.failed = 0, False, False
 
     def note(self, result: Feedback, sleep_ms: int, clock_ms: int) -> bool:
-        """Record a result; returns whether a period of the law begins with it."""
+        """Record a result; returns whether it begins a period of the control law."""
         self.errors += result is not Feedback.OK
         if result is Feedback.SLEEP:
             self.sleep_until_ms = max(self.sleep_until_ms, clock_ms + sleep_ms)
@@ -87,7 +87,7 @@ class Pulse(Struct, eq=False):
         return True
 
     def judge(self) -> bool:
-        """End the period of the law; returns whether the rate has changed."""
+        """End the period of the control law; returns whether the rate has changed."""
         before = self.now, self.pause_ms
         if self.slow:
             if self.now > 1:

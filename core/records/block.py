@@ -19,9 +19,9 @@ _decoder = msgspec.msgpack.Decoder(list[JobRecord])
 class Block:
     """Up to RECORD_BLOCK_MAX consecutive records of one queue.
 
-    For each there is its end and its size in memory, in 8 bytes, and in a page nearly always in 4; a size of 0 means
-    that it was removed (one more than its bytes otherwise). `serial`: the number of the block. `page`: where its
-    records are; None: in memory.
+    The end and the size of each are kept: in 8 bytes in memory, in a page nearly always in 4. A size of 0 means that
+    the record was removed; otherwise it is its bytes plus 1. `serial`: the number of the block. `page`: the page with
+    its records; None: they are in memory.
     """
 
     __slots__ = (
@@ -56,7 +56,7 @@ class Block:
 
     @property
     def hot_bytes(self) -> int:
-        """About what its records take in memory."""
+        """The approximate memory of its records."""
         return self.total_bytes + RECORD_BYTES * len(self.sizes) if self.page is None else 0
 
     def ended_ms(self, at: int) -> int:
@@ -64,11 +64,11 @@ class Block:
         return self.base_ms + self.ends[at]
 
     def ended_until(self, ms: int) -> int:
-        """Return the number of the records that had ended by then."""
+        """The number of records that had ended by then."""
         return bisect_right(self.ends, ms - self.base_ms) if ms >= self.base_ms else 0
 
     def add(self, record: JobRecord, kept_bytes: int) -> bool:
-        """Append a record of so many bytes, which ended last; returns whether it has its place here."""
+        """Append a record of this size, which ended last; returns whether the block has room for it."""
         sizes, since_ms = self.sizes, record.ended_ms - self.base_ms
         if (
             self.page is not None or self.total_bytes >= RECORD_BLOCK_BYTES or len(sizes) >= RECORD_BLOCK_MAX
@@ -90,7 +90,7 @@ class Block:
         return record
 
     def remove(self, at: int) -> int:
-        """Remove the record at this position, which is there; returns its size."""
+        """Remove the record at this position, which must exist; returns its size."""
         size = self.sizes[at]
         self.sizes[at] = 0
         self._removed += 1
@@ -113,11 +113,11 @@ class Block:
         return True
 
     def _pack(self) -> None:
-        """Let ends and sizes take no more memory than they need: from now on they only become 0."""
+        """Store ends and sizes compactly: from now on they change only to 0."""
         self.ends, self.sizes = _packed(self.ends), _packed(self.sizes)
 
     def records(self, read: Callable[[int], bytes]) -> list[JobRecord]:
-        """All its records, also those that were removed. `read`: returns the bytes of a page. Raises PageLost."""
+        """All its records, including removed ones. `read`: returns the bytes of a page. Raises PageLost."""
         if self.page is None:
             return self._records
         try:
@@ -129,7 +129,7 @@ class Block:
         return records
 
     def adopt(self, page: int, ends: list[int], sizes: list[int]) -> None:
-        """Take over the records that an earlier process left in this page: their ends and sizes as here."""
+        """Take over the records that an earlier process left in this page, with these ends and sizes."""
         self.page = page
         self.ends.extend(ends)
         self.sizes.extend(sizes)

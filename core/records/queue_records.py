@@ -9,10 +9,10 @@ from sockpqd.core.records.block import Block
 
 
 class QueueRecords:
-    """`count` records that are not over, with `total_bytes`. Positions are counted from the first record ever.
+    """`count` current records of a queue, with `total_bytes`. Positions are counted from the first record ever.
 
-    `over`: the records before this position are over. `due_ms`, `listed_ms`: as indexed in Records, when the first is
-    over, and when it ended; the true times may be later.
+    `over`: the records before this position have expired. `due_ms`, `listed_ms`: the times at which the first one
+    expires and has ended, as indexed in Records; the true ones may be later.
     """
 
     __slots__ = ("blocks", "count", "due_ms", "listed_ms", "over", "total_bytes")
@@ -32,11 +32,11 @@ class QueueRecords:
 
     @property
     def numbers(self) -> tuple[int, int, int]:
-        """The position before which records are over, the number of the others, and their bytes."""
+        """The position before which records have expired, the number of the current ones, and their bytes."""
         return self.over, self.count, self.total_bytes
 
     def first_end_ms(self) -> int | None:
-        """The end of the oldest record that is not over; None: there is none."""
+        """The end of the oldest current record; None: there is none."""
         for block in self.blocks:
             for at in range(max(0, self.over - block.first), len(block)):
                 if block.sizes[at]:
@@ -44,13 +44,13 @@ class QueueRecords:
         return None
 
     def parts(self) -> list[tuple[Block, int]]:
-        """The blocks, each with its first record that is not over."""
+        """The blocks, each with its first current record."""
         return [
             (block, start) for block in self.blocks if (start := max(0, self.over - block.first)) < len(block)
         ]
 
     def counts_after(self, ended_ms: int) -> tuple[int, int]:
-        """The number of the records that are not over and ended after `ended_ms`, and their bytes."""
+        """The number of current records that ended after `ended_ms`, and their bytes."""
         count, total_bytes = self.count, self.total_bytes
         for block in self.blocks:
             begun, known = max(0, self.over - block.first), block.ended_until(ended_ms)
@@ -63,7 +63,7 @@ class QueueRecords:
         return count, total_bytes
 
     def pass_removed(self) -> None:
-        """Let those be over at the front that were removed singly: so the first that is not over is always there."""
+        """Skip individually removed records at the front, so that the first current record always exists."""
         if not self.count:
             self.over = self.end
             return
@@ -76,7 +76,7 @@ class QueueRecords:
                 return
 
     def pass_until(self, ended_ms: int) -> None:
-        """Let the records be over that ended by then."""
+        """Expire the records that ended by then."""
         for block in self.blocks:
             known = block.ended_until(ended_ms)
             self._pass(block, known)
@@ -84,7 +84,7 @@ class QueueRecords:
                 return
 
     def pass_beyond(self, count_max: int, bytes_max: int) -> None:
-        """Let the oldest be over until there are as many, and as many bytes, at most."""
+        """Expire the oldest records until the rest are within these limits on number and bytes."""
         for block in self.blocks:
             if self.over <= block.first and (
                 self.count - block.kept > count_max or self.total_bytes - block.kept_bytes > bytes_max
@@ -100,11 +100,11 @@ class QueueRecords:
                 return
 
     def pass_positions(self, start: int) -> None:
-        """Let the first `start` records of the first block be over."""
+        """Expire the first `start` records of the first block."""
         self._pass(self.blocks[0], start)
 
     def _pass(self, block: Block, known: int) -> None:
-        """Let the first `known` records of the block, which is the first that is not over, be over."""
+        """Expire the first `known` records of the block, which is the first one with current records."""
         begun = max(0, self.over - block.first)
         if known > begun:
             count, kept_bytes = _kept(block, begun, known)
@@ -113,7 +113,7 @@ class QueueRecords:
             self.over = block.first + known
 
     def passed_blocks(self) -> Iterator[Block]:
-        """Take the blocks away of which all records are over."""
+        """Remove and return the blocks of which all records have expired."""
         while self.blocks and self.blocks[0].first + len(self.blocks[0]) <= self.over:
             yield self.blocks.popleft()
 

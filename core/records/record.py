@@ -30,7 +30,7 @@ class JobRecord(Struct, frozen=True, gc=False, array_like=True):
 
     @property
     def extras(self) -> Extras:
-        """The part of the job's extras that lasts, with its last attempt."""
+        """The part of the job's extras that its record keeps, with its last attempt."""
         own = self.own
         counts = own.counts
         if self.started_ms is not None and counts is not None:

@@ -45,7 +45,7 @@ class RecordUndo(Protocol):
         """Record that the queue has a new record, the last one."""
 
     def passed(self, queue: str, over: int, count: int, total_bytes: int) -> None:
-        """Record that more records of the queue are over than before: these are the numbers from before."""
+        """Record that records of the queue have expired; the numbers are those from before that."""
 
     def forgot(self, number: int, place: RecordPlace) -> None:
         """Record that the record of this number was removed from this place."""
@@ -73,10 +73,10 @@ class FoundRecord(NamedTuple):
 
 
 class Records:
-    """The records of one state. `settings`: of all queues. `total_bytes`: of all that are not over.
+    """The records of one state. `settings`: of all queues. `total_bytes`: of all current records.
 
-    `store`: of pages; None: all are in memory. `hot_bytes`: about what those in memory take there. `due`: when the
-    first of each queue is over, or sooner. `passed`: queues with records that the present entry let be over.
+    `store`: of pages; None: all are in memory. `hot_bytes`: the approximate memory of those in memory. `due`: when the
+    first of each queue expires, or sooner. `passed`: queues with records that expired in the current entry.
     """
 
     __slots__ = (
@@ -120,7 +120,7 @@ class Records:
         return sorted(name for name, records in self._queues.items() if records.count)
 
     def counts(self, queue: str, clock_ms: int) -> tuple[int, int]:
-        """The number of records of the queue that are not over, and their bytes."""
+        """The number of current records of the queue, and their bytes."""
         records = self._queues.get(queue)
         if records is None:
             return 0, 0
@@ -129,13 +129,13 @@ class Records:
         return records.counts_after(self._over_ms(queue, clock_ms))
 
     def queue_of(self, number: int) -> str | None:
-        """The queue with the record of this number, which may be over; None if there is none. Reads no page."""
+        """The queue with the record of this number, even an expired one; None if there is none. Reads no page."""
         serial = self._index.find(number)
         known = None if serial is None else self._blocks.get(serial)
         return None if known is None else known[0]
 
     def find(self, number: int, clock_ms: int) -> FoundRecord | None:
-        """The record of this number; None if there is none, or it is over. Raises PageLost."""
+        """The record of this number; None if there is none, or it has expired. Raises PageLost."""
         serial = self._index.find(number)
         known = None if serial is None else self._blocks.get(serial)
         if known is None:
@@ -149,7 +149,7 @@ class Records:
     def newest(
         self, queue: str, clock_ms: int, count: int, before: int | None = None,
     ) -> tuple[list[JobRecord], int | None]:
-        """The newest records of the queue that stand before this position, `count` at most and all of one block.
+        """Up to `count` of the newest records of the queue before this position, all of one block.
 
         Returns also the position of the last of them; None: none is left. Raises PageLost.
         """
@@ -178,11 +178,11 @@ class Records:
         return found, None
 
     def following(self, queue: str, clock_ms: int, place: tuple[int, ...]) -> Iterator[JobRecord]:
-        """The records of the queue that are not over, the oldest first, from behind this place on. Raises PageLost.
+        """The current records of the queue after this place, the oldest first. Raises PageLost.
 
-        `place`: none, or an end and the numbers of records that ended then, neighbours, the last of them first: the
-        first that is still there counts. Without any, all that ended then come again. So a place is good for every
-        node, although their positions differ.
+        `place`: None, or a time with the numbers of neighbouring records that ended then, the last one first. The first
+        of these that still exists is the place; if none does, all records of that time come again. So a place is valid
+        on every node, although positions differ.
         """
         records = self._queues.get(queue)
         if records is None:
@@ -197,7 +197,7 @@ class Records:
                 yield from [known[at] for at in range(start, len(block)) if block.sizes[at]]
 
     def _position_behind(self, records: QueueRecords, place: tuple[int, ...]) -> int:
-        """The position of the first record behind this place."""
+        """The position of the first record after this place."""
         ended_ms, *numbers = place
         for number in numbers:
             serial = self._index.find(number)
@@ -214,7 +214,7 @@ class Records:
         return 0 if number < 0 else blocks[number].first + blocks[number].ended_until(ended_ms - 1)
 
     def oldest(self, queue: str, *, in_memory: bool = False) -> Iterator[JobRecord]:
-        """The records of the queue that are kept, the oldest first; `in_memory`: that are in no page.
+        """The current records of the queue, the oldest first; `in_memory`: only those in no page.
 
         Raises PageLost.
         """
@@ -248,18 +248,18 @@ class Records:
             self.limit(bytes_max, undo)
 
     def limit(self, bytes_max: int, undo: RecordUndo | None = None) -> None:
-        """Let the oldest records of all queues be over until they have `bytes_max` bytes at most."""
+        """Expire the oldest records of all queues until the rest have at most `bytes_max` bytes."""
         while self.total_bytes > bytes_max:
             self._pass_oldest(undo)
 
     def _last_ms(self, queue: str) -> int:
-        """The end of the newest record of the queue; 0 without any."""
+        """The end of the newest record of the queue; 0 if there is none."""
         records = self._queues.get(queue)
         block = records.blocks[-1] if records is not None and records.blocks else None
         return 0 if block is None or not len(block) else block.ended_ms(-1)
 
     def append(self, queue: str, record: JobRecord) -> QueueRecords:
-        """Add a record that ended last, whatever there is; returns the records of the queue."""
+        """Add a record that ended last, regardless of limits; returns the records of the queue."""
         ended_ms, kept_bytes, records = record.ended_ms, record.kept_bytes, self._queues.get(queue)
         if records is None or not records.count:
             records = self._begun(queue, ended_ms)
@@ -307,7 +307,7 @@ class Records:
         self.total_bytes += kept_bytes
 
     def _passed(self, queue: str, records: QueueRecords, before: Numbers, undo: RecordUndo | None) -> None:
-        """Note that records of the queue became over; `before`: its numbers from before that."""
+        """Note that records of the queue have expired; `before`: its numbers from before that."""
         self.total_bytes += records.total_bytes - before[2]
         if records.over != before[0]:
             self.passed[queue] = None
@@ -315,7 +315,7 @@ class Records:
                 undo.passed(queue, *before)
 
     def _pass_oldest(self, undo: RecordUndo | None) -> None:
-        """Let the oldest record of all queues be over."""
+        """Expire the oldest record of all queues."""
         listed_ms, queue = self._oldest[0]
         records = self._queues[queue]
         first_ms = records.first_end_ms()
@@ -329,7 +329,7 @@ class Records:
         self._passed(queue, records, before, undo)
 
     def settle(self) -> None:
-        """Release blocks of which all records are over, RECORDS_REMOVED records at least, at the end of an entry."""
+        """Release blocks whose records have all expired, at least RECORDS_REMOVED records, at the end of an entry."""
         for queue in self.passed:
             records = self._queues.get(queue)
             if records is None:
@@ -351,7 +351,7 @@ class Records:
         return bool(self.passed or self._gone)
 
     def expire(self, clock_ms: int) -> None:
-        """Let records be over whose time has passed, of RECORD_QUEUES_MAX queues at most."""
+        """Expire records whose time has passed, of at most RECORD_QUEUES_MAX queues."""
         for _ in range(limits.RECORD_QUEUES_MAX):
             first = self.due.first_due(clock_ms)
             if first is None:
@@ -392,7 +392,7 @@ class Records:
         self._oldest.remove((records.listed_ms, queue))
 
     def _forget(self, block: Block) -> None:
-        """Let none of its records be found any more. `settle` releases it."""
+        """Remove its records from the index; `settle` releases the block."""
         del self._blocks[block.serial]
         self._begun_blocks.pop(block.serial, None)
         self._gone.append(block)
@@ -415,7 +415,7 @@ class Records:
             undo.forgot(number, place)
 
     def purge(self, queue: str, clock_ms: int) -> int:
-        """Remove all records of the queue; returns how many were not over."""
+        """Remove all records of the queue; returns how many current ones there were."""
         records = self._queues.get(queue)
         if records is None:
             return 0
@@ -436,7 +436,7 @@ class Records:
         self._unlist(queue, records)
 
     def configured(self, queue: str, old: QueueSettings, new: QueueSettings, clock_ms: int) -> None:
-        """Apply changed settings: what was over stays so, and more is over where they keep less."""
+        """Apply changed settings: expired records stay expired, and more expire if the settings keep less."""
         records = self._queues.get(queue)
         if records is None:
             return
@@ -465,7 +465,7 @@ class Records:
                 self._unlist(queue, records)
 
     def restore(self, queue: str, over: int, count: int, total_bytes: int) -> None:
-        """Undo that records of the queue were over."""
+        """Undo the expiry of records of the queue."""
         records = self._queues[queue]
         self.total_bytes += total_bytes - records.total_bytes
         records.over, records.count, records.total_bytes = over, count, total_bytes
@@ -479,9 +479,9 @@ class Records:
     # ---- pages
 
     def page_out(self) -> bool:
-        """Write one block into a page if there is a full one, or too much in memory; returns whether there are more.
+        """Write a block into a page if one is full, or if too much is in memory; returns whether there is more to do.
 
-        Without room it stays in memory, and is tried again when another block has begun.
+        If there is no room it stays in memory until the next attempt, when another block has begun.
         """
         if self.store is None or self._refused == self._next_serial:
             return False
@@ -498,11 +498,11 @@ class Records:
 
     @property
     def crowded(self) -> bool:
-        """Return whether more is in memory than between two entries, with room for it elsewhere."""
+        """Return whether more is in memory than there should be between two entries, although there is room on disk."""
         return self.hot_bytes > limits.RECORDS_CROWDED_BYTES and self._refused != self._next_serial
 
     def _next_to_leave(self) -> Block | None:
-        """The block that is to leave memory next: the oldest full one, or one that was begun; None: all may stay."""
+        """The block to write next: the oldest full one, or one that is not full; None: all may stay in memory."""
         while self._full:
             block = self._full[0]
             if block.page is None and block.serial in self._blocks:
@@ -518,9 +518,9 @@ class Records:
         return self._index.spans(others | {block.serial for block in self._gone})
 
     def pages(self, queue: str) -> tuple[int, list[PageRow]]:
-        """The pages of the queue, in a form for `adopt`, and how many of the first records in them are over.
+        """The pages of the queue, in a form for `adopt`, and how many of the first records in them have expired.
 
-        Each has a record that is not over, so the index has its serial.
+        Each has a current record, so the index has its serial.
         """
         parts = [
             (block, start) for block, start in self._queues[queue].parts()
@@ -549,7 +549,7 @@ class Records:
         self._count(records, len(kept), sum(kept) - len(kept))
 
     def adopt_start(self, queue: str, start: int) -> None:
-        """Let the first records of the queue, all in its first page, be over."""
+        """Expire the first records of the queue, all in its first page."""
         records = self._queues[queue]
         before = records.total_bytes
         records.pass_positions(start)

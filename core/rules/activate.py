@@ -38,7 +38,7 @@ def place(state: State, queue: Queue, job: Job, active_ms: int | None, *, replac
 
 
 def awaited_items(state: State, items: tuple[str, ...], until: Until) -> tuple[str, ...]:
-    """The items, each once, for which a job has to wait that is put now; none if it need not wait."""
+    """The items that a job put now has to wait for, each once; empty if it need not wait."""
     by_name = state.items.by_name
     found = [item for name in dict.fromkeys(items) if (item := by_name.get(name)) is not None]
     if until is Until.FAILED and any(item.lost for item in found):
@@ -52,7 +52,7 @@ def never_comes(state: State, items: tuple[str, ...], until: Until) -> bool:
 
 
 def pass_time(state: State, left: int) -> int:
-    """End TTLs and pauses, and activate DELAYED jobs whose time has come. With groups in use, `left` steps at most.
+    """End TTLs and pauses, and activate DELAYED jobs whose time has come. With groups in use, at most `left` steps.
 
     Returns the steps that remain for other things that are due.
     """
@@ -81,9 +81,9 @@ def pass_time(state: State, left: int) -> int:
 
 
 def _end_ttls_and_pauses(state: State, most: int) -> int:
-    """End TTLs of jobs and pauses of queues, `most` at most; returns how many.
+    """End up to `most` TTLs of jobs and pauses of queues; returns how many.
 
-    One at least, and no more once records have taken PORTION_BYTES_MAX: data for them may have to be read.
+    At least one; stops once records have taken PORTION_BYTES_MAX, as their data may have to be read from disk.
     """
     for ended in range(most):
         due = state.ttls.first_due(state.clock_ms)
@@ -107,7 +107,7 @@ def _end_ttls_and_pauses(state: State, most: int) -> int:
 
 
 def release(state: State) -> None:
-    """Decide for the jobs that wait for items to which something has happened in the last operation."""
+    """Decide for the jobs that wait for items affected by the last operation."""
     dependents, turned = state.delays.dependents, state.turned_items
     for name in [name for name, failed in turned if failed]:        # first: it may have ended in the same batch
         dependents.release(name, Until.FAILED, Outcome.AT_ONCE)
@@ -122,7 +122,7 @@ def release(state: State) -> None:
 
 
 def _process_releases(state: State, most: int) -> int:
-    """Settle jobs for which items have decided, `most` at most, in the order of the decisions; returns how many."""
+    """Settle up to `most` jobs for which items have decided, in the order of the decisions; returns how many."""
     left = most
     dependents = state.delays.dependents
     while dependents.released and left:
@@ -160,7 +160,7 @@ def _free(state: State, job: DelayedJob, after: tuple[str, ...]) -> None:
 
 
 def _remove(state: State, job: DelayedJob) -> None:
-    """End a job that waited for a failure which did not come; its item ends as ever, and there is no record."""
+    """End a job that waited for a failure that did not happen; its item ends as usual, and no record is kept."""
     state.undefer(state.queues.by_name[job.queue], job)
     if job.seq in state.watches:
         state.tell_end(job.seq, NOT_FOUND)
@@ -187,7 +187,7 @@ def without_released_items(state: State, job: DelayedJob) -> Extras | None:
 
 
 def _activate(state: State, most: int) -> int:
-    """Make DELAYED jobs READY whose time has come: a portion of each queue, and `most` in all; returns how many.
+    """Make DELAYED jobs READY whose time has come: a portion of each queue, up to `most` in all; returns how many.
 
     The data of a portion are limited too, because some nodes have to read them.
     """

@@ -39,7 +39,7 @@ def too_large(state: State, queue: str, data_bytes: int) -> Reply | None:
 
 
 def at_capacity(state: State, queue: str) -> Reply | None:
-    """The refusal of a queue that has reached its CAPACITY of READY and DELAYED jobs; None if it has not."""
+    """The refusal if the queue has reached its CAPACITY of READY and DELAYED jobs; otherwise None."""
     one = state.queues.by_name.get(queue)
     return QUEUE_FULL if one is not None and _full(one) and not _drops_oldest(one) else None
 
@@ -83,7 +83,7 @@ def admitted(state: State, queue: Queue, leaving: Job | DelayedJob | None) -> No
 
 
 def ttl_ms(queue: Queue, asked_ms: int | None) -> int | None:
-    """Return how long a job put into the queue may be READY, by its Put or by the queue; None: without limit."""
+    """How long a job put into the queue may be READY, by its Put or by the queue; None: without limit."""
     if asked_ms is None:
         return None if queue.settings is None else queue.settings.ttl_ms or None
     return None if asked_ms >= limits.DURATION_MS_MAX else max(asked_ms, 0)
@@ -108,7 +108,7 @@ def key_taken(state: State, queue: str, key: str) -> bool:
 
 
 def cannot_remember(state: State, operation: PutWith, queue: str) -> Reply | None:
-    """The refusal of a queue that remembers as many keys as it may (DEDUPMAX) and is asked for one more."""
+    """The refusal if the queue would have to remember more keys than it may (DEDUPMAX); otherwise None."""
     if operation.dedup is None:
         return None
     settings = state.queues.settings.get(queue)

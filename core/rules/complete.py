@@ -96,9 +96,9 @@ def put_back(
 ) -> None:
     """Put a stopped job back into its queue, or make it dead after its last attempt.
 
-    `expired`: its lease has ended, which has a counter and an event of its own. `released`: its worker asked for it.
-    Back at its old place with its old priority it does not count as released, as when the session of its worker ends.
-    `failed`: the attempt has, so the BACKOFF of the queue applies, unless the options say when the job comes back.
+    `expired`: its lease has ended, which has a counter and an event of its own. `released`: its worker asked for it. A
+    job at its old place with its old priority does not count as released, as when the session of its worker ends.
+    `failed`: the attempt failed, so the BACKOFF of the queue applies, unless the options set the time of return.
     """
     queue = state.queues.by_name[job.queue]
     worn_out = not options.yielded and _worn_out(state, job)
@@ -143,7 +143,7 @@ def put_back(
 
 
 def keep_error(state: State, job: RunningJob, text: bytes | None) -> RunningJob:
-    """The stopped job with this text of its worker instead of an earlier one; None: as it is."""
+    """The stopped job with this error text of its worker instead of an earlier one; None: unchanged."""
     if text is None:
         return job
     number = None

@@ -15,10 +15,10 @@ from sockpqd.core.store.queues import EXPIRED
 
 
 def end_due(state: State) -> int:
-    """End leases and sessions that have expired at the replicated time, DUE_MAX jobs and sessions at most.
+    """End leases and sessions that have expired at the replicated time, at most DUE_MAX jobs and sessions.
 
-    No more once records of the jobs have taken PORTION_BYTES_MAX: data for them may have to be read.
-    Returns how many more could have been ended.
+    Stops once records of the jobs have taken PORTION_BYTES_MAX, as their data may have to be read from disk. Returns
+    how many more could have been ended.
     """
     left = limits.DUE_MAX
     while left > 0 and state.spent < limits.PORTION_BYTES_MAX:
@@ -61,7 +61,7 @@ def _place(job: RunningJob) -> tuple[int, int, int]:
 
 
 def _first_of(state: State, session: Session, count: int) -> list[int]:
-    """The bound jobs of the session that come first, which end now. There may be many: they are sorted once."""
+    """The first bound jobs of the session, which end now. They are sorted once, as there may be many."""
     if session.release is None:
         session.release = sorted([_place(state.running[number]) for number in session.taken], reverse=True)
     first: list[int] = []
@@ -92,9 +92,10 @@ def by_number(state: State, number: int) -> AnyJob | None:
 def end_session(state: State, session: Session, ends_max: int, *, lapsed: bool = False) -> int:
     """Release its jobs, remove its queues and workers, forget the session; returns how many jobs and sessions ended.
 
-    `ends_max` at most. `lapsed`: it ends of itself, if it has not ended before. The session has ended in any case; the
-    rest is due again within the next 16 ms. The jobs are put back in the order of their places, and by_number() finds
-    the others as if they were back already, so a client that takes jobs in the meantime gets the right ones.
+    At most `ends_max` jobs end. `lapsed`: the session expires, unless it has ended before. It has ended in any case;
+    the rest of its jobs are due within the next 16 ms. The jobs are put back in the order of their places, and
+    by_number() finds the others as if they were back already, so a client that takes jobs in the meantime gets the
+    right ones.
     """
     begins = not session.ending
     state.sessions.end(session, state.clock_ms, lapsed=lapsed)

@@ -20,7 +20,7 @@ def by_groups(state: State, queue: Queue) -> bool:
 
 
 def available(state: State, queue: Queue) -> int:
-    """The number of jobs that the queue could hand out now; where it has many groups, perhaps too great a number."""
+    """The number of jobs that the queue could hand out now; with many groups it may be an overestimate."""
     jobs = queue.available()
     return state.fair.room(queue, jobs) if jobs and state.fair is not None and by_groups(state, queue) else jobs
 
@@ -31,7 +31,7 @@ def has_open(state: State, queue: Queue, item: str | None) -> bool:
 
 
 def open_to_fair(state: State, queue: Queue, item: str | None) -> bool:
-    """Return whether an open group has a job in the queue (of the item), as BY FAIR wants it of any queue."""
+    """Return whether an open group has a job in the queue (of the item), as BY FAIR requires."""
     if state.fair is None:
         return True
     if item is None:

@@ -24,7 +24,7 @@ from sockpqd.core.store.job import (
 
 
 def note_end(state: State, job: AnyJob, settings: QueueSettings | None, how: EndState, result: bytes = b"") -> None:
-    """Keep the record of a job that has just ended in this way, if its queue does, and tell those who await the end.
+    """Keep the record of a job that has just ended, if its queue keeps records, and notify those that await the end.
 
     `settings`: of the queue. Raises PageLost.
     """

@@ -9,10 +9,10 @@ from sockpqd.core.store.job import Extras, of_many
 
 
 def leave_dead(state: State, name: str, jobs_max: int) -> int:
-    """Make dead jobs that came from this queue ordinary jobs of the queues where they lie, `jobs_max` at most.
+    """Make up to `jobs_max` dead jobs that came from this queue ordinary jobs of the queues that hold them.
 
-    They keep their places, reasons and errors; attempts are counted from 0, and one with a period has
-    none any more. Returns how many there were.
+    They keep their places, reasons and errors; attempts are counted from 0, and a periodic job loses its period.
+    Returns how many there were.
     """
     left = 0
     state.replace_ready(begins=True)

@@ -24,7 +24,7 @@ def end_pause(state: State, queue: Queue) -> None:
 
 
 def open_due(state: State, most: int) -> int:
-    """End pauses of groups, and open groups whose rate allows more again, `most` at most; returns how many."""
+    """End pauses of groups, and open groups whose rate allows more again, at most `most`; returns how many."""
     left = most
     while left and (due := state.groups.pauses.first_due(state.clock_ms)) is not None:
         group = due[1]

@@ -60,8 +60,8 @@ class Chosen:
         """Choose READY jobs of the queue: pages of which all jobs are chosen are not read.
 
         There are exceptions: with many priorities the run of each job may be recorded, and jobs that ITEMLIMIT
-        withholds have their places among the others. It is unknown which nodes have to read, but whether any may have
-        to follows from the state.
+        withholds have their places among the others. The state does not tell which nodes have to read, but it does tell
+        whether any may have to.
         """
         pages = None if self._state.pager is None else self._state.pager.pages
         withheld = queue.blocked is not None and queue.blocked.size > 0
@@ -108,7 +108,7 @@ def not_running(
 ) -> Chosen:
     """A portion of the queue's jobs in this state (None: any but RUNNING), only those put before `before_seq`.
 
-    `own`: none of its dead jobs, which lie in other queues.
+    `own`: none of its dead jobs, which are in other queues.
     """
     queue = state.queues.find(name)
     chosen = Chosen(state, queue, before_seq, jobs_max)
@@ -139,7 +139,7 @@ def drop(state: State, job: Job | DelayedJob | BuriedJob) -> None:
 
 
 def drop_running(state: State, name: str, jobs_max: int, before_id: int | None = None) -> tuple[int, bool]:
-    """End running jobs of the queue without marking them as done, and tell their workers; `jobs_max` at most.
+    """End up to `jobs_max` running jobs of the queue without marking them as done, and notify their workers.
 
     `before_id`: only those handed out before this id. Returns how many were ended, and whether there are others.
     """
@@ -158,10 +158,10 @@ def drop_running(state: State, name: str, jobs_max: int, before_id: int | None =
 
 
 def remove_queue(state: State, name: str, jobs_max: int, *, leave: bool = False) -> tuple[int, bool]:
-    """Remove a portion of the queue's jobs, `jobs_max` at most, then the queue itself.
+    """Remove up to `jobs_max` of the queue's jobs, then, if none is left, the queue itself.
 
-    `leave`: its dead jobs stay where they lie, and are no longer its. Returns how many jobs were removed or left, and
-    whether the queue is gone.
+    `leave`: its dead jobs stay where they are, and no longer belong to it. Returns how many jobs were removed or left,
+    and whether the queue is gone.
     """
     chosen = not_running(state, name, None, None, jobs_max, own=leave)
     chosen.drop()

@@ -76,8 +76,8 @@ def chosen(
 ) -> tuple[Queue | None, FairChoice | None]:
     """The queue of the next job, and the job if it is chosen by its group; None: there is none.
 
-    Queues whose groups are all closed are left out from here on, so many of them at most. `by_group`: False: each
-    queue gives its first job.
+    Up to `misses` queues whose groups are all closed are left out from now on. `by_group`: False: each queue gives its
+    first job.
     """
     for _ in range(limits.CLOSED_QUEUES_MAX):
         queue = offered.choose(bits)

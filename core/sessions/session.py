@@ -91,7 +91,7 @@ class Session(Struct, gc=False, eq=False):
         return (self.user, self.address)
 
     def advance(self, number: int) -> None:
-        """Move the window on to `number`, the newest now; answers to older ones are forgotten."""
+        """Advance the window to `number`, now the newest; answers to requests below the window are forgotten."""
         newest = self.newest
         if number == newest + 1:        # nearly always, so it must be cheap
             self.requests.pop(number - limits.REQUEST_WINDOW, None)

@@ -17,7 +17,7 @@ from sockpqd.core.sessions.session import Session
 
 
 class WorkerPool(Struct, gc=False, eq=False):
-    """One pool with its last report, and what an operator wants of it."""
+    """One pool with its last report and the operator's settings for it."""
 
     name: str
     session: int                        # 0: it has ended, and an operator's wishes are left for the next of its name
@@ -45,13 +45,13 @@ class Workers:
         self._of_user: dict[str, int] = {}                      # how many each user has, but for ""
 
     def room(self, user: str) -> bool:
-        """Return whether a user may have another: at most half of what the others leave, without users all."""
+        """Return whether a user may have another one: at most half of what others leave; without users all of it."""
         count = len(self.by_name)
         owned = self._of_user.get(user, 0)
         return count < limits.WORKERS_MAX and (not user or owned * 2 < limits.WORKERS_MAX - (count - owned))
 
     def find(self, name: str, clock_ms: int) -> WorkerPool | None:
-        """The pool of this name, or the wishes kept for one that ended recently."""
+        """The pool of this name, or the operator's settings kept for one that ended recently."""
         worker = self.by_name.get(name) or self.left.get(name)
         return None if worker is None or _is_over(worker, clock_ms) else worker
 
@@ -81,7 +81,7 @@ class Workers:
                 self._keep(worker, clock_ms)
 
     def _keep(self, worker: WorkerPool, clock_ms: int) -> None:
-        """Keep an operator's wishes for the next pool of the name, if there is room."""
+        """Keep the operator's settings for the next pool of the name, if there is room."""
         if len(self.left) >= limits.WORKERS_LEFT_MAX:
             self.left = {name: one for name, one in self.left.items() if not _is_over(one, clock_ms)}
         if len(self.left) < limits.WORKERS_LEFT_MAX:
@@ -107,5 +107,5 @@ class Workers:
 
 
 def _is_over(worker: WorkerPool, clock_ms: int) -> bool:
-    """Return whether the wishes have expired."""
+    """Return whether the operator's settings have expired."""
     return not worker.session and clock_ms - worker.beat_ms >= limits.WORKER_LEFT_MS

@@ -220,7 +220,7 @@ class ItemRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
 
 
 class ItemRows(Struct, array_like=True, tag="items", forbid_unknown_fields=True):
-    """Some items of which more is known than their jobs, in the order of their names."""
+    """Some items that have more state than their jobs, in the order of their names."""
 
     rows: list[ItemRow]
 
@@ -260,7 +260,7 @@ class RememberedRows(Struct, array_like=True, tag="remembered", forbid_unknown_f
 
 
 class RecordRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
-    """The record of an ended job: the fields of records.record.JobRecord, with what lasts of its extras."""
+    """The record of an ended job: the fields of records.record.JobRecord, with the extras that it keeps."""
 
     number: Counter
     state: EndState
@@ -286,7 +286,7 @@ RecordPageRow = tuple[Counter, Counter, list[Counter], list[Counter], bytes]
 
 
 class RecordPages(Struct, array_like=True, tag="record pages", forbid_unknown_fields=True):
-    """Pages with records of one queue, before the others of it; the first `start` are over. Only by reference."""
+    """Pages with records of one queue, before its others; the first `start` have expired. Only by reference."""
 
     queue: str
     start: Counter
@@ -466,7 +466,7 @@ class GroupRows(Struct, array_like=True, tag="group settings", forbid_unknown_fi
 
 
 class RateRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
-    """The hand-outs of one group of late in one queue, or "" in all: the fields of fair.rates.RateWindow."""
+    """The recent hand-outs of one group in one queue, or "" in all: the fields of fair.rates.RateWindow."""
 
     queue: str
     group: str
@@ -478,7 +478,7 @@ class RateRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
 
 
 class RateRows(Struct, array_like=True, tag="rates", forbid_unknown_fields=True):
-    """The hand-outs of some groups of late, in the order of queues and groups."""
+    """The recent hand-outs of some groups, in the order of queues and groups."""
 
     rows: list[RateRow]
 

@@ -44,7 +44,7 @@ def check_rate(rate: int, per_ms: int) -> None:
 
 
 def rate_frames(scheduler: FairScheduler | None) -> Iterator[RateRows]:
-    """The frames of the hand-outs of late, none if no rate has counted any."""
+    """The frames of recent hand-outs, none if no rate has counted any."""
     rows = [] if scheduler is None else [
         RateRow(
             queue, group, window.slot_ms, window.slots, window.closed, window.sleep_until_ms, window.due_ms,
@@ -57,7 +57,7 @@ def rate_frames(scheduler: FairScheduler | None) -> Iterator[RateRows]:
 
 
 def restored_rate(row: RateRow, windows: RateWindows) -> None:
-    """Restore the hand-outs of a group of late. Raises SnapshotError."""
+    """Restore the recent hand-outs of a group. Raises SnapshotError."""
     check(row.slot_ms > 0 and row.due_ms > 0, "a rate without time")
     check(all(before < after for (before, _), (after, _) in pairwise(row.slots)), "hand-outs are not in order")
     check(all(count > 0 for _, count in row.slots), "a slot without hand-outs")

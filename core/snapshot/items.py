@@ -13,7 +13,7 @@ from sockpqd.core.store.items.items import Items
 
 
 def item_frames(items: Items) -> Iterator[frames.ItemRows]:
-    """The frames of the items of which more is known than their jobs."""
+    """The frames of the items that have more state than their jobs."""
     known = (_row(items.by_name[name]) for name in sorted(items.by_name) if _is_known(items.by_name[name]))
     while rows := list(islice(known, limits.FRAME_JOBS_MAX)):
         yield frames.ItemRows(rows)
@@ -28,7 +28,7 @@ def _row(item: Item) -> frames.ItemRow:
 
 
 class ItemBuilder:
-    """Restores what the rows say to the items, whose jobs are there."""
+    """Restores items from their rows, after their jobs."""
 
     def __init__(self, items: Items) -> None:
         self._items = items

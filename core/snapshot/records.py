@@ -20,7 +20,7 @@ _decoder = msgspec.msgpack.Decoder(list[JobRecord])
 
 
 def record_frames(records: Records, *, by_reference: bool) -> Iterator[frames.Frame]:
-    """The records of all queues, in the order of the names of these, the oldest first.
+    """The records of all queues, by the names of the queues, the oldest first.
 
     `by_reference`: pages are named, with an index of all numbers before them.
     """
@@ -37,7 +37,7 @@ def record_frames(records: Records, *, by_reference: bool) -> Iterator[frames.Fr
 
 
 def rows_of(queue: str, records: Iterable[JobRecord]) -> Iterator[frames.RecordRows]:
-    """These records of one queue in frames."""
+    """The frames with these records of one queue."""
     rows: list[frames.RecordRow] = []
     size = 0
     for record in records:
@@ -74,7 +74,7 @@ def _in_pages(frame: frames.RecordPages, read: Callable[[bytes], bytes]) -> Iter
 
 
 class RecordBuilder:
-    """Puts the records of a snapshot together. `check_name`: raises SnapshotError for a name that may not be."""
+    """Restores the records of a snapshot. `check_name`: raises SnapshotError for a name that is not allowed."""
 
     def __init__(self, records: Records, check_name: Callable[[str], None]) -> None:
         self._records = records
@@ -83,7 +83,7 @@ class RecordBuilder:
         self._ended_ms = 0
 
     def add_index(self, frame: frames.RecordIndex) -> None:
-        """Take over spans of the index of the numbers in pages."""
+        """Take over spans of the index that finds numbers in pages."""
         for span in frame.spans:
             try:
                 self._records.adopt_span(*span)

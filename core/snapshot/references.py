@@ -143,7 +143,7 @@ class _DelayedOfQueue:
         self._first = piece
 
     def whole(self, read: Callable[[bytes], bytes]) -> Iterator[bytes]:
-        """Frames with the jobs of these frames and of the pages that they name, in the order in which they are due."""
+        """Yield frames with the jobs of these frames and of the pages that they name, sorted by due time."""
         rows: list[frames.DelayedPageRow] = []
         near: Iterator[frames.DelayedRow] = iter(())
         own = self._own()

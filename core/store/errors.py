@@ -19,7 +19,7 @@ from sockpqd.core.store.body import Data
 
 
 class ErrorText(Struct, gc=False, eq=False):
-    """One text. `queue`: where its job lies; `held`: there is such a job."""
+    """One error text. `queue`: the queue of its job; `held`: there is such a job."""
 
     data: Data
     queue: str
@@ -27,14 +27,14 @@ class ErrorText(Struct, gc=False, eq=False):
 
 
 class QueueTexts(Struct, gc=False, eq=False):
-    """The texts of one queue."""
+    """The error texts of one queue."""
 
     numbers: SortedList = field(default_factory=SortedList)
     data_bytes: int = 0
 
 
 class ErrorTexts:
-    """All texts by their number."""
+    """All error texts by their number."""
 
     __slots__ = ("_by_number", "_grown", "_left", "_listed", "_of_queue")
 
@@ -50,7 +50,7 @@ class ErrorTexts:
         return ((number, self._by_number[number].data) for number in sorted(self._by_number))
 
     def add(self, number: int, data: Data, queue: str) -> None:
-        """Add a text for a job of the queue that is in no state at the moment, but will be: see `attach`."""
+        """Add a text for a job of the queue that is between two states: see `attach`."""
         if number in self._by_number:               # of a batch that was undone, which had the same numbers
             self._remove(number)
         self._by_number[number] = ErrorText(data, queue)
@@ -63,7 +63,7 @@ class ErrorTexts:
         return None if text is None else text.data
 
     def attach(self, number: int, queue: str) -> None:
-        """Note that the job with this text lies in the queue."""
+        """Note that the job with this text is in the queue."""
         text = self._by_number.get(number)
         if text is None:
             return
@@ -81,12 +81,12 @@ class ErrorTexts:
             self._left[number] = None
 
     def look_at(self, queue: str) -> None:
-        """Note that the limit of the queue has changed."""
+        """Check the queue again after its limit has changed."""
         if queue in self._of_queue:
             self._grown[queue] = None
 
     def settle(self, settings: Mapping[str, QueueSettings]) -> None:
-        """Drop the texts without a job, and those beyond the limits of their queues: a limited number of these."""
+        """Drop texts without a job, and a limited number of those beyond the limits of their queues."""
         for number in self._left:
             text = self._by_number.get(number)
             if text is not None and not text.held:
@@ -104,12 +104,12 @@ class ErrorTexts:
                 del self._grown[queue]
 
     def restore(self, number: int, data: Data, queue: str) -> None:
-        """Add a text of a job that lies in the queue; see `end_restore`."""
+        """Add a text of a job that is in the queue; see `end_restore`."""
         self._by_number[number] = ErrorText(data, queue, held=True)
         self._list(number)
 
     def end_restore(self, settings: Mapping[str, QueueSettings]) -> None:
-        """Note that all texts are restored: what is too much is dropped with the next entry, as before."""
+        """Finish restoring: texts beyond a limit are dropped with the next entry, as before."""
         self._listed = 0
         self._left.clear()
         self._grown = {

@@ -128,7 +128,7 @@ def extras_of_many(
     tries: int | None, ttl_ms: int | None, every_ms: int | None, group: str | None, lease_ms: int | None,
     counts: JobCounts | None = None, head: int = 0,
 ) -> Extras:
-    """The extras of a job that has no others than these, which many jobs have in common.
+    """The extras of a job with only these attributes, which many jobs have in common.
 
     They share one object: the jobs of a group take a third less memory. `counts`: None, NEW_COUNTS or FLOATING.
     """
@@ -182,7 +182,7 @@ def with_head(extras: Extras | None, head: int) -> Extras | None:
 
 
 def is_plain(extras: Extras | None) -> bool:
-    """Return whether a job with these extras is like one without any, but for headers."""
+    """Return whether these extras consist of nothing but headers."""
     return extras is None or (extras.head > 0 and extras == with_head(None, extras.head))
 
 
@@ -218,7 +218,7 @@ def counted(
     extras: Extras | None, *, reserves: int = 0, timeouts: int = 0, releases: int = 0, buries: int = 0, kicks: int = 0,
     died_ms: int | None = None,
 ) -> Extras | None:
-    """The extras of a job with these counts added; only numbered jobs are counted. `died_ms`: replaces the old one."""
+    """The extras of a job with these counts added, if it is numbered. `died_ms`: replaces the old one."""
     if extras is None or extras.counts is None:
         return extras
     old = extras.counts

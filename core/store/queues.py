@@ -220,7 +220,7 @@ class Queues:
         return self.by_name.get(name) or self.idle.get(name)
 
     def get_any(self, name: str) -> Queue:
-        """The queue of this name, created if necessary, without unfinished jobs; the caller makes it stay."""
+        """The queue of this name, created without jobs if necessary; the caller must give it a reason to exist."""
         queue = self.find(name)
         if queue is None:
             queue = self.idle[name] = Queue(name)
@@ -351,7 +351,7 @@ class Queues:
             self._reindex_oldest(queue)
 
     def _find_front(self, queue: Queue) -> bool:
-        """Determine which job the queue hands out next, if any; returns whether it is another one."""
+        """Determine which job the queue hands out next, if any; returns whether that has changed."""
         settings = queue.settings
         if settings is not None and (settings.pulse is not None or queue.ready_for is not None):
             self._list_for_pulse(queue, settings.pulse if queue.ready.size else None)
@@ -398,7 +398,7 @@ class Queues:
         self.oldest.update(queue.name, None if queue.front is None else queue.ready.first)
 
     def index_oldest(self) -> OldestFirst:
-        """The queues by the READY time of their first job; the first time, and while it grows, a portion is added."""
+        """The queues by the READY time of their first job. While the index is being built, each call adds a portion."""
         if self.oldest is None:
             self.oldest = OldestFirst()
             self.grow_index()
@@ -410,7 +410,7 @@ class Queues:
         return self.oldest is not None and self.oldest.reached is not None
 
     def grow_index(self) -> None:
-        """List another portion of the queues by the READY time of their first job."""
+        """Add another portion of queues to the index by READY time."""
         assert self.oldest is not None
         for name in self.oldest.portion(self.nonempty):
             self._reindex_oldest(self.by_name[name])
@@ -474,7 +474,7 @@ class Queues:
             self._leave_pulse(settings.pulse, name)
 
     def unset(self, queue: Queue) -> None:
-        """Remove settings that existed for a pause only; the queue may go on without."""
+        """Remove settings that existed for a pause only; the queue may exist without them."""
         settings = self.settings.pop(queue.name)
         self.paused -= settings.paused_out
         self._set_pause_end(queue.name, settings, None)
@@ -498,7 +498,7 @@ class Queues:
             del self.of_pulse[pulse]
 
     def unbind(self, name: str) -> None:
-        """Unbind the queue from its session, so that it does not end with it."""
+        """Unbind the queue from its session, so that it is not deleted with it."""
         settings = self.settings[name]
         self._unbind(settings.bound, name)
         self.configure(name, replace(settings, bound=0))

@@ -23,7 +23,7 @@ class TimerIndex(Generic[Entry]):
     __slots__ = ("_bits", "_entries", "first_ms")
 
     def __init__(self, bits: int) -> None:
-        """`bits`: looking once in 2^bits milliseconds is enough."""
+        """`bits`: checking once every 2^bits milliseconds is enough."""
         self._bits = bits
         self._entries: SortedList = SortedList()
         self.first_ms = NOTHING_MS        # the first time, compared with the clock by each entry of the log
@@ -50,7 +50,7 @@ class TimerIndex(Generic[Entry]):
         return entry
 
     def next_due_ms(self) -> int | None:
-        """The time of the next look for due entries: the first time, rounded up so that many share one look."""
+        """The time of the next check for due entries: the first time, rounded up so that many share one check."""
         if not self._entries:
             return None
         return (self.first_ms + (1 << self._bits) - 1) >> self._bits << self._bits

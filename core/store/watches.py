@@ -36,7 +36,7 @@ class Watches(dict[int, Handles]):
         self.asked: set[int] = set()            # handles that nobody has kept yet
 
     def ask(self, seq: int) -> int:
-        """Watch the job of this seq until the next entry at least; returns its handle."""
+        """Watch the job of this seq at least until the next entry; returns its handle."""
         if seq not in self._seqs:
             self[seq] = (*self.get(seq, ()), seq)
             self._seqs[seq] = seq
@@ -48,7 +48,7 @@ class Watches(dict[int, Handles]):
         self.asked.discard(handle)
 
     def forget(self, handle: int) -> None:
-        """Watch the job of this handle no longer, if it has not ended."""
+        """Stop watching the job of this handle, if it has not ended."""
         self.asked.discard(handle)
         seq = self._seqs.pop(handle, None)
         if seq is None:
@@ -60,12 +60,12 @@ class Watches(dict[int, Handles]):
             del self[seq]
 
     def forget_unkept(self) -> None:
-        """Watch no longer what was only asked for."""
+        """Stop watching jobs that were not kept."""
         for handle in list(self.asked):
             self.forget(handle)
 
     def clear(self) -> None:
-        """Watch nothing."""
+        """Stop watching all jobs."""
         super().clear()
         self._seqs.clear()
         self.asked.clear()

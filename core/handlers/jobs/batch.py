@@ -64,7 +64,7 @@ class BatchNames:
         self._groups: set[str] = set()
 
     def work(self, part: Atomic) -> int:
-        """The work that the next operation adds to its work alone."""
+        """The work that the next operation adds beyond its own."""
         work = 0
         group = None
         if type(part) is PutWith:

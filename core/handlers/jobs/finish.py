@@ -83,7 +83,7 @@ def _end(state: State, number: int, options: ops.End, ran_ms: int | None) -> Rep
 
 
 def _result_too_large(state: State, operation: ops.End) -> Reply | None:
-    """The refusal of a result that is larger than the data of jobs in the queue may be; None if it is not."""
+    """The refusal of a result that exceeds the queue's limit on data; None if it fits."""
     if operation.text is None or operation.how is not DONE:
         return None
     job = state.running.get(operation.id)

@@ -103,7 +103,7 @@ def _refusal(state: State, to: str, job: Job) -> Reply | None:
 
 
 def _move(state: State, job: Job, to: str, leaving: Job | DelayedJob | None) -> None:
-    """Move the job to the tail of its priority in the other queue, where another one may have to leave for it."""
+    """Move the job to the tail of its priority in the other queue, which may have to drop another job for it."""
     state.remove(state.queues.by_name[job.queue], job)
     queue = state.queues.get_or_create(to)
     extras = _as_put(queue, job)
@@ -126,7 +126,7 @@ def _move(state: State, job: Job, to: str, leaving: Job | DelayedJob | None) -> 
 
 
 def _as_put(queue: Queue, job: Job) -> Extras:
-    """The extras of the job in the other queue: what it was put with, and what the queue gives to a new job."""
+    """The extras of the job in the other queue: the options of its PUT, and the queue's defaults for a new job."""
     old = with_number(job.extras, job.seq) or NO_EXTRAS
     return replace(
         old,

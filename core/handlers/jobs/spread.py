@@ -104,7 +104,7 @@ def _spread(state: State, names: Sequence[str], operation: PutWith) -> Reply:
 
 
 def _refusal(state: State, name: str, operation: PutWith) -> Reply | None:
-    """The reason why this queue does not take the job; None if it does."""
+    """The reply of a queue that refuses the job; None if it accepts it."""
     plain = name not in state.queues.settings and state.settings.autocreate     # then only the key can refuse
     refusal = None if plain else rejects_puts(state, name, len(operation.put.data))
     if refusal is None and operation.key is not None and key_taken(state, name, operation.key):

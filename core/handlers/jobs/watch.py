@@ -12,7 +12,7 @@ from sockpqd.core.store.job import AnyJob, BuriedJob, Job
 
 
 def await_end(state: State, operation: Await, seed: int) -> Reply:
-    """Say how the job has ended, if it has; otherwise watch it from here on."""
+    """Reply how the job has ended; if it has not, watch it from now on."""
     job = awaited_job(state, operation.selector)
     if job is None:
         return _recorded(state, operation.selector)

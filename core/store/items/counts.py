@@ -8,7 +8,7 @@ from sockpqd.core.store.items.item import Item
 
 
 class ItemCounts(Struct, gc=False, frozen=True):
-    """The number of jobs of an item in each state, and what has become of others since it began."""
+    """The number of jobs of an item in each state, and of those that have ended since it began."""
 
     ready: int          # without those that are DEAD
     delayed: int
@@ -28,7 +28,7 @@ class ItemSummary(Struct, gc=False, frozen=True):
 
 
 def counts_of(item: Item, waiters: int) -> ItemCounts:
-    """The figures of the item, for which so many jobs wait. It looks at each queue in which it has jobs."""
+    """The figures of the item, for which `waiters` jobs wait. Visits each queue in which it has jobs."""
     delayed = running = 0
     for item_queue in item.by_queue.values():
         delayed += item_queue.deferred

@@ -66,7 +66,7 @@ class Dependents:
         return seq in self.waiting.get((item, until), ())
 
     def release(self, item: str, until: Until, outcome: Outcome) -> None:
-        """Decide for the jobs that wait for this of the item."""
+        """Decide for the jobs that wait for this outcome of the item."""
         seqs = self.waiting.pop((item, until), None)
         if seqs is not None:
             self.begin_release(item, until, outcome, JobList.of(sorted(seqs)))

@@ -61,12 +61,12 @@ class ExpiringKeys:
         return self.count
 
     def until_ms(self, queue: str, key: str) -> int:
-        """The time at which the key expires; 0: it is unknown."""
+        """The time at which the key expires; 0 if it is not here."""
         keys = self._queues.get(queue)
         return 0 if keys is None else keys.until_ms.get(key, 0)
 
     def set(self, queue: str, key: str, until_ms: int, number: int = 0) -> None:
-        """Know the key until then (0: forget it)."""
+        """Keep the key until then (0: forget it)."""
         keys = self._queues.get(queue)
         if keys is None:
             keys = self._queues[queue] = Keys()
@@ -106,7 +106,7 @@ class ExpiringKeys:
                 self._dropped.pop()
 
     def _expire(self, clock_ms: int, most: int) -> int:
-        """Remove this many expired keys at most; returns how many more it could have been."""
+        """Remove at most this many expired keys; returns how many more could have been removed."""
         while most and (first := self._firsts.first_due(clock_ms)) is not None:
             queue = first[1]
             keys = self._queues[queue]

@@ -27,7 +27,7 @@ class RememberedKeys(ExpiringKeys):
         return (0, 0) if keys is None else (keys.until_ms.get(key, 0), keys.numbers.get(key, 0))
 
     def full(self, queue: str, most: int, clock_ms: int) -> bool:
-        """Return whether the queue remembers `most` keys now, or all queues together as many as they may."""
+        """Return whether the queue remembers `most` keys now, or all queues together have reached their limit."""
         if self.count >= limits.REMEMBERED_KEYS_MAX:
             self._expire(clock_ms, self.count - limits.REMEMBERED_KEYS_MAX + 1)
             if self.count >= limits.REMEMBERED_KEYS_MAX:

@@ -24,7 +24,7 @@ class Link(Origin, Protocol):
         """Return how many written bytes the kernel has not accepted yet."""
 
     def tell(self, lines: list[bytes]) -> None:
-        """Send lines that other clients are sent as well."""
+        """Send lines; other clients may share the same bytes."""
 
     def held_bytes(self) -> int:
         """Return how much memory is held for what was written and the client has not read."""

@@ -83,7 +83,7 @@ def admitted(state: State, queue: Queue, leaving: Job | DelayedJob | None) -> No
 
 
 def ttl_ms(queue: Queue, asked_ms: int | None) -> int | None:
-    """How long a job put into the queue may be READY, by its Put or by the queue; None: without limit."""
+    """The time for which a job put into the queue may be READY, by its Put or by the queue; None: without limit."""
     if asked_ms is None:
         return None if queue.settings is None else queue.settings.ttl_ms or None
     return None if asked_ms >= limits.DURATION_MS_MAX else max(asked_ms, 0)

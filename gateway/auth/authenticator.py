@@ -27,7 +27,7 @@ log = logging.getLogger("sockpqd.gateway")
 
 
 class Access:
-    """The users of a node. `read` reads the users file, and can raise ConfigError; None: authentication is off."""
+    """The users of a node. `read`: reads the users file, and may raise ConfigError; None if authentication is off."""
 
     def __init__(self, read: Callable[[], dict[str, Account]] | None = None) -> None:
         self.required = read is not None
@@ -74,7 +74,7 @@ class Access:
         return sorted({*self.machine.users, *self.file_users})
 
     def listed(self, names: Iterable[str]) -> list[tuple[str, str, str]]:
-        """List these users, unless they have gone: name, rights, and source (FILE or LOG)."""
+        """List these users, if they still exist: name, rights, and source (FILE or LOG)."""
         users = []
         for name in names:
             if name in self.file_users:

@@ -18,7 +18,7 @@ from sockpqd.gateway.rights import Rights
 
 
 class Someone(Struct):
-    """The origin of an authenticated request. `user`: None where no users are required."""
+    """The origin of an authenticated request. `user`: None if no users are required."""
 
     peer: str
     user: str | None
@@ -83,7 +83,7 @@ class Guard:
         return self.refusal_meanwhile(lambda rights: taking(rights, get))
 
     def refusal_of_turn(self, pulse: str) -> bytes | None:
-        """Return the answer that refuses a turn to a blocked client, None if it still may have it."""
+        """Return the answer that refuses a grant to a blocked client, None if it may still have it."""
         return self.refusal_meanwhile(lambda rights: turning(rights, pulse))
 
     def refusal_to_await(self, queue: str, *, by_key: bool) -> bytes | None:
@@ -91,7 +91,7 @@ class Guard:
         return self.refusal_meanwhile(lambda rights: awaiting(rights, queue, by_key=by_key))
 
     def refusal_meanwhile(self, rule: Callable[[Rights], bytes | None]) -> bytes | None:
-        """Return the answer by which a rule refuses a blocked client what it waits for, None if it may have it."""
+        """Return the answer by which a rule now refuses what a blocked client waits for, None if it may have it."""
         if not self._access.required:
             return None
         self._refresh()

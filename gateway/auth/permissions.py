@@ -82,7 +82,7 @@ def _owns(rights: Rights, item: str | None) -> bool:
 
 
 def item(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
-    """Require `item` for the item named, be it the right derived from `put`."""
+    """Require `item` for the item named; the right derived from `put` is enough."""
     return None if _owns(rights, command.arguments[0]) else FORBIDDEN
 
 
@@ -111,7 +111,7 @@ def get(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
 
 
 def get_number(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
-    """Require `get` for the queue in which the job lies; see _of_number."""
+    """Require `get` for the queue of the job; see _of_number."""
     get: GetWith = command.operation
     assert get.number is not None
     refusal, hidden = _of_number(rights.get, get.number, cluster)
@@ -132,12 +132,12 @@ def taking(rights: Rights, get: Get) -> bytes | None:
 
 
 def taking_some(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
-    """Require `get` for some queue: who takes no jobs is no worker."""
+    """Require `get` for some queue: a client that may take no jobs is no worker."""
     return None if rights.get else FORBIDDEN
 
 
 def owner_of(machine: Machine, worker: WorkerPool) -> str | None:
-    """The user whose session a pool of workers is in, "" where no users are required; None: it has ended meanwhile."""
+    """The user whose session the pool of workers is in, "" if no users are required; None: it has ended meanwhile."""
     session = machine.session(worker.session)
     return None if session is None else session.user
 
@@ -171,7 +171,7 @@ def _of_job(prefixes: tuple[str, ...], number: int, cluster: Cluster) -> bytes |
 
 
 def _to_come(cluster: Cluster, not_found: bytes) -> bytes | None:
-    """Refuse a number that is not given out yet, as far as this node knows; if it does not serve, it refuses anyway.
+    """Refuse a number that is not assigned yet, as far as this node knows; if it does not serve, it refuses anyway.
 
     Without its lease it may not know the newest ones.
     """
@@ -207,7 +207,7 @@ def change(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
 
 
 def selected_ended(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
-    """Require `queue` for the queue of the job of a number, also when it has ended."""
+    """Require `queue` for the queue of the job of this number, even if it has ended."""
     (selector, *rest) = command.arguments
     refusal, hidden = _of_number(rights.queue, selector.number, cluster, ended=True)
     if hidden:
@@ -216,7 +216,7 @@ def selected_ended(rights: Rights, command: Command, cluster: Cluster) -> bytes 
 
 
 def awaited(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
-    """Require `queue` for the queue of the job of a number; for the queue of a key `put` is enough."""
+    """Require `queue` for the queue of the job of this number; for the queue of a key `put` is enough."""
     selector = command.operation.selector
     if isinstance(selector, Selector):
         return awaiting(rights, selector.queue, by_key=True)
@@ -234,10 +234,10 @@ def awaiting(rights: Rights, queue: str, *, by_key: bool) -> bytes | None:
 def _of_number(
     prefixes: tuple[str, ...], number: int, cluster: Cluster, *, ended: bool = False,
 ) -> tuple[bytes | None, bool]:
-    """Return the refusal, and whether the job is hidden: it lies in a queue for which the user has none of `prefixes`.
+    """Return the refusal, and whether the job is hidden: the user has none of `prefixes` for its queue.
 
-    A hidden job is looked for in vain, under NO_JOB: so nothing tells it from one that is gone. A number that is not
-    given out yet is refused, as an id is. `ended`: the job may have ended.
+    A hidden job is looked up as NO_JOB, so it cannot be told from one that is gone. A number that is not assigned yet
+    is refused, as an id is. `ended`: the job may have ended.
     """
     if "" in prefixes:
         return None, False
@@ -293,7 +293,7 @@ def both_queues(rights: Rights, command: Command, cluster: Cluster) -> bytes | N
 
 
 def found(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
-    """Require `queue` for each queue named. Of all queues those are searched for which the user has it."""
+    """Require `queue` for each queue named. A search of all queues covers those for which the user has it."""
     queues: tuple[str, ...] | None = command.arguments[0]
     return None if queues is None or all(queue.startswith(rights.queue) for queue in queues) else FORBIDDEN
 
@@ -311,7 +311,7 @@ def binding(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
 def settings(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
     """Require `queue` for the queue and for its dead-letter queue, as jobs get there without any user's `put`.
 
-    For a pulse that it is to share `get` or `queue`, as its hand-outs take the grants of others.
+    For the pulse it will share `get` or `queue`, as its hand-outs use up grants of others.
     """
     operation = command.operation
     dead = operation.change.dead

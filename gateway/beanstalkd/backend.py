@@ -88,7 +88,7 @@ class NodeBackend:
             self._session = None
 
     def keep(self, sessions: tuple[int, ...], done: Callable[[], None]) -> None:
-        """Use these sessions of this node."""
+        """Use these sessions of this node, so that they do not expire."""
         self._done = lambda _: done()
         self._send(TouchSession(sessions))
 
@@ -140,7 +140,7 @@ class NodeBackend:
         self._send_now(what, wait_ms)
 
     def _send_now(self, what: Operation | RemoteRead, wait_ms: int | None) -> None:
-        """Have it executed by the leader, here or elsewhere."""
+        """Let the leader, which may be this node, execute the operation."""
         self._attempts = attempts = self._attempts + 1
         self._sent_at = None if wait_ms == 0 else self._loop.time()
         if not self._cluster.serving:
@@ -174,7 +174,7 @@ class NodeBackend:
         self._report(RETRY if data is None else decode_outcome(data))
 
     def _report(self, outcome: Outcome) -> None:
-        """Go on with the outcome of what was sent."""
+        """Continue with the outcome of the operation that was sent."""
         self._recall = None
         kind = type(outcome)
         if kind is Retry:
@@ -189,7 +189,7 @@ class NodeBackend:
             self._end(outcome)                  # type: ignore[arg-type]
 
     def _go_on(self, number: int) -> None:
-        """Go on with what is needed first: a session, or the index of the newest state."""
+        """Continue with the prerequisite of the call: a session, or the index of the newest state."""
         if isinstance(self._call, calls.Survey):
             reader = SurveyReader(self._services, self._principal, self._call, self._end)
             self._recall = reader.cancel
@@ -226,8 +226,8 @@ class NodeBackend:
     def _lose_session(self) -> None:
         """Begin again: the session has ended, as this node was silent for too long, and its jobs have gone back.
 
-        Nobody knows any more whether an earlier attempt was executed: this shows only for a job that was put, by
-        closing the connection. The others may be executed twice without harm.
+        It is unknown whether an earlier attempt was executed. Only for a put does this matter, and closes the
+        connection; the other calls may be executed twice without harm.
         """
         assert self._session is not None
         self._sessions.lost(self._session)

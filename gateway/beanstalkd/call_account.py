@@ -18,10 +18,10 @@ _GONE = encode(CallFailure.GONE)
 
 
 class CountedCall:
-    """A forwarded call that is being executed (RunningCall), as a holder of the account.
+    """A forwarded call that is being executed (RunningCall), as a holder of memory in the account.
 
-    When it is evicted, what waits ends, and so does the connection of the client at the other node. What is proposed
-    has its outcome in a moment.
+    Eviction ends a waiting call, and the connection of the client at the other node. A proposed operation has its
+    outcome in a moment.
     """
 
     def __init__(self, account: MemoryAccount, held_bytes: int, on_outcome: Callable[[bytes | None], None]) -> None:
@@ -32,7 +32,7 @@ class CountedCall:
         account.hold(self, held_bytes)
 
     def done_by(self, doing: RunningCall) -> CountedCall:
-        """Say what does it; returns itself."""
+        """Set what executes the call; returns itself."""
         self._doing = doing
         if self._evicted:
             doing.cancel()
@@ -58,7 +58,7 @@ class CountedCall:
 
 
 def weight_of(remote: Remote, data: bytes) -> tuple[int, int]:
-    """Return how much memory a forwarded call of these bytes takes, 0 for a small one, and its cost in commands."""
+    """Return the memory taken by a forwarded call of this size, 0 for a small one, and its cost in commands."""
     if len(data) < COUNTED_BYTES_MIN:
         return 0, 1
     names = 0

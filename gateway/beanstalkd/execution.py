@@ -230,7 +230,7 @@ class OperationExecution:
             self._end(failure_of(reply))
 
     def _reserved(self, reply: Handed) -> calls.Reserved:
-        """Convert a job that was handed out. One put natively has no number but its hand-out's."""
+        """Convert a job that was handed out. One put by the native protocol has only the number of its hand-out."""
         job = self._cluster.machine.running_job(reply.id)
         number, ttr_s = reply.id, LASTING_S
         if job is not None:
@@ -325,7 +325,7 @@ class OperationExecution:
         self._give_up()
 
     def overdue(self) -> None:
-        """Note that the operation had no turn: there is too much to do at the moment, so a new put is refused."""
+        """Note that the operation was dropped: the node is overloaded at the moment, so a new put is refused."""
         claimed, self._claimed = self._claimed, None
         if claimed is not None:
             self._services.job_waiters.settle_claim(claimed, None)
@@ -343,7 +343,7 @@ class OperationExecution:
         self._end(RETRY)
 
     def _end_unlogged(self, failure: CallFailure) -> None:
-        """End with what the state says, which counts if no other node can lead at this moment."""
+        """End with an answer from the state, which is valid if no other node can lead at this moment."""
         self._end(failure if self._cluster.holds_lease else RETRY)
 
     def _end(self, outcome: Outcome) -> None:
@@ -360,7 +360,7 @@ def _by_number(operation: Operation) -> bool:
 
 
 def queues_of(get: Taking) -> tuple[str, ...]:
-    """Return the queues that a Get takes jobs of."""
+    """Return the queues from which a Get takes jobs."""
     return (get if type(get) is Get else get.get).queues or ()      # type: ignore[union-attr]
 
 

@@ -38,10 +38,10 @@ END_S = 2.0                     # for which the end of the node waits for jobs t
 def execute_call(
     hub: Hub, user: str | None, address: str, data: bytes, on_outcome: Callable[[bytes | None], None],
 ) -> RunningCall:
-    """Execute what another node has received.
+    """Execute a call that another node has received.
 
-    It takes its share of the turn, as a command of a client here does, and waits for another one if this one is used
-    up. An outcome too large for the link between the nodes is OUT_OF_MEMORY.
+    It takes its share of the turn's budget, like a command of a local client, and waits for another turn if the budget
+    is used up. An outcome too large for the link between the nodes is OUT_OF_MEMORY.
     """
     try:
         remote = decode_remote(data)
@@ -179,7 +179,7 @@ class BeanstalkdListener:
     # ---- Host
 
     def receive(self, transport: asyncio.BaseTransport, connection: ClientConnection) -> Stay | None:
-        """See Host. Nobody can prove here to be an administrator, for whom there are further places."""
+        """See Host. No client can authenticate here as an administrator, for whom there are extra places."""
         accepted = self._hub.connection_manager.receive(transport, connection)
         if accepted.slot is SlotKind.PROVISIONAL:
             accepted.leave()
@@ -222,7 +222,7 @@ class BeanstalkdListener:
                 self._stop_listening()
 
     async def _keep(self) -> None:
-        """Use the sessions of this node from time to time."""
+        """Use the sessions of this node from time to time, so that they do not expire."""
         while True:
             await asyncio.sleep(KEEP_S)
             for portion in self._sessions.portions():

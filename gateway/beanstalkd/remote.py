@@ -12,8 +12,8 @@ from sockpqd.core import FEATURE_LEVEL, Operation, as_of
 class RemoteRequest(Struct, array_like=True, tag=1, frozen=True, gc=False):
     """An operation to execute, normally a Request of a session of the sending node.
 
-    `wait_ms`: how long a Get may wait for a job, None: without end. `first`: it was not sent before, so nothing of it
-    can have been executed, or be in flight.
+    `wait_ms`: how long a Get may wait for a job, None: without end. `first`: it was not sent before, so no part of it
+    can have been executed or be in flight.
     """
 
     operation: Operation

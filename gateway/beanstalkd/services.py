@@ -12,7 +12,7 @@ from sockpqd.gateway.waiting.job_waiters import JobWaiters
 
 
 class NodeServices(Protocol):
-    """The node's parts that are needed."""
+    """The parts of the node that the listener needs."""
 
     cluster: Cluster
     job_waiters: JobWaiters

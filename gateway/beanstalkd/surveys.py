@@ -92,7 +92,7 @@ class SurveyReader:
         self._result = calls.Names(tuple(names))
 
     def _sums(self) -> Pieces:
-        """Take the sums of all jobs, which are kept, or count the jobs of a user who may not see all."""
+        """Take the sums of all jobs, which are maintained, or count the jobs for a user who may not see all."""
         if "" not in self._seen:
             yield from self._sums_of_seen()
             return

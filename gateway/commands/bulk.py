@@ -64,7 +64,7 @@ class _Parts:
     async def total(self, portion: Callable[[int, Removed], Requested]) -> Reply | NoReply:
         """Execute portions until none are left; return the total removed, or why one failed.
 
-        `portion(done, last)` is the next operation after `done` jobs have been removed; `last`: the reply before.
+        `portion(done, last)` is the next operation after `done` jobs have been removed; `last`: the previous reply.
         """
         count, outcome = 0, Removed(0)
         while True:
@@ -138,7 +138,7 @@ def kick(client: Client, command: Command) -> None:
 
 
 async def _run_kick(client: Client, kick: Kick, numbering: Numbering | None) -> None:
-    """Execute a KICK of more jobs than one operation can move. With HERE all are of the state of the first ones."""
+    """Execute a KICK of more jobs than one operation can move. With HERE all have the state of the first ones."""
     def portion(done: int, last: Removed) -> Kick:
         return replace(kick, count=kick.count - done, buried=None if last.buried is UNSET else last.buried)
     client.say(await _Parts(client, numbering).total(portion))

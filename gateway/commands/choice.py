@@ -22,7 +22,7 @@ def policy(client: Client, command: Command) -> None:
 
 
 def configure(client: Client, command: Command) -> None:
-    """CONFIG with a setting. GETs behind a new POLICY wait for it, as theirs may depend on it."""
+    """CONFIG with a setting. GETs behind a new POLICY wait for it, as their choice may depend on it."""
     if command.operation.policy is not None:
         client.state.turning = True
     client.propose(command.operation, command.numbering)

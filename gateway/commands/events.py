@@ -33,7 +33,7 @@ class Hearing:
         return self._subscription is not None and self._subscription.wish == wish and not self._subscription.behind
 
     def add(self, wish: Filter, after: int | None) -> None:
-        """Subscribe to events after this number, None for from now on; nothing is written before `begin`."""
+        """Subscribe to events after this number (None: from now on); nothing is written before `begin`."""
         self._subscription = self._subscriptions.add(self, wish, after)
         self.held_bytes = wish.held_bytes
 
@@ -63,11 +63,11 @@ class Hearing:
     # ---- Subscriber
 
     def tell(self, lines: list[bytes]) -> None:
-        """Send the lines of events, which other subscribers may be sent as well."""
+        """Send the lines of events; other subscribers may share the same bytes."""
         self._client.link.tell(lines)
 
     def unsent_bytes(self) -> int:
-        """Return how many of the bytes sent the client has not taken yet."""
+        """Return the number of bytes that the client has not accepted yet."""
         return self._client.link.unsent_bytes()
 
     def may_stay(self) -> bool:
@@ -137,7 +137,7 @@ def _known(client: Client, wish: Filter) -> bool:
 async def _when_known(client: Client, hearing: Hearing, wish: Filter, from_now: bool) -> None:
     """Answer when the leader knows the subscription, so that it gets all messages sent after the answer.
 
-    It answers without that after LISTENING_KNOWN_S. `from_now`: events from before the answer are left out.
+    It answers without that after LISTENING_KNOWN_S. `from_now`: events before the answer are left out.
     """
     loop = asyncio.get_running_loop()
     until = loop.time() + LISTENING_KNOWN_S

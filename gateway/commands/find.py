@@ -29,7 +29,7 @@ from sockpqd.gateway.protocol.grammar.find import cursor
 
 
 def find(client: Client, command: Command) -> None:
-    """FIND: show the jobs that are what is wanted."""
+    """FIND: show the jobs with the properties asked for."""
     if client.hub.searches >= FINDS_MAX:        # asked again below, but here it costs no task
         client.say(responses.BUSY)
         return
@@ -55,7 +55,7 @@ async def _find(
 async def _search(
     client: Client, queues: tuple[str, ...] | None, wanted: Wanted, count: int, begin: FindPlace | None,
 ) -> tuple[list[str], FindPlace | None]:
-    """Search the queues in the order of their names; return the lines, and where to go on, None if that was all."""
+    """Search the queues in name order; return the lines, and the place where to continue, None at the end."""
     hub, search, lines = client.hub, Search(wanted), list[str]()
     jobs_left, bytes_left = FIND_JOBS_MAX, FIND_BYTES_MAX
     slices = _Slices(hub)
@@ -87,7 +87,7 @@ async def _search(
 
 
 class _Slices:
-    """The slices of one search. Between those of all searches there are rests, in proportion to their length."""
+    """The slices of one search. The slices of all searches are separated by pauses in proportion to their length."""
 
     def __init__(self, hub: Services) -> None:
         self._hub = hub

@@ -167,7 +167,7 @@ def ping(client: Client, command: Command) -> None:
 
 
 def taken(client: Client, command: Command) -> None:
-    """TAKEN: list the jobs bound to the session, as of a log entry that uses it."""
+    """TAKEN: list the jobs bound to the session, at the time of a log entry that uses it."""
     client.run(_taken(client))
 
 

@@ -34,13 +34,13 @@ async def run_list(client: Client, jobs: Sequence[RunningJob], with_data: bool) 
 
 
 async def running_list(client: Client, with_data: bool) -> None:
-    """Stream the answer to RUNLIST: the jobs that are running now, also if they end before their line is formatted."""
+    """Stream the answer to RUNLIST: the jobs running now, even if they end before their lines are formatted."""
     await client.hub.turn()
     await run_list(client, client.hub.cluster.machine.running(), with_data)
 
 
 async def taken_list(client: Client, session: int) -> None:
-    """Stream the answer to TAKEN: those that were taken and are not finished before they are looked at."""
+    """Stream the answer to TAKEN: the jobs that were taken, without those that end before their lines are formatted."""
     machine = client.hub.cluster.machine
     jobs = []
     async for piece in pieces(client, machine.taken(session)):
@@ -67,7 +67,7 @@ async def peek_list(
 
 
 async def peek_ended(client: Client, queue: str, count: int, places: bool, head: bool, life: bool) -> None:
-    """Stream the answer to PEEK at the jobs of a queue that have ended, of ENDED_BYTES_MAX of data at most."""
+    """Stream the answer to PEEK at the ended jobs of a queue, with at most ENDED_BYTES_MAX of data."""
     await client.hub.turn()
     machine = client.hub.cluster.machine
     lines: list[bytes] = []         # of a block of records each
@@ -97,7 +97,7 @@ async def peek_ended(client: Client, queue: str, count: int, places: bool, head:
 async def queue_list(client: Client, prefix: str) -> None:
     """Stream the answer to QUEUE LIST, of the queues on which the user has any right.
 
-    Counts are as of when a line is formatted, 0 if the queue is gone by then or is only waited for.
+    Counts are those at the time a line is formatted, 0 if the queue is gone by then or only has waiting clients.
     """
     await client.hub.turn()
     machine, visible = client.hub.cluster.machine, client.guard.visible
@@ -113,7 +113,7 @@ async def queue_list(client: Client, prefix: str) -> None:
 async def item_list(client: Client, prefix: str) -> None:
     """Stream the answer to ITEM LIST, of the items that are the user's.
 
-    Figures are as of when a line is formatted; an item that has ended by then has no jobs.
+    Figures are those at the time a line is formatted; an item that has ended by then has no jobs.
     """
     await client.hub.turn()
     machine, visible = client.hub.cluster.machine, client.guard.visible_items
@@ -125,7 +125,7 @@ async def item_list(client: Client, prefix: str) -> None:
 
 
 async def group_list(client: Client, prefix: str) -> None:
-    """Stream the answer to GROUP LIST, of the groups that the user may see, each as when its line is formatted."""
+    """Stream the answer to GROUP LIST: the groups that the user may see, each as it is when its line is formatted."""
     await client.hub.turn()
     machine, visible = client.hub.cluster.machine, client.guard.visible_groups
     found = await gathered(
@@ -165,7 +165,7 @@ async def session_list(client: Client) -> None:
 
 
 async def worker_list(client: Client) -> None:
-    """Stream the answer to WORKER LIST: the workers that the user may see, each as when its line is formatted."""
+    """Stream the answer to WORKER LIST: the workers the user may see, each as it is when its line is formatted."""
     await client.hub.turn()
     cluster = client.hub.cluster
     found = await gathered(client, cluster.machine.workers(), client.guard.visible_workers)
@@ -196,7 +196,7 @@ async def user_list(client: Client) -> None:
 async def gathered(
     client: Client, candidates: Iterable[_Item], choose: Callable[[list[_Item]], Iterable[_Item]],
 ) -> list[_Item]:
-    """Choose from any number of candidates, in pieces, the first one in the present turn; each is chosen once."""
+    """Yield the chosen candidates, each once, in pieces; the first piece is made in the current turn."""
     chosen: dict[_Item, None] = {}
     left = iter(candidates)
     while piece := list(islice(left, LINES_PER_PIECE)):
@@ -207,7 +207,7 @@ async def gathered(
 
 
 async def pieces(client: Client, items: Sequence[_Item]) -> AsyncIterator[Sequence[_Item]]:
-    """Yield the items of an answer in pieces, each when it has its turn."""
+    """Yield the items of an answer in pieces, each in a turn of its own."""
     for start in range(0, len(items), LINES_PER_PIECE):
         piece = items[start:start + LINES_PER_PIECE]
         await client.hub.turn(len(piece))

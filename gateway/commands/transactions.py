@@ -49,7 +49,7 @@ def _no_begin(word: str) -> bytes:
 
 
 def not_between(command: Command) -> bytes:
-    """The answer to a command that cannot be part of a transaction, or has a number of its own there."""
+    """The answer to a command that cannot be part of a transaction, or must not have its own request number there."""
     if command.number and command.row.in_transaction is InTransaction.QUEUED:
         return responses.bad_arguments("between BEGIN and COMMIT no command can have REQ")
     return responses.bad_arguments(f"{command.row.word.decode()} cannot stand between BEGIN and COMMIT")
@@ -142,7 +142,7 @@ def _queue(client: Client, command: Command) -> None:
 
 
 def owned(client: Client, operation: _Operation) -> _Operation:
-    """The operation, which says so if it is the DELETE of a job that the client's own connection or session holds."""
+    """The operation, marked as `own` if it is the DELETE of a job that the client's connection or session holds."""
     if not isinstance(operation, Delete):
         return operation
     job = client.hub.cluster.machine.selected_running(operation.selector)

@@ -61,7 +61,7 @@ def no_room(client: Client) -> bool:
 
 
 def heartbeat(client: Client, command: Command) -> None:
-    """WORKER: a pool says that it is there, and from where."""
+    """WORKER: the heartbeat of a pool, with its address."""
     client.propose(replace(command.operation, address=client.link.peer), command.numbering)
 
 
@@ -150,8 +150,10 @@ def puts(client: Client, command: Command) -> None:
 
 
 def _refuse_spread(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Refuse lines of a PUTS that name more queues than one command may put into: it can be several operations, each of
-    which counts only its own."""
+    """Refuse lines of a PUTS that name more queues than one command may put into.
+
+    The PUTS can be several operations, each of which counts only its own queues.
+    """
     left = SPREAD_JOBS_MAX
     checked: list[Any] = []
     for job in arguments:
@@ -272,7 +274,7 @@ def later(client: Client, command: Command) -> None:
 
 
 def ended(client: Client, command: Command) -> None:
-    """DONE and BURY: a job is finished, or dead; the reason goes to the server's log."""
+    """DONE and BURY: a job is finished or dead; the reason goes to the server's log."""
     def tell(reply: Reply) -> Reply:
         if isinstance(reply, Finished | Rearmed | DataDropped):
             log_end(client, command)

@@ -19,11 +19,11 @@ Fields = Mapping[str, str]
 
 
 class BadForm(Exception):
-    """A field is missing, or cannot be what it should be; the message says which."""
+    """A field is missing or invalid; the message says which."""
 
 
 class Action(Struct, frozen=True):
-    """One action. `harm`: what it destroys, asked about before; `here`: it concerns the node that is asked."""
+    """One action. `harm`: what it destroys, for the confirmation; `here`: it concerns the node that is asked."""
 
     line: Callable[[Fields], str]
     harm: str = ""

@@ -20,7 +20,7 @@ class TooLarge(Exception):
 
 
 async def fields_of(request: web.BaseRequest) -> dict[str, str]:
-    """Return the fields of a form, of equal ones the last; what is not UTF-8 is left out. Raises TooLarge."""
+    """Return the fields of a form, the last of each name; fields that are not UTF-8 are left out. Raises TooLarge."""
     content = bytearray()
     async for piece in request.content.iter_chunked(READ_BYTES):
         content += piece

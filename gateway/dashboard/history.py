@@ -19,7 +19,7 @@ MOST = 2**32 - 1
 
 
 class Samples:
-    """The samples of one queue, the newest last, equally many of each figure."""
+    """The samples of one queue, the newest last, the same number of each figure."""
 
     __slots__ = ("_done", "_put", "done", "oldest_s", "put", "waiting")
 
@@ -43,7 +43,7 @@ class Samples:
 
 
 class FigureHistory:
-    """The samples. Queues beyond QUEUES_MAX have none."""
+    """The samples of all queues, up to QUEUES_MAX of them."""
 
     def __init__(self) -> None:
         self._samples: dict[str, Samples] = {}

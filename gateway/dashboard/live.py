@@ -21,7 +21,7 @@ COME_BACK_MS = 500
 async def stream(
     cluster: Cluster, request: web.BaseRequest, headers: dict[str, str], guard: Guard,
 ) -> web.StreamResponse:
-    """Answer with events until LASTS_S are over, or the visitor is no user any more."""
+    """Answer with events until LASTS_S have passed or the visitor's user is deleted."""
     response = web.StreamResponse(headers={**headers, "Content-Type": "text/event-stream"})
     response.force_close()
     await response.prepare(request)

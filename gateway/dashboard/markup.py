@@ -47,7 +47,7 @@ async def table(heads: Sequence[Child], rows: Iterable[Sequence[Child]], caption
     """Return a table; cells that are ints are aligned to the right.
 
     The rows are made and written a few at a time, and others have a turn of the loop in between: `rows` should be a
-    generator, that bears with a state that has changed since its last row.
+    generator that copes with changes of the state since its last row.
     """
     numbers = [False] * len(heads)
     body: list[Markup] = []
@@ -74,7 +74,7 @@ def pairs(known: Iterable[tuple[str, Child]]) -> Markup:
 
 
 def _visible(text: str) -> str:
-    """Return the text with control characters made visible, direction marks among them."""
+    """Return the text with control characters, including direction marks, made visible."""
     if text.isprintable():
         return text
     return "".join(

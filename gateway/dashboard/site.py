@@ -71,7 +71,7 @@ PATHS = frozenset((*PAGES, *ASSETS, "/live", "/act"))
 
 
 class Dashboard:
-    """The pages and actions of one node. `access`: None where no users are required."""
+    """The pages and actions of one node. `access`: None if no users are required."""
 
     def __init__(self, hub: Hub, access: HttpAccess | None, version: str) -> None:
         self._hub = hub
@@ -90,7 +90,7 @@ class Dashboard:
             self._sampling.cancel()
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse | None:
-        """Answer a request, None if it is for nothing of the dashboard."""
+        """Answer a request; None if it is not for the dashboard."""
         if request.path not in PATHS:
             return None
         posted = request.path == "/act"
@@ -122,7 +122,7 @@ class Dashboard:
             return _html(404, page(view, "Not there", tag("p", f"{error}."), tag("p", link("/queues", "All queues"))))
 
     def _guard(self, visitor: Visitor) -> Guard:
-        """Return what knows the visitor's rights at any later moment."""
+        """Return a guard that knows the visitor's rights at any later moment."""
         return Guard(self._hub.access, self._hub.cluster, Someone(visitor.address, visitor.user))
 
     def _view(self, visitor: Visitor, words: dict[str, str]) -> View:

@@ -21,7 +21,7 @@ EVERYTHING = of_text("admin")
 class Visitor(Struct, frozen=True):
     """A person with a browser.
 
-    `user` is None where no users are required and everything is allowed; `secure`: nobody can eavesdrop.
+    `user` is None if no users are required and everything is allowed; `secure`: nobody can eavesdrop.
     """
 
     user: str | None
@@ -44,7 +44,7 @@ class Visitor(Struct, frozen=True):
 
 
 async def visitor_of(access: HttpAccess | None, request: web.BaseRequest) -> Visitor | None:
-    """Return who sent this request, None if they do not prove it."""
+    """Return the visitor who sent this request, None if they did not authenticate."""
     address = request.remote or "?"
     secure = request.secure or is_loopback(address)
     if access is None:
@@ -74,7 +74,7 @@ class Tokens:
 
 
 def same_origin(request: web.BaseRequest) -> bool:
-    """Return whether a browser says that the request comes from a page of this very address."""
+    """Return whether the browser says that the request comes from a page at this address."""
     site = request.headers.get("Sec-Fetch-Site")
     if site is not None and site not in ("same-origin", "none"):
         return False

@@ -29,7 +29,7 @@ def configuration(folder: Path, environment: Mapping[str, str]) -> Config:
 
 
 def announce(config: Config) -> None:
-    """Print where the node listens and keeps its data; if not where everybody looks, why, and how to reach it."""
+    """Print where the node listens and keeps its data; if the port is not the usual one, why, and how to reach it."""
     listen = config.listen
     dashboard = f"  Dashboard: http://{listen.http}/\n" if listen.http else ""
     print(f"sockpqd serves on {listen.client}, data in {config.node.data_dir}\n{dashboard}"

@@ -14,7 +14,7 @@ PR_SET_PDEATHSIG = 1        # prctl(2)
 
 
 async def start(node: DevNode) -> asyncio.subprocess.Process:
-    """Start the program we are, for this node. It gets no Ctrl-C of the terminal: its parent ends it."""
+    """Start this program for the node. It does not receive the terminal's Ctrl-C: its parent ends it."""
     prctl = ctypes.CDLL(None).prctl     # found here, as little can be done between fork and exec
     parent = os.getpid()
 

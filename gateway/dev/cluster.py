@@ -66,7 +66,7 @@ class DevCluster:
         return 0
 
     async def _keep(self, node: DevNode) -> None:
-        """Run this node, again and again, until we stop."""
+        """Run this node, again whenever it ends, until the cluster stops."""
         while not self._stopping.is_set():
             child = self._children[node.name] = await start(node)
             code = await child.wait()
@@ -82,7 +82,7 @@ class DevCluster:
                 await asyncio.wait_for(self._stopping.wait(), RESTART_S)
 
     async def _watch(self) -> None:
-        """Tell who leads, and explain everything when there is a leader for the first time."""
+        """Print which node leads, and the guide when there is a leader for the first time."""
         leader: str | None = None
         pids: dict[str, int] = {}
         explained = False

@@ -53,7 +53,7 @@ def prepare(folder: Path, count: int, environment: Mapping[str, str]) -> list[De
 
 
 def child_environment() -> dict[str, str]:
-    """Return the environment for the nodes: ours, without what would give all of them the same name and ports."""
+    """Return the environment for the nodes: ours, without settings that would give all nodes one name and ports."""
     return {
         variable: value for variable, value in os.environ.items()
         if not variable.startswith(("SOCKPQD_NODE_", "SOCKPQD_LISTEN_"))
@@ -90,7 +90,7 @@ def _first_port(count: int) -> int:
 
 
 def _check(nodes: Sequence[DevNode]) -> None:
-    """Raise ConfigError if the nodes cannot listen: before any process is started, for a message that is read."""
+    """Raise ConfigError if the nodes cannot listen, before any process is started and its messages hide the error."""
     first = nodes[0].config.listen.client
     taken = [] if claim(split_address(first)[1]) else [first]
     for node in nodes:

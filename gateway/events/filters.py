@@ -30,12 +30,12 @@ class Filter(Struct, frozen=True):
 
     @property
     def held_bytes(self) -> int:
-        """The memory that it takes, about."""
+        """The approximate memory that it takes."""
         return sum(NAME_BYTES + len(name) for name in (*self.names, *self.prefixes))
 
 
 class CompiledFilter:
-    """A filter made ready for many questions: each costs as much as the name is long, however many names there are."""
+    """A filter prepared for many look-ups: their cost depends on the length of the name, not on the number of names."""
 
     __slots__ = ("everything", "lengths", "names", "prefixes", "types")
 
@@ -58,7 +58,7 @@ class CompiledFilter:
 
 
 def _shortest(prefixes: Iterable[str]) -> list[str]:
-    """Leave out those that begin with another one."""
+    """Leave out prefixes that begin with another one."""
     kept: list[str] = []
     for prefix in sorted(prefixes):
         if not kept or not prefix.startswith(kept[-1]):

@@ -62,7 +62,7 @@ class EventHistory:
         )
 
     def after(self, seq: int) -> list[Recorded]:
-        """The first events after this number, a limited number of them; none: there are no more."""
+        """The first events after this number, a limited number of them; empty if there are no more."""
         at = bisect_right(self._events, seq, self._first, key=_seq)
         return self._events[at:at + EVENT_PIECE_MAX]
 

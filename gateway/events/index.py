@@ -27,19 +27,19 @@ Who = TypeVar("Who", bound=IndexedSubscription)
 
 
 class Index(Generic[Who]):
-    """The subscriptions, by what they want."""
+    """The subscriptions by the events that they want."""
 
     def __init__(self) -> None:
         self._sets: dict[Types | None, _Names[Who]] = {}        # by types; None: of those that are too many
 
     def add(self, who: Who) -> None:
-        """Find it from now on."""
+        """Add a subscription."""
         types = who.wanted.types
         key = types if types in self._sets or len(self._sets) < SETS_MAX else None
         self._sets.setdefault(key, _Names()).add(who)
 
     def remove(self, who: Who) -> None:
-        """Find it no more. It must have been added."""
+        """Remove a subscription, which must have been added."""
         for key in (who.wanted.types, None):
             names = self._sets.get(key)
             if names is not None and who in names.all:

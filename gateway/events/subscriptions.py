@@ -44,7 +44,7 @@ class Subscriber(Protocol):
         """Send lines, each complete with the data behind it."""
 
     def unsent_bytes(self) -> int:
-        """Return how many of the bytes sent it has not taken yet."""
+        """Return the number of bytes that it has not accepted yet."""
 
     @property
     def may_hear(self) -> Callable[[str, str], bool]:
@@ -58,7 +58,7 @@ class Subscriber(Protocol):
 
 
 class Relay(Protocol):
-    """Tells others what happens, outside of the event loop."""
+    """Passes events on to receivers outside the event loop."""
 
     def add(self, recorded: Sequence[Recorded]) -> None:
         """Relay events; messages are among them as MSG, and the loss of messages as LOST."""
@@ -132,7 +132,7 @@ class Subscriptions:
         return len(self._due) > EVENT_DUE_HIGH or self._due_bytes > EVENT_DUE_BYTES_HIGH
 
     async def room(self) -> None:
-        """Wait until less is due."""
+        """Wait until fewer lines are due."""
         while self.crowded:
             relieved = asyncio.get_running_loop().create_future()
             self._relieved.append(relieved)
@@ -178,7 +178,7 @@ class Subscriptions:
         self._wake()
 
     def flush(self, subscription: Subscription) -> None:
-        """Write all that has happened until now and is for this one."""
+        """Write all events up to now that are for this subscription."""
         if self._current is not None and subscription in self._hearers:
             self._hear((subscription,), self._current)
         for due in self._due:
@@ -204,7 +204,7 @@ class Subscriptions:
     # ---- for receivers behind a relay
 
     def begin_relay(self, relay: Relay, wish: Filter, after: int | None) -> tuple[int, list[Recorded]]:
-        """Add a receiver behind the relay, which is one for all and is given all events from now on.
+        """Add a receiver to the relay, which serves all of them and gets all events from now on.
 
         Returns the number up to which nothing more is due, and the events since `after`.
         """
@@ -217,7 +217,7 @@ class Subscriptions:
         return max(after, newest), self.history.all_after(after)
 
     def end_relay(self, wish: Filter) -> None:
-        """Count one receiver behind the relay less."""
+        """Remove a receiver from the relay."""
         self._relayed -= 1
         if not self._relayed:
             self._relay = None
@@ -248,7 +248,7 @@ class Subscriptions:
         self._wake()
 
     def _tell_listening(self) -> None:
-        """Tell the cluster which messages are listened to, once for all changes of a turn."""
+        """Report to the cluster which channels have subscribers, once for all changes of a turn."""
         if not self._listening_changed:
             return
         self._listening_changed = False
@@ -332,7 +332,7 @@ class Subscriptions:
             self._due or self._hearers or self._unwritten or self._behind or self._gone or self._listening_changed)
 
     def turn_ended(self) -> None:
-        """Do a slice of what is to be done: half of it finds hearers, the rest writes and reads the history."""
+        """Do a slice of the pending work: half of it finds subscribers, the rest writes lines and reads the history."""
         self.history.newest = self._cluster.machine.event_seq
         if not self.pending:
             return
@@ -358,7 +358,7 @@ class Subscriptions:
         return len(self._due) * 2 > EVENT_DUE_HIGH or self._due_bytes * 2 > EVENT_DUE_BYTES_HIGH
 
     def _dispatch(self, steps: int) -> int:
-        """Let what is due be heard; returns how many steps that took, no more than `steps` and a few."""
+        """Find the subscribers of due events; returns how many steps that took, slightly more than `steps` at most."""
         left = steps
         while left > 0:
             if self._hearers:
@@ -376,7 +376,7 @@ class Subscriptions:
         return steps - left
 
     def _find_hearers(self, due: Due) -> int:
-        """Find who hears this; returns how many steps that took."""
+        """Find the subscribers of this event; returns how many steps that took."""
         _, event, line = due
         if event.type == GAP:
             self._hearers = list(self._all)
@@ -426,7 +426,7 @@ class Subscriptions:
         subscription.lines.append(line)
 
     def _write_lines(self, steps: int) -> int:
-        """Write what was heard, to each in its turn; returns how many steps that took."""
+        """Write lines to the subscribers, each in its turn; returns how many steps that took."""
         left, unwritten = steps, self._unwritten
         while unwritten and left > 0:
             subscription = unwritten.popleft()
@@ -452,7 +452,7 @@ class Subscriptions:
         subscription.subscriber.cut(why)
 
     def _catch_up_some(self, steps: int) -> int:
-        """Write pieces of the history to those who are behind, each in its turn; returns how many steps that took."""
+        """Write pieces of the history to subscribers that are behind, in turns; returns how many steps that took."""
         left = steps
         for subscription in list(self._behind):
             if left <= 0:
@@ -484,7 +484,7 @@ class Subscriptions:
         return len(piece) + EVENT_WRITE_STEPS
 
     def _forget(self, steps: int) -> int:
-        """Take those who are gone out of the index; returns how many steps that took."""
+        """Remove subscribers that are gone from the index; returns how many steps that took."""
         left = steps
         while self._gone and left > 0:
             subscription = self._gone.popleft()

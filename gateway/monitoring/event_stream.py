@@ -43,7 +43,7 @@ def asked(request: web.BaseRequest) -> tuple[Filter, int | None]:
 async def tell(
     request: web.BaseRequest, thread: StreamThread, wish: Filter, after: int | None, guard: StreamGuard,
 ) -> web.StreamResponse:
-    """Have the thread tell events until the client goes, does not read, or is no user any more."""
+    """Let the thread send events until the client goes, does not read, or its user is deleted."""
     response = web.StreamResponse(headers={
         "Content-Type": "text/event-stream", "Cache-Control": "no-cache", "Server": "sockpqd",
         "X-Accel-Buffering": "no",
@@ -77,9 +77,9 @@ async def tell(
 
 
 class Encrypted:
-    """A connection with TLS, which the loop encrypts: a piece of bounded size each time the thread looks.
+    """A connection with TLS, for which the loop encrypts a piece of bounded size each time the thread asks.
 
-    However much is due to all streams, the loop has only so much to encrypt in one turn.
+    This limits what the loop has to encrypt in one turn, however much is due to all streams.
     """
 
     def __init__(self, transport: asyncio.WriteTransport, loop: asyncio.AbstractEventLoop) -> None:
@@ -97,7 +97,7 @@ class Encrypted:
         return len(piece)
 
     def close(self) -> None:
-        """Have the loop close the connection."""
+        """Let the loop close the connection."""
 
     def _write(self, data: bytes) -> None:
         self._transport.write(data)
@@ -105,6 +105,6 @@ class Encrypted:
 
 
 def _call(loop: asyncio.AbstractEventLoop, function: Callable[[], None]) -> None:
-    """Call it in the loop, if that still runs."""
+    """Call it in the loop, if the loop still runs."""
     with contextlib.suppress(RuntimeError):
         loop.call_soon_threadsafe(function)

@@ -22,7 +22,7 @@ class OwnHosts:
         self._names = {"localhost", *(_plain(name) for name in names)}
 
     def asked_by(self, request: web.BaseRequest) -> bool:
-        """Return whether the request is for us. One that names no host (HTTP/1.0) is of no browser, and may ask."""
+        """Return whether the request is for us. One without a host (HTTP/1.0) is not from a browser, and is allowed."""
         return all(self._owns(host) for host in request.headers.getall("Host", []))
 
     def _owns(self, host: str) -> bool:

@@ -86,7 +86,7 @@ class HttpServer:
         self._pages.close()
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Answer a request that has come; of others than GET the body may still be on its way, however slowly."""
+        """Answer a request that has arrived; unless it is a GET, its body may still be arriving, however slowly."""
         task = getattr(request.protocol, "task", None)
         if task in self._connections and request.method in ("GET", "HEAD"):
             host = self._connections.pop(task)
@@ -175,7 +175,7 @@ class _OneRequest(web.RequestHandler):
         self.abort()
 
     def data_received(self, data: bytes) -> None:
-        """Count what has come of the request."""
+        """Count the bytes of the request that have arrived."""
         if self._accepted is not None:
             self._read_bytes += len(data)
             super().data_received(data)
@@ -212,7 +212,7 @@ class _OneRequest(web.RequestHandler):
         return Expected.OURS, 0
 
     def taken_bytes(self) -> int:
-        """See ManagedConnection. Of an answer it is all that matters whether less and less is unsent."""
+        """See ManagedConnection. For an answer it only matters whether the unsent rest shrinks."""
         return self.stream.sent_bytes if self.stream is not None else -self.unsent_bytes()
 
     def unsent_bytes(self) -> int:

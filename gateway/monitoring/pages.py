@@ -76,7 +76,7 @@ class HttpPages:
         return response
 
     def close(self) -> None:
-        """End what goes on behind the pages."""
+        """End the background work of the pages."""
         self._streams.stop()
 
     async def _healthz(self, request: web.BaseRequest) -> web.Response:

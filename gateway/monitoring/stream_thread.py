@@ -56,7 +56,7 @@ class StreamGuard(Protocol):
         """The rights of the stream's user; None: no users are required."""
 
     def may_hear(self, event_type: str, name: str) -> bool:
-        """Return whether its user may receive such an event."""
+        """Return whether the user may receive such an event."""
 
 
 class StreamConnection(Protocol):
@@ -70,14 +70,14 @@ class StreamConnection(Protocol):
 
 
 class Direct:
-    """The socket of a connection, which the loop still watches: it learns from there that the client has gone."""
+    """The socket of a connection, which the loop still watches, to notice that the client has gone."""
 
     def __init__(self, fileno: int) -> None:
         self._socket = socket.fromfd(fileno, socket.AF_INET, socket.SOCK_STREAM)
         self._socket.setblocking(False)
 
     def send(self, data: bytes) -> int:
-        """Send what the kernel takes."""
+        """Send as much as the kernel accepts."""
         try:
             return self._socket.send(data)
         except BlockingIOError:
@@ -94,7 +94,7 @@ class Stream:
     def __init__(
         self, wish: Filter, guard: StreamGuard, seq: int, past: list[Recorded], cut: Callable[[], None],
     ) -> None:
-        """`seq`: nothing up to this number is due beside `past`; `cut()`: have the connection closed, in any thread."""
+        """`seq`: up to this number only `past` is due; `cut()`: closes the connection, from any thread."""
         self.connection: StreamConnection | None = None       # nothing is sent before there is one; see connect()
         self.chunked = True                             # as HTTP/1.1 sends what has no known length
         self.ended = False
@@ -114,11 +114,11 @@ class Stream:
 
     @property
     def held_bytes(self) -> int:
-        """Return the memory held for it, besides the history that all share; called in the loop."""
+        """Return the memory held for it, without the history that all share; called in the loop."""
         return self._bytes + len(self._unsent) + self._late_bytes
 
     def connect(self, connection: StreamConnection) -> None:
-        """Have it sent here from now on; closed when it has ended."""
+        """Send to this connection from now on, and close it at the end."""
         self.connection = connection
         if self._left:
             connection.close()
@@ -130,7 +130,7 @@ class Stream:
             self.connection.close()
 
     def hear(self, chunk: Sequence[Recorded], rendered: Rendered) -> None:
-        """Take the next events; `rendered`: what of them is sent, found out once for all that want the same."""
+        """Take the next events; `rendered`: their encoded form, shared by all streams that want the same."""
         if self._past:
             self._past += chunk
             self._late += len(chunk)
@@ -151,7 +151,7 @@ class Stream:
             self._add(piece)
 
     def read_past(self) -> int:
-        """Look at a piece of the past if the client has taken what came before; returns how many events that were."""
+        """Send a piece of the past if the client has read the one before; returns how many events it had."""
         looked = 0
         while self._past and looked < EVENT_PIECE_MAX and self._bytes + len(self._unsent) < EVENT_PIECE_BYTES:
             recorded = self._past.popleft()
@@ -161,7 +161,7 @@ class Stream:
         return looked
 
     def send(self, now_s: float) -> None:
-        """Send what can be sent."""
+        """Send as much as can be sent."""
         if self.connection is None:
             return
         if not self._unsent:
@@ -181,7 +181,7 @@ class Stream:
             self._sent_s = now_s
 
     def end_of_stranger(self) -> None:
-        """End the stream if its user has been deleted."""
+        """End the stream if its user no longer exists."""
         if self._guard.unauthenticated:
             self.end()
 
@@ -210,7 +210,7 @@ class Stream:
         return as_sent(recorded[1])
 
     def _add(self, piece: bytes) -> None:
-        """Have this sent; the end if too much is unsent."""
+        """Send this; end the stream if too much is unsent."""
         if piece and self._bytes + len(self._unsent) >= EVENT_BACKLOG_BYTES:
             self.end()
         elif piece:
@@ -256,7 +256,7 @@ class StreamThread:
             self._thread.join(JOIN_S)
 
     def add(self, recorded: Sequence[Recorded]) -> None:
-        """Give events to the thread; all streams are closed if it is too far behind."""
+        """Hand events to the thread; all streams are closed if it is too far behind."""
         if self._given - self._looked > WAITING_MAX:
             self._overrun = True
             return
@@ -278,7 +278,7 @@ class StreamThread:
             stream.leave()
 
     def _look(self) -> None:
-        """Find out what is new, and write it."""
+        """Take new events from the loop, and write them."""
         if self._overrun:
             self._overrun = False
             for stream in self._streams:
@@ -319,7 +319,7 @@ class StreamThread:
 
 
 def _weight(recorded: Sequence[Recorded]) -> int:
-    """Return how much these are, counted in events; a message comes alone."""
+    """Return the amount of these, counted in events; a message comes alone."""
     return 1 + len(recorded[0][1]) // EVENT_BYTES if len(recorded) == 1 else len(recorded)
 
 

@@ -55,7 +55,7 @@ class Logs:
         return self._main.lost + (0 if self._audit is None else self._audit.lost)
 
     def start(self) -> None:
-        """Handle all logging from here on, and uncaught exceptions."""
+        """Handle all logging from now on, and uncaught exceptions."""
         root = logging.getLogger()
         root.handlers[:] = [self._main]
         root.setLevel(self._level)

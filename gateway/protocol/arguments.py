@@ -67,7 +67,7 @@ class WrongWord(ArgumentError):
 
     @property
     def reason(self) -> str:
-        """Formatted only when it is asked for, as some callers try another form of the line instead."""
+        """The text, formatted only on request, as some callers try another form of the line instead."""
         ending = "" if self.word is None else f", not {shown(self.word)}"
         return f"{self.subject or 'expected'} {self.wanted}{ending}"
 

@@ -120,7 +120,7 @@ class Command(Struct, gc=False):
     row: Row = None  # type: ignore[assignment]     # the parser sets it, as the grammar does not know the catalog
 
     def fill(self, data: bytes) -> None:
-        """Complete the command with its data. With headers that are wrong it has an answer."""
+        """Complete the command with its data; if the headers are invalid, it gets an answer instead."""
         self.length = None
         operation = self.operation
         if self.head and (wrong := wrong_headers(data[:self.head])) is not None:

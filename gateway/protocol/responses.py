@@ -402,7 +402,7 @@ def wait_for_output(reply: Stored) -> bytes:
 
 
 def turn(ticket: int, pulse: Pulse) -> bytes:
-    """The answer to PULSE WAIT: go on, or do not, with what was set for the pulse."""
+    """The answer to PULSE WAIT: allow or deny, with the data set for the pulse."""
     word = "NOGO" if pulse.deny else "GO"
     return f"200 OK {word} {ticket} {len(pulse.payload)}\r\n".encode() + pulse.payload
 
@@ -431,7 +431,7 @@ def number(value: int) -> bytes:
 
 
 def found(count: int, cursor: str | None) -> bytes:
-    """Format the first line of the answer to FIND. `cursor`: where to go on."""
+    """Format the first line of the answer to FIND. `cursor`: the place where to continue."""
     return f"200 OK {count}{'' if cursor is None else f' NEXT {cursor}'}\r\n".encode()
 
 

@@ -68,7 +68,7 @@ class Window:
         self._fresh += numbers
 
     def stamp(self, now: float) -> None:
-        """Whatever was being written has been."""
+        """Note that the grants being written have been written."""
         if self.unstamped:
             self._written.append((now, self.unstamped))
             self._written_at = now
@@ -84,7 +84,7 @@ class Window:
         return number in self._fresh or (at is not None and at >= now - self._length_s)
 
     def _take_out(self, at: float) -> None:
-        """Count one grant less among those written at this time: it is written again."""
+        """Remove one grant from those written at this time, as it is written again."""
         for times in (self._written, self._left):
             for place, (when, count) in enumerate(times):
                 if when == at:
@@ -121,11 +121,11 @@ class Window:
         return not (self._count or self.in_flight or self.unstamped)
 
     def first_leaves_s(self, now: float) -> float | None:
-        """Return in how many seconds the first grant leaves the window, as of the last look; None: there is none."""
+        """Return in how many seconds the first grant leaves the window, as of the last check; None: there is none."""
         return self._written[0][0] + self._length_s - now if self._written else None
 
     def last_leaves_s(self, now: float) -> float | None:
-        """Return in how many seconds the last grant leaves the window, as of the last look; None: there is none."""
+        """Return in how many seconds the last grant leaves the window, as of the last check; None: there is none."""
         return self._written[-1][0] + self._length_s - now if self._written else None
 
     def _pass(self, pulse: Pulse, now: float) -> None:

@@ -56,7 +56,7 @@ class GrantClaim(Struct, gc=False, eq=False):
 
 
 class PulseWindows:
-    """Says which grants are free. Everybody who waits for some is looked at again whenever that may have changed."""
+    """Tracks which grants are free. Whenever that may have changed, all that wait for grants are checked again."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
@@ -71,7 +71,7 @@ class PulseWindows:
         self._feed: Callable[[str], None] = lambda queue: None
 
     def attach(self, look_at: Callable[[str], None], feed: Callable[[str], None]) -> None:
-        """Call `look_at` with the name of a pulse and `feed` with the name of a queue when they may find a grant."""
+        """Call `look_at` with the name of a pulse, and `feed` with the name of a queue, when a grant may be free."""
         self._look_at, self._feed = look_at, feed
 
     # ---- free grants
@@ -89,7 +89,7 @@ class PulseWindows:
         return window
 
     def current(self, claim: GrantClaim) -> bool:
-        """Return whether the claim is in the present window of its pulse."""
+        """Return whether the claim is in the current window of its pulse."""
         return self._windows.get(claim.pulse, claim.window) is claim.window
 
     def free(self, pulse: Pulse) -> int:
@@ -132,7 +132,7 @@ class PulseWindows:
     # ---- changes
 
     def changed(self, pulse: str) -> None:
-        """Have everybody looked at who waits for grants of this pulse: some may be free."""
+        """Check all that wait for grants of this pulse, as some may be free."""
         self._look_at(pulse)
         self._serve_queues(pulse)
 
@@ -169,7 +169,7 @@ class PulseWindows:
             self._serve_queues(pulse)
 
     def effects(self, effects: Effects) -> None:
-        """Follow the pulses that an applied entry has changed."""
+        """Update the pulses that an applied entry has changed."""
         pulses = self.cluster.machine.pulses
         if effects.restored:                    # CLONE: new pulses have the state's counts
             for name in (*self._starving, *self._held):
@@ -183,12 +183,12 @@ class PulseWindows:
     # ---- queues with a rate
 
     def starve(self, pulse: str, queue: str) -> None:
-        """Have this queue fed when a grant may be free: clients wait for jobs that are there."""
+        """Call `feed` for this queue when a grant may be free: clients wait for its jobs."""
         self._starving.setdefault(pulse, {})[queue] = None
         self._serve_later(pulse)
 
     def hold(self, pulse: str, again: Callable[[], None]) -> None:
-        """Have `again` called when there may be room for jobs that were handed out before."""
+        """Call `again` when there may be room for jobs that were handed out before."""
         self._held.setdefault(pulse, []).append(again)
         self._serve_later(pulse)
 

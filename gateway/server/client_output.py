@@ -33,7 +33,7 @@ class SharedOutput:
         self._readers: dict[int, dict[ClientOutput, None]] = {}     # by the id of a piece, which they keep alive
 
     def send(self, sender: SlicedConnection) -> None:
-        """Give the connection turns to send slices, as long as it can."""
+        """Let the connection send slices in turns, as long as it can."""
         self._senders[sender] = None
         self._send_soon()
 

@@ -167,7 +167,7 @@ class Connection(asyncio.Protocol):
             self._outbox.add(data)
 
     def tell(self, lines: list[bytes]) -> None:
-        """Send lines that other clients are sent as well: large ones are held once for all that have not read them."""
+        """Send lines; large ones are held once for all clients that have not read them."""
         if max(map(len, lines)) < SHARED_BYTES_MIN:
             self.write(b"".join(lines))
             return
@@ -258,9 +258,10 @@ class Connection(asyncio.Protocol):
         self._finishing = asyncio.get_running_loop().call_later(LINGER_S, self._linger)
 
     def _taken(self) -> bool:
-        """Return whether the client has all but little of its answers.
+        """Return whether the client has accepted nearly all of its answers.
 
-        Of a connection that is closed the kernel would keep the rest for minutes, if nobody reads it, uncounted.
+        The kernel would keep the rest of a closed connection for minutes if nobody reads it, and it would not be
+        counted.
         """
         if self._accepted is None or self._lost:
             return True

@@ -31,7 +31,7 @@ class Flow:
     # ---- out
 
     def flush(self) -> None:
-        """Write the collected answers to the connection in one piece, but a large job at their end by itself.
+        """Write the collected answers to the connection in one piece, but a large job at the end separately.
 
         To join it would be to copy it: a hundred clients that take jobs of 8 MiB would have another 800 MiB of memory.
         """
@@ -66,7 +66,7 @@ class Flow:
     # ---- in
 
     def throttle(self, talk: Scheduled, backlog_bytes: int, *, over_share: bool) -> None:
-        """Pause reading while the client is too far ahead, and until its next turn when much was read of it.
+        """Pause reading while the client is too far ahead, and until its next turn after a large read.
 
         Resumes at half the limit. `over_share`: its share of the log's backlog is used up.
         """

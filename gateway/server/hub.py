@@ -201,7 +201,7 @@ class Hub:
         self.subscriptions.notices_lost()
 
     def state_replaced(self) -> None:
-        """Tell the subscribers what they missed."""
+        """Report a gap to the subscribers."""
         self.subscriptions.replaced()
 
     def turn_ended(self) -> None:
@@ -237,7 +237,7 @@ class Hub:
             self._go_on_soon()
 
     def _let_read(self) -> None:
-        """Wake some of those that wait for being read: one, or as many as others have read less than they might."""
+        """Wake some of those that wait to be read: one, and more if others have read less than their share."""
         left = READ_BYTES_PER_TURN - self.read_bytes
         while True:
             conversation = next(iter(self._readers))
@@ -248,7 +248,7 @@ class Hub:
                 break
 
     def _do_pieces(self) -> None:
-        """Do the pieces of this turn. One that could not be done, as its client has gone, takes nothing of it."""
+        """Do the pieces of this turn. One whose client has gone takes nothing of the turn's budget."""
         left = LINES_PER_TURN
         pieces = self._pieces
         for _ in range(len(pieces)):        # those that come meanwhile have the next turn
@@ -287,7 +287,7 @@ class Hub:
         self._go_on_soon()
 
     def do_piece(self, piece: Piece, lines: int = LINES_PER_PIECE) -> None:
-        """Do a piece of a long answer, about so many lines, when it has its turn."""
+        """Do a piece of a long answer, of about this many lines, when it has its turn."""
         self._pieces.append((lines, piece))
         self._go_on_soon()
 
@@ -327,7 +327,7 @@ class Hub:
             self.turn_ended()
 
     def congested(self) -> bool:
-        """Return whether the backlog is so large that no client should be read, and set `crowded` accordingly.
+        """Return whether the backlog is too large to read from any client, and set `crowded` accordingly.
 
         Only conversations that propose need to ask.
         """
@@ -355,12 +355,12 @@ class Hub:
         return conversation in self._readers
 
     def read_in_turn(self, conversation: Scheduled) -> None:
-        """Wake the conversation, which is not read any more in this turn, behind others for which that holds."""
+        """Wake the conversation, which is not read again in this turn, after the others that wait to be read."""
         self._readers[conversation] = None
         self._go_on_soon()
 
     def forget(self, conversation: Scheduled) -> None:
-        """Drop a conversation that has ended from those that wait for being read."""
+        """Drop a conversation that has ended from those that wait to be read."""
         self._unread.pop(conversation, None)
         self._readers.pop(conversation, None)
 

@@ -100,7 +100,7 @@ class Pipeline:
         return not self._slots
 
     def number_in_flight(self, number: int) -> bool:
-        """Return whether a command before this one may use the request number, or let its answer be forgotten."""
+        """Return whether a command before this one may use the request number, or cause its answer to be forgotten."""
         return any(
             taken is not None and (taken.number == number or taken.number >= number + REQUEST_WINDOW)
             for _, _, taken in self._slots
@@ -119,7 +119,7 @@ class Pipeline:
             self.weigh()
 
     def say(self, outcome: Outcome) -> None:
-        """Make `outcome` the answer to this command, behind earlier answers."""
+        """Make `outcome` the answer to this command, after earlier answers."""
         self._slots.append((ImmediateSlot(outcome), self._began, self._taking))
 
     def say_last(self, answer: bytes) -> None:
@@ -142,7 +142,7 @@ class Pipeline:
 
     @property
     def rights_changed(self) -> bool:
-        """Return whether the user has other rights than when the command that runs was begun."""
+        """Return whether the user's rights have changed since the running command began."""
         return self.guard.rights != self._task_rights
 
     async def stream(self, piece: bytes) -> None:

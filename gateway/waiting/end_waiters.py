@@ -36,7 +36,7 @@ class EndWaiter(Waiter, gc=False, eq=False, kw_only=True):
 
     @property
     def refusal(self) -> bytes | None:
-        """Return the answer if its client may not hear of the job any more, else None."""
+        """Return the answer if its client may no longer hear of the job, else None."""
         return None if self.queue is None else self.client.guard.refusal_to_await(self.queue, by_key=self.by_key)
 
     @property
@@ -45,7 +45,7 @@ class EndWaiter(Waiter, gc=False, eq=False, kw_only=True):
         return self.in_session
 
     def unknown(self) -> None:
-        """End it like a command that was refused: the question changes nothing."""
+        """End it like a refused command, as an AWAIT changes nothing."""
         self.refused()
 
 
@@ -105,7 +105,7 @@ class EndWaiters(WaitingLine[EndWaiter]):
             self.cluster.machine.unwatch(waiter.job)
 
     def ended(self, outcomes: Mapping[int, Outcome]) -> None:
-        """Give all who wait for these jobs their answers: an applied entry has ended them."""
+        """Answer all that wait for these jobs, which an applied entry has ended."""
         for job, outcome in outcomes.items():
             for number in self._of_jobs.take(job):
                 waiter = self._queued[number]
@@ -114,6 +114,6 @@ class EndWaiters(WaitingLine[EndWaiter]):
                     self.finish(waiter, outcome)
 
     def stop(self) -> None:
-        """Refuse all who wait: this node no longer serves."""
+        """Refuse all waiters, as this node no longer serves."""
         super().stop()
         self.cluster.machine.unwatch_all()

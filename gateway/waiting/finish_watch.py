@@ -40,7 +40,7 @@ class Watchers:
             self._by_watched.remove(waiter.watched, waiter.number)
 
     def after(self, effects: Effects, machine: Machine) -> Iterator[int]:
-        """Yield the numbers of waiters that must watch something else: what they watched has finished."""
+        """Yield the numbers of waiters that must watch something else, as what they watched has finished."""
         if effects.restored:
             for watched in list(self._by_watched):      # anything can have finished
                 yield from self._ended(watched, machine)

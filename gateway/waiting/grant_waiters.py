@@ -59,7 +59,7 @@ class GrantWaiter(Waiter, gc=False, eq=False, kw_only=True):
 
     @property
     def refusal(self) -> bytes | None:
-        """Return the answer if its client may not have a grant any more, else None."""
+        """Return the answer if its client may no longer have a grant, else None."""
         return self.client.guard.refusal_of_turn(self.pulse)
 
 
@@ -95,7 +95,7 @@ class PendingGrant(Struct, gc=False, eq=False):
         return responses.turn(self.ticket, pulse)
 
     def drop(self) -> None:
-        """Give it to the next waiter, as its client is gone; a numbered command keeps its own."""
+        """Give it to the next waiter, as its client is gone; a numbered command keeps its grant."""
         if self.numbered:
             self.claim.release()
         else:
@@ -103,7 +103,7 @@ class PendingGrant(Struct, gc=False, eq=False):
 
 
 class GrantProposal(Struct, gc=False, eq=False):
-    """Grants in flight for the first in a line."""
+    """Grants in flight for the first clients in a line."""
 
     waiters: GrantWaiters
     claim: GrantClaim
@@ -117,7 +117,7 @@ class GrantProposal(Struct, gc=False, eq=False):
             self.waiters.take_back(self.claim)
 
     def refused(self) -> None:
-        """Let the clients wait on, if this node still serves."""
+        """Let the clients keep waiting, if this node still serves."""
         self.waiters.settled()
         self.waiters.take_back(self.claim)
 
@@ -223,7 +223,7 @@ class GrantWaiters(WaitingLine[GrantWaiter]):
                 self.look_at(name)
 
     def look_at(self, pulse: str) -> None:
-        """Look at this pulse at the end of the round: there may be grants for those who wait."""
+        """Check this pulse at the end of the round: there may be grants for waiting clients."""
         if pulse not in self._lines:
             return
         if pulse not in self.cluster.machine.pulses:
@@ -314,7 +314,7 @@ class GrantWaiters(WaitingLine[GrantWaiter]):
     # ---- grants
 
     def hand_out(self, claim: GrantClaim, granted: Granted) -> None:
-        """Give these grants to the clients for whom they were asked, or to those that wait now."""
+        """Give these grants to the clients they were requested for, or to those that wait now."""
         stamp_ms = self.cluster.machine.clock_ms
         for ticket in range(granted.first, granted.first + granted.count):
             one = GrantClaim(claim.windows, claim.pulse, claim.window)
@@ -333,7 +333,7 @@ class GrantWaiters(WaitingLine[GrantWaiter]):
             self._close(pulse, line)
 
     def _next(self, line: PulseLine) -> GrantWaiter | None:
-        """Take the first client out of the line that still may have a grant."""
+        """Take the first client that may still have a grant out of the line."""
         while (waiter := self._first(line)) is not None:
             super().remove(waiter)
             if not self.finish_if_refused(waiter):
@@ -355,7 +355,7 @@ class GrantWaiters(WaitingLine[GrantWaiter]):
         self.finish(waiter, AtWriting(pending.write, pending.drop))
 
     def take_back(self, claim: GrantClaim) -> None:
-        """Grants asked for will not come: those for whom they were stand in line again."""
+        """Put the clients of grants that will not come back in line."""
         claim.release()
         line = self._lines.get(claim.pulse)
         if line is None:

@@ -66,7 +66,7 @@ class IdleQueues:
             self._look()
 
     def _look(self) -> None:
-        """Look at some of the queues, so that a round takes as many looks as it must."""
+        """Check some of the queues, so that a round takes the intended number of checks."""
         self._looked_ms = self._cluster.time_ms
         if not self._to_see:
             expiring = self._cluster.machine.expiring
@@ -80,7 +80,7 @@ class IdleQueues:
         self._delete_some()
 
     def _idle_since_ms(self, name: str) -> int | None:
-        """Return since when nobody has used a queue that is to be deleted for that; None: it is not."""
+        """Return since when the queue, which is to be deleted when idle, has been unused; None: it is not."""
         machine = self._cluster.machine
         used_ms, settings = machine.used_ms(name), machine.queue_settings(name)
         if used_ms is None or settings is None or self._waiting(name):
@@ -89,7 +89,7 @@ class IdleQueues:
         return since_ms if self._cluster.time_ms - since_ms >= settings.idle_ms else None
 
     def _delete_some(self) -> None:
-        """Propose deletions so long as few are in flight: they go before what clients have proposed."""
+        """Propose deletions as long as few are in flight, as they precede what clients have proposed."""
         due, expiring = self._due, self._expiring
         while due and len(expiring) - len(due) < IDLE_DELETIONS_MAX:
             name = due.popleft()
@@ -115,7 +115,7 @@ class IdleQueues:
 
 
 class _Deletion:
-    """Receives the outcome of an ExpireQueue."""
+    """The outcome of an ExpireQueue."""
 
     def __init__(self, queues: IdleQueues, name: str, since_ms: int) -> None:
         self.name = name

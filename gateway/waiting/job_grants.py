@@ -50,7 +50,7 @@ class GrantReservations:
     def take(self, taking: Taking, queue: str | None = None, *, numbered: bool) -> GrantReservation | None:
         """Take free grants for a Get, of queues with jobs or the `queue` it is sent for.
 
-        None: there are none, and the answer cannot be one that was given before.
+        None: there are none, and the answer cannot be a repeated one.
         """
         get = taking if isinstance(taking, Get) else taking.get
         count = 1 if isinstance(taking, Get) or taking.count is None else taking.count
@@ -64,7 +64,7 @@ class GrantReservations:
         return GrantReservation(self, claims, numbered) if claims or numbered else None
 
     def _asked(self, queues: tuple[str, ...] | None) -> Collection[str | None]:
-        """The pulses, perhaps None among them, of those of these queues (None: of all) that have jobs."""
+        """The pulses of those of these queues (None: of all) that have jobs; perhaps with None among them."""
         machine = self.cluster.machine
         if queues is None:
             pulses, looked = [], 0
@@ -106,7 +106,7 @@ class GrantReservation:
         return GetWith(taking, free=free) if isinstance(taking, Get) else replace(taking, free=free)
 
     def release(self) -> None:
-        """None of them was used."""
+        """Release the grants, as none was used."""
         claims, self._claims = self._claims, {}
         for claim in claims.values():
             claim.release()
@@ -114,8 +114,8 @@ class GrantReservation:
     def settle(self, outcome: Outcome, deliver: Callable[[Outcome], None], again: Callable[[], None]) -> None:
         """Deliver the outcome of the Get: jobs with a grant are written only while that is allowed.
 
-        Or call `again` when there may be room for them, which proposes the Get with the grants that there are then: its
-        jobs were handed out before, and there is no room for them now.
+        If its jobs were handed out before and there is no room for them now, calls `again` when there may be, which
+        proposes the Get with the grants free by then.
         """
         if isinstance(outcome, Handed | HandedMany) and (used := self._reservations.grants_of(jobs_of(outcome))):
             self._settle_rated(outcome, used, deliver, again)
@@ -167,7 +167,7 @@ class PendingJobs(Struct, eq=False):
     numbered: bool
 
     def write(self) -> bytes:
-        """The answer. If it is too late for that the jobs go back, unless their session will ask for them again."""
+        """The answer. If it is too late for it, the jobs go back, unless their session will ask for them again."""
         if not all(claim.may_write(self.stamp_ms, numbers) for claim, numbers in self.claims):
             self.drop()
             return responses.OFFLINE_MODE

@@ -78,11 +78,11 @@ class JobWaiter(Waiter, gc=False, eq=False, kw_only=True):
 
     @property
     def refusal(self) -> bytes | None:
-        """Return the answer if its client may not have its jobs any more, else None."""
+        """Return the answer if its client may no longer have the jobs, else None."""
         return self.client.guard.refusal_to_take(self.wants.get)
 
     def end(self, outcome: Outcome) -> None:
-        """Set its answer, at once or when jobs with grants may be written."""
+        """Set its answer: at once, or for jobs with grants as soon as they may be written."""
         if self.grants is None:
             Waiter.end(self, outcome)
         else:
@@ -106,7 +106,7 @@ class JobWaiter(Waiter, gc=False, eq=False, kw_only=True):
             outcome.drop()
 
     def suppress(self) -> None:
-        """Give it an empty answer: the PUT before it was not executed, and that answer covers both."""
+        """Give it an empty answer, as the PUT before it was not executed and its answer covers both."""
         self.suppressed = True
         if not self.in_flight:
             self.end(b"")
@@ -122,7 +122,7 @@ class JobWaiter(Waiter, gc=False, eq=False, kw_only=True):
         self.line.give_up(self, b"" if self.suppressed else NoReply.REFUSED)
 
     def overdue(self) -> None:
-        """Propose its Get again, which had no turn for too long: a client willing to wait need not be refused."""
+        """Propose its Get again, which an overloaded node has dropped: a client willing to wait need not be refused."""
         if self.suppressed:
             self.line.drop(self, b"")
         elif self.client.ended:

@@ -102,7 +102,7 @@ class JobWaiters(WaitingLine[JobWaiter]):
     def claim_for_get(self, queues: tuple[str, ...]) -> str | None:
         """Claim a ready job for a Get that is proposed without a waiter; returns its queue.
 
-        None: there is none, or others come first, so it has to `come`. Ends by `settle_claim` or `drop_claim`.
+        None: there is none, or others come first, so it must wait its turn. Ends by `settle_claim` or `drop_claim`.
         """
         machine = self.cluster.machine
         if machine.rate_limited_queues:
@@ -131,7 +131,7 @@ class JobWaiters(WaitingLine[JobWaiter]):
         self.cluster.propose_for(waiter.client, waiter.wants.operation, waiter, behind=True)
 
     def add_after_put(self, waiter: JobWaiter) -> None:
-        """Let the waiter of a PUT .. WAIT come, now that its PUT is done, unless its client is gone."""
+        """Add the waiter of a PUT .. WAIT, now that its PUT is done, unless its client is gone."""
         if waiter.outcome is not None:
             return
         if waiter.client.ended and not self.has_job_for(waiter.wants):
@@ -140,7 +140,7 @@ class JobWaiters(WaitingLine[JobWaiter]):
             self.add(waiter)
 
     def has_job_for(self, wants: WaitRequest) -> bool:
-        """Return whether the applied state has a job for the Get that no other waiter was sent for."""
+        """Return whether the applied state has a job for the Get that no other waiter has claimed."""
         return self._free_jobs_for(wants)[0] is not None
 
     def _must_propose(self, waiter: JobWaiter) -> bool:
@@ -160,7 +160,7 @@ class JobWaiters(WaitingLine[JobWaiter]):
         return wants.until_finished and self._watchers.unfinished(wants.get, cluster.machine) is None
 
     def _free_jobs_for(self, wants: WaitRequest) -> tuple[str | None, int]:
-        """Return a queue with jobs to hand out to which nobody was sent, and their number; None and 0 without one."""
+        """Return a queue with free jobs that no waiter was sent for, and their number; None and 0 without one."""
         item = wants.get.item
         for queue in self.cluster.machine.offering(wants.get.queues, item):
             if self._is_closed_to(wants, queue):
@@ -176,7 +176,7 @@ class JobWaiters(WaitingLine[JobWaiter]):
         return None, 0
 
     def _is_closed_to(self, wants: WaitRequest, queue: str) -> bool:
-        """Return whether the waiter chooses by FAIR, and the groups of the queue are closed: it would come back."""
+        """Return whether the waiter chooses by FAIR and the queue's groups are closed, so that it would get nothing."""
         machine, pick = self.cluster.machine, wants.pick
         policy = machine.settings.policy if pick is None or pick.policy is None else pick.policy
         return policy is Policy.FAIR and not machine.open_to_fair(queue, wants.get.item)
@@ -342,7 +342,7 @@ class JobWaiters(WaitingLine[JobWaiter]):
         self._send_waiters(queue, self._free(queue, item), partial(self._wait_lists.first_of_item, queue, item))
 
     def _send_waiters(self, queue: str, free: int, first: Callable[[], int | None]) -> None:
-        """Send the `first` waiter again and again while there are `free` jobs; pass over those it is closed to."""
+        """Send the `first` waiter repeatedly while there are `free` jobs; skip waiters to which the queue is closed."""
         passed: list[JobWaiter] = []
         while free > 0 and (number := first()) is not None:
             waiter = self._queued[number]
@@ -363,10 +363,10 @@ class JobWaiters(WaitingLine[JobWaiter]):
     # ---- lines
 
     def _send(self, waiter: JobWaiter, queue: str | None, free: int = 1, behind: object | None = None) -> int:
-        """Propose the waiter's Get because `queue` has `free` jobs for it; None: for some other reason.
+        """Propose the waiter's Get because `queue` has `free` jobs for it (None: for some other reason).
 
         `behind`: the client whose operation it follows. Returns how many of the jobs it claims: none if its client may
-        not have them any more.
+        no longer have them.
         """
         self.remove(waiter)
         if self.finish_if_refused(waiter):

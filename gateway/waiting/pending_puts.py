@@ -23,7 +23,7 @@ class PendingPuts:
         return sum(map(len, self._of_queues.values()))
 
     def turn_ended(self, entry: int) -> None:
-        """Forget those that are in an entry by now; `entry` is collected (Cluster.collecting)."""
+        """Forget PUTs that are in an entry by now; `entry` is being collected (Cluster.collecting)."""
         if entry != self._entry or not entry:
             self._entry = entry
             self._of_queues.clear()

@@ -22,7 +22,7 @@ class RoundRobin:
         self.last: str | None = None        # the queue that gave the last job without names
 
     def order(self, queues: tuple[str, ...]) -> tuple[str, ...]:
-        """The queues in the order of the cycle, each once; those that are new in it join at its end."""
+        """The queues in the order of the cycle, each once; new ones join at its end."""
         places = self._places
         if len(places) > ROTATION_QUEUES_MAX:
             self._places = places = {name: places[name] for name in queues if name in places}

@@ -30,7 +30,7 @@ class WaitingClient(Protocol):
 
 
 class ProposingClient(WaitingClient, Protocol):
-    """One of which many commands may be in flight."""
+    """A waiting client that may have many commands in flight."""
 
     over_share: bool        # the result of the last propose_for(): no further command is executed for now
 

@@ -60,14 +60,14 @@ class WaitLists:
         return bool(self._left)
 
     def clear(self, names: int) -> bool:
-        """Take waiters that have left out of so many of their lines; return whether there are more."""
+        """Take waiters that have left out of the lines of `names` queues; return whether there are more."""
         while names > 0 and self._left:
             number, (get, out) = next(iter(self._left.items()))
             names -= self._clear_one(number, get, out, names)
         return bool(self._left)
 
     def _clear_one(self, number: int, get: Get, out: int, names: int) -> int:
-        """Take a waiter that has left and is `out` of some lines out of so many more; return of how many."""
+        """Take a waiter that has left, and is `out` of some lines, out of `names` more; return of how many."""
         queues = get.queues or ()
         until = min(out + names, len(queues))
         for queue in queues[out:until]:
@@ -130,7 +130,7 @@ class WaitLists:
 
     @property
     def lines(self) -> int:
-        """The number of queues that waiters named; some perhaps count twice."""
+        """The number of queues that waiters named; some may count twice."""
         return len(self._queues) + len(self._items)
 
     @property

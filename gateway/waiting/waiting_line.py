@@ -59,7 +59,7 @@ class Waiter(Struct, gc=False, eq=False):
 
     @property
     def refusal(self) -> bytes | None:
-        """Return the answer if its client may not have what it waits for any more, else None."""
+        """Return the answer if its client may no longer have what it waits for, else None."""
         raise NotImplementedError
 
     @property
@@ -100,7 +100,7 @@ class Waiter(Struct, gc=False, eq=False):
         self.line.give_up(self, self.unknown_outcome)
 
     def overdue(self) -> None:
-        """Propose its operation again, which had no turn for too long, unless its time is up."""
+        """Propose its operation again, which was dropped by an overloaded node, unless its time is up."""
         if self.timed_out:
             self.line.drop(self, responses.BUSY)
         else:
@@ -180,7 +180,7 @@ class WaitingLine(ABC, Generic[T]):
             waiter.client.wake()
 
     def finish_if_refused(self, waiter: T) -> bool:
-        """Refuse a waiter whose client may not have what it waits for any more; returns whether that is so."""
+        """Refuse a waiter whose client may no longer have what it waits for; returns whether it was refused."""
         refusal = waiter.refusal
         if refusal is not None:
             self.finish(waiter, refusal)
@@ -221,7 +221,7 @@ class WaitingLine(ABC, Generic[T]):
         self.finish(waiter, responses.WAIT_TIMEOUT)
 
     def end_of_input(self, waiter: T) -> None:
-        """Handle that the waiter's client has sent its last byte: it waits no longer."""
+        """Stop waiting, as the client has sent its last byte."""
         self.cancel(waiter)
         waiter.client.wake()
 

@@ -25,7 +25,7 @@ GONE = "the client has gone; perhaps it was executed"
 
 
 def audited(run: Run) -> Run:
-    """Return the command with a line in the audit log. What came from the dashboard is logged there."""
+    """Return the command with a line in the audit log. Commands of the dashboard are logged by the dashboard."""
     @functools.wraps(run)
     def run_audited(client: Client, command: Command) -> None:
         if not client.link.peer.endswith(audit.DASHBOARD):
@@ -36,7 +36,7 @@ def audited(run: Run) -> Run:
 
 
 class _Audited:
-    """A client whose answer to one command is noted, whatever becomes of the client."""
+    """A client whose answer to one command is logged, even if the client has gone."""
 
     def __init__(self, client: Client, command: Command) -> None:
         self._client = client
@@ -57,7 +57,7 @@ class _Audited:
         self._client.say_last(answer)
 
     def propose(self, operation: Requested, numbering: Numbering | None = None) -> None:
-        """Propose an operation, and note its outcome."""
+        """Propose an operation, and log its outcome."""
         client = self._client
         slot = OperationSlot(client) if numbering is None else RequestSlot(client)
         client.await_slot(_NotedSlot(slot, self._note))
@@ -65,12 +65,12 @@ class _Audited:
             client, operation if numbering is None else numbering.request(operation), slot)
 
     def await_slot(self, slot: Slot) -> None:
-        """Answer later; that it was begun is noted, and its outcome."""
+        """Answer later; log that the command began, and its outcome."""
         self._note(BEGUN)
         self._client.await_slot(_NotedSlot(slot, self._note))
 
     def run(self, work: Coroutine[None, None, None]) -> None:
-        """Run a long-running command; if it answers in its own way, or never, that is noted."""
+        """Run a long-running command; log if it answers in its own way, or never."""
         self._client.run(self._to_its_end(work))
 
     async def _to_its_end(self, work: Coroutine[None, None, None]) -> None:
@@ -93,7 +93,7 @@ class _Audited:
 
 
 class _NotedSlot:
-    """A slot whose outcome is noted when it is known."""
+    """A slot whose outcome is logged when it is known."""
 
     def __init__(self, slot: Slot, note: Callable[[Outcome], None]) -> None:
         self._slot = slot
@@ -105,7 +105,7 @@ class _NotedSlot:
 
     @property
     def outcome(self) -> Outcome | None:
-        """Return the outcome of the slot, which is written to the audit log when it is first known."""
+        """Return the outcome of the slot, and write it to the audit log when it is first known."""
         outcome = self._slot.outcome
         if outcome is not None and self._note is not None:
             note, self._note = self._note, None
@@ -114,7 +114,7 @@ class _NotedSlot:
 
 
 def _said(operation: Struct) -> Iterator[str]:
-    """Yield the fields of an operation that say something, those of what it contains among them."""
+    """Yield the fields of an operation, and of the operations it contains, that are worth logging."""
     for name, value in asdict(operation).items():
         if isinstance(value, Struct):
             yield from _said(value)

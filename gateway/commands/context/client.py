@@ -89,10 +89,10 @@ class Client(Protocol):
         """Return whether all commands before this one have been answered."""
 
     def number_in_flight(self, number: int) -> bool:
-        """Return whether a command before this one may use the request number, or let its answer be forgotten."""
+        """Return whether a command before this one may use the request number, or cause its answer to be forgotten."""
 
     def say(self, outcome: Outcome) -> None:
-        """Make `outcome` the answer to this command, behind earlier answers."""
+        """Make `outcome` the answer to this command, after earlier answers."""
 
     def say_last(self, answer: bytes) -> None:
         """Send the answer and close."""
@@ -111,7 +111,7 @@ class Client(Protocol):
 
     @property
     def rights_changed(self) -> bool:
-        """Return whether the user has other rights than when the command that runs was begun."""
+        """Return whether the user's rights have changed since the running command began."""
 
     async def stream(self, piece: bytes) -> None:
         """Send a piece of a long answer, then wait until the client has read most of what was sent."""

@@ -39,7 +39,7 @@ class Upload(Protocol):
     """A CLONE whose data are arriving; see clone.py."""
 
     def add(self, data: bytes, last: bool) -> None:
-        """Take the next bytes of the snapshot; `last`: they are its end."""
+        """Take the next bytes of the snapshot; `last`: these complete it."""
 
     def cancel(self) -> None:
         """Abandon the upload: the client is gone."""
@@ -74,7 +74,7 @@ class ClientState:
         self.attached = attached
 
     def subscribe(self, subscribed: Subscribed | None, mode: Mode | None) -> None:
-        """Hear this from now on, or nothing; `mode` decides how commands are run meanwhile."""
+        """Set the subscription, None for none; `mode` decides how commands are run meanwhile."""
         before, self.subscribed = self.subscribed, subscribed
         if before is not None:
             before.cancel()

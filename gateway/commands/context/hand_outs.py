@@ -29,11 +29,11 @@ class HandOuts:
 
     @property
     def held_bytes(self) -> int:
-        """The memory that they take, about; 0 while they are few."""
+        """The approximate memory that they take; 0 while they are few."""
         return len(self._ids) * HAND_OUT_BYTES if len(self._ids) > 2 * HAND_OUTS_PER_LOOK else 0
 
     def note(self, reply: Handed | HandedMany, machine: Machine) -> bool:
-        """Note what the client is handed; returns whether some were looked at, so that `held_bytes` has changed."""
+        """Note the jobs handed to the client; returns whether ended ones were dropped, which changes `held_bytes`."""
         if isinstance(reply, Handed):
             self._ids.add(reply.id)
             self._in_order.append(reply.id)

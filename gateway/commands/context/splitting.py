@@ -80,7 +80,7 @@ def propose_split(
 ) -> None:
     """Propose the operations of one command; its answer is what `tell` makes of all results.
 
-    Only AHEAD of them at a time, and nothing that comes behind the command before all of them are.
+    Only AHEAD of them are in flight at a time, and later commands wait until all of them are proposed.
     """
     slot = Several(client, tell, len(operations), [], numbering is not None)
     client.await_slot(slot)
@@ -95,7 +95,7 @@ def propose_split(
 
 
 async def _propose_rest(slot: Several, parts: Sequence[_Part]) -> None:
-    """Propose these, which the client holds until then."""
+    """Propose the remaining operations, which count as the client's memory until then."""
     client = slot.client
     sizes = [cost(part.operation)[0] for part in parts]
     client.state.parts_bytes = sum(sizes)
@@ -128,7 +128,7 @@ class Several(Struct, gc=False, eq=False):
     awaited: asyncio.Future[None] | None = None     # the next outcome
 
     async def progress(self, count: int) -> None:
-        """Wait for so many outcomes."""
+        """Wait for this many outcomes."""
         while len(self.outcomes) < count:
             self.awaited = asyncio.get_running_loop().create_future()
             try:

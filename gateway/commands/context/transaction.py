@@ -31,7 +31,7 @@ _Operation = TypeVar("_Operation", bound=Operation)
 
 
 def data_bytes(operation: Operation) -> int | None:
-    """The bytes of data by which the operation takes up memory and disk space; None: it brings none."""
+    """The bytes of data that the operation adds to memory and disk; None if it adds none."""
     if isinstance(operation, Change | Move):
         if operation.data is None and operation.headers is None:
             return None
@@ -76,7 +76,7 @@ class Transaction:
         return [command for command in self.queued if command.arguments]
 
     def refusal_meanwhile(self, guard: Guard) -> bytes | None:
-        """Return the answer to the COMMIT if the client may not do this any more, else None."""
+        """Return the answer to the COMMIT if the client's rights no longer allow it, else None."""
         for position, command in enumerate(self.queued, 1):
             refusal = guard.refusal(command)
             if refusal is not None:
@@ -111,7 +111,7 @@ class Transaction:
         return self._bytes + COMMAND_BYTES * len(self.queued) if self.queued else 0
 
     def refuse(self, answer: bytes) -> bytes:
-        """Note that a command cannot be executed, so that none will be; return the answer to it."""
+        """Note that a command cannot be executed, so that none of them will be; return the answer to it."""
         self._commands += 1
         return answer if self.refusal is not None else self._refuse(answer)
 

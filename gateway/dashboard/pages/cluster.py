@@ -35,7 +35,7 @@ async def show(view: View) -> str:
 
 
 def who_may_be_lost(nodes: list[NodeStatus]) -> str:
-    """Say how many voters may fail before the cluster cannot serve."""
+    """Say how many voters can be lost before the cluster stops serving."""
     voters = [node for node in nodes if node.role != "LEARNER"]
     up = sum(node.role != "DOWN" for node in voters)
     if len(voters) == 1 and up:
@@ -74,7 +74,7 @@ def _figures(figures: Figures) -> list[tuple[str, Child]]:
 
 
 def _paging(figures: Figures) -> list[tuple[str, Child]]:
-    """Return what is on the disk, if something may be."""
+    """Return the part of the data that is on disk, if any may be."""
     paging = figures.paging
     in_memory = f"{size(figures.hot_bytes)} of {size(figures.hot_bytes_max)}" if figures.hot_bytes_max else "all"
     return [] if paging is None or not (figures.hot_bytes_max or paging.files) else [

@@ -62,7 +62,7 @@ def _workers(view: View, workers: list[WorkerPool]) -> Iterator[list[Child]]:
 
 
 def _bounds(one: WorkerPool) -> str:
-    """Say what an operator has set; nothing else is known here."""
+    """Say what an operator has set, as only that is known here."""
     least = "" if one.least is None else f"at least {one.least}"
     most = "" if one.most is None else f"at most {one.most}"
     return ", ".join(filter(None, (least, most))) or "its own"
@@ -104,7 +104,7 @@ def _runs(view: View, queue: str) -> Iterator[list[Child]]:
 
 
 def _run(data: bytes) -> CronRun | None:
-    """Return what the body of a job says; None if it is no run of a periodic task."""
+    """Return the contents of a job's body; None if it is no run of a periodic task."""
     if len(data) > RUN_BYTES_MAX:
         return None
     try:

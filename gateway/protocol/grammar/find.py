@@ -103,7 +103,7 @@ OPTIONS = {
 
 
 def find(words: Words) -> Command:
-    """FIND (<queues> | *). Arguments: the queues, None for all; what is wanted; how many; where to begin."""
+    """FIND (<queues> | *). Arguments: the queues, None for all; the properties; the count; the place to begin."""
     if len(words) < 2:
         raise ArgumentError("FIND takes queues, or *")
     chosen = None if words[1] == b"*" else queues(words[1])

@@ -169,7 +169,7 @@ _KEYWORDS: dict[bytes, tuple[str, Table]] = {
 
 
 def help_(words: Words) -> Command:
-    """HELP [<verb>]. Arguments: the lines to show; of one verb with a line of its keywords, if it has many."""
+    """HELP [<verb>]. Arguments: the lines to show; for a single verb with many keywords also a line of these."""
     if len(words) == 1:
         return Command(arguments=SYNOPSIS)
     if len(words) > 3:

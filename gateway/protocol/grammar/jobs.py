@@ -129,7 +129,7 @@ def later(words: Words) -> Command | None:
 
 
 def _with_error(found: dict[str, Any], end: Callable[[], End], told: tuple[str, ...] = ()) -> Command:
-    """The command that ends a hand-out; with ERROR its text is still to come. `told`: its arguments."""
+    """The command that ends a hand-out; with ERROR its text is yet to arrive. `told`: its arguments."""
     length = found.pop("length", None)
     if length is None:
         return Command(end(), arguments=told)

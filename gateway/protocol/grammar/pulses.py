@@ -77,7 +77,7 @@ def pulse_name(word: bytes) -> str:
 
 
 def pulse_create(words: Words) -> Command:
-    """PULSE CREATE <name> with settings; the names of queues' own pulses are not for others."""
+    """PULSE CREATE <name> with settings; the names of queues' own pulses are reserved."""
     found = read_options(words, 2, _CREATE)
     pulse = _named(words)
     together = found.pop("together", False)

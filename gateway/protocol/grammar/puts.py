@@ -202,7 +202,7 @@ def _with_options(command: Command, words: Words, at: int) -> Command:
 
 
 def _check_failed(command: Command, found: dict[str, Any]) -> None:
-    """Raise ArgumentError for what a job cannot have that may never be there (WHEN FAILED)."""
+    """Raise ArgumentError for options that a job that may never be queued (WHEN FAILED) cannot have."""
     replaces = found.get("on_dup") is OnDup.REPLACE
     for word, there in (
         ("WAIT", command.wait is not None), ("NEW", command.operation.new_item), ("NUMBER", "number" in found),

@@ -97,7 +97,7 @@ def move(words: Words) -> Command:
 
 
 def _data_to_come(found: dict[str, Any]) -> tuple[int, int | None]:
-    """Put empty headers and data where some will come; return the length of the headers, and of all."""
+    """Put placeholders for headers and data that will come; return the length of the headers and the total length."""
     head, length = found.pop("head", None), found.pop("length", None)
     if head is not None:
         found["headers"] = b""
@@ -118,7 +118,7 @@ def await_end(words: Words) -> Command:
 
 
 def delete(words: Words) -> Command:
-    """DELETE the selected job; by its number with UNTAKEN, unless it runs, and with ENDED, the record of it."""
+    """DELETE the selected job; with UNTAKEN (by number) unless it runs; with ENDED the record of it."""
     selector, end = _selector(words)
     if isinstance(selector, Number) and words[end:] == [b"UNTAKEN"]:
         return Command(Delete(selector, unless_running=True))

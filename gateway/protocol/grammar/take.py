@@ -57,7 +57,7 @@ def get_number(words: Words) -> Command:
 
 
 def _shown(found: dict[str, Any]) -> dict[str, Any]:
-    """Take out the options that say what else is shown of the jobs."""
+    """Take out the options that select what else is shown of the jobs."""
     shown = {word: True for word in ("meta", "head", "life") if found.pop(word, False)}
     if "life" in shown and "meta" not in shown:
         raise ArgumentError("LIFE is a part of META")

@@ -30,12 +30,12 @@ def pictures(history: FigureHistory, queue: str) -> tuple[Markup, Markup, Markup
 
 
 def samples_per_point(samples: int) -> int:
-    """Return how many samples are one point: all that there are fit, and a young node has short lines."""
+    """Return how many samples make one point, so that all of them fit; a young node has short lines."""
     return max(1, ceil(samples / POINTS))
 
 
 def captioned(picture: Markup, *caption: Child) -> Markup:
-    """Return a picture with what it shows below it."""
+    """Return a picture with a caption."""
     return tag("figure", picture, tag("figcaption", caption))
 
 

@@ -22,7 +22,7 @@ NUMBER_DIGITS_MAX = 9
 
 
 class View(Struct, frozen=True):
-    """A request for a page. `words`: of the address behind `?`; `token`: for forms; `note`: on what was just done."""
+    """A request for a page. `words`: of the address behind `?`; `token`: for forms; `note`: about the last action."""
 
     hub: Hub
     visitor: Visitor
@@ -43,7 +43,7 @@ class View(Struct, frozen=True):
 
 
     def number(self, name: str) -> int:
-        """Return a word of the address that is a number; 0 if it is none."""
+        """Return a numeric word of the address; 0 if it is not a number."""
         word = self.word(name)
         return int(word) if word.isascii() and word.isdigit() and len(word) <= NUMBER_DIGITS_MAX else 0
 
@@ -57,7 +57,7 @@ class NotThere(Exception):
 
 
 def whom(name: str, leader: str | None) -> str:
-    """Say whom the node `name`, which does not serve, takes for the leader."""
+    """Say which node `name`, which does not serve, takes for the leader."""
     if leader is None:
         return "knows no leader"
     return f"follows {leader}" if leader != name else "leads, but does not serve at the moment"
@@ -88,13 +88,13 @@ def page(view: View, title: str, *content: Child, live: bool = True) -> str:
 
 
 def state(cluster: Cluster) -> str:
-    """Return what changes when there may be something new to see."""
+    """Return a value that changes when there may be something new to see."""
     roles = "".join(node.role[0] for node in cluster.status())
     return f"{cluster.machine.index} {cluster.leader()} {cluster.serving} {cluster.online} {roles}"
 
 
 def age(cluster: Cluster) -> str:
-    """Say how old what is shown may be: it is the state of this node."""
+    """Say how old the page's data, the state of this node, may be."""
     if cluster.serving:
         return "the newest"
     age_s = cluster.age_s()
@@ -137,7 +137,7 @@ def section(title: str, *content: Child) -> Markup:
 
 
 def details(summary: str, *content: Child) -> Markup:
-    """Return what is shown when it is opened."""
+    """Return a part that shows its contents when it is opened."""
     return tag("details", tag("summary", summary), text(content))
 
 

@@ -81,7 +81,7 @@ def read_options(
 def _read_second(
     word: bytes, second: tuple[str, Callable[[bytes], Any]], rest: Words, found: dict[str, Any],
 ) -> None:
-    """Parse the second value of the option, the first of the other words, into `found`."""
+    """Parse the second value of the option, the first of the remaining words, into `found`."""
     field, read = second
     if not rest:
         raise ArgumentError(f"{word.decode()} wants two values behind it")
@@ -133,7 +133,7 @@ def one_of(values: Mapping[bytes, Any]) -> Callable[[bytes], Any]:
 
 
 def or_off(read: Callable[[bytes], Any], off: Any = 0) -> Callable[[bytes], Any]:
-    """Return a parser that also accepts OFF, which takes the setting away: `off` is its value then."""
+    """Return a parser that also accepts OFF, which removes the setting; its value is then `off`."""
     def read_or_off(word: bytes) -> Any:
         if word == b"OFF":
             return off

@@ -73,7 +73,7 @@ class Administration:
         return reply
 
     def _rest_can_decide(self, leaver: str) -> bool:
-        """Return whether enough of the other voters run, with the right to vote, for a majority without `leaver`."""
+        """Return whether the other voters that run and may vote are enough for a majority without `leaver`."""
         driver = self._driver
         rest = [name for name in driver.members.voters if name != leaver]
         if not rest:
@@ -110,7 +110,7 @@ class Administration:
         return NotPossible("timeout") if leader is None else leader
 
     def _new_leader(self) -> str | None:
-        """The new leader's name once it serves, None while this node leads or nobody serves."""
+        """The new leader's name once it serves, None while this node leads or no node serves."""
         leader = self._driver.leader()
         served = leader == self._driver.machine.leader and leader != self._driver.settings.name
         return leader if served else None

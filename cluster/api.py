@@ -57,7 +57,7 @@ class Pending(Protocol):
     def applied(self, reply: Reply) -> None:
         """Handle the machine's answer to the operation, which is committed on a majority and executed.
 
-        NotYet may come without that, and at once: the operation was not proposed.
+        NotYet may come at once, if the operation was not proposed.
         """
 
     def refused(self) -> None:
@@ -71,14 +71,14 @@ class ClientPending(Pending, Protocol):
     """A Pending for an operation of a client, which has a fourth outcome."""
 
     def overdue(self) -> None:
-        """Like refused(), but this node serves: it is overloaded, and the client had no turn for too long."""
+        """Like refused(), but this node serves: it is overloaded, so the operation has waited too long."""
 
 
 class RunningCall(Protocol):
     """A forwarded call that the leader is executing."""
 
     def cancel(self) -> None:
-        """End it soon; its outcome is still reported."""
+        """Make the call end soon; its outcome is still reported."""
 
 
 class ClusterListener(Protocol):
@@ -103,7 +103,7 @@ class ClusterListener(Protocol):
         """Inform subscribers that messages of NOTIFY may have been lost on their way to this node."""
 
     def state_replaced(self) -> None:
-        """Handle a state replaced by another node's snapshot: what happened in between is unknown."""
+        """Handle a state replaced by another node's snapshot: the events in between are unknown."""
 
     async def execute_command(self, user: str | None, address: str, command: bytes) -> bytes | None:
         """Execute a command of another node's client, as the leader: see Cluster.forward_command.
@@ -248,7 +248,7 @@ class Cluster(Protocol):
     def collecting(self) -> int:
         """The number of the entry that operations are collected for, which may grow; 0 while clients take turns.
 
-        An operation proposed while this is the same as after another one follows that in its entry, if there is room.
+        An operation proposed while this number is unchanged follows earlier ones in their entry, if there is room.
         """
 
     def withdraw(self, client: object) -> None:
@@ -256,11 +256,11 @@ class Cluster(Protocol):
 
     @property
     def share(self) -> int:
-        """The number of operations that one client should have proposed at most, so that all are served soon."""
+        """The maximum number of operations that one client should have proposed, so that all are served soon."""
 
     @property
     def time_ms(self) -> int:
-        """Replicated time now, as far as this node knows it; the machine's stands still between two entries."""
+        """Replicated time now, as far as this node knows it; the machine's time changes only with entries."""
 
     @property
     def full(self) -> bool:
@@ -284,7 +284,7 @@ class Cluster(Protocol):
         """Return whether the leader knows the channels last announced by `listen`."""
 
     def notify(self, channel: str, data: bytes) -> int:
-        """Hand a message to all who listen, on this node and the others; returns how many, as far as is known.
+        """Send a message to all subscribers, on this node and the others; returns how many, as far as is known.
 
         Only while this node serves.
         """
@@ -302,7 +302,7 @@ class Cluster(Protocol):
         """The state of this node for monitoring."""
 
     def age_s(self) -> float:
-        """The possible age of the applied state: seconds since this node knew it to have all that was committed.
+        """The possible age of the applied state: seconds since it was known to contain all committed entries.
 
         0 on a leader that is in contact with a majority; infinite on a node that has heard no leader yet.
         """
@@ -342,7 +342,7 @@ class Cluster(Protocol):
         """
 
     async def switch_service(self, online: bool) -> None:
-        """CLUSTER OFFLINE and ONLINE: switch the whole service, lastingly. Raises NotLeader and OutcomeUnknown."""
+        """CLUSTER OFFLINE and ONLINE: switch the whole service permanently. Raises NotLeader and OutcomeUnknown."""
 
     async def forward_command(self, user: str | None, address: str, command: bytes) -> bytes:
         """Let the leader execute a command of the protocol, with its data, as this user; returns the whole answer.
@@ -357,9 +357,9 @@ class Cluster(Protocol):
         """Let the leader execute a call for a client of this node; `data` is for the leader's gateway.
 
         `on_outcome` is called once with the outcome, or with None if there is none: the call may or may not have been
-        executed. Returns a number for `cancel_call`, or None, without ever calling `on_outcome`, when no other node
-        leads or too much is queued for it. Raises ValueError if `data` has more than CALL_BYTES_MAX, which is the limit
-        of outcomes, too.
+        executed. Returns a number for `cancel_call`; if no other node leads, or too much is queued for it, returns None
+        and never calls `on_outcome`. Raises ValueError if `data` has more than CALL_BYTES_MAX, which is the limit of
+        outcomes, too.
         """
 
     def cancel_call(self, number: int) -> None:

@@ -46,14 +46,14 @@ class Capacity:
     """The room of one node. `marked`: beyond a watermark of memory or disk; `disk_marked`: beyond the disk's.
 
     `free_bytes`: last measured, of the disk, which has `disk_bytes` (0: not known). `short`: room should be made.
-    `exhausted`: commands of clients cannot be logged. `stuck`: not even the changes of the last turn can.
+    `exhausted`: clients' commands cannot be logged. `stuck`: not even the changes of the last turn could be written.
     """
 
     def __init__(
         self, journal: Journal, store: SnapshotStore, quorum: Quorum, ballast: Ballast, pages: PageFiles,
         hot_bytes: Callable[[], int],
     ) -> None:
-        """`pages`: where jobs and records outside memory are; `hot_bytes()`: about what the other jobs take."""
+        """`pages`: the jobs and records outside memory; `hot_bytes()`: the approximate memory of the others."""
         self.marked = False
         self.disk_marked = False
         self.free_bytes = 0
@@ -91,7 +91,7 @@ class Capacity:
             self._adjust_ballast()
 
     def _give_pages_room(self) -> None:
-        """Leave the next segment its room, and a snapshot what it does not find in the ballast."""
+        """Reserve room for the next segment, and for the part of a snapshot that exceeds the ballast."""
         self._pages.free_bytes = self.free_bytes
         beside_ballast = max(0, self._expected_bytes() - self.ballast.bytes)
         self._pages.room_bytes = self.free_bytes - self._journal.segments.segment_bytes - beside_ballast
@@ -118,7 +118,7 @@ class Capacity:
         self._pages.make_room()
 
     def holders(self) -> Holders:
-        """Return the present holders of the disk."""
+        """Return what occupies the disk now."""
         pages, store = self._pages, self._store
         own = self._journal.segments.disk_bytes, store.newest_bytes + store.older_bytes
         held, live = pages.held_bytes, pages.live_bytes
@@ -135,7 +135,7 @@ class Capacity:
             now.held, now.ballast, now.others, extra={"fields": {"free": self.free_bytes, **now._asdict()}})
 
     def _snapshot_goes_first(self) -> bool:
-        """Return whether a snapshot, behind which old segments can go, must precede the next segment.
+        """Return whether a snapshot, which allows old segments to be deleted, must precede the next segment.
 
         That is so when there is space for either of them, but not for both.
         """
@@ -178,7 +178,7 @@ class Capacity:
         return self._store.newest_bytes + self._journal.bytes_total
 
     def _expected_bytes(self) -> int:
-        """About the size of a snapshot written now, which may have a little more than the waiting jobs."""
+        """The approximate size of a snapshot written now, which may have a little more than the waiting jobs."""
         return min(self._snapshot_bytes(), self._hot_bytes())
 
     def relieve(self) -> None:
@@ -202,13 +202,13 @@ class Capacity:
         return self.marked or segments.scarce or no_snapshot
 
     def full(self) -> bool:
-        """Return whether there is no room for more jobs here, or on so many others that the rest is not a majority."""
+        """Return whether there is no room for more jobs here, or on too many others for a majority."""
         return self.lacking or not self._enough(
             sum(peer.up and peer.info is not None and peer.info.full for peer in self._quorum.peers)
         )
 
     def halted(self) -> bool:
-        """Return whether clients' commands cannot be logged, here or on so many others that no majority is left."""
+        """Return whether clients' commands cannot be logged, here or on too many others for a majority."""
         return self.exhausted or not self._enough(
             sum(peer.up and peer.info is not None and peer.info.exhausted for peer in self._quorum.peers)
         )

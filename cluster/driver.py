@@ -169,7 +169,7 @@ class Driver:
             self.capacity.pause(self._clock.monotonic(), error)
 
     def turn(self, *, propose: bool = True) -> None:
-        """Run one turn; without `propose` what is queued goes on waiting. Raises any error that must stop this node."""
+        """Run one turn; without `propose` queued operations keep waiting. Raises any error that must stop this node."""
         now = self._clock.monotonic()
         self.transport.begin_turn(now)
         try:
@@ -182,7 +182,7 @@ class Driver:
             self._turn_without_room()
 
     def _turn_without_room(self) -> None:
-        """Drop messages and only track connections: changes are not on disk, so nothing may depend on them."""
+        """Drop messages and only track connections: changes are not on disk yet, so nothing may depend on them."""
         self.full = True
         self.leadership.halt()
         inbox, self.inbox = self.inbox, []
@@ -381,7 +381,7 @@ class Driver:
                     self._comparison.claimed(name, event.checkpoint, event.chain)
 
     def _check_end_of_log(self, name: str, hello: Hello) -> None:
-        """Check that this node has what another one knows to have been on its disk. Raises JournalDamaged.
+        """Check that this node has all that another node knows was on its disk. Raises JournalDamaged.
 
         A log that was cut between two frames, or replaced by an older copy, looks whole. It does not matter without the
         right to vote: such a node counts for nothing before it is admitted. And --bootstrap is an operator's decision.
@@ -394,7 +394,7 @@ class Driver:
             )
 
     def _check_rejoining(self, now: float) -> None:
-        """Give up if nobody can bring this node up to date, which has set its damaged files aside."""
+        """Give up if this node has set its damaged files aside and no other node can bring it up to date."""
         if not self.journal.forgetful or self.journal.voter or self.transport.elections.leader_alive():
             self._led_at = now
         elif now - self._led_at > limits.REJOIN_S:
@@ -409,14 +409,14 @@ class Driver:
             self._listener.effects(effects)
 
     def subscribed(self, types: frozenset[str]) -> None:
-        """Record events of these types, which are subscribed on this node, and let the others do so."""
+        """Record events of these types, which are subscribed on this node, and make the other nodes record them."""
         if types != self.recording.own:
             self.recording.subscribed(types, self._clock.monotonic())
             self._info_at = float("-inf")
             self._housekeeping_at = AT_ONCE
 
     def listen(self, channels: list[Channels]) -> None:
-        """Subscribers of this node listen to these channels of NOTIFY."""
+        """Set the channels of NOTIFY that subscribers of this node listen to."""
         self.notices.listen(channels)
         self._housekeeping_at = AT_ONCE
 
@@ -436,7 +436,7 @@ class Driver:
     def _note_promises(self) -> bool:
         """Count the promises in the inbox: an acknowledgement that commits nothing waits there for the next turn.
 
-        Returns whether there were any. What follows another message has to wait: that may say that it does not count.
+        Returns whether there were any. Promises after another message must wait, as that may invalidate them.
         """
         noted = False
         for name, event in self.inbox:
@@ -494,7 +494,7 @@ class Driver:
 
         Others joined while this node was away or not yet part of the cluster, and one of them may lead. It becomes a
         member here through the log that it sends, and does not count before that. It may get our vote, which it counts
-        by its own knowledge of the members.
+        by the membership that it knows.
         """
         name = hello.sender
         known = name == self.settings.name or hello.configuration <= self.machine.membership.configuration

@@ -16,7 +16,7 @@ CONTACT_SHARE = 1 / 2           # and so it may after this part of the lease
 
 
 def next_turn_at(driver: Driver, turned_at: float, now: float) -> float:
-    """Return when the next turn is due unless an event comes first. All are monotonic times in seconds.
+    """Return when the next turn is due unless an event comes first. All times are monotonic seconds.
 
     `turned_at`: when the last turn ended.
     """

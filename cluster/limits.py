@@ -196,6 +196,6 @@ PEER_FILES = 6
 
 
 def reserved_descriptors(members: int) -> int:
-    """File descriptors that a node of a cluster of `members` nodes may need beside those for clients and HTTP."""
+    """The file descriptors that a node of `members` nodes may need in addition to those for clients and HTTP."""
     own = JOURNAL_FILES_MAX + 2 * HELD_FILES + OTHER_FILES + PAGE_FILES_MAX
     return own + STRANGERS_MAX + PEER_FILES * max(0, members - 1)

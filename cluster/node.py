@@ -138,7 +138,7 @@ class ClusterNode(DrivenNode):
         return msgspec.structs.replace(self._driver.hello(receiver), process=self._process)
 
     def _send_beside(self, name: str, message: Message) -> None:
-        """Send a message that has nothing to do with Raft, in the next turn."""
+        """Send a message unrelated to Raft in the next turn."""
         self._network.send(name, message)
         self._wake()
 
@@ -219,7 +219,7 @@ class ClusterNode(DrivenNode):
             self._loop.call_soon_threadsafe(self._wake)
 
     def _to_scrub(self) -> list[FileToRead]:
-        """Return the files that the scrubber reads; it calls this in its thread, and the loop's thread finds them."""
+        """Return the files for the scrubber; called in its thread, computed in the loop's."""
         found: Future[list[FileToRead]] = Future()
         store = self._driver.store
 
@@ -234,7 +234,7 @@ class ClusterNode(DrivenNode):
         self._loop.call_soon_threadsafe(self._driver.repair.begin, finding)
 
     def _look_by(self, when: float) -> None:
-        """Check for a due turn at this time or sooner; `when`: monotonic seconds."""
+        """Schedule a check for a due turn at this time or sooner; `when`: monotonic seconds."""
         if when >= self._look_at:
             return
         if self._timer is not None:

@@ -15,7 +15,7 @@ def figures(
     driver: Driver, nodes: Iterable[NodeStatus], marks: Watermarks, disk: TimedDisk, turns: LoopTurns,
     scrubbed_bytes: int,
 ) -> Figures:
-    """The present figures of a node. `nodes`: the rows of CLUSTER STATUS; `disk`: of the journal."""
+    """The current figures of a node. `nodes`: the rows of CLUSTER STATUS; `disk`: the journal's disk."""
     replica, journal, store, proposer = driver.replica, driver.journal, driver.store, driver.proposer
     mine = driver.settings.name
     clock_ahead_ms, time_ahead_ms = driver.leadership.errors_ms() or (None, None)

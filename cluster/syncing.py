@@ -18,7 +18,7 @@ from sockpqd.cluster.leader.proposer import Proposer
 class Syncing:
     """Syncs the journal of one node. All times are monotonic seconds, as `monotonic()` tells them.
 
-    `patience_s`: how long a leader goes on without having everything durable.
+    `patience_s`: how long a leader continues before everything is durable.
     """
 
     def __init__(self, journal: Journal, proposer: Proposer, monotonic: Callable[[], float], patience_s: float) -> None:
@@ -34,13 +34,13 @@ class Syncing:
         self._wrote_at = float("-inf")
 
     def wait(self, now: float) -> bool:
-        """Make everything durable, which it is then. Raises NoRoom and OSError."""
+        """Make everything durable before returning. Raises NoRoom and OSError."""
         self._journal.sync(alone=self._commit_index_due(now))
         self._durable_at = now
         return True
 
     def lead(self, now: float) -> bool:
-        """Leader: the same, but do not wait for a large frame; returns whether everything is durable."""
+        """Leader: like wait(), but do not wait for a large frame; returns whether everything is durable."""
         if now - self._durable_at >= self._patience_s:
             return self.wait(now)
         journal, pipelining = self._journal, self.pipelining

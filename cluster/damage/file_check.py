@@ -44,7 +44,7 @@ class _Snapshot(NamedTuple):
 
 
 class UncachedDisk(Disk):
-    """Drops what was synced of a file from the page cache when it is opened. The node may have it open, too."""
+    """Drops the synced part of a file from the page cache when it is opened. The node may have it open as well."""
 
     def open(self, path: Path, *, writable: bool = False) -> int:
         file = super().open(path, writable=writable)
@@ -98,7 +98,7 @@ def _read(disk: Disk, folder: Path, index: int) -> _Snapshot | None:
 
 
 def _damaged_pages(disk: Disk, folder: Path, snapshots: list[_Snapshot]) -> dict[bytes, str]:
-    """Read each page once, in the order of the files; returns what is wrong with which."""
+    """Read each page once, in file order; returns the damaged ones with their errors."""
     damaged: dict[bytes, str] = {}
     missing: set[int] = set()
     with closing(PageReader(disk, folder)) as reader:

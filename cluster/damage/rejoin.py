@@ -45,7 +45,7 @@ class RejoinRecord(Struct):
 
 
 class Rejoin:
-    """Sets damaged files aside. `waiting`: see RejoinRecord."""
+    """Moves damaged files out of use. `waiting`: see RejoinRecord."""
 
     def __init__(self, disk: Disk, settings: NodeSettings, now_s: Callable[[], int]) -> None:
         """Read the file; an unreadable one counts as the file of a waiting node. `now_s()`: Unix time.
@@ -85,7 +85,7 @@ class Rejoin:
         return files()
 
     def order(self, error: StorageDamaged) -> Exception:
-        """Let the next start set the files aside; returns the error with which the running node has to end."""
+        """Order the next start to set the files aside; returns the error with which the running node must end."""
         try:
             self._begin(error)
         except (StorageDamaged, OSError) as refusal:
@@ -93,7 +93,7 @@ class Rejoin:
         return RejoinNeeded(f"{_what(error)} Started again, this node sets its files aside and rejoins the others.")
 
     def tell(self, journal: Journal) -> None:
-        """Let the opened journal know whether this node is a forgetful one; it is none any more if it was admitted."""
+        """Set in the opened journal whether this node has forgotten its promises; not if it has been admitted since."""
         if self._record.waiting and journal.voter:
             self._record.waiting = False
             self._write()

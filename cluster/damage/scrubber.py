@@ -40,11 +40,11 @@ class Finding(NamedTuple):
 
 
 class Stopped(Exception):
-    """The scrubber is to end."""
+    """The scrubber was asked to stop."""
 
 
 class PacedDisk(Disk):
-    """Reads slowly, from the disk itself. `read_bytes`: how much."""
+    """Reads slowly, from the disk itself. `read_bytes`: the bytes read so far."""
 
     def __init__(self) -> None:
         self.read_bytes = 0
@@ -62,7 +62,7 @@ class PacedDisk(Disk):
 
 
 def files_to_read(segments: Segments, snapshots: list[Path]) -> list[FileToRead]:
-    """Return all files that there are to read now."""
+    """Return all files to read now."""
     return [
         *(FileToRead(segments.path(number), number, segments.journal_id, end) for number, end in segments.written()),
         *(FileToRead(path, 0, b"", 0) for path in snapshots),
@@ -72,7 +72,7 @@ def files_to_read(segments: Segments, snapshots: list[Path]) -> list[FileToRead]
 def examine(disk: Disk, given: FileToRead, pages: Path | None = None) -> Finding | None:
     """Read a file, of a snapshot with the pages that it names; returns what is wrong with it.
 
-    One that was removed meanwhile is not. `pages`: the directory of the pages.
+    A file that was removed meanwhile is not damaged. `pages`: the directory of the pages.
     """
     try:
         if given.segment:
@@ -123,7 +123,7 @@ class Scrubber:
     def __init__(
         self, files_now: Callable[[], list[FileToRead]], found: Callable[[Finding], None], pages: Path | None = None,
     ) -> None:
-        """`files_now()`: what there is to read, called in the thread. `pages`: the directory of pages of jobs."""
+        """`files_now()`: the files to read, called in the thread. `pages`: the directory of pages of jobs."""
         self.disk = PacedDisk()
         self._pages = pages
         self._tasks_now = files_now

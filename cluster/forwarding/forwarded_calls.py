@@ -105,13 +105,13 @@ class ForwardedCalls:
         self._end([number for number, sent in self._sent.items() if sent.node == name])
 
     def stop(self) -> None:
-        """Send and do nothing more."""
+        """Stop for good: send and do nothing more."""
         if self._looking is not None:
             self._looking.cancel()
         self._end(list(self._sent))
 
     def _crowded(self, name: str) -> bool:
-        """Return whether so much is queued for the node that no new call may be sent."""
+        """Return whether too much is queued for the node to send another call."""
         return self._wires.unsent_calls_bytes(name) > limits.CALLS_UNSENT_BYTES_MAX
 
     def _execute(self, name: str, call: ForwardedCall) -> None:
@@ -136,7 +136,7 @@ class ForwardedCalls:
             self._running[key] = running
 
     def _look(self) -> None:
-        """End the calls whose node no longer leads."""
+        """End the calls to a node that no longer leads."""
         self._looking = None
         leader = self._leader()
         gone = [number for number, sent in self._sent.items() if sent.node != leader]

@@ -8,7 +8,7 @@ from sockpqd.cluster.api import Channels
 
 
 class Listened:
-    """Groups of subscribers, each with its names and prefixes; made ready when it is first asked."""
+    """Groups of subscribers, each with its names and prefixes; indexed on first use."""
 
     def __init__(self, channels: Sequence[Channels] = ()) -> None:
         self.channels = list(channels)

@@ -54,7 +54,7 @@ class Notices:
     # ---- this node
 
     def listen(self, channels: list[Channels]) -> None:
-        """Subscribers of this node listen to these."""
+        """Set the channels that subscribers of this node listen to."""
         self._own = Listened(channels)
         self._number += 1
         self._hearers.clear()
@@ -66,7 +66,7 @@ class Notices:
         return leader == self._name or (leader is not None and self._heard.get(leader) == self._number)
 
     def notify(self, channel: str, data: bytes) -> int:
-        """Leader: hand a message to all who listen, here and elsewhere; returns how many there are."""
+        """Leader: send a message to all subscribers, here and elsewhere; returns how many there are."""
         found = self._hearers.get(channel)
         if found is None:
             found = self._find(channel)
@@ -93,7 +93,7 @@ class Notices:
         return count, peers
 
     def tick(self) -> None:
-        """Tell the peers what is listened to here, and what was dropped."""
+        """Report to the peers the channels listened to here, and dropped messages."""
         self._look_at_leader(self._leader())
         for name, peer in self._peers.items():
             if not peer.up or peer.info is None or peer.info.subscribed is None:
@@ -144,7 +144,7 @@ class Notices:
             self._listener.notices_lost()
 
     def _look_at_leader(self, leader: str | None) -> None:
-        """Another node leads: nobody knows what the one before has still sent."""
+        """Handle a change of leader: the last messages of the former one may have been lost."""
         if leader is not None and leader != self._followed:
             before, self._followed = self._followed, leader
             if before is not None:

@@ -13,7 +13,7 @@ from sockpqd.core import Machine
 
 
 class Recording:
-    """The types subscribed here and elsewhere, and until when each is recorded."""
+    """The event types subscribed here and elsewhere, and until when each is recorded."""
 
     def __init__(self, machine: Machine, changed: Callable[[frozenset[str]], None]) -> None:
         """`changed` gets the types that are recorded from now on; it is called outside of apply."""
@@ -25,7 +25,7 @@ class Recording:
 
     @property
     def active(self) -> bool:
-        """Return whether anything is recorded: some node has a subscription."""
+        """Return whether any type is recorded, because some node has a subscription."""
         return bool(self._recorded)
 
     def subscribed(self, types: Iterable[str], now: float) -> None:
@@ -41,7 +41,7 @@ class Recording:
             self.update(now)
 
     def update(self, now: float) -> None:
-        """Begin and end to record what is due."""
+        """Begin or stop recording types that are due."""
         self._extend(self.own, now)
         for event_type in [one for one, until in self._until.items() if until <= now]:
             del self._until[event_type]

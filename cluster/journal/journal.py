@@ -177,7 +177,7 @@ class Journal(LogView):
         self._recall_last()
 
     def deleteEntriesTo(self, position: int) -> None:
-        """Remove entries after a durable snapshot up to `position`: those that the snapshot before it covered, too.
+        """Remove entries after a durable snapshot up to `position`: those that the previous snapshot covered as well.
 
         Raises ValueError if no entry would be left, because a snapshot never reaches beyond the log.
         """
@@ -316,7 +316,7 @@ class Journal(LogView):
         return command, index, self._table.term(index)
 
     def _recall_last(self) -> None:
-        """Load the last entry after others were removed, because it is asked for constantly."""
+        """Load the last entry after others were removed, because it is needed constantly."""
         self._oldest = None
         self.last_term = 0
         if self.last_index >= self.first_index:
@@ -330,7 +330,7 @@ class Journal(LogView):
             self._change(journal_format.VOTER, 1)
 
     def keep_commit(self) -> None:
-        """Make the next sync() write a new commit index, and what is acknowledged, even if nothing else has changed."""
+        """Make the next sync() write a new commit index and acknowledgements, even if nothing else has changed."""
         commit_changed = min(self._commit, self.last_index) != self._commit_written
         self._commit_due = commit_changed or self._acknowledged != self._state.acknowledged
 
@@ -349,7 +349,7 @@ class Journal(LogView):
     def sync_in_background(self, *, alone: bool = True, from_bytes: int | None = None) -> bool:
         """Like sync(), but do not wait for the disk if there is much to sync. Returns whether everything is durable.
 
-        `from_bytes`: how much that is, if not BACKGROUND_SYNC_BYTES.
+        `from_bytes`: from this many bytes, instead of BACKGROUND_SYNC_BYTES.
 
         If not, the rest becomes durable with further calls; the next one is useful once `syncing` has completed.
         """
@@ -420,7 +420,7 @@ class Journal(LogView):
         self._state.apply(kind, a, b, body)
 
     def _acknowledgements(self) -> list[JournalRecord]:
-        """Return records of what changed: indexes that the journal does not have yet, and ones that it should drop."""
+        """Return records of changed acknowledgements: indexes that the journal lacks, and ones that it should drop."""
         known, written, records = self._acknowledged, self._state.acknowledged, []
         for name in dict.fromkeys((*written, *known)):
             index, body = known.get(name, 0), name.encode()

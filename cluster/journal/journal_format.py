@@ -120,7 +120,7 @@ def encode(
 
 
 def encode_small(record: JournalRecord, journal_id: bytes, sequence: int, commit_index: int) -> bytes | None:
-    """Encode a single small record in one piece; None if it is neither small nor free of runs of zeros."""
+    """Encode a single small record in one piece; None if it is too large or has runs of zeros."""
     kind, index, term, body, crc = record
     if len(body) >= _SMALL_BYTES or _ZERO_RUN in body:
         return None

@@ -162,7 +162,7 @@ class Segments:
             self._spare_bytes = size
 
     def _wipe(self, segment: int, position: int) -> None:
-        """Write zeros from `position` to the end, so that what was cut off can never look like a frame."""
+        """Write zeros from `position` to the end, so that the part cut off can never look like a frame."""
         data = self._load(segment)
         if data.count(0, position) == len(data) - position:
             return
@@ -232,7 +232,7 @@ class Segments:
         return syncing
 
     def synced(self) -> None:
-        """Note that the last frame is durable: see to the next segment, drop a large frame from the page cache."""
+        """Note that the last frame is durable: prepare the next segment, and drop a large frame from the page cache."""
         if self._begun:
             self._begun = False
             if self.held_back and not self.short:
@@ -265,8 +265,8 @@ class Segments:
     def prepare(self, length: int = 0, *, wait: bool = True) -> None:
         """Create the next segment, unless it exists and has room for a frame of this length.
 
-        Without `wait` only begin, and see to what has been begun. Raises NoRoom, after which there may be no next
-        segment, and OSError if the disk fails.
+        Without `wait` only begin, and check on what was begun. Raises NoRoom, after which there may be no next segment,
+        and OSError if the disk fails.
         """
         size = max(-(-length // SECTOR_BYTES) * SECTOR_BYTES, self._segment_bytes)
         if self._spare_bytes >= size:
@@ -306,7 +306,7 @@ class Segments:
         return True
 
     def _prepare_beside(self) -> None:
-        """Like try_to_prepare(), but do not wait for the disk."""
+        """Like try_to_prepare(), but without waiting for the disk."""
         with contextlib.suppress(NoRoom):
             self.prepare(wait=False)
 
@@ -410,7 +410,7 @@ class Segments:
             self._disk.close(self._files.pop(oldest))
 
     def close(self) -> None:
-        """Close all files, after the next segment if it is being created. Nothing else is synced."""
+        """Close all files, waiting for the next segment if it is being created. Nothing else is synced."""
         with contextlib.suppress(OSError):
             self._end_creation()
         for file in self._files.values():

@@ -100,7 +100,7 @@ class ClientQueues:
     def put_back(self, left: Iterable[Queued], filled: object) -> None:
         """Put operations that were given and not executed, in their order, at the heads of their clients' queues.
 
-        `filled`: the client, if it is one, whose operation has filled the entry, which counts as its turn.
+        `filled`: the client, if any, whose operation filled the entry, which counts as its turn.
         """
         if filled is not None:
             last = self._of(filled)
@@ -146,7 +146,7 @@ class ClientQueues:
         return own
 
     def sated(self, client: object) -> bool:
-        """Return whether this client may hold more than its share of the memory of all queues."""
+        """Return whether this client may have used up its share of the memory of all queues."""
         own = self._clients.get(client)
         held = 0 if own is None else own.charge * limits.QUEUED_PER_CHARGE_MAX     # bytes, at most
         return held * len(self._clients) > limits.QUEUED_BYTES_MAX
@@ -161,13 +161,13 @@ class ClientQueues:
         heapq.heappush(self._large if large else self._heap, (late, own.time + turn, own.place, own))
 
     def offers(self, *, resting: bool) -> bool:
-        """Return whether `give` may have a turn for somebody, while there are operations."""
+        """Return whether `give` may return operations, if any are queued."""
         return not resting or _first(self._heap) is not None
 
     def give(self, queue: deque[Queued], now: float, *, resting: bool = False) -> int:
-        """Move the operations of the next turn to `queue`; returns what they are charged for, 0 if there are none.
+        """Move the operations of the next turn to `queue`; returns their charge, 0 if there are none.
 
-        `resting`: no large operation has a turn. Fragments have: they are small, but for the last.
+        `resting`: large operations have no turn. Fragments do: all but the last are small.
         """
         own = self._next(resting=resting) if self.count else None
         if own is None:
@@ -203,7 +203,7 @@ class ClientQueues:
         return given
 
     def _next(self, *, resting: bool) -> _ClientQueue | None:
-        """Return the queue whose turn it is. While a large operation is cut, no other large one can be."""
+        """Return the queue whose turn it is. While a large operation is being cut, no other one can be."""
         cutting = None if self._cutting is None else self._cutting[0]
         put_off = []
         found = None
@@ -218,7 +218,7 @@ class ClientQueues:
         return found
 
     def _pop(self, *, resting: bool) -> _Place | None:
-        """Remove and return the first place in the line, of large operations only if they need not rest."""
+        """Remove and return the first place in the line; large operations are skipped while they rest."""
         first = _first(self._heap)
         large = None if resting else _first(self._large)
         if large is not None and (first is None or large < first):
@@ -259,7 +259,7 @@ class ClientQueues:
         return [] if own is None else self._take_all(own)
 
     def overdue(self, now: float) -> list[OfClient]:
-        """Remove and return the operations in queues that had no turn for too long; checked every CLIENTS_LOOK_S."""
+        """Remove and return the operations in queues that have waited too long; checked every CLIENTS_LOOK_S."""
         taken: list[OfClient] = []
         if now - self._looked_at >= limits.CLIENTS_LOOK_S:
             self._looked_at = now
@@ -299,7 +299,7 @@ class ClientQueues:
 
 
 def _patience_s(first: OfClient) -> float:
-    """Return how long a queue with this first operation may be without a turn."""
+    """Return how long a queue with this first operation may wait for a turn."""
     return limits.CLIENT_WAIT_S_MAX * (1 + limits.REST_FACTOR if first[_WORK] > limits.LARGE_WORK else 1)
 
 

@@ -89,7 +89,7 @@ class ReplicatedTime:
     def follow(self, leader_ms: int) -> None:
         """Follower: adopt the time that the leader sent or stamped the last entry with.
 
-        It is a little old, or more if messages are delayed, so it only ever sets ours forward. DECAY keeps ours from
+        It is a little old, more so if messages are delayed, so it only ever sets ours forward. DECAY keeps ours from
         overtaking the leader's, which may run slower by SLEW.
         """
         self._go_on(max(self._now(), leader_ms), 1 - DECAY)
@@ -115,7 +115,7 @@ class ReplicatedTime:
         return int(_distance_ms(self._now(), clocks_ms))
 
     def reach(self, replicated_ms: int) -> None:
-        """Go forward to `replicated_ms`, if it is later."""
+        """Advance to `replicated_ms`, if it is later."""
         self._base_ms += max(0, replicated_ms - self.now_ms())
 
 

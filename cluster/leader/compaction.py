@@ -15,7 +15,7 @@ from sockpqd.cluster.snapshots.snapshot_store import SnapshotStore
 
 
 class Compaction:
-    """Watches the journal of the node `name`."""
+    """Decides when the node `name` compacts its journal."""
 
     def __init__(
         self, name: str, members: Members, journal: Journal, store: SnapshotStore, pages: PageFiles,

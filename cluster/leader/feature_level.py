@@ -20,7 +20,7 @@ log = logging.getLogger("sockpqd.cluster")
 
 
 class FeatureLevel(Pending):
-    """The level that this node knows and allows; on the leader also when to raise it, and what to refuse until then."""
+    """The feature levels that this node knows and allows; on the leader also when to raise the cluster's level."""
 
     def __init__(
         self,
@@ -30,7 +30,7 @@ class FeatureLevel(Pending):
         proposer: Proposer,
         propose: Callable[[Operation, Pending], None],
     ) -> None:
-        """`propose`: makes an operation of the cluster itself an entry."""
+        """`propose`: proposes an operation of the cluster itself."""
         self._name = settings.name
         self._max = settings.feature_level_max
         self._machine = machine
@@ -48,7 +48,7 @@ class FeatureLevel(Pending):
         return min(known, self._max) if self._max else known
 
     def tick(self, leading: bool) -> None:
-        """Refuse and leave out what is above the cluster's level; `leading`: raise it once all members allow that."""
+        """Refuse operations above the cluster's level; `leading`: raise the level once all members allow that."""
         machine = self._machine
         self._proposer.refuses = self._refuses if machine.level < machine.known_level else None
         self._proposer.write_as_of(machine.level)
@@ -93,7 +93,7 @@ class FeatureLevel(Pending):
         return True
 
     def applied(self, reply: Reply) -> None:
-        """See Pending; if somebody joined meanwhile the members are counted again."""
+        """See Pending; if a node has joined meanwhile, the members are counted again."""
         self._proposed = False
 
     def refused(self) -> None:

@@ -66,7 +66,7 @@ class Cut:
         self._given_at: float | None = None
 
     def next(self, now: float) -> Queued:
-        """The next fragment, at this monotonic time (s); the last one has what is left of the operation's charge."""
+        """The next fragment, at this monotonic time (s); the last one carries the rest of the operation's charge."""
         start, end = self._offset, min(self._offset + self._length(now), len(self._data))
         data = bytes(self._data[start:end])
         self._taken.append(start)
@@ -85,7 +85,7 @@ class Cut:
         self._offset = self._taken.pop()
 
     def _length(self, now: float) -> int:
-        """Return the size of the next fragment, which is larger if the ones before took long."""
+        """Return the size of the next fragment, which is larger if earlier ones took long."""
         before, self._given_at = self._given_at, now
         if before is None:
             return limits.FRAGMENT_BYTES

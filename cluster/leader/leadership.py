@@ -30,7 +30,7 @@ log = logging.getLogger("sockpqd.cluster")
 
 
 class _Announced(Pending):
-    """The Pending of a Lead entry. Leadership reads from the machine whether it is applied, so a late call is fine."""
+    """The Pending of a Lead entry. Leadership checks the machine for whether it is applied, so a late call is fine."""
 
     def __init__(self, transport: RaftTransport) -> None:
         self._transport = transport
@@ -128,7 +128,7 @@ class Leadership:
         self._proposer.expire(now)
 
     def update_capacity(self, *, halted: bool, exhausted: bool) -> None:
-        """Note where clients' commands cannot be logged: here or on too many others (`halted`), or here."""
+        """Note whether clients' commands cannot be logged: here or on too many others (`halted`), and here alone."""
         self.halted, self._exhausted, self.grace_due = halted, exhausted, halted or self.grace_due
 
     def update_serving(self, now: float) -> None:
@@ -168,7 +168,7 @@ class Leadership:
 
     @property
     def settled(self) -> bool:
-        """Return whether this leadership goes on as it is: announced, no one to promote, nothing to hand over."""
+        """Return whether this leadership is stable: announced, with no learner to promote and no handover."""
         return (
             self.announced and self.online and self._members.belongs and not self.handover.wanted and not self.halted
             and not self._exhausted and self._members.learner is None
@@ -255,7 +255,7 @@ class Leadership:
         self.propose_alone(lead, _Announced(self._transport))
 
     def _silence_ms(self) -> int:
-        """Return for how long no leader has been heard here, this node while it served included.
+        """Return for how long this node has neither heard a leader nor served itself.
 
         At most the time since its start.
         """
@@ -273,7 +273,7 @@ class Leadership:
         return self._time.now_ms() if self._time.known else 0
 
     def clocks_ms(self) -> list[int]:
-        """The present wall clocks of the voters this node is in contact with; empty without a majority."""
+        """The current wall clocks of the voters in contact with this node; empty without a majority."""
         quorum = self._transport.quorum
         clocks_ms = [
             peer.info.wall_ms + age_ms for peer, age_ms in self._recently_heard()

@@ -39,7 +39,7 @@ class Pipelining:
             self._waited_s = 0.0
 
     def committed(self, now: float) -> None:
-        """Note that a turn, which began at this time, has executed what was committed."""
+        """Note that a turn that began at this time has executed the committed entries."""
         answered = self._proposer.answered
         if answered is not None and answered is not self._answered:
             self._answered = answered
@@ -57,7 +57,7 @@ class Pipelining:
             self._syncs_until = now + limits.PIPELINING_S
 
     def overlaps(self, now: float) -> bool:
-        """Return whether a second entry pays."""
+        """Return whether a second entry in flight pays off."""
         return now < self._waits_until
 
     def background_bytes(self, now: float) -> int:

@@ -143,7 +143,7 @@ class Proposer:
     ) -> bool:
         """Queue an operation of this client (see Cluster.propose_for).
 
-        While the next entry can take everything that is queued no turns are needed; the rest goes into client queues.
+        While the next entry has room for everything queued no turns are needed; the rest goes into client queues.
         """
         if not self.accepting:
             pending.refused()
@@ -189,7 +189,7 @@ class Proposer:
     def withdraw(self, client: object) -> None:
         """Drop the operations in the queue of a disconnected client; their outcome is overdue().
 
-        Hand-outs for other clients' blocked commands among them are proposed again by those clients.
+        Hand-outs among them for other clients' blocked commands are proposed again by those clients.
         """
         for _, pending, _, _, held, _, _, _ in self._clients.withdraw(client):
             self.backlog_bytes -= held
@@ -220,7 +220,7 @@ class Proposer:
         return len(self._flying) < limits.ENTRIES_IN_FLIGHT_MAX or self._one_more()
 
     def _one_more(self) -> bool:
-        """Return whether one more entry may be in flight, after one that leaves no operations out (_leave_out)."""
+        """Return whether one more entry may be in flight, behind one that will leave out no operations (_leave_out)."""
         least = limits.OVERLAP_OPERATIONS_MIN
         flying = self._flying
         return (
@@ -240,7 +240,7 @@ class Proposer:
 
     @property
     def share(self) -> int:
-        """The number of operations that one client should have queued at most."""
+        """The maximum number of operations that one client should have queued."""
         return self._clients.share
 
     def flush(self, now: float) -> None:
@@ -260,7 +260,7 @@ class Proposer:
                 break
 
     def _collect(self, now: float) -> _Batch:
-        """Take the operations of the next entry: as many as fit, and at least one whatever it costs."""
+        """Take the operations of the next entry: as many as fit, and at least one, whatever its cost."""
         queue = self._queue
         taken: list[Queued] = []
         total, total_work = self._bytes, self._work     # of what is taken and of what is in the queue, at most
@@ -295,9 +295,10 @@ class Proposer:
         return batch
 
     def _fill(self, taken: list[Queued], now: float, *, resting: bool) -> None:
-        """Add operations to those taken until the entry is full: the last ones, where each must be looked at.
+        """Add operations to the entry one by one, checking each, until it is full.
 
-        A full entry gives no turns any more: who had one would go before those that come while the entry is in flight.
+        Once it is full no turns are given: a client with a turn would precede those that come while the entry is in
+        flight.
         """
         queue = self._queue
         total, total_work = sum(map(_BYTES, taken)), sum(map(_WORK, taken))
@@ -381,8 +382,8 @@ class Proposer:
     def _put_back(self, left: Sequence[Queued], filled: object) -> None:
         """Put operations back: the node's own at the head of the queue, the others into their clients' queues.
 
-        Each is executed in the order of its proposal, but not before others' of which the turn comes first. What the
-        queue has of clients, which came later, follows into theirs. `filled`: see ClientQueues.put_back.
+        A client's operations stay in order, but clients whose turn comes first precede it. Later operations of clients
+        in the queue also move into the clients' queues. `filled`: see ClientQueues.put_back.
         """
         self.backlog_bytes += sum(map(_HELD, left))
         queue = self._queue

@@ -50,7 +50,7 @@ class Rests:
         return bool(large)
 
     def executed(self, now: float) -> None:
-        """Begin a rest behind an entry with a large operation that has just been executed, if there is a reason."""
+        """Begin a rest after an entry with a large operation has been executed, if one is needed."""
         took_s = self._executed_s()
         if took_s >= limits.REST_FROM_S and now - self._small_seen_at < limits.SMALL_SEEN_S:
             self.until = now + limits.REST_FACTOR * took_s

@@ -30,7 +30,7 @@ class Stuck:
 
 
 class StateForEntries:
-    """Watches the followers of the node that leads. `pages`: of this node."""
+    """Sends the state to followers that have no room for entries. `pages`: of this node."""
 
     def __init__(
         self, machine: Machine, journal: Journal, store: SnapshotStore, transport: RaftTransport,
@@ -45,7 +45,7 @@ class StateForEntries:
         self._look_at = float("-inf")
 
     def look(self, now: float) -> None:
-        """Look, once a second, who is stuck, and help. `now`: monotonic seconds."""
+        """Check once a second which followers are stuck, and send them the state. `now`: monotonic seconds."""
         if now < self._look_at:
             return
         self._look_at = now + limits.ROOM_LOOK_S

@@ -40,7 +40,7 @@ class Watermarks:
     ) -> None:
         """`ballast_bytes()`: size of the node's ballast on the disk, which counts as free space.
 
-        `written_bytes()`: of jobs that left memory, ever: these may fill a small disk between two measurements.
+        `written_bytes()`: the total of jobs that left memory: they may fill a small disk between two measurements.
         """
         self.memory_mark_bytes = memory_mark_bytes
         self.disk_free_bytes_min = disk_free_bytes_min
@@ -62,7 +62,7 @@ class Watermarks:
 
     @property
     def free_bytes(self) -> int:
-        """Free space without the ballast, less what was written of pages since it was measured."""
+        """Free space without the ballast, minus the pages written since it was measured."""
         return max(0, self._free_bytes - (self._written_bytes() - self._written))
 
     def update(self, memory_bytes: int, memory_used_bytes: int, disk_free_bytes: int, disk_bytes: int = 0) -> None:

@@ -39,7 +39,7 @@ _MASK = 0xFFFFFFFF
 
 
 class Segment:
-    """A file. `size`: with what is still in the buffer; `live_bytes`: frames of pages that are needed.
+    """A file. `size`: including the buffer; `live_bytes`: the frames of pages that are needed.
 
     `doubtful`: it could not be synced.
     """
@@ -60,7 +60,7 @@ class Segment:
 
 
 class PageSegments(Protocol):
-    """The files of all spaces: PageFiles, which says what these are."""
+    """The files of all spaces: see PageFiles."""
 
     halted: bool
     room_bytes: int
@@ -133,7 +133,7 @@ class FileSpace:
 
     @property
     def _segment_bytes(self) -> int:
-        """The size of a segment: one is given up by writing what is alive in it to another one, which takes room."""
+        """The size of a segment; to give one up, its live pages are written to another one, which takes room."""
         return min(SEGMENT_BYTES, max(SEGMENT_BYTES_MIN, self._files.room_bytes // ROOM_SHARE))
 
     def _begin(self) -> Segment | None:
@@ -228,12 +228,12 @@ class FileSpace:
                     self._sparse[segment.number] = None
 
     def flush(self) -> None:
-        """Write what is still in memory. Raises OSError."""
+        """Write the buffer to the file. Raises OSError."""
         if not self._write():
             raise OSError(errno.ENOSPC, f"{os.strerror(errno.ENOSPC)} for pages of jobs")
 
     def doubt(self, numbers: Collection[int]) -> None:
-        """Give up the segments among these that are not synced."""
+        """Give up those of these segments that are not synced."""
         for number in numbers:
             segment = self._segments.get(number)
             if segment is None or segment.synced >= segment.written:
@@ -273,7 +273,7 @@ class FileSpace:
             self._sparse[segment.number] = None
 
     def make_room(self) -> None:
-        """Room is short: give up segments of which a good part is dead, as far as there is room for what is alive."""
+        """Give up segments of which a good part is dead, as far as there is room for their live pages."""
         last, left = self._last, self._files.free_bytes
         if last is not None and _much_is_dead(last) and self._write():
             self._last = None
@@ -285,7 +285,7 @@ class FileSpace:
                 self._sparse[segment.number] = None
 
     def tidy(self) -> bool:
-        """Move a few pages out of a segment with little else; returns whether there may be more to do.
+        """Move a few live pages out of a nearly dead segment; returns whether there may be more to do.
 
         Raises PageLost.
         """
@@ -355,7 +355,7 @@ class FileSpace:
 
 
 def _much_is_dead(segment: Segment) -> bool:
-    """Return whether so much of the segment is dead that giving it up is worth the writing."""
+    """Return whether enough of the segment is dead to make giving it up worth the writing."""
     dead = segment.size - segment.live_bytes
     return dead >= WRITE_BYTES and segment.live_bytes * 100 < segment.size * SHORT_SPARSE_PERCENT
 

@@ -39,8 +39,8 @@ class PagesNotSynced(OSError):
 class PageFiles:
     """The files of all spaces. `halted`: no more jobs leave memory, because the disk is nearly full.
 
-    `room_bytes`: what such pages may take of the disk; `free_bytes`: what pages may that are moved to give up others.
-    `named`: by the index of each snapshot that is kept or being written, the files with the pages that it names.
+    `room_bytes`: the disk space that such pages may take; `free_bytes`: the space for pages moved to give up files.
+    `named`: the files with the pages that each snapshot names, by its index, whether it is kept or being written.
     """
 
     def __init__(self, directory: Path, disk: Disk) -> None:
@@ -64,7 +64,7 @@ class PageFiles:
         self._spaces: list[FileSpace] = []
 
     def begin(self, named: dict[int, frozenset[int]]) -> None:
-        """See what an earlier process has left, and let what snapshots name of it show what is on the disk.
+        """Find the files of an earlier process, and make reads of those that snapshots name show what is on the disk.
 
         `named`: by the index of each snapshot. Raises OSError.
         """
@@ -77,7 +77,7 @@ class PageFiles:
         self._next = max(self._left, default=0) + 1
 
     def settle(self) -> None:
-        """Delete files that the loaded state does not need, and give up those of which it needs little."""
+        """Delete files that the loaded state does not need, and give up those it hardly needs."""
         for space in self._spaces:
             space.settle()
         self._sweep()
@@ -155,17 +155,17 @@ class PageFiles:
 
     @property
     def held_bytes(self) -> int:
-        """Size of the files that are only there because a snapshot names pages in them."""
+        """Size of the files that exist only because a snapshot names pages in them."""
         return sum(self._left.values())
 
     @property
     def live_bytes(self) -> int:
-        """The part of all files that is pages of the present state."""
+        """The bytes of all files that are pages of the current state."""
         return sum(segment.live_bytes for segment in self.segments.values())
 
     @property
     def rewriting(self) -> int:
-        """The number of files that are being given up, because little of them is needed."""
+        """The number of files being given up because little of them is needed."""
         return sum(space.rewriting for space in self._spaces)
 
     @property
@@ -192,11 +192,11 @@ class PageFiles:
         return space
 
     def tidy(self) -> bool:
-        """Move a few pages out of segments with little else; returns whether there may be more to do."""
+        """Move a few live pages out of nearly dead segments; returns whether there may be more to do."""
         return any(space.tidy() for space in self._spaces)
 
     def make_room(self) -> None:
-        """Room is short: give up files of which a good part is dead."""
+        """Give up files of which a good part is dead, because room is short."""
         for space in self._spaces:
             space.make_room()
 

@@ -56,7 +56,7 @@ def header_of(number: int, data: bytes) -> tuple[bytes, int]:
 
 
 def data_of(frame: bytes, reference: Reference) -> bytes | None:
-    """The data in a frame; None: it is not as it was written."""
+    """The data in a frame; None: it has changed since it was written."""
     if len(frame) != reference.length:
         return None
     number, size, crc = HEADER.unpack_from(frame)

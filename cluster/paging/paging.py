@@ -10,7 +10,7 @@ from sockpqd.core import Machine, Pager, Pages
 
 
 class Paging:
-    """Pages out what the machine has too much of in memory, and keeps the files tidy."""
+    """Pages out jobs and records beyond the memory budget, and keeps the files tidy."""
 
     def __init__(self, machine: Machine, files: PageFiles, monotonic: Callable[[], float]) -> None:
         """`monotonic()`: seconds."""
@@ -20,7 +20,7 @@ class Paging:
         self._monotonic = monotonic
 
     def between_turns(self) -> None:
-        """Page jobs and records out, for PAGING_S at most. Raises PageLost and OSError, which must end this node."""
+        """Page out jobs and records for at most PAGING_S. Raises PageLost and OSError, which must end this node."""
         files = self.files
         if files.lost is not None:
             raise files.lost
@@ -35,5 +35,5 @@ class Paging:
 
 
 def paging_machine(files: PageFiles, hot_bytes_max: int, known_level: int | None = None) -> Machine:
-    """A machine of which records, and jobs beyond `hot_bytes_max` in memory, go to these files; 0: no jobs do."""
+    """A machine that moves records, and jobs beyond `hot_bytes_max` (0: no jobs), to these files."""
     return Machine(known_level, lambda: Pager(Pages(files), hot_bytes_max, resident=not hot_bytes_max))

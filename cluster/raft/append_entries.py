@@ -147,7 +147,7 @@ class Sender:
             self._rewind(peer, known + 1)
 
     def beat(self, peer: Peer) -> None:
-        """Send a heartbeat of our own to a peer that gets nothing from the library now."""
+        """Send our own heartbeat to a peer that gets nothing from the library now."""
         context = self._context
         peer.beat_at = context.now
         replica = context.replica

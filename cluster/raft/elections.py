@@ -85,7 +85,7 @@ class Elections:
 
     @property
     def heard_at(self) -> float:
-        """The time at which the present leader was heard last, in monotonic seconds.
+        """The time at which the current leader was heard last, in monotonic seconds.
 
         -inf after its connection was closed.
         """
@@ -103,8 +103,8 @@ class Elections:
     def leader_lost(self) -> None:
         """End the patience, because the leader's connection was closed; PreVote makes a wrong guess harmless.
 
-        The others notice it at the same moment, and can grant nothing before their promises end. So this node's attempt
-        has a turn of its own after that, by its name.
+        The others notice it at the same moment, and can grant nothing before their promises end. So the nodes make
+        their attempts one after the other after that, in the order of their names.
         """
         self._heard = float("-inf")
         step_s = self._early_s = self._min_s * limits.EARLY_ELECTION_STEP
@@ -112,9 +112,9 @@ class Elections:
         self._deadline = early if self._deadline is None else min(self._deadline, early)
 
     def _turn(self) -> float:
-        """Return this node's place among those that try to succeed the leader, in steps.
+        """Return this node's place among the candidates to succeed the leader, in steps.
 
-        By its name, or by chance where nobody led.
+        By its name, or random if no node led.
         """
         leader = self._context.replica.leader_node
         if leader is None:
@@ -281,7 +281,7 @@ class Elections:
         return self._offered_term == self._context.replica.term
 
     def stand_again(self) -> None:
-        """Leader: be elected once more, for a term in which nobody was asked to take over."""
+        """Leader: get elected once more, for a term in which no other node was asked to take over."""
         context = self._context
         log.info("leadership was offered and not taken: this node stands for the next term")
         context.adopt_term(next(iter(context.peers.values())), context.replica.term + 1)

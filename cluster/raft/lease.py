@@ -19,12 +19,12 @@ from sockpqd.cluster.wire.messages import Ack
 
 
 def promised(peer: Peer, ack: Ack) -> None:
-    """Leader: note the promise in an acknowledgement of the present term; 0 from an older version is none."""
+    """Leader: note the promise in an acknowledgement of the current term; 0, from an older version, means none."""
     peer.promised_until = max(peer.promised_until, ack.sent + ack.promise_ms / 1000 * limits.LEASE_SHARE)
 
 
 class Lease:
-    """Chooses the promise that messages ask for. Times in seconds.
+    """Chooses the length of the promise that messages request. Times in seconds.
 
     `longest_s`: the longest promise, which must not exceed the shortest election timeout.
     """

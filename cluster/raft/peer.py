@@ -48,7 +48,7 @@ class IncomingTransfer:
 
 
 class Peer:
-    """Another node, and what this node knows of it on the present connection."""
+    """Another node, and what this node knows of it on the current connection."""
 
     __slots__ = (
         "acked_sent_at", "admit_after", "admit_target", "beat_at", "choked", "epoch", "info", "info_at", "leaves_at",
@@ -86,11 +86,11 @@ class Peer:
             self.new_epoch()
 
     def forget_answers(self) -> None:
-        """Rely on nothing that was acknowledged so far: it may belong to another term, or to no right to vote."""
+        """Forget all acknowledgements so far: they may be of another term, or of a node without the right to vote."""
         self.acked_sent_at = self.promised_until = float("-inf")
 
     def new_epoch(self) -> None:
-        """Start a new epoch: what was sent so far may be lost, and late answers to it show the old epoch."""
+        """Start a new epoch: messages sent so far may be lost, and late answers to them show the old epoch."""
         self.epoch += 1
         self.sent_up_to = None
 

@@ -128,7 +128,7 @@ _FOLLOWER = syncobj._RAFT_STATE.FOLLOWER
 
 
 class WatchedTransport(Transport):  # type: ignore[misc]  # pysyncobj has no types
-    """A transport that notes in `attention` that the library was given something, which its next tick is to look at."""
+    """A transport that sets `attention` when it gives the library something that the next tick must handle."""
 
     attention = True
 
@@ -154,7 +154,7 @@ class WatchedTransport(Transport):  # type: ignore[misc]  # pysyncobj has no typ
 
 
 def _field(name: str) -> Any:
-    """One of the library's fields, to read: many times in each turn, so not by a chain of Python properties."""
+    """A reader of one of the library's fields, faster than a Python property, as it is used many times in each turn."""
     return property(attrgetter("_SyncObj" + name))
 
 
@@ -261,7 +261,7 @@ class Replica(SyncObj):  # type: ignore[misc]  # pysyncobj has no types
         self._SyncObj__raftLog.setRaftCommitIndex(index)
 
     def apply_committed(self) -> None:
-        """Apply the committed entries and call back who proposed them."""
+        """Apply the committed entries and call their callbacks."""
         journal, waiting = self._SyncObj__raftLog, self._SyncObj__commandsWaitingCommit
         while (index := self.applied_index + 1) <= self._SyncObj__raftCommitIndex:
             if index < journal.first_index:
@@ -302,15 +302,15 @@ class Replica(SyncObj):  # type: ignore[misc]  # pysyncobj has no types
         return command, index, term
 
     def sent(self, node: PeerNode, index: int) -> None:
-        """Leader: note that a connected peer was sent all entries up to this one."""
+        """Leader: note that all entries up to this one were sent to a connected peer."""
         self._SyncObj__raftNextIndex[node] = index + 1
 
     def beaten(self, now: float) -> None:
-        """Leader: note that all connected peers were sent something; no heartbeat is due for a while."""
+        """Leader: note that something was sent to all connected peers, so no heartbeat is due for a while."""
         self._SyncObj__newAppendEntriesTime = now + self._heartbeat_s
 
     def follows(self, node: PeerNode, term: int) -> bool:
-        """Return whether this node is a follower of that one in this term, which must be the present one."""
+        """Return whether this node follows that one in this term, which must be the current one."""
         return (
             self._SyncObj__raftState == _FOLLOWER and self._SyncObj__raftLeader is node
             and self._SyncObj__raftCurrentTerm == term and not self._SyncObj__transferInProgress

@@ -33,8 +33,8 @@ class Quorum:
     def change(self, voters: Iterable[str], *, learns: bool = False) -> None:
         """Count these voters from now on; the others must be known as peers. `learns`: this node is the learner.
 
-        A learner that is removed is one still. It must not ask for votes as a removed voter does (elections.py): no
-        entry was committed with its help, so the voters can do without its log.
+        A removed learner remains one. It must not ask for votes as a removed voter does (elections.py): no entry was
+        committed with its help, so the voters do not need its log.
         """
         context = self._context
         self.voters = frozenset(voters)

@@ -29,7 +29,7 @@ class SnapshotTransfers:
         self._not_before: dict[str, float] = {}     # when a peer that could not use a snapshot may get another
 
     def begin(self, peer: Peer) -> None:
-        """Leader: start sending the newest snapshot, unless one is being sent or was refused a moment ago."""
+        """Leader: start sending the newest snapshot, unless one is being sent or was refused just before."""
         if peer.sending is None and self._context.now >= self._not_before.get(peer.name, 0.0):
             try:
                 source = self._store.open_newest()

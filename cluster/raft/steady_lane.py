@@ -52,7 +52,7 @@ class SteadyLane:
         self.entries = 0                        # that took this lane, as leader or follower
 
     def turn(self) -> bool:
-        """Commit, apply, append and send what a turn has to. Returns False if the library must have its tick as well.
+        """Commit, apply, append and send in a turn. Returns False if the library's tick is needed as well.
 
         Commits before it appends, as the library does; what is appended here is synced later in the turn.
         """
@@ -79,7 +79,7 @@ class SteadyLane:
     def _of_own_term(self, index: int) -> bool:
         """Return whether this entry is of the leader's term.
 
-        An older one may still be replaced, however many have it.
+        An older one may still be replaced, however many nodes have it.
         """
         return self._context.journal.term_at(index) == self._context.replica.term
 
@@ -108,7 +108,7 @@ class SteadyLane:
         return True
 
     def _in_step(self, peer: Peer, journal: Journal, term: int) -> bool:
-        """Return whether this peer got the whole log on this connection and keeps up."""
+        """Return whether this peer has received the whole log on this connection and keeps up."""
         return (
             peer.sent_up_to == (journal.last_index, journal.last_term) and peer.term == term and peer.sending is None
             and self._context.network.buffered_bytes(peer.name) <= limits.CHOKE_BYTES

@@ -116,7 +116,7 @@ class RaftTransport(WatchedTransport):
             self.members_leaving = self.members_leaving or leaving
 
     def meet(self, name: str) -> None:
-        """Add a peer that is not a member as far as this node knows, and does not count."""
+        """Add a peer that is not a member as far as this node knows; it does not count."""
         self.context.peers[name] = Peer(PeerNode(name))
 
     def remove_departed(self) -> list[str]:
@@ -279,7 +279,7 @@ class RaftTransport(WatchedTransport):
         self.context.now = now
 
     def tick(self, now: float) -> None:
-        """Housekeeping before the library's own tick. `now`: monotonic seconds."""
+        """Do the housekeeping before the library's own tick. `now`: monotonic seconds."""
         context = self.context
         context.now = now
         for peer in self.peers.values():
@@ -308,7 +308,7 @@ class RaftTransport(WatchedTransport):
         )
 
     def in_contact_until(self) -> float:
-        """Leader: the monotonic time, in seconds, until which it serves unless a majority answers once more."""
+        """Leader: the monotonic time, in seconds, until which it serves unless a majority answers again."""
         return self.quorum.acked_sent_at() + self._contact_s
 
     def lease_until(self) -> float:
@@ -319,7 +319,7 @@ class RaftTransport(WatchedTransport):
         return float("-inf") if self.elections.offered else self.quorum.promised_until()
 
     def lapsed(self, now: float) -> bool:
-        """Leader: return whether the lease is over, on the arrival of an acknowledgement.
+        """Leader: return whether the lease has expired, when an acknowledgement arrives.
 
         `now`: monotonic seconds.
         """
@@ -336,7 +336,7 @@ class RaftTransport(WatchedTransport):
 
 
 def _restarted(info: messages.Info, hello: messages.Hello) -> messages.Info:
-    """Update the known facts about a peer by its new greeting."""
+    """Update what is known about a peer after its new greeting."""
     return messages.Info(
         role="FOLLOWER", term=info.term, applied=info.applied, lag=info.lag, online=info.online, voter=hello.voter,
         empty=hello.empty, full=info.full, wall_ms=hello.wall_ms, version=hello.version,

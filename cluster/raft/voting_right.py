@@ -45,15 +45,15 @@ class VotingRight:
 
     @property
     def held(self) -> bool:
-        """Return whether this node may vote, and what it acknowledges counts."""
+        """Return whether this node may vote, and its acknowledgements count."""
         return self._context.journal.voter and not self._asks
 
     def may_vote(self, term: int, last_term: int, last_index: int) -> bool:
-        """Return whether this node may vote in this term for a node whose log ends so."""
+        """Return whether this node may vote in this term for a node whose log ends at this position."""
         return self.held and term > self.no_vote_up_to and self.allows(last_term, last_index)
 
     def allows(self, last_term: int, last_index: int) -> bool:
-        """Return whether a log that ends so holds everything that this node may have forgotten."""
+        """Return whether a log that ends here holds everything that this node may have forgotten."""
         return (last_term, last_index) >= self._furthest
 
     def started(self) -> None:
@@ -61,14 +61,14 @@ class VotingRight:
         self._asks = self._context.journal.voter
 
     def granted(self, term: int) -> None:
-        """Take the right from a leader or an operator; `term`: no vote in terms up to this one."""
+        """Accept the right from a leader or an operator; `term`: no vote in terms up to this one."""
         self._context.journal.set_voter()
         self._asks = False
         self._furthest = (0, 0)
         self.no_vote_up_to = max(self.no_vote_up_to, term)
 
     def greeted(self, peer: Peer, hello: Hello) -> None:
-        """Note what another node says of itself."""
+        """Note what another node reports about itself."""
         if self._asks:
             self._greeted.add(peer.name)
             self._furthest = max(self._furthest, (hello.last_term, hello.last_index))

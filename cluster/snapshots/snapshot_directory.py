@@ -30,7 +30,7 @@ class SnapshotDirectory:
     def __init__(self, directory: Path, disk: Disk, pages: Path) -> None:
         """Create the directory if it is missing, and remove files that a killed process left incomplete.
 
-        What the others show from then on is on the disk.
+        The content of the other files is on the disk from then on.
 
         `pages`: the directory of pages that snapshots may name.
         """

@@ -145,7 +145,7 @@ class SnapshotFile:
 def verify(disk: Disk, path: Path, pages: Path | None = None) -> SnapshotContents:
     """Check every byte of a snapshot, and every page that it names; returns its description.
 
-    `pages`: the directory of the pages; None: the snapshot is none by reference. Raises the errors of SnapshotFile.
+    `pages`: the directory of the pages; None: the snapshot must not name pages. Raises the errors of SnapshotFile.
     """
     file = SnapshotFile(disk, path)
     try:

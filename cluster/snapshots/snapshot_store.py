@@ -162,7 +162,7 @@ class SnapshotStore:
 
     @property
     def failing(self) -> bool:
-        """Return whether the last attempt to write a snapshot failed a moment ago."""
+        """Return whether the last attempt to write a snapshot has just failed."""
         return self._clock() < self._retry_at
 
     def serialize(self, data: tuple[Any, Entry, Entry, Iterable[Any]], id: int) -> None:  # noqa: A002
@@ -189,7 +189,7 @@ class SnapshotStore:
 
     @property
     def usual_bytes(self) -> int:
-        """About the size of the next snapshot; 0: that will be much smaller than the newest one."""
+        """The approximate size of the next snapshot; 0 if it will be much smaller than the newest one."""
         whole = not self._pages.named.get(self.newest_index)
         return 0 if whole and self.names_pages else self.newest_bytes
 

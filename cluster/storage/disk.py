@@ -32,14 +32,14 @@ _NOT_OURS = frozenset((errno.EACCES, errno.EPERM, errno.EROFS, errno.EINVAL, err
 
 
 class SyncFailed(OSError):
-    """It is unknown which bytes of a file are on the disk: it still shows all, and another sync may succeed.
+    """It is unknown which bytes of a file are on the disk: reads still return all, and another sync may succeed.
 
     With ENOSPC, too: file systems and devices that find space only when they write have lost the bytes then.
     """
 
 
 class NamesNotSynced(SyncFailed):
-    """A directory could not be synced: what it shows may be gone after a loss of power."""
+    """A directory could not be synced: its names may be gone after a loss of power."""
 
 
 def passes(error: OSError) -> bool:
@@ -217,7 +217,7 @@ class Disk:
             os.close(names)
 
     def trust(self, directory: Path, names: Iterable[str]) -> None:
-        """Let these files of an earlier process show what is on the disk. Before that nothing in them may be believed.
+        """Make reads of these files of an earlier process return what is on the disk; before, none can be trusted.
 
         That process may have ended because a sync failed, and Linux still shows what it wrote. So the directory and the
         files are synced first, because unwritten data stays in the page cache, and then dropped from the cache. What is
@@ -233,7 +233,7 @@ class Disk:
                 self.close(file)
 
     def drop_cache(self, file: int) -> None:
-        """Let reads of a file, all of which was synced, show what is on the disk."""
+        """Make reads of a file, all of which was synced, return what is on the disk."""
         page_cache.drop(file)
 
     def forget(self, file: int, length: int, offset: int) -> None:
@@ -272,7 +272,7 @@ class Disk:
         self._remover.submit(self.unlink, path)
 
     def end_removals(self) -> None:
-        """Wait for the end of all that unlink_in_background() has begun."""
+        """Wait for all removals that unlink_in_background() has begun."""
         if self._remover is not None:
             self._remover.shutdown()
             self._remover = None

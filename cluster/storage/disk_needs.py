@@ -10,7 +10,7 @@ PAGE_FILES_BYTES = 32 << 20     # one that is written, and one that is given up 
 
 
 class DiskNeeds(NamedTuple):
-    """Bytes, by what takes them."""
+    """The disk space that a node needs, by purpose, in bytes."""
 
     journal: int        # back to the older snapshot, up to that and beyond the newest one, and the next segment
     snapshots: int      # two, of the jobs in memory; without `hot_bytes` these are all jobs, and not counted
@@ -20,7 +20,7 @@ class DiskNeeds(NamedTuple):
 
     @property
     def least(self) -> int:
-        """The least size, below which the node would never accept a job: three segments, and what is to stay free."""
+        """The least size, below which the node would never accept a job: three segments and the space to keep free."""
         return 3 * limits.SEGMENT_BYTES + self.free
 
 

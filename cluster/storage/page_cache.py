@@ -16,7 +16,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def drop(file: int) -> None:
-    """Let reads of a file, which was synced and which nobody writes, show what is on the disk. Raises OSError."""
+    """Make reads of a file, which is synced and not being written, return what is on the disk. Raises OSError."""
     os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
     if resident(file):
         _correct(f"/proc/self/fd/{file}")
@@ -40,9 +40,9 @@ def resident(file: int) -> bool:
 
 
 def _correct(path: str) -> None:
-    """Correct what the cache shows, which keeps pages that another program has mapped, by a read past it.
+    """Correct the cache, which keeps pages that another program has mapped, by a read that bypasses it.
 
-    Where there is no way past it, as in a file system in memory, there is nothing else than what it shows.
+    Where it cannot be bypassed, as in a file system in memory, the cache is all there is.
     """
     try:
         direct = os.open(path, os.O_RDONLY | os.O_DIRECT | os.O_CLOEXEC)

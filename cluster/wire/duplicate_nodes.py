@@ -18,7 +18,7 @@ from sockpqd.cluster.wire.peer_link import LinkConnection, PeerLink
 
 
 def same_process(one: Hello, other: Hello) -> bool:
-    """Return whether these greetings may come from one process."""
+    """Return whether these greetings may come from the same process."""
     return not one.process or not other.process or one.process == other.process
 
 

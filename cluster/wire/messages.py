@@ -99,7 +99,8 @@ def is_news(before: Info | None, info: Info) -> bool:
 class Append(Struct, tag="append", frozen=True):
     """AppendEntries: `entries` follow the entry (prev_index, prev_term).
 
-    `promise_ms`: for how long a receiver that answers helps to elect nobody else (lease.py); 0 from older versions.
+    `promise_ms`: for how long a receiver that answers will not help to elect another node (lease.py); 0 from older
+    versions.
     """
 
     term: int

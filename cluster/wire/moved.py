@@ -35,7 +35,7 @@ class Addresses:
         return self.reported if self._moved or not self._configured else self._configured
 
     def hear(self, hello: Hello, mine: Hello) -> None:
-        """Note what the node, whose greeting was accepted, tells of itself; `mine`: our greeting."""
+        """Note what the node, whose greeting was accepted, reports about itself; `mine`: our greeting."""
         ours = bool(hello.cluster_id) and hello.cluster_id == mine.cluster_id
         if ours and hello.address != mine.address and _HOST_AND_PORT.fullmatch(hello.address):
             self.reported = hello.address
@@ -45,13 +45,13 @@ class Addresses:
         return hello if self._moved and self.reported == hello.address else msgspec.structs.replace(hello, client="")
 
     def missed(self) -> None:
-        """Switch to the other address, if there is one: no node with its name answered at the present one."""
+        """Switch to the other address, if there is one, as no node with this name answered at the current one."""
         other = self._configured if self._moved else self.reported
         if other and other != self.present:
             self._moved = not self._moved
 
     def found(self) -> None:
-        """Note that the node answered at the present address."""
+        """Note that the node answered at the current address."""
         if self._moved and self.reported != self._configured:
             log.warning(
                 "%s is at %s, not at %s as this node was configured: correct [[cluster.members]] when convenient",

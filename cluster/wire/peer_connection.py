@@ -33,10 +33,10 @@ class Events(Protocol):
         """Handle a message that arrived after the greeting."""
 
     def receives_large(self, connection: PeerConnection) -> None:
-        """Part of a large message arrived: its sender is busy with it, not silent."""
+        """Note that part of a large message arrived: its sender is busy with it, not silent."""
 
     def refuse(self, connection: PeerConnection, why: str) -> None:
-        """Received bytes are invalid, for the reason `why`."""
+        """Handle invalid bytes; `why`: the reason."""
 
     def now(self) -> float:
         ...
@@ -108,7 +108,7 @@ class PeerConnection(asyncio.Protocol):
             self.transport.close()
 
     def unlink(self) -> None:
-        """Let it belong to no link any more."""
+        """Detach the connection from its link."""
         self.link = None
 
     def abort(self) -> None:

@@ -52,7 +52,7 @@ class LinkConnection(Protocol):
         """Close the connection when everything queued is sent."""
 
     def unlink(self) -> None:
-        """Let it belong to no link any more."""
+        """Detach the connection from its link."""
 
 
 class _Large:

@@ -194,7 +194,7 @@ class PeerNetwork:
             link.waiting = []
 
     def _part_twins(self, connection: PeerConnection, hello: Hello, link: PeerLink) -> None:
-        """Close what belongs to another process than this greeting: a link never has two processes at its end."""
+        """Close connections of another process than this greeting's: a link never leads to two processes."""
         dialed = connection.dialed
         other = link.incoming if dialed else link.outgoing
         if other is None or other.greeting is None or same_process(other.greeting, hello):

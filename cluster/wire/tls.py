@@ -23,7 +23,7 @@ FIRST_FLIGHT_BYTES_MAX = 16 << 10   # a ClientHello has some hundred bytes
 
 
 class TlsTransport(asyncio.Protocol, asyncio.Transport):
-    """TLS for the protocol `app`, which learns of the connection after the handshake, and of its end in any case."""
+    """TLS for the protocol `app`, which is notified of the connection after the handshake, and always of its end."""
 
     _below: asyncio.Transport
 
@@ -90,7 +90,7 @@ class TlsTransport(asyncio.Protocol, asyncio.Transport):
         self._app.connection_lost(exc)
 
     def pause_writing(self) -> None:
-        """Pass on that the other side does not read what is written."""
+        """Pass on that the other side does not read."""
         if self._ready:
             self._app.pause_writing()
 

@@ -26,7 +26,7 @@ class Handshake(Protocol):
 
     @property
     def waits_for_us(self) -> bool:
-        """Return whether the other side has sent something that was not handled yet."""
+        """Return whether the other side has sent something that has not been handled yet."""
 
     def refuse(self, why: str) -> None:
         """Log the reason and close the connection."""
@@ -61,8 +61,8 @@ class Handshakes:
     def begin(self, handshake: Handshake, host: str) -> bool:
         """Register a connection from this host; returns False if it must be closed because there is no place left.
 
-        A connection of the address that has most gives way, if that has more than the new one's; else the connection
-        that has been silent longest, if it has been for SILENT_S.
+        To make room, a connection is closed: one of the address that has the most, if these are more than the new
+        one's; otherwise the one that has been silent longest, if for at least SILENT_S.
         """
         now, address = self._loop.time(), self._address_of(host)
         if len(self._begun) >= self._limit:
@@ -79,7 +79,7 @@ class Handshakes:
         return True
 
     def _of_most(self, address: str | None) -> Handshake | None:
-        """Return a handshake of the address that has most; None if `address` would then have as many."""
+        """Return a handshake of the address that has the most; None if `address` would then have as many."""
         most = max(self._by_address.values(), key=len)
         if len(most) <= len(self._by_address.get(address, ())) + 1:
             return None

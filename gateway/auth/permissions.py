@@ -236,7 +236,7 @@ def _of_number(
 ) -> tuple[bytes | None, bool]:
     """Return the refusal, and whether the job is hidden: the user has none of `prefixes` for its queue.
 
-    A hidden job is looked up as NO_JOB, so it cannot be told from one that is gone. A number that is not assigned yet
+    A hidden job is looked up as NO_JOB, so it looks like one that is gone. A number that is not assigned yet
     is refused, as an id is. `ended`: the job may have ended.
     """
     if "" in prefixes:

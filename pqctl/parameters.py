@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 
 NUMBER = "number:"
+HEADER = "header:"
 
 
 def selector(value: str) -> int | Key | Place | Number:
@@ -48,6 +49,15 @@ def pair(value: str) -> tuple[str, str]:
     if not equals:
         raise click.UsageError(f"{value!r} is not like NAME=VALUE")
     return name, text
+
+
+def group_by(value: str) -> str | tuple[str, str]:
+    """Parse what the groups of a queue's jobs are: `user`, `item`, `off`, or the name of a header behind `header:`."""
+    if value.startswith(HEADER) and value != HEADER:
+        return "head", value[len(HEADER):]
+    if value not in ("user", "item", "off"):
+        raise click.BadParameter(f"{value!r} is none of user, item, header:NAME, off.")
+    return value
 
 
 def moment(value: str) -> float:

@@ -39,14 +39,18 @@ def show(call: Call, name: str) -> int:
 @click.option("--rate", type=click.IntRange(0), metavar="N",
               help="How many are handed out in --per seconds at most; 0 ends that.")
 @click.option("--per", type=Seconds(0), metavar="SECONDS", help="See --rate.")
-def config(call: Call, name: str, limit: int | None, rate: int | None, per: float | None) -> int:
+@click.option("--weight", type=click.IntRange(1), metavar="N",
+              help="How many times the share of other groups it gets, where fair shares choose.")
+def config(
+    call: Call, name: str, limit: int | None, rate: int | None, per: float | None, weight: int | None,
+) -> int:
     """Change settings of group NAME, and show all of them. 0 removes a limit.
 
     They hold in queues with --sched `fair` or `groups`, and for jobs taken by `fair`.
     """
     from sockpqd.pqctl.actions import groups
 
-    return groups.config(call, name, given(limit=limit, rate=rate, per=per))
+    return groups.config(call, name, given(limit=limit, rate=rate, per=per, weight=weight))
 
 
 @command(group, timeout=10.0)

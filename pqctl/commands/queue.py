@@ -9,6 +9,7 @@ import click
 
 from sockpqd.pqctl.invocation import Call, Seconds, command, files, given, group
 from sockpqd.pqctl.output import exit_codes
+from sockpqd.pqctl.parameters import group_by
 
 STATES = ["ready", "delayed", "running", "dead", "buried", "ended", "done", "cancelled", "expired"]
 
@@ -30,6 +31,8 @@ def settings(function: Callable[..., int]) -> Callable[..., int]:
         click.option("--group-rate", type=click.IntRange(0), metavar="N",
                      help="How many of one group are handed out in --group-per seconds at most; 0 ends that."),
         click.option("--group-per", type=Seconds(0), metavar="SECONDS", help="See --group-rate."),
+        click.option("--group-by", type=group_by, metavar="WHAT",
+                     help="Whose its jobs are: `user`, `item`, `header:NAME`, or as each PUT says: `off`."),
         click.option("--limit", type=click.IntRange(0), metavar="N", help="How many jobs run at a time."),
         click.option("--item-limit", type=click.IntRange(0), metavar="N", help="How many of one item run at a time."),
         click.option("--capacity", type=click.IntRange(0), metavar="N", help="How many jobs may wait at most."),

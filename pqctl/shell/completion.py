@@ -12,6 +12,7 @@ GETS = ("IS", "COUNT", "META", "BOUND", *LEASE, "BY")
 TIMES = ("DELAY", "AT")
 SETTINGS = (
     "LIMIT", "CAPACITY", "TRIES", "DEADQUEUE", "MAXDATA", "ORDER", "ITEMLIMIT", "SCHED", "GROUPLIMIT", "GROUPRATE",
+    "GROUPBY",
 )
 
 # Each verb, or its first words, with the words that may follow; those in QUEUES are also followed by names of queues.
@@ -29,7 +30,7 @@ VERBS: dict[str, tuple[str, ...]] = {
     "QUEUE PAUSE": ("IN", "OUT", "ALL"), "QUEUE RESUME": (), "QUEUE MOVE": ("COUNT", "DIED"),
     "QUEUE PURGE": ("READY", "DELAYED", "RUNNING", "DEAD", "BURIED", "ENDED", "OWN", "ALL"),
     "QUEUE DELETE": ("FORCE", "LEAVE"), "ITEM STAT": (), "ITEM LIST": (), "ITEM RETRY": (),
-    "GROUP CONFIG": ("LIMIT", "RATE", "PER"), "GROUP PAUSE": ("FOR",), "GROUP RESUME": (), "GROUP DELETE": (),
+    "GROUP CONFIG": ("LIMIT", "RATE", "PER", "WEIGHT"), "GROUP PAUSE": ("FOR",), "GROUP RESUME": (), "GROUP DELETE": (),
     "GROUP LIST": (), "USER SET": (), "USER DELETE": (), "USER LIST": (), "INTERCONNECT": (),
     "CLUSTER LEADER": (), "CLUSTER STATUS": (), "CLUSTER HASH": (), "CLUSTER ID": (), "CLUSTER ADD": (),
     "CLUSTER REMOVE": (), "CLUSTER TRANSFER": (), "CLUSTER OFFLINE": (), "CLUSTER ONLINE": (), "CLUSTER SNAPSHOT": (),

@@ -33,6 +33,7 @@ def test_lines() -> None:
     change = groups.group_config("shop:7", {"limit": 3, "rate": 100, "per": 0.5})
     assert [one.line for one in change.before] == [b"GROUP CONFIG shop:7 LIMIT 3 RATE 100 PER 0.500\r\n"]
     assert change.last.line == b"GROUP CONFIG shop:7\r\n"
+    assert groups.group_config("a", {"weight": 3}).before[0].line == b"GROUP CONFIG a WEIGHT 3\r\n"
     assert groups.group_config("a", {"limit": 0, "rate": 0}).before[0].line == b"GROUP CONFIG a LIMIT 0 RATE OFF\r\n"
     assert groups.group_config("a", {}).before == ()
     assert groups.group_pause("a").line == b"GROUP PAUSE a\r\n"
@@ -45,6 +46,8 @@ def test_lines() -> None:
     assert queue.before[0].line == b"QUEUE CONFIG q GROUPLIMIT 2 SCHED GROUPS GROUPRATE 5 PER 1\r\n"
     assert queue.before[0].needs == groups.NEEDS
     assert queues.queue_config("q", {"sched": "fair"}).before[0].needs == ()
+    for by, word in (("user", b"USER"), ("item", b"ITEM"), ("off", b"OFF"), (("head", "shop"), b"HEAD shop")):
+        assert queues.queue_config("q", {"group_by": by}).before[0].line == b"QUEUE CONFIG q GROUPBY %b\r\n" % word
     assert queues.queue_config("q", {"group_rate": 0}).before[0].line == b"QUEUE CONFIG q GROUPRATE OFF\r\n"
 
 
@@ -57,7 +60,11 @@ def test_what_is_refused_before_it_is_sent() -> None:
         lambda: groups.group_config("a", {"rate": 0, "per": 5}),
         lambda: groups.group_config("a", {"rate": 10_001, "per": 5}),
         lambda: groups.group_config("a", {"rate": 1, "per": 0.05}),
+        lambda: groups.group_config("a", {"weight": 0}),
+        lambda: groups.group_config("a", {"weight": 1_001}),
         lambda: groups.group_pause("a", seconds=0),
+        lambda: queues.queue_config("q", {"group_by": "head"}),         # type: ignore[typeddict-item]
+        lambda: queues.queue_config("q", {"group_by": ("head", "a b")}),
         lambda: queues.queue_config("q", {"sched": "best"}),            # type: ignore[typeddict-item]
         lambda: queues.queue_config("q", {"group_rate": 5}),
         lambda: queues.queue_config("q", {"group_per": 5}),
@@ -119,6 +126,17 @@ def test_settings_of_a_queue_hold_for_each_of_its_groups(client: Client) -> None
     assert bodies(client) == [b"a1", b"b1"]
     with pytest.raises(BadArguments):
         client.queue_config("q", sched="fifo")
+
+
+def test_a_queue_knows_whose_its_jobs_are(client: Client) -> None:
+    told = client.queue_config("q", sched="groups", group_by=("head", "shop"))
+    assert told["group_by"] == "HEAD shop"
+    client.put("q", b"1", headers={"shop": "s7"})
+    assert [job.meta.group for job in client.find("q")] == ["s7"]
+    with pytest.raises(BadArguments):
+        client.put("q", b"2", group="s8")
+    assert "group_by" not in client.queue_config("q", group_by="off")
+    assert client.group_config("s7", weight=5).weight == 5
 
 
 def test_the_client_for_asyncio_does_the_same(server: RealServer) -> None:

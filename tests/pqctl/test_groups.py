@@ -69,6 +69,10 @@ def test_a_group_that_nothing_holds_back_says_no_more(servers: list[str], capsys
     code, found = ask(capsys, servers, "group", "show", "dora")
     assert (code, found["paused"], found["waiting"], found["used_us"]) == (DONE, True, None, None)
     told(capsys, servers, "job", "put", "reports", "x", "--group", "carl")
+    assert ask(capsys, servers, "group", "config", "dora", "--weight", "3")[1]["settings"]["weight"] == 3
+    for by, shown in (("header:shop", "HEAD shop"), ("user", "USER"), ("off", None)):
+        _, changed = ask(capsys, servers, "queue", "config", "reports", "--group-by", by)
+        assert changed["settings"].get("group_by") == shown
     assert told(capsys, servers, "group", "show", "carl").endswith("; limit -, rate -, weight 1\n")
     code, _, err = run(capsys, "--servers", ",".join(servers), "group", "resume", "carl")
     assert (code, err) == (REFUSED, "group carl is not paused (`pqctl group list` shows those that are)\n")

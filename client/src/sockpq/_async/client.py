@@ -31,6 +31,7 @@ from sockpq._protocol.arguments import (
     Data,
     Direction,
     EndedState,
+    GroupBy,
     HoldThen,
     OnDuplicate,
     Policy,
@@ -1215,6 +1216,7 @@ class Client:
         group_limit: int | None = None,
         group_rate: int | None = None,
         group_per: float | None = None,
+        group_by: GroupBy | None = None,
         rate: int | None = None,
         per: float | None = None,
         spread: bool | None = None,
@@ -1236,9 +1238,10 @@ class Client:
             queue_commands.queue_create(queue, given(expire=expire, then=then, order=order, tries=tries, dead=dead,
             weight=weight, limit=limit, item_limit=item_limit, capacity=capacity, data_bytes_max=data_bytes_max,
             batch=batch, portion=portion, keep=keep, ttl=ttl, idle=idle, overflow=overflow, alarm=alarm, sched=sched,
-            group_limit=group_limit, group_rate=group_rate, group_per=group_per, rate=rate, per=per, spread=spread,
-            pulse=pulse, retain=retain, retain_max=retain_max, retain_bytes=retain_bytes, numbered=numbered,
-            backoff=backoff, error_bytes=error_bytes, dedup_max=dedup_max), bound=bound), timeout=timeout
+            group_limit=group_limit, group_rate=group_rate, group_per=group_per, group_by=group_by, rate=rate, per=per,
+            spread=spread, pulse=pulse, retain=retain, retain_max=retain_max, retain_bytes=retain_bytes,
+            numbered=numbered, backoff=backoff, error_bytes=error_bytes, dedup_max=dedup_max), bound=bound),
+            timeout=timeout
         ))
 
     async def queue_config(
@@ -1266,6 +1269,7 @@ class Client:
         group_limit: int | None = None,
         group_rate: int | None = None,
         group_per: float | None = None,
+        group_by: GroupBy | None = None,
         rate: int | None = None,
         per: float | None = None,
         spread: bool | None = None,
@@ -1288,9 +1292,9 @@ class Client:
             queue_commands.queue_config(queue, given(expire=expire, then=then, order=order, tries=tries, dead=dead,
             weight=weight, limit=limit, item_limit=item_limit, capacity=capacity, data_bytes_max=data_bytes_max,
             batch=batch, portion=portion, keep=keep, ttl=ttl, idle=idle, overflow=overflow, alarm=alarm, sched=sched,
-            group_limit=group_limit, group_rate=group_rate, group_per=group_per, rate=rate, per=per, spread=spread,
-            pulse=pulse, retain=retain, retain_max=retain_max, retain_bytes=retain_bytes, numbered=numbered,
-            backoff=backoff, error_bytes=error_bytes, dedup_max=dedup_max)), timeout=timeout
+            group_limit=group_limit, group_rate=group_rate, group_per=group_per, group_by=group_by, rate=rate, per=per,
+            spread=spread, pulse=pulse, retain=retain, retain_max=retain_max, retain_bytes=retain_bytes,
+            numbered=numbered, backoff=backoff, error_bytes=error_bytes, dedup_max=dedup_max)), timeout=timeout
         ))
 
     async def queue_delete(
@@ -1445,6 +1449,7 @@ class Client:
         limit: int | None = None,
         rate: int | None = None,
         per: float | None = None,
+        weight: int | None = None,
         timeout: float | None = None,
     ) -> GroupConfig:
         """Change settings of a group of jobs (sockpq.GroupSettings); without any only read them.
@@ -1453,7 +1458,7 @@ class Client:
         when as many groups have settings as may.
         """
         return await run(self._executor.run_steps(
-            groups.group_config(group, given(limit=limit, rate=rate, per=per)), timeout=timeout
+            groups.group_config(group, given(limit=limit, rate=rate, per=per, weight=weight)), timeout=timeout
         ))
 
     async def group_pause(self, group: str, *, seconds: float | None = None, timeout: float | None = None) -> None:

@@ -21,6 +21,7 @@ Then = Literal["later", "done", "dead"]
 Block = bool | Literal["until_done"]
 OnDuplicate = Literal["fail", "ignore", "replace"]
 AfterWhen = Literal["done", "end", "failed"]      # for what of an item a job waits
+GroupBy = Literal["user", "item", "off"] | tuple[Literal["head"], str]
 HoldThen = Literal["cancel", "release"]           # at the end of a hold
 Policy = Literal["random", "weight", "rr", "order", "sorted", "priority", "oldest", "fair", "place"]
 POLICIES = ("random", "weight", "rr", "order", "sorted", "priority", "oldest", "fair", "place")

@@ -14,6 +14,7 @@ from sockpq.model import GroupConfig, GroupTotals
 NEEDS = ("movequeue",)
 RUNNING_MAX = 2**63 - 1
 RATE_MAX = 10_000
+WEIGHT_MAX = 1_000
 PER_S_MIN, PER_S_MAX = 0.1, 86_400
 
 
@@ -21,11 +22,13 @@ class GroupSettings(TypedDict, total=False):
     """The settings of a group of jobs; a setting not given is unchanged, 0 removes a limit or a rate.
 
     `limit`: how many of its jobs may run at a time, in all queues together. `rate` hand-outs in `per` seconds at most.
+    `weight`: how many times the share of a group with 1 it gets where fair shares choose, 1 to 1000.
     """
 
     limit: int
     rate: int
     per: float
+    weight: int
 
 
 @call()
@@ -92,6 +95,8 @@ def _settings(settings: GroupSettings) -> str:
         text += f" RATE {rate_of(settings['rate'], settings.get('per'), 'rate', 'per')}"
     elif "per" in settings:
         raise BadArguments("per needs rate, the number of hand-outs in that time")
+    if "weight" in settings:
+        text += f" WEIGHT {arguments.integer(settings['weight'], 'weight', 1, WEIGHT_MAX)}"
     return text
 
 

@@ -8,9 +8,10 @@ from functools import partial
 from typing import BinaryIO, Literal, TypedDict
 
 from sockpq._protocol import arguments
-from sockpq._protocol.arguments import EXPIRE_S_MAX, Data, Direction, Policy, State, Then
+from sockpq._protocol.arguments import EXPIRE_S_MAX, Data, Direction, GroupBy, Policy, State, Then
 from sockpq._protocol.command import Command, Repeat, Steps, call, single
 from sockpq._protocol.commands.groups import NEEDS, rate_of
+from sockpq._protocol.headers import header_name
 from sockpq._protocol.reader import (
     BODY_BYTES_MAX,
     LINE,
@@ -42,8 +43,9 @@ class QueueSettings(TypedDict, total=False):
     `order`: "fifo", or "time" for the order of the times put for. `tries`: after that many hand-outs without DONE a job
     goes to the queue `dead` (by default the queue's name and "_dead"). `weight`: for the policy "weight". `sched`:
     "fair" shares its jobs among their groups, "groups" gives the first job of all groups that may have one; with either
-    `group_limit`: how many jobs of one group may run at a time, and `group_rate` in `group_per` seconds: how many of
-    one group are handed out. `limit`: how many jobs may run at a time, `item_limit`: of one item.
+    `group_limit`: how many jobs of one group may run at a time, `group_rate` in `group_per` seconds: how many of one
+    group are handed out, and `group_by`: whose every job is, by its "user", its "item", or its header ("head", name),
+    instead of its put(group=) ("off"). `limit`: how many jobs may run at a time, `item_limit`: of one item.
     `capacity`: how many may wait; others are refused. `data_bytes_max`: of one job. `batch`: how many at most are given
     to one get_many(). `portion`: how many due jobs are activated at once. `keep`: how long the keys of finished jobs
     are remembered. `ttl`: of jobs put without one. `idle`: the queue is deleted, with its jobs, when it was not used
@@ -77,6 +79,7 @@ class QueueSettings(TypedDict, total=False):
     group_limit: int
     group_rate: int
     group_per: float
+    group_by: GroupBy
     rate: int
     per: float
     spread: bool
@@ -116,7 +119,7 @@ _NUMBERS = {
 _NEEDS = {      # words of CAPS, for settings that older servers do not have
     "retain": "retain", "retain_max": "retain", "retain_bytes": "retain", "numbered": "retain", "backoff": "backoff",
     "error_bytes": "backoff", "dedup_max": "dedup", "retained_bytes": "retain", "group_limit": NEEDS[0],
-    "group_rate": NEEDS[0], "group_per": NEEDS[0],
+    "group_rate": NEEDS[0], "group_per": NEEDS[0], "group_by": NEEDS[0],
 }
 _OVERFLOW = {"refuse": "REFUSE", "drop_oldest": "DROPOLDEST"}
 _CLUSTER = {
@@ -124,7 +127,8 @@ _CLUSTER = {
     "session_ttl": "SESSIONTTL", "fast_empty": "FASTEMPTY",
     "retained_bytes": "RETAINEDBYTES",
 }
-_NAMES = {word: name for name, word in {**_NUMBERS, **_CLUSTER, "group_rate": "GROUPRATE"}.items()}
+_OF_GROUPS = {"group_rate": "GROUPRATE", "group_by": "GROUPBY"}
+_NAMES = {word: name for name, word in {**_NUMBERS, **_CLUSTER, **_OF_GROUPS}.items()}
 _UNKNOWN = "-"
 _SETTING = re.compile(r"[A-Z][A-Z_]{0,31}")
 
@@ -521,6 +525,8 @@ def _settings(settings: QueueSettings) -> str:
         if settings["sched"] not in ("fifo", "fair", "groups"):
             raise BadArguments(f"sched is 'fifo', 'fair' or 'groups', not {settings['sched']!r}")
         text += f" SCHED {settings['sched'].upper()}"
+    if "group_by" in settings:
+        text += f" GROUPBY {_group_by(settings['group_by'])}"
     if "retain" in settings:
         text += f" RETAIN {arguments.seconds(settings['retain'], 'retain', 0, EXPIRE_S_MAX)}"
     if "numbered" in settings:
@@ -528,6 +534,14 @@ def _settings(settings: QueueSettings) -> str:
     if "backoff" in settings:
         text += f" BACKOFF {_backoff(settings['backoff'])}"
     return text + _rate(settings)
+
+
+def _group_by(value: GroupBy) -> str:
+    if isinstance(value, tuple) and len(value) == 2 and value[0] == "head":
+        return f"HEAD {header_name(value[1])}"
+    if value not in ("user", "item", "off"):
+        raise BadArguments(f"group_by is 'user', 'item', 'off' or a pair of 'head' and a name, not {value!r}")
+    return str(value).upper()
 
 
 def _backoff(pauses: tuple[float, float]) -> str:

@@ -31,6 +31,7 @@ def fair_frames(scheduler: FairScheduler | None) -> Iterator[Frame]:
         ],
         [(task.queue, task.reached) for task in scheduler.offers.tasks],
         len(scheduler.accounts),
+        unit_ns=1,
     )
     rows = [
         (name, str(one.used_us), one.level, str(one.priority_ns), one.turn, one.offered, one.idle_ms)
@@ -46,26 +47,29 @@ def restored_scheduler(state: State, table: FairTable, clock_ms: int) -> FairSch
     settings = FairSettings(table.thresholds_s, table.cap_ms, table.multiplier, table.keep_ms)
     check(allowed(settings), "settings of groups are wrong")
     check(table.next_turn > 0, "there is no next turn")
+    check(table.unit_ns in (1, 1000), "times are neither nanoseconds nor microseconds")
     check(len({queue for queue, _ in table.tasks}) == len(table.tasks), "groups of a queue are to be offered twice")
     scheduler = FairScheduler(state.queues, table.started_ms, state.groups)
     scheduler.now_ms = clock_ms
     scheduler.next_turn = table.next_turn
     scheduler.levels = Levels(
         settings,
-        [_number(time_ns) for time_ns, _, _ in table.levels],
-        [None if least_ns is None else _number(least_ns) for _, least_ns, _ in table.levels],
+        [_number(time) * table.unit_ns for time, _, _ in table.levels],
+        [None if least is None else _number(least) * table.unit_ns for _, least, _ in table.levels],
         [selected for _, _, selected in table.levels],
     )
     scheduler.offers.tasks = [Task(queue, reached) for queue, reached in table.tasks]
     return scheduler
 
 
-def restored_account(row: tuple[str, str, int, str, int, bool, int | None], scheduler: FairScheduler) -> GroupAccount:
-    """Restore the account of one group and add it. Raises SnapshotError."""
-    name, used_us, level, priority_ns, turn, offered, idle_ms = row
+def restored_account(
+    row: tuple[str, str, int, str, int, bool, int | None], scheduler: FairScheduler, unit_ns: int,
+) -> GroupAccount:
+    """Restore the account of one group. `unit_ns`: how many nanoseconds its priority counts. Raises SnapshotError."""
+    name, used_us, level, priority, turn, offered, idle_ms = row
     check(level < limits.LEVELS_MAX, "a group is beyond the last level")
     check(turn < scheduler.next_turn, "a turn that was not given yet")
-    return GroupAccount(name, _number(used_us), level, _number(priority_ns), turn, offered, idle_ms)
+    return GroupAccount(name, _number(used_us), level, _number(priority) * unit_ns, turn, offered, idle_ms)
 
 
 def _number(digits: str) -> int:

@@ -231,6 +231,7 @@ class _Builder:
         self._groups: list[GroupAccount] = []                # of FAIR,
         self._group = ""                                # the name of the last one,
         self._accounts = 0                              # and how many there are
+        self._unit_ns = 1                               # of their priorities
         self._items = ItemBuilder(self.state.items)
         self._records = RecordBuilder(self.state.records, self._check_name)
         self._used = ""                                 # name of the last queue with IDLE
@@ -379,12 +380,12 @@ class _Builder:
             self._check_name(name)
         self._check_numbers([table.next_turn, *[selected for _, _, selected in table.levels]])
         self._fair = restored_scheduler(self.state, table, self.state.clock_ms)
-        self._accounts = table.accounts
+        self._accounts, self._unit_ns = table.accounts, table.unit_ns
 
     def _add_groups(self, frame: frames.FairRows) -> None:
         assert self._fair is not None
         for row in frame.rows:
-            account = restored_account(row, self._fair)
+            account = restored_account(row, self._fair, self._unit_ns)
             check(self._group < account.name, "groups are not in order")
             self._group = account.name
             self._check_name(account.name)

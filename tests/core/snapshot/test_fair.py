@@ -115,6 +115,19 @@ def rows(make: Callable[[list[Any]], list[Any]]) -> Callable[[dict[str, Any]], N
     return change
 
 
+def test_times_of_snapshots_before_weights_are_microseconds() -> None:
+    def before_weights(frames: dict[str, Any]) -> None:
+        assert frames["fair"].pop() == 1
+        for level in frames["fair"][LEVELS]:
+            level[:2] = [None if time is None else time[:-3] or "0" for time in level[:2]]
+        for row in frames["groups"][1]:
+            row[PRIORITY] = row[PRIORITY][:-3] or "0"
+
+    machine, copy = example(), restored(altered(before_weights))
+    assert copy.fair_levels() == machine.fair_levels()
+    assert [copy.fair_group(group) for group in "abcr"] == [machine.fair_group(group) for group in "abcr"]
+
+
 def test_the_example_is_right_as_it_stands_and_has_everything() -> None:
     machine = example()
     copy = restored(altered(lambda frames: None))

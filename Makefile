@@ -39,15 +39,18 @@ dev: $(VENV)/.installed-dev          ## the same with the test tools
 
 # Half an environment, as Debian leaves it without the package python3-venv, would not be made anew.
 $(BIN)/python:
+	@echo "Making a virtual environment in $(VENV) .."
 	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
 
 $(VENV)/.installed: pyproject.toml client/pyproject.toml | $(BIN)/python
-	$(PIP_INSTALL) -e './client[worker]' -e '.[top]'
-	touch $@
+	@echo "Fetching what sockpqd needs from the Python package index, and installing it: a minute or two .."
+	@$(PIP_INSTALL) -e './client[worker]' -e '.[top]'
+	@touch $@
 
 $(VENV)/.installed-dev: pyproject.toml client/pyproject.toml integrations/kombu/pyproject.toml | $(BIN)/python
-	$(PIP_INSTALL) -e ./client -e ./integrations/kombu -e '.[dev]'
-	touch $@ $(VENV)/.installed
+	@echo "Fetching what sockpqd and its tests need from the Python package index, and installing it: some minutes .."
+	@$(PIP_INSTALL) -e ./client -e ./integrations/kombu -e '.[dev]'
+	@touch $@ $(VENV)/.installed
 
 check: dev                           ## style and types
 	$(BIN)/ruff check .

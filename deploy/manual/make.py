@@ -76,10 +76,8 @@ def completion(name: str, program: click.Command, shell: str) -> str:
 def files() -> dict[str, str]:
     """Return the content of every file to write."""
     made = {f"{name}.1": page(name, program) for name, program in PROGRAMS.items()}
-    for name in ("sockpqd", "sockpq-beanstalkd"):
-        made[f"{name}.bash"] = completion(name, PROGRAMS[name], "bash")
     for shell in ("bash", "zsh", "fish"):
-        made[f"pqctl.{shell}"] = completion("pqctl", pqctl, shell)
+        made |= {f"{name}.{shell}": completion(name, program, shell) for name, program in PROGRAMS.items()}
     return made
 
 

@@ -93,6 +93,8 @@ def test_the_wheel_has_everything_and_nothing_else(built: Path) -> None:
     shared = {name.partition(".data/data/")[2] for name in names if ".data/data/" in name}
     assert {f"share/man/man1/{program}.1" for program in PROGRAMS} <= shared
     assert {f"share/bash-completion/completions/{program}" for program in PROGRAMS} <= shared
+    assert {f"share/zsh/site-functions/_{program}" for program in PROGRAMS} <= shared
+    assert {f"share/fish/vendor_completions.d/{program}.fish" for program in PROGRAMS} <= shared
     (sources,) = built.glob("sockpqd-*.tar.gz")
     with tarfile.open(sources) as archive:
         assert not [name for name in archive.getnames() if "/tests/" in name or "/bench/" in name]

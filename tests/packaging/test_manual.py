@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import shutil
 import subprocess
 import sys
@@ -85,3 +87,19 @@ def test_bash_completes_the_options_of_the_programs(program: str) -> None:
         ["bash", "-c", script, FOLDER / f"{program}.bash", Path(sys.executable).parent / program],
         capture_output=True, text=True, check=True)
     assert "--version" in done.stdout.split()
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+@pytest.mark.parametrize("program", ["sockpqd", "sockpq-beanstalkd", "pqctl"])
+def test_the_programs_answer_the_scripts_of_other_shells(program: str, shell: str) -> None:
+    """The variable by which the script asks is one that the program hears."""
+    script = (FOLDER / f"{program}.{shell}").read_text()
+    (variable,) = set(re.findall(r"_\w+_COMPLETE(?==)", script))
+    words = {
+        "zsh": {"COMP_WORDS": f"{program} --", "COMP_CWORD": "1"},
+        "fish": {"COMP_WORDS": program, "COMP_CWORD": "--"},
+    }
+    done = subprocess.run(
+        [Path(sys.executable).parent / program], env={**os.environ, **words[shell], variable: f"{shell}_complete"},
+        capture_output=True, text=True, check=True)
+    assert "--version" in re.split(r"[\s,]+", done.stdout)

@@ -147,6 +147,6 @@ def test_the_inventory_has_variables_of_the_role_and_options_of_the_program(tmp_
 
 def test_every_block_is_one_of_these() -> None:
     kinds = re.findall(r"^```(\w+)$", PAGE, re.MULTILINE)
-    assert sorted(kinds) == ["bash"] * 5 + ["python"] * 6 + ["toml", "yaml"]
+    assert sorted(kinds) == ["bash"] * 5 + ["python"] * 7 + ["toml", "yaml"]
     prose = re.sub(r"^```.*?^```$", "", PAGE, flags=re.MULTILINE | re.DOTALL)
     assert not re.search(r"^    \S", prose, re.MULTILINE)       # nor is there one without a fence

@@ -41,6 +41,8 @@ RAN_MS_MAX = DURATION_MS_MAX        # what a worker may say it has run
 
 QUEUES_MAX = 100_000                # that have settings
 SESSIONS_MAX = 100_000
+HOLD_MS_MIN, HOLD_MS_MAX = 1000, 86_400_000     # less would not survive an election; a batch is put within a day
+HOLDS_MAX = 100_000                  # items that are held
 USERS_MAX = 10_000
 GROUPS_MAX = 100_000                # that have settings
 WORKERS_MAX = 10_000

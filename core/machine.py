@@ -452,6 +452,15 @@ class Machine:
         item = self._state.items.by_name.get(name)
         return 0 if item is None else len(item.by_queue)
 
+    def owner_of_item(self, name: str) -> str | None:
+        """The user whose HOLD NEW made the item; None: nobody's did."""
+        item = self._state.items.by_name.get(name)
+        return None if item is None else item.owner
+
+    def held_items(self) -> Sequence[str]:
+        """The names of the items that are held as of now."""
+        return self._state.items.holds.items
+
     def item_summary(self, name: str) -> ItemSummary | None:
         """The line of ITEM LIST for an item; None if there is none."""
         return queries.item_summary(self._state, name)
@@ -643,6 +652,7 @@ class Machine:
         times = (
             state.leases.next_due_ms(),
             state.sessions.next_due_ms(),
+            state.items.holds.next_due_ms(),
             state.ttls.next_due_ms(),
             state.delays.next_due_ms(state.clock_ms),
             state.retained_keys.next_due_ms(state.clock_ms),

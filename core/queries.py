@@ -22,7 +22,7 @@ from sockpqd.core.rules.hand_out import unfinished as any_unfinished
 from sockpqd.core.rules.life import life_of, life_of_counts
 from sockpqd.core.state import State
 from sockpqd.core.store.body import Data, bytes_of
-from sockpqd.core.store.items.counts import ItemCounts, ItemSummary, counts_of
+from sockpqd.core.store.items.counts import ItemCounts, ItemSummary, counts_of, summary_of
 from sockpqd.core.store.job import NEVER_MS, AnyJob, BuriedJob, DelayedJob, Job, JobCounts, RunningJob
 
 
@@ -231,7 +231,7 @@ def item_counts(state: State, name: str) -> ItemCounts | None:
 def item_summary(state: State, name: str) -> ItemSummary | None:
     """The line of ITEM LIST for an item; None if there is none."""
     item = state.items.by_name.get(name)
-    return None if item is None else ItemSummary(name, item.unfinished, item.lost)
+    return None if item is None else summary_of(item)
 
 
 def queue_on_disk(state: State, name: str) -> PagingCounts:

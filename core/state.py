@@ -43,6 +43,7 @@ from sockpqd.core.store.errors import ErrorTexts
 from sockpqd.core.store.events import ENDED_ITEM, ENDED_QUEUE, FAILED_ITEM, WATCHED_QUEUE, EventLog
 from sockpqd.core.store.item_limit import apply_item_limit
 from sockpqd.core.store.items.dependents import ItemRelease
+from sockpqd.core.store.items.holds import Hold
 from sockpqd.core.store.items.item import Item, ItemQueue
 from sockpqd.core.store.items.items import Items
 from sockpqd.core.store.job import (
@@ -144,6 +145,9 @@ class UndoLog(Protocol):
 
     def ended_item(self, item: Item) -> None:
         """Record that the item has ended."""
+
+    def held(self, item: Item, before: Hold | None) -> None:
+        """Record that the hold of the item, which was this one, changes."""
 
     def counted_done(self, item: Item) -> None:
         """Record that the item has one more job that is done."""
@@ -809,8 +813,22 @@ class State:
         if item_queue is not None and item_queue.finished:
             del item.by_queue[queue_name]
             self.effects.ended_items[queue_name, item_name] = None
-        if item.unfinished:
-            if item.unfinished == item.lost and self.delays.dependents.waiting:
+        return self.end_item(item_name)
+
+    def hold_item(self, item: Item, hold: Hold | None) -> None:
+        """Hold the item in this way; None: no longer, and the caller must call `end_item`."""
+        if self.undo is not None:
+            self.undo.held(item, item.hold)
+        item.hold = hold
+        self.items.holds.set(item.name, hold)
+
+    def end_item(self, item_name: str) -> bool:
+        """End the item that has lost a job or its hold, if nothing is left; returns whether it is finished (FINI)."""
+        item = self.items.by_name.get(item_name)
+        if item is None:
+            return True
+        if item.unfinished or item.hold is not None:
+            if item.settled and self.delays.dependents.waiting:
                 self.turned_items.append((item_name, False))
             return False
         del self.items.by_name[item_name]
@@ -854,7 +872,7 @@ class State:
         if item is None:
             return
         waits = bool(self.delays.dependents.waiting)
-        if waits and item.unfinished == item.lost:
+        if waits and item.settled:
             self.turned_items.append((item_name, False))
         if (item.lost > 0) == item.failed:
             return
@@ -898,6 +916,7 @@ class State:
         """
         if grace_ms > 0:
             self.leases.extend(self.clock_ms, grace_ms, once=once)
+            self.items.holds.extend(self.clock_ms, grace_ms, once=once)
             self.sessions.extend(self.clock_ms + grace_ms, once=once)
 
     def grant_failover_grace(self, grace_ms: int, silence_ms: int) -> None:
@@ -908,6 +927,7 @@ class State:
         if grace_ms > 0:
             from_ms = self.clock_ms + max(0, min(silence_ms, grace_ms))
             self.leases.extend(from_ms, grace_ms, by_length=True)
+            self.items.holds.extend(from_ms, grace_ms, by_length=True)
             self.sessions.extend(from_ms + grace_ms)
 
 

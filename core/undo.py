@@ -13,6 +13,7 @@ from sockpqd.core.pulse.pulse import Pulse
 from sockpqd.core.records.records import RecordPlace
 from sockpqd.core.state import State
 from sockpqd.core.store.items.dependents import ItemRelease
+from sockpqd.core.store.items.holds import Hold
 from sockpqd.core.store.items.item import Item
 from sockpqd.core.store.job import BuriedJob, DelayedJob, Job, RunningJob
 from sockpqd.core.store.queues import NOTHING_COUNTED
@@ -27,6 +28,7 @@ class Undo:
         "_effects",
         "_events",
         "_fair",
+        "_items",
         "_next_item",
         "_next_seq",
         "_places",
@@ -39,6 +41,7 @@ class Undo:
         self._state = state
         self._steps: list[Callable[[], None]] = []
         self._places: dict[tuple[str, str | None], None] = {}       # queues and items into which jobs were put
+        self._items: dict[str, None] = {}                           # items that were held or released
         self._sessions: dict[int, None] = {}                        # sessions of jobs that were stopped
         self._counters: dict[str, tuple[list[int], int]] = {}       # of the queues touched, and their last use
         self._next_seq = state.next_seq
@@ -70,6 +73,8 @@ class Undo:
         self._steps.clear()             # as in commit()
         for queue, item in self._places:
             state.close(queue, item)
+        for item in self._items:
+            state.end_item(item)
         for name, (counters, used_ms) in self._counters.items():
             known = state.queues.find(name)
             if known is not None:
@@ -184,6 +189,15 @@ class Undo:
     def ended_item(self, item: Item) -> None:
         def step() -> None:
             self._state.items.by_name[item.name] = item
+
+        self._steps.append(step)
+
+    def held(self, item: Item, before: Hold | None) -> None:
+        self._items[item.name] = None
+
+        def step() -> None:
+            item.hold = before
+            self._state.items.holds.set(item.name, before)
 
         self._steps.append(step)
 

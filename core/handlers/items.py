@@ -4,11 +4,56 @@ from __future__ import annotations
 
 from sockpqd.core import limits
 from sockpqd.core.handlers.cost import BASE_BYTES, JOB_WITH_EXTRAS, Cost, of_names
-from sockpqd.core.ops.jobs import RetryItem
-from sockpqd.core.ops.replies import ITEM_NOT_FOUND, Moved, Reply
-from sockpqd.core.rules.complete import kick_buried, kick_dead
+from sockpqd.core.ops.jobs import HoldItem, ReleaseItem, RetryItem
+from sockpqd.core.ops.replies import (
+    ACCEPTED,
+    FINISHED,
+    ITEM_NOT_FOUND,
+    ITEM_NOT_HELD,
+    TOO_MANY_HOLDS,
+    Moved,
+    Reply,
+    Stored,
+)
+from sockpqd.core.rules.complete import kick_lost
 from sockpqd.core.rules.portion import Portion
 from sockpqd.core.state import State
+from sockpqd.core.store.items.holds import Hold
+from sockpqd.core.store.job import BuriedJob, Job
+
+
+def hold_item(state: State, operation: HoldItem, seed: int) -> Reply:
+    """Hold an item, which may be new; it does not end before the hold does."""
+    items = state.items
+    name = items.new_name(seed) if operation.item is None else operation.item
+    item = items.by_name.get(name)
+    if (item is None or item.hold is None) and len(items.holds) >= limits.HOLDS_MAX:
+        return TOO_MANY_HOLDS
+    length_ms = min(max(operation.expire_ms, 1), limits.HOLD_MS_MAX)
+    if item is None:
+        item = items.open(name)
+        item.owner = operation.user or None if operation.item is None else None
+    state.hold_item(item, Hold(state.clock_ms + length_ms, length_ms, operation.then))
+    return ACCEPTED if operation.item is not None else Stored(name)
+
+
+def hold_cost(operation: HoldItem) -> Cost:
+    """Bytes and work of a HoldItem."""
+    return BASE_BYTES + of_names(operation.item, operation.user), JOB_WITH_EXTRAS
+
+
+def release_item(state: State, operation: ReleaseItem, seed: int) -> Reply:
+    """End the hold of an item, and so the item if it has no job."""
+    item = state.items.by_name.get(operation.item)
+    if item is None or item.hold is None:
+        return ITEM_NOT_HELD
+    state.hold_item(item, None)
+    return FINISHED[False, state.end_item(operation.item)]
+
+
+def release_cost(operation: ReleaseItem) -> Cost:
+    """Bytes and work of a ReleaseItem."""
+    return BASE_BYTES + of_names(operation.item), JOB_WITH_EXTRAS
 
 
 def retry_item(state: State, operation: RetryItem, seed: int) -> Reply:
@@ -19,18 +64,15 @@ def retry_item(state: State, operation: RetryItem, seed: int) -> Reply:
     left = item.lost if operation.left is None else max(0, min(operation.left, item.lost))
     portion, kicked = Portion(limits.PORTION_MAX), 0
     while kicked < left:
-        if item.dead is not None:
-            dead = item.dead.first
-            if not portion.take(len(dead.data)):
-                break
-            kick_dead(state, dead)
-        else:
-            assert item.buried is not None
-            buried = item.buried.first
-            if not portion.take(len(buried.data)):
-                break
-            kick_buried(state, buried)
+        lost = item.dead or item.buried
+        assert lost is not None
+        job: Job | BuriedJob = lost.first
+        if not portion.take(len(job.data)):
+            break
+        kick_lost(state, job)
         kicked += 1
+        if state.events.endings:
+            state.end_operation()
     return Moved(kicked, left - kicked)
 
 

@@ -369,8 +369,36 @@ class Kick(Logged, tag=33, frozen=True):
     ended: bool = False
 
 
+class HoldThen(IntEnum):
+    """The action at the end of the hold of an item (ITEM HOLD .. EXPIRE .. THEN)."""
+
+    CANCEL = 0
+    RELEASE = 1
+
+
+class HoldItem(Logged, tag=116, frozen=True):
+    """ITEM HOLD: the item does not end before it is released, or `expire_ms` have passed; then this is done (`then`).
+
+    It replaces the hold that the item has. `item`: None: the machine generates a name (NEW); `user`: of the client that
+    asked for that, "" where no users are required.
+
+    Replies: Accepted; Stored, with the name of a new item; TooManyHolds.
+    """
+
+    item: str | None
+    expire_ms: int
+    then: HoldThen = HoldThen.CANCEL
+    user: str = ""
+
+
+class ReleaseItem(Logged, tag=117, frozen=True):
+    """ITEM RELEASE: end the hold of the item. Replies: Finished, ItemNotHeld."""
+
+    item: str
+
+
 JobPut = Put | PutWith       # what puts jobs
-Atomic = JobPut | Done | Later | End | Touch | Move | Change | Delete | Kick
+Atomic = JobPut | Done | Later | End | Touch | Move | Change | Delete | Kick | HoldItem | ReleaseItem
 
 
 AwaitSelector = Selector | Number

@@ -8,7 +8,7 @@ from sockpqd.core.ops.workers import WorkerState
 
 
 class Stored(Struct, gc=False, frozen=True):
-    """Put: the job is queued. `item`: the name generated for PUT .. NEW, otherwise None."""
+    """Put: the job is queued. `item`: the name generated for PUT .. NEW, otherwise None. HoldItem: of a new item."""
 
     item: str | None = None
 
@@ -74,7 +74,10 @@ class Empty(Struct, gc=False, frozen=True):
 
 
 class Finished(Struct, gc=False, frozen=True):
-    """Done: the job is removed. `queue_done`: FINQ, `item_done`: FINI (spec/state-machine 5.2)."""
+    """Done: the job is removed; ReleaseItem: the hold.
+
+    `queue_done`: FINQ, `item_done`: FINI (spec/state-machine 5.2).
+    """
 
     queue_done: bool = False
     item_done: bool = False
@@ -100,6 +103,14 @@ class Leased(Struct, gc=False, frozen=True):
 
 class ItemNotFound(Struct, gc=False, frozen=True):
     """RetryItem: the item has no jobs."""
+
+
+class ItemNotHeld(Struct, gc=False, frozen=True):
+    """ReleaseItem: the item has no hold."""
+
+
+class TooManyHolds(Struct, gc=False, frozen=True):
+    """HoldItem: no more items may be held; 503 Busy."""
 
 
 class JobDropped(Struct, gc=False, frozen=True):
@@ -423,6 +434,8 @@ Reply = (
     | Leased
     | JobExists
     | ItemNotFound
+    | ItemNotHeld
+    | TooManyHolds
     | JobDropped
     | JobIgnored
     | IgnoredNumber
@@ -473,6 +486,8 @@ EMPTY_UNFINISHED = Empty(unfinished=True)
 FINISHED = {(queue, item): Finished(queue, item) for queue in (False, True) for item in (False, True)}
 DATA_TOO_LARGE = DataTooLarge()
 ITEM_NOT_FOUND = ItemNotFound()
+ITEM_NOT_HELD = ItemNotHeld()
+TOO_MANY_HOLDS = TooManyHolds()
 JOB_DROPPED = JobDropped()
 JOB_EXISTS = JobExists()
 JOB_IGNORED = JobIgnored()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from sockpqd.core import limits
-from sockpqd.core.ops.jobs import Due, Until
+from sockpqd.core.ops.jobs import Due, PutWith, Until
 from sockpqd.core.ops.queues import EndState
 from sockpqd.core.ops.replies import NOT_FOUND
 from sockpqd.core.rules.job_end import note_end
@@ -37,13 +37,15 @@ def place(state: State, queue: Queue, job: Job, active_ms: int | None, *, replac
         state.make_ready(queue, job, active_ms, replaces=replaces)
 
 
-def awaited_items(state: State, items: tuple[str, ...], until: Until) -> tuple[str, ...]:
+def awaited_items(state: State, put: PutWith) -> tuple[str, ...]:
     """The items that a job put now has to wait for, each once; empty if it need not wait."""
-    by_name = state.items.by_name
-    found = [item for name in dict.fromkeys(items) if (item := by_name.get(name)) is not None]
+    if not put.after:
+        return ()
+    by_name, until = state.items.by_name, put.until
+    found = [item for name in dict.fromkeys(put.after) if (item := by_name.get(name)) is not None]
     if until is Until.FAILED and any(item.lost for item in found):
         return ()
-    return tuple([item.name for item in found if until is not Until.END or item.unfinished != item.lost])
+    return tuple([item.name for item in found if until is not Until.END or not item.settled])
 
 
 def never_comes(state: State, items: tuple[str, ...], until: Until) -> bool:
@@ -113,7 +115,7 @@ def release(state: State) -> None:
         dependents.release(name, Until.FAILED, Outcome.AT_ONCE)
     for name, _ in turned:
         item = state.items.by_name.get(name)
-        if item is None or item.unfinished == item.lost:
+        if item is None or item.settled:
             dependents.release(name, Until.END, Outcome.MET)
         if item is None:                # it may have begun again in the same batch
             dependents.release(name, Until.DONE, Outcome.MET)

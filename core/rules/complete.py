@@ -263,12 +263,28 @@ def kick(state: State, name: str, count: int) -> int:
     return kicked
 
 
+def kick_lost(state: State, job: Job | BuriedJob) -> None:
+    """Put the DEAD or BURIED job back into the queue in which it died first, with no attempt counted."""
+    if isinstance(job, Job):
+        kick_dead(state, job)
+    elif job.extras is None or job.extras.origin is None:
+        kick_buried(state, job)
+    else:                               # it was buried where dead jobs of its queue lie
+        state.unbury(job)
+        _go_home(state, job.ready(job.seq, job.attempts, None, job.extras), job.extras.origin)
+
+
 def kick_dead(state: State, job: Job) -> None:
     """Put the dead job back into the queue that it comes from, with no attempt counted."""
     assert job.extras is not None
-    name = job.extras.origin
-    assert name is not None
+    assert job.extras.origin is not None
     state.remove(state.queues.by_name[job.queue], job)
+    _go_home(state, job, job.extras.origin)
+
+
+def _go_home(state: State, job: Job, name: str) -> None:
+    """Put the job, which lies in no list, into the queue of this name, in which it died."""
+    assert job.extras is not None
     queue = state.queues.get_or_create(name)
     extras = replace(
         counted(job.extras, kicks=1, died_ms=0) or job.extras,

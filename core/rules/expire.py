@@ -1,4 +1,5 @@
-"""Ends leases and sessions that have expired: by deadline, leases before sessions, then by id or number."""
+"""Ends leases, sessions and holds that have expired: by deadline, leases before sessions, then by id or number;
+then holds of items."""
 
 from __future__ import annotations
 
@@ -31,9 +32,22 @@ def end_due(state: State) -> int:
                 state.end_operation()
         elif session is not None:
             left -= end_session(state, session, left, lapsed=True)
+        elif state.items.holds.first_ms <= state.clock_ms:
+            _end_hold(state)
+            left -= 1
         else:
             break
     return left
+
+
+def _end_hold(state: State) -> None:
+    """End the hold of an item whose time has come first."""
+    name = state.items.holds.first_due(state.clock_ms)
+    assert name is not None
+    state.hold_item(state.items.by_name[name], None)
+    state.end_item(name)
+    if state.events.endings:
+        state.end_operation()
 
 
 def _deadline_ms(job: RunningJob) -> int:

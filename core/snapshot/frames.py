@@ -18,7 +18,7 @@ from sockpqd.core.limits import (
     RETAIN_MAX,
     RETAINED_BYTES,
 )
-from sockpqd.core.ops.jobs import Policy, Then, Until
+from sockpqd.core.ops.jobs import HoldThen, Policy, Then, Until
 from sockpqd.core.ops.queues import EndState, GroupBy, Order, Overflow, Sched
 from sockpqd.core.ops.workers import WorkerState
 from sockpqd.core.store.items.dependents import Outcome
@@ -217,6 +217,11 @@ class ItemRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
 
     name: str
     done: Counter = 0
+    hold_ends_ms: Counter = 0               # 0: it is not held
+    hold_ms: Counter = 0
+    hold_then: HoldThen = HoldThen.CANCEL
+    hold_graced: bool = False
+    owner: str | None = None
 
 
 class ItemRows(Struct, array_like=True, tag="items", forbid_unknown_fields=True):
@@ -555,12 +560,12 @@ class PlainAnswer(Struct, array_like=True, tag="plain", forbid_unknown_fields=Tr
     """The answer was one without fields."""
 
     name: Literal[
-        "accepted", "not found", "invalid", "no session", "item not found", "job dropped", "job exists", "job ignored",
-        "job replaced", "job running", "queue not found", "queue exists", "queue not empty", "queue full",
-        "queue paused", "too large", "too many queues", "pulse exists", "pulse not found", "pulse in use",
-        "too many pulses", "bad setting", "ticket not found", "worker not found", "topic not found",
-        "binding not found", "too many bindings", "too many workers", "worker exists", "group not found",
-        "too many groups",
+        "accepted", "not found", "invalid", "no session", "item not found", "item not held", "too many holds",
+        "job dropped", "job exists", "job ignored", "job replaced", "job running", "queue not found",
+        "queue exists", "queue not empty", "queue full", "queue paused", "too large", "too many queues",
+        "pulse exists", "pulse not found", "pulse in use", "too many pulses", "bad setting", "ticket not found",
+        "worker not found", "topic not found", "binding not found", "too many bindings", "too many workers",
+        "worker exists", "group not found", "too many groups",
     ]
 
 

@@ -8,6 +8,7 @@ from itertools import islice
 from sockpqd.core import limits
 from sockpqd.core.snapshot import frames
 from sockpqd.core.snapshot.frames import check
+from sockpqd.core.store.items.holds import Hold
 from sockpqd.core.store.items.item import Item
 from sockpqd.core.store.items.items import Items
 
@@ -20,11 +21,14 @@ def item_frames(items: Items) -> Iterator[frames.ItemRows]:
 
 
 def _is_known(item: Item) -> bool:
-    return item.done > 0
+    return item.done > 0 or item.hold is not None or item.owner is not None
 
 
 def _row(item: Item) -> frames.ItemRow:
-    return frames.ItemRow(item.name, item.done)
+    hold = item.hold
+    if hold is None:
+        return frames.ItemRow(item.name, item.done, owner=item.owner)
+    return frames.ItemRow(item.name, item.done, hold.deadline_ms, hold.length_ms, hold.then, hold.graced, item.owner)
 
 
 class ItemBuilder:
@@ -40,8 +44,14 @@ class ItemBuilder:
         self._last = row.name
         item = self._items.by_name.get(row.name)
         if item is None:
-            raise frames.SnapshotError("inconsistent snapshot: an item without jobs")
-        item.done = row.done
+            check(row.hold_ends_ms > 0, "an item without jobs")
+            item = self._items.open(row.name)
+        item.done, item.owner = row.done, row.owner
+        check((row.hold_ends_ms > 0) == (row.hold_ms > 0), "a hold without time")
+        if row.hold_ends_ms:
+            item.hold = Hold(row.hold_ends_ms, row.hold_ms, row.hold_then, row.hold_graced)
+            self._items.holds.set(row.name, item.hold)
+        check(len(self._items.holds) <= limits.HOLDS_MAX, "too many items are held")
         check(_is_known(item), "an item of which nothing is known")
 
     def end(self) -> None:

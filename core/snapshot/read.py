@@ -351,6 +351,7 @@ class _Builder:
 
     def _add_items(self, frame: frames.ItemRows) -> None:
         for row in frame.rows:
+            self._check_name(row.name)
             self._check_numbers(astuple(row))
             self._items.add(row)
 

@@ -6,7 +6,7 @@ sessions have structures of their own, as there are many more of them and their 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Generic, TypeVar
 
 from sortedcontainers import SortedList
@@ -41,6 +41,11 @@ class TimerIndex(Generic[Entry]):
         self._entries.remove(entry)
         if entry[0] == self.first_ms:
             self.first_ms = self._entries[0][0] if self._entries else NOTHING_MS
+
+    def replace(self, entries: Iterable[Entry]) -> None:
+        """Have these entries instead of all that are there."""
+        self._entries = SortedList(entries)
+        self.first_ms = self._entries[0][0] if self._entries else NOTHING_MS
 
     def first_due(self, clock_ms: int) -> Entry | None:
         """The first entry whose time has come; None if there is none."""

@@ -9,7 +9,7 @@ from msgspec import Struct
 from sockpqd.cluster.api import Cluster
 from sockpqd.core import OWN_PREFIX, Get, WorkerPool
 from sockpqd.gateway.auth.authenticator import Access
-from sockpqd.gateway.auth.permissions import anybody, awaiting, may_hear, owner_of, taking, turning
+from sockpqd.gateway.auth.permissions import anybody, awaiting, held_item, may_hear, owner_of, taking, turning
 from sockpqd.gateway.auth.users_file import Proof
 from sockpqd.gateway.link import Origin
 from sockpqd.gateway.protocol.command import Command
@@ -72,11 +72,17 @@ class Guard:
         if rights is not None:
             # Lines that are answered but never executed, as sent between servers of the original, need no right.
             refusal = None if command.answer is not None else right(rights, command, self._cluster)
+            if refusal is not None and right is held_item and self._has_made(command.operation.item):
+                refusal = None
         else:
             refusal = None if right is anybody else AUTH_REQUIRED
         if refusal is not None:
             self._access.complain("no AUTH" if rights is None else "not permitted", self.user, self._origin.peer)
         return refusal
+
+    def _has_made(self, item: str) -> bool:
+        """Return whether the item was made for the user (ITEM HOLD NEW)."""
+        return self.user is not None and self._machine.owner_of_item(item) == self.user
 
     def refusal_to_take(self, get: Get) -> bytes | None:
         """Return the answer that refuses these jobs to a blocked client, None if it still may have them."""

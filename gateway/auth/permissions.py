@@ -91,6 +91,13 @@ def own_item(rights: Rights, command: Command, cluster: Cluster) -> bytes | None
     return None if command.operation.item.startswith(rights.own_item) else FORBIDDEN
 
 
+def held_item(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
+    """As `own_item`; a new item takes any right `put`. The user for whom it was made needs no right (Authorizer)."""
+    if command.operation.item is None:
+        return None if rights.put else FORBIDDEN
+    return own_item(rights, command, cluster)
+
+
 def put_wait(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
     """Require `put` for the job's queue and `get` for the queue of its answer."""
     assert command.wait is not None

@@ -150,6 +150,10 @@ ROWS = (
     Row(b"PULSE STAT",       pulse_lines.pulse_stat,      may.seen_pulse,   pulses.stat,           READ,    LOOK),
     # ---- items
     Row(b"ITEM STAT",        item_lines.stat,             may.item,         read.item_stat,        READ,    LOOK),
+    Row(b"ITEM HOLD",        item_lines.hold,             may.held_item,    write.hold,            LOGGED,  PLAIN,
+        numbered=True, in_transaction=QUEUED),
+    Row(b"ITEM RELEASE",     item_lines.release,          may.held_item,    write.proposed,        LOGGED,  PLAIN,
+        numbered=True, in_transaction=QUEUED),
     Row(b"ITEM RETRY",       item_lines.retry,            may.own_item,     audited(bulk.retry),   LOGGED,  PLAIN,
         numbered=True),
     Row(b"ITEM LIST",        item_lines.list_,            may.any_user,     read.item_list,        READ,    LIST),

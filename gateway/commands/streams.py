@@ -110,15 +110,16 @@ async def queue_list(client: Client, prefix: str) -> None:
         await client.stream(listings.queue_lines((name, machine.counts(name)) for name in piece))
 
 
-async def item_list(client: Client, prefix: str) -> None:
-    """Stream the answer to ITEM LIST, of the items that are the user's.
+async def item_list(client: Client, prefix: str, held: bool) -> None:
+    """Stream the answer to ITEM LIST, of the items that are the user's, or of those of them that are `held`.
 
     Figures are those at the time a line is formatted; an item that has ended by then has no jobs.
     """
     await client.hub.turn()
     machine, visible = client.hub.cluster.machine, client.guard.visible_items
     found = await gathered(
-        client, machine.item_names(), lambda names: visible(name for name in names if name.startswith(prefix)))
+        client, machine.held_items() if held else machine.item_names(),
+        lambda names: visible(name for name in names if name.startswith(prefix)))
     await client.stream(responses.number(len(found)))
     async for piece in pieces(client, found):
         await client.stream(listings.item_lines((name, machine.item_summary(name)) for name in piece))

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from sockpqd.core import Atomic, Batch, Delete, End, How, Reply, Results, RunningJob
+from sockpqd.core import Atomic, Batch, Delete, End, HoldItem, How, Reply, Results, RunningJob
 from sockpqd.gateway.commands.context.client import Client
 from sockpqd.gateway.commands.context.client_state import ClientState, Run
 from sockpqd.gateway.commands.context.in_session import in_session
@@ -142,7 +142,11 @@ def _queue(client: Client, command: Command) -> None:
 
 
 def owned(client: Client, operation: _Operation) -> _Operation:
-    """The operation, marked as `own` if it is the DELETE of a job that the client's connection or session holds."""
+    """The operation with what the client's connection knows: its user, if the operation makes an item to hold, and
+    whether the job of a DELETE is held by the connection itself or its session.
+    """
+    if isinstance(operation, HoldItem):
+        return operation if operation.item is not None else replace(operation, user=client.guard.user or "")
     if not isinstance(operation, Delete):
         return operation
     job = client.hub.cluster.machine.selected_running(operation.selector)

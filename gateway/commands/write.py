@@ -54,6 +54,11 @@ def proposed(client: Client, command: Command) -> None:
     client.propose(command.operation, command.numbering)
 
 
+def hold(client: Client, command: Command) -> None:
+    """ITEM HOLD: hold an item; one that it makes is its user's."""
+    client.propose(owned(client, command.operation), command.numbering)
+
+
 def no_room(client: Client) -> bool:
     """Return whether disk or memory is too full for more jobs (spec/cluster 9.1); 500 takes precedence over 503."""
     cluster = client.hub.cluster

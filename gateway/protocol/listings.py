@@ -42,10 +42,10 @@ def queue_lines(queues: Iterable[tuple[str, QueueCounts | None]]) -> bytes:
 
 
 def item_lines(items: Iterable[tuple[str, ItemSummary | None]]) -> bytes:
-    """Format lines of ITEM LIST: `<item> <unfinished> <dead>`; None: an item that has ended by now."""
+    """Format lines of ITEM LIST: `<item> <unfinished> <dead> <held> <cancelling>`; None: it has ended by now."""
     lines = []
     for name, one in items:
-        figures = (0, 0) if one is None else (one.unfinished, one.dead)
+        figures = (0, 0, 0, 0) if one is None else (one.unfinished, one.dead, int(one.held), int(one.cancelling))
         lines.append(" ".join((name, *map(str, figures))) + "\r\n")
     return "".join(lines).encode()
 
@@ -59,6 +59,9 @@ def of_item(counts: ItemCounts) -> list[tuple[str, object]]:
         ("DEAD", counts.dead),
         ("BURIED", counts.buried),
         ("DONE", counts.done),
+        ("CANCELLED", counts.cancelled),
+        ("HELD", int(counts.held)),
+        ("CANCELLING", int(counts.cancelling)),
         ("WAITERS", counts.waiters),
     ]
 

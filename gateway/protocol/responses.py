@@ -29,6 +29,7 @@ from sockpqd.core import (
     IgnoredNumber,
     InvalidSnapshot,
     ItemNotFound,
+    ItemNotHeld,
     JobDropped,
     JobEnded,
     JobExists,
@@ -72,6 +73,7 @@ from sockpqd.core import (
     TicketNotFound,
     TooManyBindings,
     TooManyGroups,
+    TooManyHolds,
     TooManyPulses,
     TooManyQueues,
     TooManySessions,
@@ -119,6 +121,7 @@ QUEUE_NOT_FOUND = b"404 Queue Not Found\r\n"
 PULSE_NOT_FOUND = b"404 Pulse Not Found\r\n"
 TICKET_NOT_FOUND = b"404 Ticket Not Found\r\n"
 ITEM_NOT_FOUND = b"404 Item Not Found\r\n"
+ITEM_NOT_HELD = b"404 Item Not Held\r\n"
 GROUP_NOT_FOUND = b"404 Group Not Found\r\n"
 JOB_NOT_FOUND = b"404 Job Not Found\r\n"
 NO_LEADER = b"404 No Leader\r\n"
@@ -326,6 +329,7 @@ ENCODERS: dict[type, Callable[[Any], bytes]] = {
     Leased: _leased,
     DataDropped: lambda reply: answer(reply.reply)[:-2] + b" DROPPED\r\n",
     ItemNotFound: _always(ITEM_NOT_FOUND),
+    ItemNotHeld: _always(ITEM_NOT_HELD),
     JobDropped: _always(DROPPED),
     JobExists: _always(JOB_EXISTS),
     JobIgnored: _always(EXISTS),
@@ -358,6 +362,7 @@ ENCODERS: dict[type, Callable[[Any], bytes]] = {
     TooManyPulses: _always(TOO_MANY_PULSES),
     GroupNotFound: _always(GROUP_NOT_FOUND),
     TooManyGroups: _always(BUSY),
+    TooManyHolds: _always(BUSY),
     BadSetting: _always(bad_arguments("it contradicts the current settings")),
     TicketNotFound: _always(TICKET_NOT_FOUND),
     Elsewhere: lambda reply: f"409 Elsewhere {reply.cluster or UNKNOWN}\r\n".encode(),

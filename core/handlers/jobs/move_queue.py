@@ -107,14 +107,15 @@ def _move(state: State, job: Job, to: str, leaving: Job | DelayedJob | None) -> 
     state.remove(state.queues.by_name[job.queue], job)
     queue = state.queues.get_or_create(to)
     extras = _as_put(queue, job)
+    # A dead job has no time any more, whatever a Change has set; a periodic one starts over.
+    at_ms = None if job.extras is not None and job.extras.origin is not None else job.at_ms
     moved = replace(
         job,
         when=0,
         seq=state.next_place(job),
         queue=queue.name,
         attempts=0,
-        # A dead job has no time any more; a periodic one starts over.
-        at_ms=state.clock_ms if job.at_ms is None and extras.every_ms is not None else job.at_ms,
+        at_ms=state.clock_ms if at_ms is None and extras.every_ms is not None else at_ms,
         extras=None if extras == NO_EXTRAS else of_many(extras),
     )
     state.make_ready(queue, moved)

@@ -26,8 +26,10 @@ from sockpqd.core.store.queues import Queue
 def place(
     state: State, operation: PutWith, queue: Queue, item: str | None, seq: int,
     replaced: Job | DelayedJob | None = None, body: int | None = None, data: Data | None = None,
+    after: tuple[str, ...] = (),
 ) -> Job:
     """Put the job of this operation into the queue. `body`: the number of `data` if other jobs share it.
+    `after`: the items for which it waits (activate.awaited_items).
 
     Returns the job in its form before it became READY or DELAYED.
     """
@@ -39,7 +41,7 @@ def place(
     every_ms = None if operation.every_ms is None else _bounded(operation.every_ms, limits.DURATION_MS_MAX) or None
     if every_ms is not None and at_ms is None:
         at_ms = state.clock_ms
-    extras = _extras(state, operation, queue, group, at_ms, every_ms, replaced, body)
+    extras = _extras(state, operation, queue, group, at_ms, every_ms, replaced, body, after)
     job = Job(
         rank=-put.priority,
         when=0,
@@ -57,7 +59,7 @@ def place(
 
 def _extras(
     state: State, operation: PutWith, queue: Queue, group: str | None, at_ms: int | None, every_ms: int | None,
-    replaced: Job | DelayedJob | None, body: int | None,
+    replaced: Job | DelayedJob | None, body: int | None, after: tuple[str, ...],
 ) -> Extras:
     """The rare attributes of the job of this operation, which becomes active at `at_ms` if that is given."""
     counts = None if replaced is None or replaced.extras is None else replaced.extras.counts
@@ -71,7 +73,6 @@ def _extras(
         ttl_ms(queue, operation.ttl_ms), every_ms, group, lease_of(operation), shared,
         head=_bounded(operation.head, len(operation.put.data)),
     )
-    after = activate.awaited_items(state, operation.after, operation.until) if operation.after else ()
     if operation.key is not None or after or body is not None or counts is not shared:
         extras = replace(
             extras,

@@ -11,7 +11,7 @@ from sockpqd.core.ops import replies
 from sockpqd.core.ops.jobs import OnDup, Put, PutWith
 from sockpqd.core.ops.replies import STORED, Reply, Stored, StoredNumber
 from sockpqd.core.ops.settings import QueueSettings
-from sockpqd.core.rules.activate import never_comes
+from sockpqd.core.rules.activate import awaited_items, never_comes
 from sockpqd.core.rules.admit import (
     admitted,
     at_capacity,
@@ -122,7 +122,7 @@ def put_with(state: State, operation: PutWith, seed: int) -> Reply:
     item = state.items.new_name(seed) if put.new_item else put.item
     state.put_item = item
     seq = state.new_seq()
-    job = place(state, operation, queue, item, seq)
+    job = place(state, operation, queue, item, seq, after=awaited_items(state, operation))
     if dedup is not None:
         remember(state, operation, job)
     queue.counters[PUT] += 1
@@ -204,13 +204,14 @@ def _duplicate(state: State, operation: PutWith, key: str, seed: int) -> Reply:
         return refusal
     if operation.group is not None:
         state.use_fair()        # now, as the first use offers the group of the job that is replaced, too
+    after = awaited_items(state, operation)         # also for the job itself, while it is there
     if isinstance(job, DelayedJob):
         state.undefer(queue, job)
     else:
         state.replace_ready(begins=True)
         state.remove(queue, job)
     item = state.items.new_name(seed) if put.new_item else put.item
-    placed = place(state, operation, queue, item, job.seq, replaced=job)
+    placed = place(state, operation, queue, item, job.seq, replaced=job, after=after)
     if operation.dedup is not None:
         remember(state, operation, placed)
     state.replace_ready(begins=False)

@@ -13,6 +13,7 @@ from sockpqd.core.ops import replies
 from sockpqd.core.ops.jobs import Put, PutWith, ToQueues, ToTopic
 from sockpqd.core.ops.replies import Reply
 from sockpqd.core.rules import activate
+from sockpqd.core.rules.activate import awaited_items
 from sockpqd.core.rules.admit import (
     admitted,
     at_capacity,
@@ -134,7 +135,8 @@ def _put_into(state: State, names: Sequence[str], operation: PutWith) -> None:
             else:
                 activate.place(state, queue, job, active_ms=job.at_ms)
         else:
-            job = place(state, operation, queue, put.item, state.new_seq(), body=body, data=data)
+            after = awaited_items(state, operation)
+            job = place(state, operation, queue, put.item, state.new_seq(), body=body, data=data, after=after)
             if queue.settings is None and not operation.after:
                 like, plain = job, job.item is None and is_plain(job.extras) and job.at_ms is None
         if operation.dedup is not None:

@@ -16,6 +16,9 @@ class ItemCounts(Struct, gc=False, frozen=True):
     dead: int
     buried: int
     done: int
+    cancelled: int      # jobs that ITEM CANCEL has removed
+    held: bool
+    cancelling: bool
     waiters: int        # jobs that still wait for the item
 
 
@@ -25,6 +28,8 @@ class ItemSummary(Struct, gc=False, frozen=True):
     name: str
     unfinished: int     # jobs
     dead: int           # of which DEAD or BURIED
+    held: bool
+    cancelling: bool
 
 
 def counts_of(item: Item, waiters: int) -> ItemCounts:
@@ -36,4 +41,9 @@ def counts_of(item: Item, waiters: int) -> ItemCounts:
     dead = 0 if item.dead is None else item.dead.size
     buried = 0 if item.buried is None else item.buried.size
     ready = item.unfinished - delayed - running - dead - buried
-    return ItemCounts(ready, delayed, running, dead, buried, item.done, waiters)
+    return ItemCounts(ready, delayed, running, dead, buried, item.done, 0, item.hold is not None, False, waiters)
+
+
+def summary_of(item: Item) -> ItemSummary:
+    """The line of ITEM LIST for the item."""
+    return ItemSummary(item.name, item.unfinished, item.lost, item.hold is not None, False)

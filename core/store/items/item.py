@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from msgspec import Struct, field
 
+from sockpqd.core.store.items.holds import Hold
 from sockpqd.core.store.job import BuriedJob, Job
 from sockpqd.core.store.job_list import JobList
 
@@ -37,6 +38,8 @@ class Item(Struct, gc=False, eq=False):
     dead: JobList[Job] | None = None
     buried: JobList[BuriedJob] | None = None
     failed: bool = False        # had a DEAD or BURIED job when the last operation ended
+    hold: Hold | None = None    # it does not end before that does
+    owner: str | None = None    # the user whose HOLD NEW made it
 
     def open(self, queue: str) -> ItemQueue:
         """Return the item's jobs in `queue`, created if necessary; the caller adds a job."""
@@ -49,6 +52,11 @@ class Item(Struct, gc=False, eq=False):
     def lost(self) -> int:
         """The number of its DEAD and BURIED jobs."""
         return (0 if self.dead is None else self.dead.size) + (0 if self.buried is None else self.buried.size)
+
+    @property
+    def settled(self) -> bool:
+        """Return whether it has no job but DEAD and BURIED ones, and no hold (Until.END)."""
+        return self.hold is None and self.unfinished == self.lost
 
     def add_dead(self, job: Job) -> None:
         """List a job that became DEAD; it counts as a READY one of its queue already."""

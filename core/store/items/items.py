@@ -1,7 +1,8 @@
 """All items by name.
 
-An item exists while it has an unfinished job. For each queue in which it has jobs it keeps a list of the READY ones, so
-that a hand-out by item (PUT .. WAIT) finds its job without a search; a READY job with an item is thus in two lists.
+An item exists while it has an unfinished job or is held. For each queue in which it has jobs it keeps a list of the
+READY ones, so that a hand-out by item (PUT .. WAIT) finds its job without a search; a READY job with an item is thus in
+two lists.
 
 In a queue with an ITEMLIMIT the queue's own list holds only as many READY jobs of each item as may still run, always
 the first ones: these are eligible, the others blocked. So the first job of that list can be handed out without another
@@ -13,6 +14,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 
 from sockpqd.core import limits
+from sockpqd.core.store.items.holds import Holds
 from sockpqd.core.store.items.item import Item, ItemQueue
 from sockpqd.core.store.job import Job
 from sockpqd.core.store.policies.choice import splitmix64
@@ -21,10 +23,11 @@ from sockpqd.core.store.policies.choice import splitmix64
 class Items:
     """All items by name, and the counter for new names."""
 
-    __slots__ = ("by_name", "next_item")
+    __slots__ = ("by_name", "holds", "next_item")
 
     def __init__(self) -> None:
         self.by_name: dict[str, Item] = {}
+        self.holds = Holds()
         self.next_item = 1
 
     def new_name(self, seed: int) -> str:
@@ -42,7 +45,7 @@ class Items:
             self.next_item += limits.ITEM_NAMES_TRIED + (splitmix64(seed) >> 32)
 
     def open(self, name: str) -> Item:
-        """The item of this name, created if necessary; the caller adds a job."""
+        """The item of this name, created if necessary; the caller adds a job or a hold."""
         item = self.by_name.get(name)
         if item is None:
             item = self.by_name[name] = Item(name)

@@ -2,27 +2,60 @@
 
 from __future__ import annotations
 
-from sockpqd.core import RetryItem
-from sockpqd.gateway.protocol.arguments import ArgumentError, name, prefix
+from sockpqd.core import HOLD_MS_MAX, HOLD_MS_MIN, HoldItem, HoldThen, ReleaseItem, RetryItem
+from sockpqd.gateway.protocol.arguments import ArgumentError, WrongWord, milliseconds, name, prefix
 from sockpqd.gateway.protocol.command import Command, Words
+from sockpqd.gateway.protocol.grammar.parts.options import Option, one_of, read_options
+from sockpqd.gateway.protocol.tokens import seconds
+
+HOLD_MS = 600_000           # without EXPIRE
+
+
+def _hold_ms(word: bytes) -> int:
+    duration_ms = milliseconds(word)
+    if not HOLD_MS_MIN <= duration_ms <= HOLD_MS_MAX:
+        raise WrongWord(f"{seconds(HOLD_MS_MIN)} to {seconds(HOLD_MS_MAX)} seconds", word)
+    return duration_ms
+
+
+_THEN = {then.name.encode(): then for then in HoldThen}
+_HOLD_OPTIONS = {b"EXPIRE": Option("expire_ms", _hold_ms, behind=(b"THEN", Option("then", one_of(_THEN))))}
 
 
 def stat(words: Words) -> Command:
     """ITEM STAT <item>. Arguments: the item."""
-    if len(words) != 2:
-        raise ArgumentError("ITEM STAT takes an item")
-    return Command(arguments=(name(words[1]),))
+    return Command(arguments=(_only_item(words),))
+
+
+def hold(words: Words) -> Command:
+    """ITEM HOLD (<item> | NEW) [EXPIRE <seconds> [THEN (CANCEL|RELEASE)]]."""
+    if len(words) < 2:
+        raise ArgumentError("ITEM HOLD takes an item, or NEW")
+    item = None if words[1] == b"NEW" else name(words[1])
+    options = read_options(words, 2, _HOLD_OPTIONS)
+    return Command(HoldItem(item, options.get("expire_ms", HOLD_MS), options.get("then", HoldThen.CANCEL)))
+
+
+def release(words: Words) -> Command:
+    """ITEM RELEASE <item>."""
+    return Command(ReleaseItem(_only_item(words)))
 
 
 def retry(words: Words) -> Command:
     """ITEM RETRY <item>."""
+    return Command(RetryItem(_only_item(words)))
+
+
+def _only_item(words: Words) -> str:
     if len(words) != 2:
-        raise ArgumentError("ITEM RETRY takes an item")
-    return Command(RetryItem(name(words[1])))
+        raise ArgumentError(f"ITEM {words[0].decode().upper()} takes an item")
+    return name(words[1])
 
 
 def list_(words: Words) -> Command:
-    """ITEM LIST [<prefix>*]. Arguments: the prefix, "" for all."""
-    if len(words) > 2 or (len(words) == 2 and not words[1].endswith(b"*")):
-        raise ArgumentError("ITEM LIST takes a prefix: order_*")
-    return Command(arguments=(prefix(words[1]) if len(words) == 2 else "",))
+    """ITEM LIST [<prefix>*] [HELD]. Arguments: the prefix, "" for all; whether only those that are held are listed."""
+    held = len(words) > 1 and words[-1] == b"HELD"
+    named = words[1:-1] if held else words[1:]
+    if len(named) > 1 or (named and not named[0].endswith(b"*")):
+        raise ArgumentError("ITEM LIST takes a prefix and HELD: order_* HELD")
+    return Command(arguments=(prefix(named[0]) if named else "", held))

@@ -55,6 +55,7 @@ from sockpqd.core import (
     GiveResult,
     Grant,
     HandedMany,
+    HoldItem,
     How,
     InTurn,
     JobState,
@@ -83,6 +84,7 @@ from sockpqd.core import (
     PutWith,
     QueueChange,
     RaiseLevel,
+    ReleaseItem,
     RemoveMember,
     Request,
     Resume,
@@ -704,6 +706,10 @@ CASES: dict[str, Case] = {
     "KICK": _kick,
     "BURY HERE": _each(lambda number: End(number, How.BURY, priority=7, here=True, reason="r" * 255)),
     "KICK HERE": _kick_here,
+    "ITEM HOLD, RELEASE": lambda world: [
+        one for number in range(COPIES) for one in (HoldItem(f"h{number}", 600_000), ReleaseItem(f"h{number}"))
+    ],
+    "ITEM HOLD NEW": lambda world: [HoldItem(None, 600_000, user="u" * 64) for _ in range(COPIES)],
     "ITEM RETRY": _retry_item,
     "KICK HERE of delayed jobs": lambda world: [Kick(world.queue_of(5000, when=Due(10**6)), MANY, here=True)] * 5,
     "KICK of a number": _buried(lambda number: Kick("", 1, selector=number)),

@@ -84,14 +84,15 @@ def assert_same(machine: Machine, model: Model) -> None:
 
 
 def _assert_same_items(machine: Machine, model: Model) -> None:
-    names = {job.item for job in [*model.jobs, *model.buried] if job.item is not None}
+    names = {*model.holds, *[job.item for job in [*model.jobs, *model.buried] if job.item is not None]}
     assert {*machine.item_names()} == names
     for name in (*names, "unknown"):
         figures = model.item(name)
         assert machine.item(name) == figures
         assert machine.item_summary(name) == (None if figures is None else ItemSummary(
             name, figures.ready + figures.delayed + figures.running + figures.dead + figures.buried,
-            figures.dead + figures.buried))
+            figures.dead + figures.buried, figures.held, figures.cancelling))
+        assert machine.owner_of_item(name) == model.owners.get(name)
 
 
 def _assert_sums_are_right(machine: Machine) -> None:

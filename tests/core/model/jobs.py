@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from sockpqd.core import (
     Event,
+    HoldThen,
     JobCounts,
     JobEnded,
     JobState,
@@ -138,6 +139,16 @@ class ModelJob:
             0 if self.error is None else len(self.error[1]), self.progress,
             None if self.known_as is None else self.life(),
         )
+
+
+@dataclass
+class ModelHold:
+    """An item does not end before this does."""
+
+    deadline_ms: int
+    length_ms: int
+    then: HoldThen
+    graced: bool = False
 
 
 @dataclass

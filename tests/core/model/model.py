@@ -55,6 +55,7 @@ from sockpqd.core import (
     Grant,
     Handed,
     HandedMany,
+    HoldItem,
     How,
     IgnoredNumber,
     InvalidSnapshot,
@@ -83,6 +84,7 @@ from sockpqd.core import (
     PutWith,
     RaiseLevel,
     Rearmed,
+    ReleaseItem,
     Removed,
     RemoveMember,
     Reply,
@@ -314,6 +316,10 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
                 return self.kick(operation)
             case MoveJobs():
                 return self.move_jobs(operation)
+            case HoldItem():
+                return self.hold_item(operation)
+            case ReleaseItem():
+                return self.release_item(operation)
             case RetryItem():
                 return self.retry_item(operation)
             case Batch():
@@ -546,6 +552,7 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
         self.jobs, self.buried = other.jobs, other.buried
         self.releases = other.releases
         self.failing, self.done_of = other.failing, other.done_of
+        self.holds, self.owners = other.holds, other.owners
         self.topics = other.topics
         self.adopt_pulses(other.pulses)
         self.queues = {name: structs.replace(one, bound=0) for name, one in other.queues.items()}

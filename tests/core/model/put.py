@@ -16,7 +16,6 @@ from sockpqd.core import (
     Finished,
     GroupBy,
     IgnoredNumber,
-    ItemNotFound,
     JobCounts,
     JobDropped,
     JobExists,
@@ -39,7 +38,6 @@ from sockpqd.core import (
     QueuePaused,
     Removed,
     Reply,
-    RetryItem,
     Stored,
     StoredNumber,
     Until,
@@ -92,7 +90,7 @@ class ModelPut(ModelGive):
         if twin is None and wish.until is Until.FAILED and wish.after and not any(map(self.has_item, wish.after)):
             return JobDropped()
         leaving = self._leaving(put.queue) if twin is None else None
-        item = self._new_item() if put.new_item else put.item
+        item = self.new_item() if put.new_item else put.item
         if twin is not None and twin.item is not None:
             self.left.append(twin.item)
         if wish.group is not None:
@@ -165,7 +163,7 @@ class ModelPut(ModelGive):
         else:
             self.become_ready(job, job.seq, time_ms)
 
-    def _new_item(self) -> str:
+    def new_item(self) -> str:
         while self.has_item(f"i{self.next_item}"):
             self.next_item += 1
         self.next_item += 1
@@ -315,14 +313,14 @@ class ModelPut(ModelGive):
         jobs = self.in_state(kick.queue, JobState.BURIED if buried else JobState.DELAYED)
         jobs = [job for job in jobs if job.buried or job.due_ms is not None][: max(0, kick.count)]
         for job in jobs[:PORTION]:
-            self._kick_one(job)
+            self.kick_one(job)
         return Removed(len(jobs[:PORTION]), len(jobs) > PORTION, buried)
 
     def _kick_number(self, selector: Number) -> Reply:
         job = self.selected(selector)
         if job is None or not (job.buried or (job.delayed and job.due_ms is not None)):
             return NotFound()
-        self._kick_one(job)
+        self.kick_one(job)
         return Removed(1)
 
     def _kick_ended(self, selector: Number) -> Reply:
@@ -346,7 +344,7 @@ class ModelPut(ModelGive):
         self.tell("PUT", job.queue, job.priority)
         return Removed(1)
 
-    def _kick_one(self, job: ModelJob) -> None:
+    def kick_one(self, job: ModelJob) -> None:
         job.kicked()
         if job.buried:
             job.reason = None
@@ -364,10 +362,10 @@ class ModelPut(ModelGive):
             return self._kick_here(kick)
         dead = self.in_state(kick.queue, JobState.DEAD)[: max(0, kick.count)]
         for job in dead[:PORTION]:
-            self._kick_dead(job)
+            self.kick_dead(job)
         return Removed(len(dead[:PORTION]), len(dead) > PORTION)
 
-    def _kick_dead(self, job: ModelJob) -> None:
+    def kick_dead(self, job: ModelJob) -> None:
         queue = job.origin or ""
         self.jobs.remove(job)           # its group leaves its level and comes back
         self.regroup()
@@ -379,17 +377,3 @@ class ModelPut(ModelGive):
         self.carry(job, queue)
         self.count(queue, "put")
         self.tell("PUT", queue, job.priority)
-
-    def retry_item(self, retry: RetryItem) -> Reply:
-        """All jobs of the item that are dead or buried come back."""
-        if not self.has_item(retry.item):
-            return ItemNotFound() if retry.left is None else Moved(0)
-        lost = sorted((job for job in self.jobs if job.item == retry.item and job.lost), key=ModelJob.place)
-        lost += [job for job in self.buried if job.item == retry.item]
-        wanted = lost if retry.left is None else lost[: max(0, retry.left)]
-        for job in wanted[:PORTION]:
-            if job.buried:
-                self._kick_one(job)
-            else:
-                self._kick_dead(job)
-        return Moved(len(wanted[:PORTION]), len(wanted[PORTION:]))

@@ -40,7 +40,7 @@ from sockpqd.core import (
 )
 from sockpqd.core.ops.queues import QueueChange
 from tests.core.model.awaited import ModelAwaited
-from tests.core.model.jobs import ModelJob
+from tests.core.model.jobs import ModelHold, ModelJob
 
 QUEUES_MAX = 100_000
 PORTION = 1000
@@ -73,6 +73,8 @@ class ModelQueues(ModelAwaited):
         self.event_seq = 0                                      # how many events there have been
         self.events: list[Event] = []                           # those of this entry
         self.had: tuple[set[str], set[str]] = (set(), set())    # queues and items that were unfinished
+        self.holds: dict[str, ModelHold] = {}                   # by item
+        self.owners: dict[str, str] = {}                        # for whom items were made
         self.newly_failing: list[str] = []                      # since the last operation
         self.failing: set[str] = set()                          # items that had a DEAD or BURIED job
         self.done_of: Counter[str] = Counter()                  # jobs that were done of each item that there is
@@ -88,16 +90,16 @@ class ModelQueues(ModelAwaited):
         return any(queue in (None, job.queue) and item in (None, job.item) for job in self.jobs)
 
     def has_item(self, item: str) -> bool:
-        """Return whether there is a job of this item, if only a buried one."""
-        return any(item == job.item for job in [*self.jobs, *self.buried])
+        """Return whether there is a job of this item, if only a buried one, or it is held."""
+        return item in self.holds or any(item == job.item for job in [*self.jobs, *self.buried])
 
     def has_lost(self, item: str) -> bool:
         """Return whether there is a DEAD or BURIED job of this item."""
         return any(item == job.item and job.lost for job in [*self.jobs, *self.buried])
 
     def has_live(self, item: str) -> bool:
-        """Return whether there is another job of this item."""
-        return any(item == job.item and not job.lost for job in self.jobs)
+        """Return whether there is another job of this item, or it is held."""
+        return item in self.holds or any(item == job.item and not job.lost for job in self.jobs)
 
     def known(self, queue: str) -> bool:
         """Return whether there is such a queue."""
@@ -151,12 +153,15 @@ class ModelQueues(ModelAwaited):
         """Queues, then items, that have no unfinished job any more and had one before the operation."""
         queues, items = self.had
         everywhere = [*self.jobs, *self.buried]
-        self.had = {job.queue for job in self.jobs}, {job.item for job in everywhere if job.item is not None}
+        self.had = {job.queue for job in self.jobs}, {
+            *self.holds, *[job.item for job in everywhere if job.item is not None],
+        }
         for queue in sorted(queues - self.had[0]):
             self.tell("FINQ", queue)
         for item in sorted(items - self.had[1]):
             self.tell("FINI", item)
-            del self.done_of[item]
+            self.done_of.pop(item, None)
+            self.owners.pop(item, None)
         failing = {job.item for job in everywhere if job.item is not None and job.lost}
         for item in sorted(failing - self.failing):
             self.tell("FAILI", item)

@@ -21,10 +21,10 @@ from sockpqd.core import (
     ToTopic,
     UnbindQueue,
 )
-from tests.core.model.put import ModelPut
+from tests.core.model.items import ModelItems
 
 
-class ModelSpread(ModelPut):
+class ModelSpread(ModelItems):
     """Puts with targets, and what topics are told."""
 
     def spread(self, job: PutWith, targets: ToQueues | ToTopic) -> Reply:

@@ -198,12 +198,22 @@ class ModelTime(ModelFair):
             if left > 0:
                 left -= self.end_session(number, left, lapsed=True) if kind == "session" else self._end_lease(number)
                 self.end_operation()
+        for _, item in sorted((hold.deadline_ms, item) for item, hold in self.holds.items()):
+            if left > 0 and self.holds[item].deadline_ms <= self.clock_ms:
+                left -= 1
+                self.end_hold(item)
+                self.end_operation()
         shared = self.fair is not None          # then all that is due is one portion
         for portion in (self._end_ttls, self._release, self._activate, self.forget_groups, self.offer_more):
             done = portion(left if shared else DUE_MAX)
             left -= done
             self.settle()
             self.note_idle()
+
+    def end_hold(self, item: str) -> None:
+        """The item is held no longer."""
+        del self.holds[item]
+        self.left.append(item)
 
     def _end_ttls(self, most: int) -> int:
         ending: list[tuple[int, int, str, ModelJob | None]] = [
@@ -349,6 +359,9 @@ class ModelTime(ModelFair):
                 job.graced = job.graced or once
         if grace_ms > 0:
             self.sessions.grant_grace(until_ms, once=once)
+            for hold in self.holds.values():
+                if hold.deadline_ms < until_ms and not (once and hold.graced):
+                    hold.deadline_ms, hold.graced = until_ms, hold.graced or once
 
     def grant_failover_grace(self, grace_ms: int, silence_ms: int) -> None:
         """No leader was heard for so long; a short lease gets no more than its own length besides."""
@@ -360,3 +373,7 @@ class ModelTime(ModelFair):
             if job.deadline_ms is not None and job.deadline_ms < until_ms and not job.graced:
                 job.deadline_ms, job.graced = until_ms, True
         self.sessions.grant_grace(heard_ms + grace_ms)
+        for hold in self.holds.values():
+            until_ms = heard_ms + min(grace_ms, hold.length_ms)
+            if hold.deadline_ms < until_ms and not hold.graced:
+                hold.deadline_ms, hold.graced = until_ms, True

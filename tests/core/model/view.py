@@ -66,7 +66,8 @@ class ModelView(ModelEnd):
         states = Counter(JobState.DEAD if job.lost and not job.buried else job.state() for job in jobs)
         return ItemCounts(
             states[JobState.READY], states[JobState.DELAYED], states[JobState.RUNNING], states[JobState.DEAD],
-            states[JobState.BURIED], self.done_of[name], sum(name in job.waits for job in self.jobs),
+            states[JobState.BURIED], self.done_of[name], 0, name in self.holds,
+            False, sum(name in job.waits for job in self.jobs),
         )
 
     def taken(self, session: int) -> list[ModelJob]:
@@ -109,7 +110,8 @@ class ModelView(ModelEnd):
         """Return when the next lease or session is over, or another time has come."""
         ends = [job.deadline_ms for job in self.jobs] + [session.deadline_ms for session in self.sessions.all]
         times = [(time_ms // BUCKET_MS + 1) * BUCKET_MS for time_ms in ends if time_ms is not None]
-        starts = [job.due_ms for job in self.jobs] + [job.fade_ms for job in self.jobs if job.ready]
+        starts: list[int | None] = [hold.deadline_ms for hold in self.holds.values()]
+        starts += [job.due_ms for job in self.jobs] + [job.fade_ms for job in self.jobs if job.ready]
         times += [(time_ms + BUCKET_MS - 1) // BUCKET_MS * BUCKET_MS for time_ms in starts if time_ms is not None]
         pauses = [one.pause_ends_ms for one in self.queues.values() if one.pause_ends_ms]
         times += [(time_ms + BUCKET_MS - 1) // BUCKET_MS * BUCKET_MS for time_ms in pauses]

@@ -82,7 +82,8 @@ DELAYED: list[Any] = [
         [NEVER_MS, 5, 0, None, b"f", 0, None, [*[None] * 6, ["x", "y"], *[None] * 6, 0, 9, 2]],
     ],
 ]
-ITEMS: list[Any] = ["items", [["x", 3]]]
+# name, done; hold: ends_ms, length_ms, then, graced; owner
+ITEMS: list[Any] = ["items", [["made", 0, 1500, 600, 1, True, "ann"], ["x", 3, 0, 0, 0, False, None]]]
 RELEASED: list[Any] = ["released", "y", [5], False, 2, 1]
 ERRORS: list[Any] = ["errors", [[8, b"why"]]]        # that of 9 was dropped
 BINDINGS: list[Any] = ["bindings", [["t", "s", None], ["t", "q", "a.#"], ["u", "q", "*"]]]

@@ -38,6 +38,7 @@ from sockpqd.core import (
     GetWith,
     GiveResult,
     GroupBy,
+    HoldItem,
     How,
     InTurn,
     JobState,
@@ -58,6 +59,7 @@ from sockpqd.core import (
     Put,
     PutWith,
     QueueChange,
+    ReleaseItem,
     Requested,
     ResumeGroup,
     ResumeQueue,
@@ -353,7 +355,8 @@ class RandomCommands:
     def _empties(self, queue: str) -> Requested:
         rng = self._rng
         if rng.random() < 0.2:
-            return RetryItem(rng.choice(("i", "j")))
+            item = rng.choice(("i", "j"))
+            return rng.choice((RetryItem(item), HoldItem(item, rng.choice((1000, 600_000))), ReleaseItem(item)))
         states = (None, JobState.READY, JobState.DELAYED, JobState.DEAD, JobState.BURIED)
         return PurgeOwn(queue, rng.random() < 0.7) if rng.random() < 0.2 else PurgeQueue(queue, rng.choice(states))
 

@@ -147,6 +147,8 @@ REPLIES: dict[type[Any], int] = {
     core.JobEnded: 60,
     core.JobDropped: 61,
     core.ItemNotFound: 62,
+    core.ItemNotHeld: 63,
+    core.TooManyHolds: 64,
     core.Moved: 70,
     core.Elsewhere: 71,
     core.MapChanged: 72,

@@ -630,6 +630,10 @@ class Machine:
         """The job counts and settings of a group; None if GROUP LIST does not have it."""
         return queries.group_counts(self._state, group)
 
+    def group_rate_opens_ms(self, group: str) -> int | None:
+        """The replicated time from which the RATE of a group allows another hand-out; None if it does."""
+        return queries.group_rate_opens_ms(self._state, group)
+
     def group_names(self) -> Iterator[str]:
         """The names of all groups that GROUP LIST may have now, some perhaps twice."""
         return queries.group_names(self._state)

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from sockpqd.core import limits
 from sockpqd.core.fair.group_settings import NO_SETTINGS, GroupSettings
 from sockpqd.core.fair.levels import FairSettings
+from sockpqd.core.fair.rates import ANY_QUEUE
 from sockpqd.core.ops.jobs import AnySelector, Number, Place
 from sockpqd.core.ops.queues import EndState, JobState
 from sockpqd.core.ops.replies import Life
@@ -287,6 +288,12 @@ def group_counts(state: State, group: str) -> GroupCounts | None:
     if queue is None:
         return GroupCounts(0, 0, 0, settings)
     return GroupCounts(queue.ready_count, queue.deferred, queue.running, settings)
+
+
+def group_rate_opens_ms(state: State, group: str) -> int | None:
+    """The time from which the RATE of the group allows another hand-out; None if it does."""
+    window = None if state.fair is None else state.fair.open.gates.windows.find(ANY_QUEUE, group)
+    return window.due_ms if window is not None and window.closed else None
 
 
 def group_names(state: State) -> Iterator[str]:

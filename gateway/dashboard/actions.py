@@ -110,6 +110,11 @@ def _delete(fields: Fields) -> str:
     return f"QUEUE DELETE {word(fields, 'queue')} FORCE{' LEAVE' if fields.get('dead') == 'LEAVE' else ''}"
 
 
+def _pause_group(fields: Fields) -> str:
+    line = f"GROUP PAUSE {word(fields, 'group')}"
+    return f"{line} FOR {number(fields, 'seconds')}" if fields.get("seconds", "").strip() else line
+
+
 def _transfer(fields: Fields) -> str:
     return f"CLUSTER TRANSFER {word(fields, 'node')}" if fields.get("node") else "CLUSTER TRANSFER"
 
@@ -164,6 +169,11 @@ ACTIONS: dict[str, Action] = {
     "job.kick_number": Action(_of("KICK JOB NUMBER", "number", number)),
     "job.kick": Action(lambda fields: f"KICK {word(fields, 'queue')} {number(fields, 'count')}"),
     "fair.config": Action(lambda fields: f"SCHED CONFIG{words(fields, 'settings')}"),
+    "group.config": Action(lambda fields: f"GROUP CONFIG {word(fields, 'group')}{words(fields, 'settings')}"),
+    "group.pause": Action(_pause_group),
+    "group.resume": Action(_of("GROUP RESUME", "group")),
+    "group.delete": Action(_of("GROUP DELETE", "group"), harm="nothing holds back the jobs of the group any more"),
+    "item.retry": Action(_of("ITEM RETRY", "item")),
     "topic.bind": Action(_binding("BIND")),
     "topic.unbind": Action(_binding("UNBIND"), harm="the queue gets no more messages of the topic by this binding"),
     "topic.delete": Action(_of("TOPIC DELETE", "topic"), harm="no queue gets messages of this topic any more"),

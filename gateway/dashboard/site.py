@@ -23,6 +23,7 @@ from sockpqd.gateway.dashboard.pages import (
     cluster,
     events,
     groups,
+    items,
     job,
     pulses,
     queue,
@@ -64,6 +65,7 @@ ASSETS = {
 }
 PAGES: dict[str, Callable[[View], Awaitable[str]]] = {
     "/": cluster.show, "/queues": queues.show, "/queue": queue.show, "/job": job.show, "/groups": groups.show,
+    "/items": items.show,
     "/pulses": pulses.show, "/workers": workers.show, "/topics": topics.show, "/events-live": events.show,
     "/slow": slow.show, "/sessions": sessions.show, "/users": users.show,
 }

@@ -94,7 +94,7 @@ def complaints(browser: Any) -> list[str]:
 def test_every_page_is_shown_and_nothing_is_complained_of(cluster: LocalCluster, browser: Any) -> None:
     with Client(cluster.servers) as client:
         for number in range(5):
-            client.put("mail", b"letter %d" % number, priority=number, key=f"k{number}", group="ann")
+            client.put("mail", b"letter %d" % number, priority=number, key=f"k{number}", group="ann", item="album_7")
         client.put("mail", b"later", delay=600)
         client.get("mail", expire=600)
         client.topic_bind("news", "mail", pattern="eu.#")
@@ -102,8 +102,8 @@ def test_every_page_is_shown_and_nothing_is_complained_of(cluster: LocalCluster,
     base = f"http://{cluster.http(cluster.wait_for_leader())}"
     shown = {
         "/": "may be lost", "/queues": "mail", "/queue?name=mail": "letter 3", "/job?queue=mail&key=k1": "letter 1",
-        "/groups": "ann", "/pulses": "mails", "/workers": "No worker is running", "/topics": "news",
-        "/topics?name=news": "eu.#", "/slow": "since this node was started", "/sessions": "sessions",
+        "/items": "album_7", "/groups": "ann", "/pulses": "mails", "/workers": "No worker is running",
+        "/topics": "news", "/topics?name=news": "eu.#", "/slow": "since this node was started", "/sessions": "sessions",
         "/users": "No users are required", "/events-live": "as it happens",
     }
     for node in cluster.names:
@@ -182,10 +182,16 @@ JOBS_AND_QUEUES = (
     Press("/job?id={moved}", "job.move", "Move", "MOVE {moved} other: 200 OK", {"to": "other"}),
     Press("/queue?name=acts", "queue.move", "Move", "QUEUE MOVE acts other COUNT 1: 200 OK",
           {"to": "other", "count": "1"}),
+    Press("/items?name=album_8", "item.retry", "Retry dead and buried jobs", "ITEM RETRY album_8: 200 OK 0"),
     Press("/queue?name=acts", "queue.purge", "Purge", "QUEUE PURGE acts READY: 200 OK"),
 )
 SERVICE = (
     Press("/groups", "fair.config", "Change", "SCHED CONFIG CAP 20: 200 OK", {"settings": "CAP 20"}),
+    Press("/groups", "group.config", "Set", "GROUP CONFIG ann LIMIT 5: 200 OK",
+          {"group": "ann", "settings": "LIMIT 5"}),
+    Press("/groups?name=ann", "group.pause", "Pause", "GROUP PAUSE ann FOR 60: 200 OK", {"seconds": "60"}),
+    Press("/groups?name=ann", "group.resume", "Resume", "GROUP RESUME ann: 200 OK"),
+    Press("/groups?name=ann", "group.delete", "Delete", "GROUP DELETE ann: 200 OK"),
     Press("/topics", "topic.bind", "Bind", "TOPIC BIND all acts: 200 OK", {"topic": "all", "queue": "acts"}),
     Press("/topics?name=all", "topic.unbind", "Unbind", "TOPIC UNBIND all acts: 200 OK"),
     Press("/topics", "topic.bind", "Bind", "TOPIC BIND all acts: 200 OK", {"topic": "all", "queue": "acts"}),
@@ -241,7 +247,7 @@ def test_actions_on_jobs_and_queues(cluster: LocalCluster, browser: Any) -> None
     node = follower_of(cluster)
     with Client(cluster.servers) as client:
         for _ in range(3):
-            client.put("taken", b"body")
+            client.put("taken", b"body", item="album_8")
         taken = [client.get("taken", expire=600) for _ in range(3)]
         for key in ("k1", None):
             client.put("acts", b"body", key=key)

@@ -1,11 +1,13 @@
-"""The page of fair shares: the levels, the groups, and the settings of FAIR."""
+"""The page of fair shares: the levels, the groups with what holds them back, and the settings of FAIR."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from urllib.parse import urlencode
 
 from sockpqd.core import FairGroup
-from sockpqd.gateway.dashboard.markup import Child, pairs, table, tag
+from sockpqd.gateway.dashboard.markup import Child, link, pairs, table, tag
+from sockpqd.gateway.dashboard.pages import group as one_group
 from sockpqd.gateway.dashboard.pages.parts.listing import heads, listed, more
 from sockpqd.gateway.dashboard.pages.parts.view import View, counted, duration, field, form, page, search, section
 from sockpqd.gateway.protocol import listings
@@ -15,8 +17,13 @@ SORTS: dict[str, Callable[[FairGroup], int]] = {
     "waiting": lambda group: -group.waiting, "running": lambda group: -group.running,
 }
 
+COLUMNS = (*SORTS, "weight", "limit", "rate", "held back by")
+
 
 async def show(view: View) -> str:
+    """Return the list of groups, or one group if the address names it. Raises NotAllowed and NotThere."""
+    if view.word("name"):
+        return await one_group.show(view)
     machine = view.cluster.machine
     settings = listings.settings_of_fair(machine.fair_settings)
     return page(
@@ -29,6 +36,10 @@ async def show(view: View) -> str:
             "A group that has used more time is on a higher level, where its share is smaller.",
         )),
         section("Groups", *await _groups(view)),
+        section("Limit a group", form(
+            view, "group.config", "Set", None, field("group", "Group", required=True), one_group.settings_field(),
+            back="/groups",
+        )) if view.visitor.admin else None,
         section("Settings", pairs([(key, value) for key, value in settings]), form(
             view, "fair.config", "Change", None,
             field("settings", "As in SCHED CONFIG", required=True, placeholder="CAP 30 MULTIPLIER 2"), back="/groups",
@@ -42,32 +53,49 @@ def _levels(view: View) -> Iterator[list[Child]]:
 
 
 async def _groups(view: View) -> list[Child]:
-    """Return the list of all groups for administrators; others must know the name of theirs."""
+    """Return the list of the groups that the visitor may see; those without any must know the name of theirs."""
     word, sort = view.word("search"), view.word("sort", "group")
-    if not view.visitor.admin:
+    mine = view.visitor.rights.group
+    if not mine:
         return [search("/groups", word, "Name of a group"),
-                await table(tuple(SORTS), _rows(view, [word]), "the group of this name") if word else None]
+                await table(COLUMNS, _rows(view, [word]), "the group of this name") if word else None]
     machine, now = view.cluster.machine, view.cluster.time_ms
     rank = SORTS.get(sort, SORTS["group"])
 
     def found(name: str) -> int | None:
-        group = machine.fair_group(name, now) if word in name else None
-        return None if group is None else rank(group)
+        if word not in name or not name.startswith(mine):
+            return None
+        group = machine.fair_group(name, now)
+        return rank(group or FairGroup(0, 0, 0, 0, 0)) if group or machine.group_counts(name) else None
 
     words = {"search": word, "sort": sort}
-    listing = await listed(view, machine.fair_names(), found)
+    listing = await listed(view, list(dict.fromkeys([*machine.fair_names(), *machine.group_names()])), found)
+    titles = [*heads("/groups", words, tuple(SORTS)), *COLUMNS[len(SORTS):]]
     return [
         search("/groups", word, sort=sort),
-        await table(heads("/groups", words, tuple(SORTS)), _rows(view, listing.names), counted(listing.count, "group")),
+        await table(titles, _rows(view, listing.names), counted(listing.count, "group")),
         more("/groups", words, listing),
     ]
 
 
 def _rows(view: View, names: Sequence[str]) -> Iterator[list[Child]]:
+    machine = view.cluster.machine
     for name in names:
-        group = view.cluster.machine.fair_group(name, view.cluster.time_ms)
-        if group is not None:
-            yield [name, group.level, _used(group.used_us), group.waiting, group.running]
+        used = machine.fair_group(name, view.cluster.time_ms)
+        counts = machine.group_counts(name) if one_group.may_see(view, name) else None
+        if used is None and counts is None:
+            continue
+        known: list[Child] = [0, "", 0, 0]
+        if used is not None:
+            known = [used.level, _used(used.used_us), used.waiting, used.running]
+        if counts is None:
+            yield [name, *known, "", "", "", ""]
+        else:
+            its, rate = counts.settings, dict(listings.settings_of_group(counts.settings))["RATE"]
+            yield [
+                link(f"/groups?{urlencode({'name': name})}", name), *known, str(its.weight), str(its.limit or ""),
+                rate.lower() if its.rate else "", ", ".join(one_group.held_back(view, name, counts)),
+            ]
 
 
 def _used(us: int) -> str:

@@ -428,16 +428,80 @@ def test_groups_are_listed_with_what_they_used() -> None:
         await found.say(b"PUT mail 0 1 GROUP ann\r\nxPUT mail 0 1 GROUP bob\r\nxGET mail BY FAIR\r\n")
         page = await found.get("/groups?sort=waiting")
         assert "No fair shares are in use" not in page
-        for name in ("ann", "bob", "mail", "other"):
+        for name in ("ann", "bob"):
+            assert f'<a href="/groups?name={name}">{name}</a>' in page
+        for name in ("mail", "other"):
             assert f"<td>{name}</td>" in page
-        assert "<td>bob</td>" not in await found.get("/groups?search=an")
+        assert ">bob</a>" not in await found.get("/groups?search=an")
         status, to, _ = await found.act("fair.config", settings="CAP 20", back="/groups")
         assert (status, "<dd>20</dd>" in await found.get(to)) == (303, True)
         assert (await found.act("fair.config", settings="CAP x"))[0] == 409
         found.user = "max"
-        assert "<td>ann</td>" not in await found.get("/groups")         # names of others are not told,
+        assert ">ann<" not in await found.get("/groups")                # names of others are not told,
         assert "<td>ann</td>" in await found.get("/groups?search=ann")  # but SCHED GROUP is for everybody
         assert 'name="settings"' not in await found.get("/groups")
+
+    run(test, Users())
+
+
+def test_a_group_is_shown_with_what_holds_it_back_and_steered() -> None:
+    async def test(found: Site) -> None:
+        await found.say(b"QUEUE CREATE mail SCHED GROUPS\r\nPUT mail 0 1 GROUP ann\r\nxPUT mail 0 1 GROUP ann\r\nx"
+                        b"PUT mail 0 1 GROUP bob\r\nx")
+        assert "nothing that is a setting" in await found.get("/groups?name=ann")
+        back = "/groups?name=ann"
+        for settings in ("LIMIT 1 RATE 1 PER 60", ""):
+            status, to, _ = await found.act("group.config", group="ann", settings=settings, back=back)
+            assert (status, "<dd>1 PER 60</dd>" in await found.get(to)) == (303, True)
+        await found.say(b"GET mail\r\n")
+        page = await found.get(back)
+        assert "its limit, as 1 run, its rate, 6" in page               # more than 60 s: to the end of a slot
+        assert '<a href="/queue?name=mail">mail</a>' in page
+        status, to, _ = await found.act("group.pause", group="ann", seconds="300", back=back)
+        assert "GROUP PAUSE ann FOR 300: 200 OK" in await found.get(to)
+        assert "a pause, 5 min more, its limit" in await found.get(back)
+        assert "a pause, 5 min more, its limit" in await found.get("/groups")
+        status, to, _ = await found.act("group.pause", group="dan", seconds="", back="/groups")
+        assert "a pause</td>" in await found.get(to)                    # of a group without jobs
+        assert "<p>a pause</p>" in await found.get("/groups?name=dan")
+        assert (await found.act("group.resume", group="ann"))[0] == 303
+        assert "a pause" not in await found.get(back)
+        assert (await found.act("group.delete", group="ann"))[0] == 303
+        assert "nothing that is a setting" in await found.get(back)
+        assert (await found.act("group.resume", group="ann"))[0] == 409
+        await found.get("/groups?name=nobody", 404)
+        found.user = "tom"
+        assert ">ann</a>" not in await found.get("/groups")
+        assert ">bob</a>" in await found.get("/groups")
+        assert "group.pause" not in await found.get("/groups?name=bob")
+        await found.get(back, 403)
+        assert (await found.act("group.pause", group="bob", seconds=""))[0] == 409
+
+    run(test, Users())
+
+
+def test_items_are_listed_and_retried() -> None:
+    async def test(found: Site) -> None:
+        assert "0 items" in await found.get("/items")
+        await found.say(b"PUT mail 0 1 IS album_7\r\nxPUT mail 0 1 IS order_1\r\nxPUT bill 0 1 AFTER album_7\r\nx"
+                        b"GET mail\r\nBURY 1\r\n")
+        assert '<a href="/items?name=album_7">album_7</a></td><td class="n">1</td><td class="n">1</td>' in (
+            await found.get("/items"))
+        assert "album_7" not in (await found.get("/items?search=order")).replace("search=album_7", "")
+        page = await found.get("/items?name=album_7")
+        assert "<dt>dead</dt><dd>1</dd>" in page
+        assert "<dt>waiters</dt><dd>1</dd>" in page
+        status, to, _ = await found.act("item.retry", item="album_7", back="/items?name=album_7")
+        assert (status, "ITEM RETRY album_7: 200 OK 1" in await found.get(to)) == (303, True)
+        assert "<dt>ready</dt><dd>1</dd>" in await found.get("/items?name=album_7")
+        await found.get("/items?name=nothing", 404)
+        found.user = "tom"
+        assert ">order_1</a>" in await found.get("/items")
+        assert ">album_7</a>" not in await found.get("/items")
+        await found.get("/items?name=album_7", 403)
+        assert "item.retry" in await found.get("/items?name=order_1")
+        found.user = "max"
+        assert "0 items" in await found.get("/items")
 
     run(test, Users())
 

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import pytest
 
-from sockpqd.core import BindQueue, CreatePulse, PulseChange, Put, PutWith
+from sockpqd.core import BindQueue, ConfigureGroup, CreatePulse, PulseChange, Put, PutWith
 from sockpqd.gateway.dashboard import site
 from sockpqd.gateway.dashboard.forms import FORM_BYTES_MAX, fields_of
 from sockpqd.gateway.dashboard.history import SAMPLES, FigureHistory, Samples
@@ -60,6 +60,8 @@ def filled(found: Site) -> View:
     operations += [BindQueue(f"t{number}", "q00001", None) for number in range(1000)]
     operations += [BindQueue("wide", f"q{number:05}", None) for number in range(1000)]
     operations += [PutWith(Put("q00001", 0, bytes(200)), group=f"g{number}") for number in range(1000)]
+    operations += [Put(f"q{number:05}", 0, b"x", f"i{number}") for number in range(1000)]
+    operations += [ConfigureGroup(f"g{number}", limit=number) for number in range(500, 1500)]
     operations += [PutWith(Put("bodies", 0, content), key=key) for key, content in (
         ("json", body), ("control", b"\x01" * 40_000), ("wide", "\u202e".encode() * 10_000),
         ("deep", b"[" * 900 + b"]" * 900),
@@ -74,7 +76,8 @@ def filled(found: Site) -> View:
 
 PAGES = (
     ("/queues", {"sort": "ready", "first": "2900"}), ("/queue", {"name": "q00001"}),
-    ("/groups", {"sort": "waiting", "first": "500"}), ("/pulses", {}), ("/topics", {}), ("/topics", {"name": "wide"}),
+    ("/groups", {"sort": "waiting", "first": "500"}), ("/groups", {"name": "g7"}), ("/items", {"first": "500"}),
+    ("/items", {"name": "i7"}), ("/pulses", {}), ("/topics", {}), ("/topics", {"name": "wide"}),
     ("/workers", {"cron": "q00001"}), ("/", {}), ("/sessions", {}), ("/users", {}), ("/slow", {}),
     *(("/job", {"queue": "bodies", "key": key, "form": form}) for key, form in (
         ("json", ""), ("json", "hex"), ("control", "text"), ("wide", "json"), ("deep", "json"))),

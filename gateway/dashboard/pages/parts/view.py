@@ -14,9 +14,9 @@ from sockpqd.gateway.dashboard.visitor import Visitor
 from sockpqd.gateway.server.hub import Hub
 
 PAGES = (
-    ("/", "Cluster"), ("/queues", "Queues"), ("/groups", "Groups"), ("/pulses", "Pulses"), ("/workers", "Workers"),
-    ("/topics", "Topics"), ("/events-live", "Events"), ("/slow", "Slow commands"), ("/sessions", "Sessions"),
-    ("/users", "Users"),
+    ("/", "Cluster"), ("/queues", "Queues"), ("/items", "Items"), ("/groups", "Groups"), ("/pulses", "Pulses"),
+    ("/workers", "Workers"), ("/topics", "Topics"), ("/events-live", "Events"), ("/slow", "Slow commands"),
+    ("/sessions", "Sessions"), ("/users", "Users"),
 )
 NUMBER_DIGITS_MAX = 9
 

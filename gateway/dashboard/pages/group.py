@@ -1,0 +1,87 @@
+"""The page of one group of jobs: its jobs and settings, what holds it back, and what can be done about that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from urllib.parse import urlencode
+
+from sockpqd.core import GroupCounts
+from sockpqd.gateway.dashboard.markup import Child, Markup, link, pairs, tag
+from sockpqd.gateway.dashboard.pages.parts.view import (
+    NotAllowed,
+    NotThere,
+    View,
+    details,
+    duration,
+    field,
+    form,
+    page,
+    section,
+)
+from sockpqd.gateway.protocol import listings
+
+QUEUES = 50                 # that are named of those in which the group has jobs
+
+
+async def show(view: View) -> str:
+    """Return the page. Raises NotThere and NotAllowed."""
+    name, cluster = view.word("name"), view.cluster
+    if not may_see(view, name):
+        raise NotAllowed
+    counts, used = cluster.machine.group_counts(name), cluster.machine.fair_group(name, cluster.time_ms)
+    if counts is None and used is None:
+        raise NotThere(f"there is no group {name}")
+    known: list[tuple[str, Child]] = []
+    if used is not None:
+        known = [("level", used.level), ("used", duration(used.used_us // 1000)), ("waiting", used.waiting),
+                 ("running", used.running)]
+    reasons = [] if counts is None else held_back(view, name, counts)
+    settings = listings.settings_of_group(cluster.machine.group_settings(name))
+    return page(
+        view, f"Group {name}", tag("p", link("/groups", "All groups")),
+        section("Held back by", tag("p", ", ".join(reasons) or "nothing that is a setting of this group")),
+        section("Jobs", pairs(known), tag("p", "In the queues ", list(_queues(view, name)))) if known else None,
+        section("Settings", pairs([(key.lower(), value) for key, value in settings])),
+        section("Actions", list(_actions(view, name))) if view.visitor.admin else None,
+    )
+
+
+def may_see(view: View, name: str) -> bool:
+    """Return whether the visitor may see jobs and settings of the group."""
+    return name.startswith(view.visitor.rights.group)
+
+
+def held_back(view: View, name: str, counts: GroupCounts) -> list[str]:
+    """Say which of its settings hold the group back at present, and for how long."""
+    its, now, reasons = counts.settings, view.cluster.time_ms, []
+    if its.paused:
+        reasons.append(f"a pause, {duration(max(0, its.pause_ends_ms - now))} more" if its.pause_ends_ms else "a pause")
+    if 0 < its.limit <= counts.running:
+        reasons.append(f"its limit, as {counts.running} run")
+    opens_ms = view.cluster.machine.group_rate_opens_ms(name)
+    if opens_ms is not None:
+        reasons.append(f"its rate, {duration(max(0, opens_ms - now))} more")
+    return reasons
+
+
+def _queues(view: View, name: str) -> Iterator[Child]:
+    queues = view.cluster.machine.queues_of_group(name)
+    for queue in islice((one for one in queues if view.visitor.sees(one)), QUEUES):
+        yield [link(f"/queue?{urlencode({'name': queue})}", queue), " "]
+
+
+def _actions(view: View, name: str) -> Iterator[Markup]:
+    back, its = f"/groups?{urlencode({'name': name})}", {"group": name}
+    yield details("Pause and resume", form(
+        view, "group.pause", "Pause", its, field("seconds", "For seconds, empty: until it is resumed"), back=back,
+    ), form(view, "group.resume", "Resume", its, back=back))
+    yield details("Change settings", form(
+        view, "group.config", "Change", its, settings_field(), back=back,
+    ))
+    yield details("Delete settings and pause", form(view, "group.delete", "Delete", its, back="/groups"))
+
+
+def settings_field() -> Markup:
+    """Return the field for the settings of a group."""
+    return field("settings", "Settings, as in GROUP CONFIG", required=True, placeholder="LIMIT 5 RATE 100 PER 60")

@@ -1,0 +1,56 @@
+"""The pages of items: all of them, and one with the states of its jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from urllib.parse import urlencode
+
+from sockpqd.gateway.dashboard.markup import Child, link, pairs, table, tag
+from sockpqd.gateway.dashboard.pages.parts.listing import listed, more
+from sockpqd.gateway.dashboard.pages.parts.view import NotAllowed, NotThere, View, counted, form, page, search, section
+from sockpqd.gateway.protocol import listings
+
+QUEUES_MAX = 1000           # more are not looked at in one turn of the loop
+
+
+async def show(view: View) -> str:
+    """Return the list of items, or one item if the address names it. Raises NotAllowed and NotThere."""
+    if view.word("name"):
+        return _one(view, view.word("name"))
+    word, mine = view.word("search"), view.visitor.rights.item
+    listing = await listed(
+        view, view.cluster.machine.item_names(), lambda name: 0 if word in name and name.startswith(mine) else None,
+    )
+    return page(
+        view, "Items", search("/items", word),
+        await table(("item", "unfinished", "dead or buried"), _rows(view, listing.names),
+                    counted(listing.count, "item")),
+        more("/items", {"search": word}, listing),
+    )
+
+
+def _rows(view: View, names: Sequence[str]) -> Iterator[list[Child]]:
+    for name in names:
+        item = view.cluster.machine.item_summary(name)
+        if item is not None:
+            yield [link(f"/items?{urlencode({'name': name})}", name), item.unfinished, item.dead]
+
+
+def _one(view: View, name: str) -> str:
+    if not name.startswith(view.visitor.rights.item):
+        raise NotAllowed
+    machine = view.cluster.machine
+    summary = machine.item_summary(name)
+    if summary is None:
+        raise NotThere(f"there is no item {name}")
+    known: list[tuple[str, Child]] = [("unfinished", summary.unfinished), ("dead or buried", summary.dead)]
+    counts = machine.item(name) if machine.queues_of_item(name) <= QUEUES_MAX else None
+    if counts is not None:
+        known = [(key.lower(), str(value)) for key, value in listings.of_item(counts)]
+    back = f"/items?{urlencode({'name': name})}"
+    return page(
+        view, f"Item {name}", tag("p", link("/items", "All items")),
+        section("Jobs", pairs(known)),
+        section("Actions", form(view, "item.retry", "Retry dead and buried jobs", {"item": name}, back=back))
+        if name.startswith(view.visitor.rights.own_item) else None,
+    )

@@ -48,12 +48,12 @@ def kicked(count: int) -> bytes:
 
 
 def reserved(number: int, body: bytes) -> bytes:
-    """The answer to reserve and its kin."""
+    """The answer to reserve and similar commands."""
     return b"RESERVED %d %d\r\n%b\r\n" % (number, len(body), body)
 
 
 def found(number: int, body: bytes) -> bytes:
-    """The answer to peek and its kin."""
+    """The answer to peek and similar commands."""
     return b"FOUND %d %d\r\n%b\r\n" % (number, len(body), body)
 
 
@@ -82,7 +82,7 @@ def _lines(names: Iterable[str]) -> bytes:
 
 
 def yaml_map(values: dict[str, int | str]) -> bytes:
-    """A mapping in YAML, the answer to stats and its kin; strings that need quotes have them already (`quoted`)."""
+    """A mapping in YAML, the answer to stats and similar commands; strings that need quotes have them (`quoted`)."""
     return _document(f"{key}: {value}\n" for key, value in values.items())
 
 

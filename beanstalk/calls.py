@@ -130,7 +130,7 @@ class ListTubes(Struct, array_like=True, tag=15, frozen=True, gc=False):
 
 
 class Totals(Struct, array_like=True, tag=16, frozen=True, gc=False):
-    """Add up all tubes. Result: Sums. `beside`: tubes that count although they have no jobs."""
+    """Add up all tubes. Result: Sums. `beside`: tubes to count although they have no jobs."""
 
     beside: tuple[str, ...] = ()
 
@@ -152,7 +152,7 @@ Call = Change | Lookup | Survey
 
 
 class NumberResult(Struct, array_like=True, tag=101, frozen=True, gc=False):
-    """A number: the id of a new job, or how many there were."""
+    """A number: the id of a new job, or a count."""
 
     number: int
 
@@ -168,7 +168,7 @@ class Reserved(Struct, array_like=True, tag=102, frozen=True, gc=False):
 
 
 class Found(Struct, array_like=True, tag=103, frozen=True, gc=False):
-    """A job that is shown."""
+    """The result of a Peek: a job."""
 
     number: int
     body: bytes

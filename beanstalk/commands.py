@@ -51,7 +51,7 @@ _USUAL = re.compile(
 
 
 def usual_command(data: bytes, body_bytes_max: int) -> ParsedCommand | None:
-    """The command if these bytes are exactly one usual command; None: they are to be read line by line."""
+    """The command if these bytes are exactly one common command; None: they must be read line by line."""
     found = _USUAL.match(data)
     if found is None:
         return None
@@ -69,7 +69,7 @@ def usual_command(data: bytes, body_bytes_max: int) -> ParsedCommand | None:
 
 
 def read_line(line: bytes) -> tuple[ParsedCommand, BodyHeader | None] | None:
-    """The command of a line (without CR LF), and what it says of its body; None: there is no such verb.
+    """The command of a line (without CR LF), and the header of its body; None: there is no such verb.
 
     Raises BadFormat.
     """

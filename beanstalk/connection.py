@@ -24,13 +24,13 @@ class Stay(Protocol):
     kernel_bytes: int               # what the kernel holds for it, as last measured
 
     def measure(self) -> None:
-        """Measure that: the client does not read."""
+        """Measure the kernel memory, as the client does not read."""
 
     def drop_when_closed(self) -> None:
-        """Let the kernel drop what it has not sent when the connection is closed, which it is about to be."""
+        """Let the kernel drop unsent output on close: the connection is about to be closed."""
 
     def leave(self) -> None:
-        """Forget the connection, which is closed."""
+        """Forget the connection, which has been closed."""
 
 
 class Host(Protocol):
@@ -130,7 +130,7 @@ class ClientConnection(asyncio.Protocol):
         return unsent + self._stay.kernel_bytes if self._ending else unsent
 
     def weigh(self) -> None:
-        """Report what is held for the client."""
+        """Report the memory held for the client."""
         held_bytes = 0
         if self._conversation is not None and not self._lost:
             held_bytes = self._conversation.held_bytes + self._stay.kernel_bytes
@@ -147,7 +147,7 @@ class ClientConnection(asyncio.Protocol):
         self.abort()
 
     def evict(self) -> None:
-        """Release what is held for it at once."""
+        """Release the client's memory at once."""
         self.cut("it holds too much memory")
 
     # ---- ClientLink
@@ -181,7 +181,7 @@ class ClientConnection(asyncio.Protocol):
             self.weigh()
 
     def abort(self) -> None:
-        """Close at once, and drop what is unsent."""
+        """Close at once, and drop unsent output."""
         if self._conversation is not None:
             self._stay.drop_when_closed()
         self._transport.abort()

@@ -53,13 +53,13 @@ class ClientLink(Protocol):
         ...
 
     def close(self) -> None:
-        """Close when everything is sent; more input is of no interest."""
+        """Close when everything is sent; further input is ignored."""
 
     def read_on(self) -> None:
-        """Read on, if input was held back and there may be room again."""
+        """Resume reading, if it was paused and there may be room again."""
 
     def weigh(self) -> None:
-        """Charge the client for more memory, though nothing was sent or received."""
+        """Charge the client for more memory, although nothing was sent or received."""
 
 
 class Asking(Struct):
@@ -148,7 +148,7 @@ class BeanstalkdConversation:
     def expected(self) -> tuple[str, int]:
         """Return what is expected, and a number that changes when the client makes progress.
 
-        "ours": nothing of the client; "hello": the first line; "next": the next command; "rest": the rest of one.
+        "ours": nothing from the client; "hello": the first line; "next": the next command; "rest": the rest of one.
         """
         reader = self.reader
         if self.closed or self._ended or self._asking is not None or self._turn_over or self._full:
@@ -328,7 +328,7 @@ class BeanstalkdConversation:
     # ---- the end
 
     def _begin_leaving(self) -> None:
-        """Let nobody go on before the jobs of this connection are back, unless it has commands to execute first."""
+        """Block other connections until the jobs of this one are back, unless it has commands to execute first."""
         if self._left:
             return
         if self.closed and type(self._asking) is Telling:
@@ -360,7 +360,7 @@ class BeanstalkdConversation:
         self._begin_leaving()
 
     def _leave(self) -> None:
-        """Give the jobs back; the connection has nothing more to say."""
+        """Give the jobs back, as the connection has ended."""
         self._left = True
         handles = self.held.handles()
         if handles or self._undelivered:
@@ -370,7 +370,7 @@ class BeanstalkdConversation:
             self._gone(None)
 
     def _gone(self, _: Result | CallFailure) -> None:
-        """End the session: its jobs are back, or return when their time is over."""
+        """End the session: its jobs are back, or return when their time to run ends."""
         self._flush()
         self._tubes.close()
         if not self.closed:

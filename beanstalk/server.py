@@ -39,7 +39,7 @@ class ServedClient(Protocol):
 
 
 class Roll(Struct, gc=False):
-    """Figures of all connections together."""
+    """The totals of all connections."""
 
     producers: int = 0
     workers: int = 0
@@ -87,7 +87,7 @@ class BeanstalkdServer:
         self.leaving.add(connection)
 
     def stays(self, connection: ServedClient) -> None:
-        """Let others go first: the connection has commands left, but its client does not read their answers."""
+        """Let others go first, as the connection has commands left but its client does not read the answers."""
         self.leaving.discard(connection)
         self._let_go_on()
 
@@ -123,7 +123,7 @@ class BeanstalkdServer:
         """Return the figures for stats-tube.
 
         The counters of a queue are dropped when it has no jobs; a tube's live on while a connection uses it. So the
-        greater of both is the right one.
+        greater of the two is right.
         """
         use, counts = self.tubes, self.tubes.counts(tube)
         return {

@@ -48,7 +48,7 @@ class TubeUse:
         self._known.setdefault(tube, TubeCounts()).references += 1
 
     def drop(self, counter: Counter[str], tube: str) -> None:
-        """Count one connection less that uses or watches the tube."""
+        """Count out a connection that used or watched the tube."""
         counter[tube] -= 1
         if not counter[tube]:
             del counter[tube]
@@ -64,7 +64,7 @@ class TubeUse:
             waiting[tube] += 1
 
     def wait_no_more(self, tubes: tuple[str, ...]) -> None:
-        """Count one connection less that waits for a job of these tubes."""
+        """Count out a connection that waited for a job of these tubes."""
         waiting = self.waiting
         for tube in tubes:
             waiting[tube] -= 1
@@ -72,7 +72,7 @@ class TubeUse:
                 del waiting[tube]
 
     def counts(self, tube: str) -> TubeCounts:
-        """The counters of a tube; what is counted of one that no connection uses or watches is forgotten."""
+        """The counters of a tube; for a tube that no connection uses or watches none are kept."""
         return self._known.get(tube) or TubeCounts()
 
 
@@ -95,7 +95,7 @@ class Tubes:
         self.used = tube
 
     def watch(self, tube: str) -> bool:
-        """Watch this tube as well; False: these would be too many."""
+        """Watch this tube as well; returns False if there would be too many."""
         if tube not in self._watched:
             if len(self._watched) == WATCHED_MAX:
                 return False
@@ -106,7 +106,7 @@ class Tubes:
         return True
 
     def ignore(self, tube: str) -> bool:
-        """Watch this tube no more; False: it is the only one."""
+        """Stop watching this tube; returns False if it is the only one."""
         if tube in self._watched:
             if len(self._watched) == 1:
                 return False

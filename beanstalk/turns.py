@@ -20,7 +20,7 @@ class Turns(Protocol):
 
 
 class UnboundedTurns:
-    """Turns of an event loop that has nothing else to do: each iteration is one, and its budget has no end."""
+    """Turns of an event loop that has nothing else to do: each iteration is a turn without a limit."""
 
     budget = property(lambda _: 1, lambda _, budget: None)
 

@@ -43,8 +43,8 @@ class SharedClient:
     def __init__(self, client: Client, leave: Callable[[ForeignCluster], None], looks_max: int) -> None:
         """`leave`: called when the servers are those of another cluster, where no job or number here means anything.
 
-        `looks_max`: the number of jobs that are looked at at a time. Any number of clients can look at one job,
-        and only when it has arrived does it count as memory held for one of them.
+        `looks_max`: the number of jobs fetched at the same time. Any number of clients can ask for one job, and it
+        counts as memory of one of them only once it has arrived.
         """
         self.client = client
         self.looks = asyncio.Semaphore(looks_max)
@@ -54,7 +54,7 @@ class SharedClient:
 
 
 class ClientBackend:
-    """One connection's place at the cluster; it has no state there but the jobs it was handed out."""
+    """The backend of one connection; it has no state in the cluster except the jobs handed out to it."""
 
     def __init__(self, cluster: SharedClient, draining: Callable[[], bool]) -> None:
         self._cluster = cluster
@@ -73,7 +73,7 @@ class ClientBackend:
         self._task.add_done_callback(end)
 
     def cancel(self) -> None:
-        """See Backend: the client library gives back what was handed out meanwhile."""
+        """See Backend: the client library gives back jobs handed out meanwhile."""
         if self._task is not None:
             self._task.cancel()
 
@@ -133,7 +133,7 @@ async def _reserve_job(cluster: SharedClient, call: calls.ReserveJob) -> Result:
 
 
 async def _reserved(cluster: SharedClient, job: Job) -> calls.Reserved:
-    """The job as a client of beanstalkd gets it. One that was put natively has no number but its hand-out's."""
+    """The job in beanstalkd's form. One put by the native protocol has only the number of its hand-out."""
     assert job.meta is not None
     if job.meta.number is None:
         return calls.Reserved(job.id, job.id, job.queue, LASTING_S, job.data)

@@ -12,7 +12,7 @@ class LeaseCache:
         self._known: dict[int, float] = {}
 
     def get(self, number: int) -> float | None:
-        """The time to run of a job in seconds, None if it is not known."""
+        """The time to run of a job in seconds, None if it is unknown."""
         return self._known.get(number)
 
     def note(self, number: int, lease_s: float) -> None:

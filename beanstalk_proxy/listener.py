@@ -54,7 +54,7 @@ class ProxyListener:
     # ---- Host
 
     def receive(self, transport: asyncio.BaseTransport, connection: ClientConnection) -> Stay | None:
-        """See Host. There is no operator's way in: nobody can prove here to be one."""
+        """See Host. There are no extra places for administrators, as no client can authenticate here."""
         accepted = self._connections.receive(transport, connection)
         if accepted.slot is SlotKind.PROVISIONAL:
             accepted.leave()

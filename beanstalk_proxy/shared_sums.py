@@ -18,7 +18,7 @@ Counted = tuple[calls.Sums, frozenset[str]]
 
 
 class SharedSums:
-    """The sums as they were counted last, and the names of the tubes with jobs."""
+    """The sums of the last count, and the names of the tubes with jobs."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -26,7 +26,7 @@ class SharedSums:
         self._began = self._took_s = 0.0
 
     async def get(self) -> Counted:
-        """The sums of now; where it takes long to count, of a moment ago. Raises SockpqError."""
+        """The current sums; if counting takes long, slightly older ones. Raises SockpqError."""
         came = time.monotonic()
         while True:
             counting = self._counting

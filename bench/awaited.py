@@ -31,7 +31,7 @@ PAUSE_S = 0.002         # between the PUTs of the ordinary client
 @click.option("--waiting", default=9900, show_default=True, type=click.IntRange(1, 9990), help="Clients that wait.")
 @click.option("--seconds", default=10.0, show_default=True, type=click.FloatRange(1), help="For which they wait.")
 def main(running: LoadRun, jobs: int, waiting: int, seconds: float) -> None:
-    """Measure the time until an end is known, and what ten thousand who wait cost."""
+    """Measure the time until the end of a job is known, and the cost of ten thousand waiting clients."""
     running.empty([QUEUE, OTHER])
     running.target.settle()
     ends_us = asyncio.run(_ends(running.target.leader(), jobs))
@@ -129,7 +129,7 @@ def _leader_memory(target: Target) -> int | None:
 
 
 async def _idle_us(target: Target, seconds: float) -> float | None:
-    """Return the microseconds of CPU time that the leader takes in a second, while nothing happens."""
+    """Return the microseconds of CPU time that the idle leader takes per second."""
     pid = _leader_pid(target)
     if pid is None:
         return None

@@ -51,7 +51,7 @@ class SharedCount:
         return len(self.done) >= self.jobs or bool(self.errors)
 
     def finished(self, data: bytes) -> None:
-        """Count a job that is done, or worked on in a loop that will say so."""
+        """Count a job that is done, or whose loop will mark it as done."""
         with self._lock:
             self.done[int(data)] += 1
             now = time.monotonic()
@@ -96,7 +96,7 @@ async def work_async(servers: list[str], numbers: Iterator[int], record: SharedC
 
 
 def consume(servers: list[str], numbers: Iterator[int], record: SharedCount, prefetch: int) -> None:
-    """Consume with a blocking client, and put as many as it gets."""
+    """Consume with a blocking client, and put as many jobs as it gets."""
     try:
         with sockpq.Client(servers) as client:
             while not record.over:

@@ -94,7 +94,7 @@ PROMISE_FACTOR = 1.5            # and this many times what acknowledgements took
 PROMISE_WINDOW_S = 5.0          # in the present and the last such window;
 PROMISE_FALL = 0.7              # it falls when much less would do
 LEASE_SHARE = 0.9               # of the promise: what the leader counts on, as clocks run at rates that differ
-# A voter that was started again neither votes nor counts before enough others have greeted it, for so long at most.
+# A voter that was started again neither votes nor counts before enough others have greeted it, or this time has passed.
 REENTRY_S = 3.0
 
 # ---- Replication

@@ -75,7 +75,7 @@ class MemoryAccount:
         """Evict the largest holders until no more than `percent` of the limit is held; at once, as one iteration of the
         loop can bring a lot more.
 
-        `amid` is the holder whose call this is: if it has to go, it is evicted in the next iteration.
+        `amid`: the holder that is making this call; it is evicted only in the next iteration.
         """
         self._relieving = True
         before, evicted = self.held_bytes, 0

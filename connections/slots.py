@@ -66,7 +66,7 @@ class ConnectionSlots:
 
 
 def address_of(host: str) -> str | None:
-    """Return what counts as one address, None for this machine. For IPv6 it is the /64: one host has 2^64 addresses."""
+    """Return the address to count, None for this machine. For IPv6 it is the /64, as one host has 2^64 addresses."""
     if is_loopback(host):
         return None
     if ":" not in host:

@@ -23,7 +23,7 @@ _TCP_INFO = struct.Struct("=3xB20xI28xI")       # linux/tcp.h: tcpi_probes, tcpi
 
 
 def set_up(connection: socket.socket) -> None:
-    """Let TCP find out when the client's host has vanished, and bound what the kernel holds for the client."""
+    """Let TCP detect when the client's host has vanished, and limit the memory that the kernel holds for the client."""
     with suppress(OSError):                     # it is gone already
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)

@@ -218,7 +218,7 @@ class LocalCluster:
         shutil.rmtree(self._nodes[name].data_dir, ignore_errors=True)
 
     def move(self, name: str) -> None:
-        """Give a node that has ended other addresses, of which the files of the others say nothing."""
+        """Give a node that has ended other addresses, which are not in the files of the others."""
         if self.running(name):
             raise ValueError(f"{name} still runs")
         (self._listens[name],) = _listens(1)
@@ -253,7 +253,7 @@ class LocalCluster:
         return self._nodes[name].log()
 
     def run_by(self, name: str, *wrapper: str) -> None:
-        """Execute the node's program by this command from its next start on; without one as it is."""
+        """Execute the node's program by this command from its next start on; without one, directly."""
         self._nodes[name].wrapper = wrapper
 
     def config_file(self, name: str) -> Path:
@@ -268,7 +268,7 @@ class LocalCluster:
         return address
 
     def announced_address(self, name: str, address: str) -> str:
-        """The address that `name`, which listens on `address`, gives the others as its own; overridden where needed."""
+        """The address that `name`, which listens on `address`, announces to the others; overridden where needed."""
         return address
 
     def client_address(self, name: str, address: str) -> str:
@@ -346,7 +346,7 @@ def say(server: str, line: str, timeout: float, context: ssl.SSLContext | None =
 def serves(view: ServerView) -> bool:
     """Return whether this server executes commands: it reports its own number, that it leads and is online.
 
-    It is asked nothing that is executed, as that would be an entry in the log of all nodes.
+    It is sent no command that is logged, as that would be an entry on all nodes.
     """
     return any(node.id == view.id and node.role == "LEADER" and node.online for node in view.nodes)
 

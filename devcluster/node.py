@@ -48,7 +48,7 @@ class Launch(Protocol):
 
 
 def execute(command: Sequence[str | Path], environment: Mapping[str, str], log: BinaryIO) -> Process:
-    """Start it as a shell would."""
+    """Start the command as a shell would."""
     return subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, env=environment)
 

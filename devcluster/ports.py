@@ -20,8 +20,8 @@ def free_ports(count: int) -> list[int]:
     """Find `count` different ports that are free now.
 
     They are below the range of ephemeral ports: while a node is down, no outgoing connection can take its port, and
-    none can connect to itself. None of them is one of the last RECENT that this process was given, although nobody
-    may listen on it: it may belong to a node that starts later. Another program may still take one before it is used.
+    none can connect to itself. None of them is among the last RECENT that this process was given, even if unused: they
+    may belong to nodes that start later. Another program may still take one before it is used.
     """
     ports: list[int] = []
     with contextlib.ExitStack() as held:    # all are held until the end, so that none is returned twice

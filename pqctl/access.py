@@ -23,7 +23,7 @@ class ClusterAccess(NamedTuple):
 
     @property
     def present_secret(self) -> str | None:
-        """The secret that its file has now; the one that was read at first if there is none in it any more."""
+        """The secret now in its file; if the file no longer has one, the secret that was read first."""
         if self.secret_file is None:
             return self.secret
         try:

@@ -22,7 +22,7 @@ class Health:
 
     `nodes` lists every member once, by server id; a member that does not answer clients has the role DOWN and no
     figures, or FULL if it takes no further connections. `learners` are members without a vote, all others are voters.
-    `missing` are those that do not answer or, if a leader serves, are not in contact with it. `notes` are sentences
+    `missing` are members that do not answer or, if a leader serves, are not in contact with it. `notes` are sentences
     about anything unusual. `cluster` is the cluster's id, None if no server that answers knows it.
     """
 
@@ -237,7 +237,7 @@ def own_line(view: ServerView) -> NodeStatus | None:
 
 
 def _told(view: ServerView, main: ServerView) -> NodeStatus:
-    """Return a node's own line, with the lag as the leader sees it."""
+    """Return the line in which a node describes itself, with the lag as the leader sees it."""
     line = own_line(view)
     assert line is not None
     seen = next(node for node in main.nodes if node.name == line.name)
@@ -249,7 +249,7 @@ def _silent(server_id: int | None, name: str, client: str | None, *, full: bool)
 
 
 def _together(one: ServerView, other: ServerView) -> bool:
-    """Return whether two views are of one cluster. Without the ids of both a member in common tells."""
+    """Return whether two views are of one cluster: by their ids or, if one is unknown, by a member in common."""
     if one.cluster is not None and other.cluster is not None:
         return one.cluster == other.cluster
     return bool(_members(one) & _members(other))

@@ -32,6 +32,9 @@ WORDS = {
     r"all the same": "still, nevertheless",
     r"so (?:many|much) \w+ (?:is|are|was|were)": "the number of",
     r"what becomes of": "the outcome of",
+    r"so (?:many|much|long) (?:at most|more|less)": "at most this many, up to `n`",
+    r"of late": "recent",
+    r"follow that": "apply, note that",
     r"(?:that|those) of (?:the|a|an|its|their)": "repeat the noun, or 's",
 }
 DENIED = re.compile(rf"\b(?:{'|'.join(WORDS)})\b", re.IGNORECASE)

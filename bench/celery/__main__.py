@@ -50,7 +50,7 @@ def main(brokers: tuple[str, ...], tasks: int, rounds: int, children: int) -> No
 def measure(
     found: dict[str, list[dict[str, Any]]], brokers: tuple[str, ...], tasks: int, rounds: int, children: int
 ) -> None:
-    """Add what each round finds."""
+    """Add the results of each round."""
     with ExitStack() as stack:
         places = {}
         for name, start in BROKERS.items():

@@ -35,7 +35,7 @@ def sockpqd(nodes: int) -> Iterator[str]:
 
 @contextmanager
 def redis(synced: bool) -> Iterator[str]:
-    """`synced`: each write is on the disk before it is answered; else nothing ever is."""
+    """Start Redis. `synced`: each write is on the disk before it is answered; otherwise nothing is written to disk."""
     (port,) = free_ports(1)
     durable = ("--appendonly", "yes", "--appendfsync", "always") if synced else ("--appendonly", "no")
     with tempfile.TemporaryDirectory() as folder:

@@ -31,7 +31,7 @@ class Took(NamedTuple):
 
 
 class One(NamedTuple):
-    """The work of one process; times on the machine's monotonic clock."""
+    """The work of one process; times are on the machine's monotonic clock."""
 
     tasks: int
     begun: float
@@ -76,7 +76,7 @@ def put_in_tasks(system: str, address: str, prefetch: int, tasks: int, size: int
 
 
 def work(system: str, address: str, prefetch: int, tasks: int, size: int, ready: Any) -> One:
-    """Work off whatever there is."""
+    """Process all tasks that there are."""
     driver = DRIVERS[system](address, prefetch)
     ready.wait()
     begun, cpu = time.monotonic(), time.process_time()

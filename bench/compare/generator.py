@@ -57,7 +57,7 @@ class Generator:
     def __init__(
         self, program: Path, system: str, hosts: Sequence[str], seconds: float, warm_s: float = 0.0,
     ) -> None:
-        """`warm_s`: that a run takes before it is measured for `seconds`."""
+        """`warm_s`: the time before the measurement, which takes `seconds`."""
         self._program = program
         self._system = system
         self._hosts = hosts
@@ -67,7 +67,7 @@ class Generator:
     def run(self, workload: Workload) -> dict[str, Any]:
         """One run of a workload, with the jobs that it needs put before. Raises GeneratorError.
 
-        A rate of nothing is no measurement: workers that found no jobs, say.
+        A rate of 0 is no measurement, such as when workers found no jobs.
         """
         options = list(workload.options)
         if workload.preload:

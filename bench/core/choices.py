@@ -68,7 +68,7 @@ KINDS = (
 
 
 class Choices:
-    """A machine with so many queues, or groups, and choices among them."""
+    """A machine with this many queues or groups, and choices among them."""
 
     def __init__(self, kind: ChoiceKind, count: int) -> None:
         self._kind = kind
@@ -84,7 +84,7 @@ class Choices:
             self._driver.do(Tick())
 
     def measure(self, gauge: Gauge, choices: int) -> int:
-        """The sum of `gauge` over so many choices, AT_ONCE in each call that it gauges."""
+        """The sum of `gauge` over this many choices, with AT_ONCE in each gauged call."""
         found = 0
         for _ in range(choices // AT_ONCE):
             taken: list[Handed] = []

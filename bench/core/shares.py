@@ -130,7 +130,7 @@ def at_the_socket(commands: int) -> Mapping[str, float]:
 
 
 def _weighed(queues: Mapping[str, int], jobs: int) -> CoreDriver:
-    """A machine with so many jobs in each of these queues, and their weights."""
+    """A machine with this many jobs in each of these queues, and their weights."""
     driver = CoreDriver()
     for queue, weight in queues.items():
         driver.do(ConfigureQueue(queue, QueueChange(weight=weight)), *[Put(queue, 0, b"")] * jobs)

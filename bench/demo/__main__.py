@@ -222,7 +222,7 @@ def main(folder: Path | None) -> None:
 
 
 def _end(number: int, _: FrameType | None) -> None:
-    """SIGTERM and SIGHUP end the program like an exception, so that it cleans up."""
+    """Handle SIGTERM and SIGHUP: end the program by an exception, so that it cleans up."""
     sys.exit(128 + number)
 
 

@@ -90,7 +90,7 @@ def _leader_cpu_us(measured: Target) -> int | None:
 def _put(
     measured: Target, jobs: Jobs, rate: float, seconds: float, heard: Hearers | None = None,
 ) -> tuple[Row, LoadFigures]:
-    """PUTs at this rate for this long."""
+    """Send PUTs at this rate for this long."""
     figures = LoadFigures()
     leader = measured.leader()
 
@@ -130,7 +130,7 @@ def notify(running: LoadRun, seconds: float) -> None:
 
 
 def _wait_for(heard: Hearers, count: int) -> None:
-    """Wait for this number of events, LINE_S at most, as subscribers may have fallen behind."""
+    """Wait at most LINE_S for this number of events, as subscribers may have fallen behind."""
     until = time.monotonic() + LINE_S
     while heard.heard() < count and time.monotonic() < until:
         time.sleep(0.1)
@@ -169,7 +169,7 @@ async def _notify(leader: str, seconds: float) -> tuple[int, float]:
 @click.option("--rate", default=5000.0, show_default=True, type=click.FloatRange(1), help="Other operations a second.")
 @click.option("--seconds", default=20.0, show_default=True, type=click.FloatRange(1, 3600), help="For each node.")
 def delay(running: LoadRun, rate: float, seconds: float) -> None:
-    """Measure the time from a DONE to the line that tells of it."""
+    """Measure the time from a DONE to the line of its event."""
     measured = running.target
     leader = measured.leader()
     for server in measured.servers.split(","):

@@ -21,7 +21,7 @@ FULL_MS = 3_600_000
 
 
 class Query(Struct, frozen=True):
-    """One query. `kind`: 0 for the short ones; `after`: the numbers of those that must be done before it.
+    """One query. `kind`: 0 for short ones; `after`: the numbers of the queries that must be done before it.
 
     `group`: shares its time with all others of this group; empty: it has its own.
     """
@@ -76,6 +76,6 @@ def customers(workers: int) -> Case:
 
 
 def full(workers: int) -> Case:
-    """Queries of five lengths, so many that there are some in each level after a while."""
+    """Queries of five lengths, enough that there are some in each level after a while."""
     queries = [Query(run_ms, kind) for kind, (run_ms, count) in enumerate(KINDS) for _ in range(count)]
     return Case("Queries of five lengths", tuple(queries), FULL_MS, NARROW_S)

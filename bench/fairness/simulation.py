@@ -148,7 +148,7 @@ class Simulation:
         self._do(PutWith(put, after=after, group=query.group or f"query_{number}"))
 
     def _begin(self, worker: int) -> bool:
-        """Have the worker take a job; return whether there is one."""
+        """Let the worker take a job; return whether there is one."""
         (reply,) = self._do(GetWith(Get(("q",)), policy=self._contender.policy))
         if not isinstance(reply, Handed):
             return False
@@ -174,7 +174,7 @@ class Simulation:
             self._replace(self._queries[number])
 
     def _replace(self, query: Query) -> None:
-        """Another one of the same kind comes."""
+        """Add another query of the same kind."""
         self._queries.append(Query(query.run_ms, query.kind, self._now_ms))
         self._arrives_ms.append(self._now_ms)
         self._used_ms.append(0)

@@ -70,7 +70,7 @@ def depth(
 
 
 def deepen(running: LoadRun, jobs: Jobs, waiting_jobs: int) -> Row:
-    """Put jobs until so many of them wait, also when another node has to lead meanwhile; returns how that went."""
+    """Put jobs until this many of them wait, even if another node has to lead meanwhile; returns the result."""
     measured, console = running.target, running.console
     total, took_s, longest_ms, told, cpu_us = 0, 0.0, 0.0, monotonic(), measured.cpu_us()
     while (waiting := measured.waiting(QUEUES)) < waiting_jobs:
@@ -97,7 +97,7 @@ def deepen(running: LoadRun, jobs: Jobs, waiting_jobs: int) -> Row:
 
 
 def measure(running: LoadRun, jobs: Jobs, count: int, connections: int) -> Row:
-    """Measure rates and latencies at the present depth, which is the same afterwards."""
+    """Measure rates and latencies at the current depth, which is the same afterwards."""
     measured = running.target
     measured.settle()
     waiting = measured.waiting(QUEUES)
@@ -115,7 +115,7 @@ def measure(running: LoadRun, jobs: Jobs, count: int, connections: int) -> Row:
 
 
 def stand(measured: Target) -> Row:
-    """Measure what the waiting jobs need, in a cluster that was started for it."""
+    """Measure the resources that the waiting jobs need, in a cluster started for it."""
     cluster = measured.cluster
     if cluster is None:
         return {}

@@ -54,7 +54,7 @@ class Searchers:
         self._wanted = wanted
 
     async def search(self, server: str, clients: int, seconds: float) -> float:
-        """Search for so long, and then to the end; returns the mean of the seconds that a whole search took."""
+        """Search for this long, then to the end; returns the mean duration of a whole search in seconds."""
         if not self._wanted:
             await asyncio.sleep(seconds)
             return 0.0
@@ -110,7 +110,7 @@ def find(
 def one_phase(
     running: LoadRun, puts: Puts, phase: str, wanted: str, searchers: int, seconds: float,
 ) -> Row:
-    """Measure the PUTs while others search; returns their figures and the figures of the searches."""
+    """Measure PUTs while other clients search; returns the figures of the PUTs and of the searches."""
     cluster, leader = running.cluster, running.target.leader()
     others = [address for name in cluster.names if (address := cluster.direct(name)) != leader]
     searching = Searchers(wanted)

@@ -46,7 +46,7 @@ def tails(
     running: LoadRun, rate: float, connections: int, waiting: int, seconds: float, away: float, size: int,
     only: tuple[str, ...],
 ) -> None:
-    """Measure the latency of PUTs while other things happen."""
+    """Measure the latency of PUTs during disturbances."""
     if waiting:
         running.console.print(f"putting {waiting:,} jobs first")
         uvloop.run(fill(running.target.leader(), Jobs([WAITING], size, priorities=PRIORITIES), waiting))

@@ -44,7 +44,7 @@ class Shift:
         return True
 
     def stop(self) -> None:
-        """Allow no further rounds; the present ones are completed."""
+        """Allow no further rounds; the current ones are completed."""
         self._stopped = True
 
 

@@ -95,7 +95,7 @@ def latency(records: list[Record]) -> Figure:
 
 
 def tails(records: list[Record]) -> Figure:
-    """For each record the latencies of PUT in each phase, and how the worst ones went in time."""
+    """For each record the latencies of PUT in each phase, and the worst ones over time."""
     figure, panels = new_figure(2, "PUT while other things happen", width=5.2, rows=len(records))
     for record, bars, course in zip(records, panels[::2], panels[1::2], strict=True):
         names = [str(row["phase"]).replace(" ", "\n", 1) for row in record.rows]

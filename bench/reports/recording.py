@@ -164,7 +164,7 @@ def heading(name: str) -> str:
 
 
 def told(summary: Row) -> str:
-    """The summary as one line."""
+    """Format the summary as one line."""
     return ", ".join(f"{heading(name)}: {written(value)}" for name, value in summary.items() if value is not None)
 
 

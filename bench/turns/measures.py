@@ -24,7 +24,7 @@ PULSES, PER_S = 1000, 10
 
 
 def say(cluster: LocalCluster, line: str) -> str:
-    """Say something to the leader."""
+    """Send a command to the leader."""
     return str(cluster.say(cluster.wait_for_leader(), line, 5))
 
 
@@ -59,7 +59,7 @@ def together(cluster: LocalCluster, seconds: float) -> Iterator[str]:
 
 
 def beside(cluster: LocalCluster, seconds: float) -> Iterator[str]:
-    """A queue without a rate, in turns alone and beside one with a rate, many jobs and many who wait for them."""
+    """A queue without a rate: alone, and together with one that has a rate, many jobs and many waiting clients."""
     server = cluster.direct(cluster.wait_for_leader())
     assert say(cluster, f"QUEUE CONFIG flood RATE {FLOOD_RATE} PER 1") == "200 OK"
     with _conversation(server) as talk:
@@ -128,7 +128,7 @@ def _steps(talk: _Conversation, seconds: float) -> list[float]:
 
 @contextmanager
 def _flood(server: str) -> Iterator[None]:
-    """Have many clients wait for jobs of the queue with a rate, while another one puts more."""
+    """Let many clients wait for jobs of the queue with a rate, while another one puts more."""
     ended = threading.Event()
     def wait() -> None:
         with closing(AskingClients(server, [job("flood")] * FLOOD_WAITERS)) as waiting:

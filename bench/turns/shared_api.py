@@ -47,7 +47,7 @@ class Api:
 
 
 def at_once(most: int) -> Callable[[float, int], bool]:
-    """Admit so many requests at one time."""
+    """Admit this many requests at the same time."""
     return lambda now, running: running < most
 
 
@@ -66,7 +66,7 @@ def leaky(per_s: float, burst: int) -> Callable[[float, int], bool]:
 
 
 def sliding(most: int) -> Callable[[float, int], bool]:
-    """Admit so many requests in any second."""
+    """Admit this many requests in any second."""
     admitted: deque[float] = deque()
 
     def admit(now: float, running: int) -> bool:

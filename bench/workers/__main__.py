@@ -87,7 +87,7 @@ def rate(run: WorkerRun, task: str, tasks: int) -> dict[str, object]:
 
 
 def long_and_short(run: WorkerRun) -> dict[str, object]:
-    """One long task, then short ones: the longest that one of these waited until it began, in seconds."""
+    """Run a long task, then short ones; returns the longest wait of a short one, in seconds."""
     run.start()
     run.put("noop", 4)
     run.wait(lambda: run.over() == 4, TASKS_S)

@@ -91,7 +91,7 @@ def verify(call: Call, file: str) -> int:
 
 
 def restore(call: Call, file: str, *, dry_run: bool, with_users: bool, yes: bool) -> int:
-    """Replace the state of the cluster by a backup, or say what that would do."""
+    """Replace the state of the cluster by a backup, or describe what that would do."""
     with opened(file) as stream, cluster_of(call, serving=True) as (client, servers):
         contents = _read(file, stream)
         if with_users and not contents.users:
@@ -124,7 +124,7 @@ def restore(call: Call, file: str, *, dry_run: bool, with_users: bool, yes: bool
 
 
 def _set_users(client: Client, stream: BinaryIO) -> list[str]:
-    """Set all users that are in a file; returns those that the servers have in files of their own."""
+    """Set all users of a backup; returns those that are in the servers' own files."""
     kept = []
     for name, rights, key in users_in(stream):
         try:

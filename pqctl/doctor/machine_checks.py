@@ -150,7 +150,7 @@ def open_files(data_dir: Path) -> Check:
 
 
 def interpreter() -> Check:
-    """Name the interpreter and how it was built: that changes the processor time of everything."""
+    """Report the interpreter and how it was built, which affects the processor time of everything."""
     built = how_built()
     found = f"Python {platform.python_version()}, {built}"
     if not built.startswith("optimized"):

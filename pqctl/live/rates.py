@@ -16,7 +16,7 @@ MOVES: tuple[EventType, ...] = ("PUT", "TAKE", "DONE", "LATER", "EXPIRED")
 
 
 class Rates:
-    """Counts events in a thread of its own, so that a slow picture holds up none."""
+    """Counts events in a thread of its own, so that a slow display delays none."""
 
     def __init__(self, events: Events) -> None:
         self.refusal: SockpqError | None = None     # why no events come any more
@@ -27,7 +27,7 @@ class Rates:
         threading.Thread(target=self._listen, daemon=True).start()
 
     def take(self) -> dict[tuple[str, str], float]:
-        """Return how many events of each type each queue had in a second, since the last call."""
+        """Return the number of events per second of each type in each queue since the last call."""
         with self._lock:
             counts, self._counts = self._counts, Counter()
             now = time.monotonic()

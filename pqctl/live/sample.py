@@ -38,7 +38,7 @@ class QueueLine(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """One look at the cluster. `pings`: seconds, by the node's address. None: the user may not see it, or it failed.
+    """The state of the cluster at one moment. `pings`: seconds, by the node's address. None: not allowed, or failed.
 
     `remarks` say why something is missing.
     """
@@ -51,7 +51,7 @@ class Sample(NamedTuple):
 
 
 class Sampler:
-    """Takes samples; a part that is refused or fails is missing, the others are still there."""
+    """Takes samples; if a part is refused or fails, only this part is missing."""
 
     def __init__(self, call: Call, client: Client, prefix: str) -> None:
         self._call, self._client, self._prefix = call, client, prefix
@@ -60,7 +60,7 @@ class Sampler:
     def rows(self, server: str | None, ages: int) -> list[QueueLine]:
         """The queues of the prefix, those with the most jobs first; `ages`: so many are asked for their oldest job.
 
-        A queue without settings vanishes with its last job; it is still a row while jobs come and go.
+        A queue without settings vanishes with its last job; it keeps its row while jobs come and go.
         """
         found = self._client.queues(self._prefix, server=server, timeout=self._call.timeout)
         rates = self._rates.take()
@@ -71,7 +71,7 @@ class Sampler:
         return [row._replace(oldest_s=self._oldest(row, server)) for row in rows[:ages]] + rows[ages:]
 
     def take(self) -> Sample:
-        """Look at everything; takes about two seconds at most when nodes do not answer."""
+        """Take a sample; takes at most about two seconds when nodes do not answer."""
         health = look(self._call.servers, ASK_S, self._call.access)
         up = [node.client for node in health.nodes if node.client and node.role not in ("DOWN", "FULL")]
         leader = health.leader.client if health.leader and health.leader.client in up else None

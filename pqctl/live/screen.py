@@ -61,7 +61,7 @@ class TopScreen(App[None]):
     """
 
     class Taken(Message):
-        """The thread has taken a sample, or says why it has not."""
+        """A sample from the thread, or the reason why there is none."""
 
         def __init__(self, answer: Sample | str) -> None:
             super().__init__()
@@ -104,7 +104,7 @@ class TopScreen(App[None]):
         yield Footer()
 
     def on_mount(self) -> None:
-        """Make the columns, and begin to ask."""
+        """Create the columns, and start taking samples."""
         for name, titles in (("nodes", ("node", "role", "client", "ping", "term", "applied", "lag", "version")),
                              ("workers", ("pool of workers", "address", "busy", "slots", "heard of"))):
             for title in titles:
@@ -119,12 +119,12 @@ class TopScreen(App[None]):
         self._due.set()
 
     def on_data_table_header_selected(self, event: DataTable.HeaderSelected) -> None:
-        """Sort by the column that was clicked; backwards if it is the one already."""
+        """Sort by the column that was clicked; in reverse if it is the current one."""
         if event.data_table.id == "queues":
             self._sort_by(str(event.column_key.value))
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Filter while it is typed."""
+        """Filter while the filter is typed."""
         self._filter = event.value
         self._show()
 
@@ -162,7 +162,7 @@ class TopScreen(App[None]):
         self._show()
 
     def action_hold(self) -> None:
-        """Keep the picture as it is, or go on."""
+        """Freeze the display, or continue."""
         self._held = not self._held
         self._due.set()
         self._show()
@@ -194,7 +194,7 @@ class TopScreen(App[None]):
             self._due.clear()
 
     def on_top_screen_taken(self, event: Taken) -> None:
-        """Show what the thread has got; a failure leaves the tables as they were."""
+        """Show the new sample; a failure leaves the tables as they were."""
         if self._held:
             return
         with suppress(NoMatches):               # the screen is closing: its tables are gone
@@ -205,7 +205,7 @@ class TopScreen(App[None]):
                 self._show()
 
     def _show(self) -> None:
-        """Show the last sample, in the present order."""
+        """Show the last sample, in the current order."""
         if (sample := self._sample) is None:
             return
         rows = [row for row in sample.rows or () if row.name.startswith(self._filter)]
@@ -226,7 +226,7 @@ class TopScreen(App[None]):
         self._fill_queues(self._sorted(rows)[:ROWS_MAX])
 
     def _sums(self, rows: list[QueueLine]) -> str:
-        """One line on all queues that are shown, and on how they are shown."""
+        """A line with the totals of the queues shown, and the order and filter in use."""
         prefix = self._filter or self._prefix
         below = f" whose {'name begins' if len(rows) == 1 else 'names begin'} with {one_line(prefix)}" if prefix else ""
         sums = (f"{sum(map(figure.value, rows)):,.{figure.digits}f} {figure.title}" for figure in FIGURES
@@ -261,7 +261,7 @@ class TopScreen(App[None]):
         table.scroll_to(y=top, animate=False)
 
     def _fill(self, name: str, rows: Iterable[tuple[str, ...]], styles: Iterable[str] = ()) -> None:
-        """Fill a small table, which is there only if it has rows and is not hidden."""
+        """Fill a small table, which is shown only if it has rows and is not hidden."""
         table = self._table(name)
         table.clear()
         colours = iter(styles)

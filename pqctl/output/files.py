@@ -49,7 +49,7 @@ class NewFile:
     """A file in a folder that appears complete and durable, or not at all, under a name that is known at the end."""
 
     def __init__(self, folder: str) -> None:
-        """Check early that there is such a folder; raises click.UsageError."""
+        """Check early that the folder exists; raises click.UsageError."""
         if "\0" in folder:
             raise click.UsageError("the name of the directory contains a zero byte")
         self.folder = Path(folder)

@@ -63,7 +63,7 @@ def _end(number: int, _: FrameType | None) -> NoReturn:
 
 
 def _repeat_or(otherwise: Callable[[sys.UnraisableHookArgs], object]) -> Callable[[sys.UnraisableHookArgs], object]:
-    """Return a hook that sends a signal again whose exception was dropped, and passes on all others."""
+    """Return a hook that sends a signal again if its exception was dropped, and passes on all other exceptions."""
     def hook(dropped: sys.UnraisableHookArgs) -> None:
         if not isinstance(dropped.exc_value, INTERRUPTIONS):
             otherwise(dropped)
@@ -75,7 +75,7 @@ def _repeat_or(otherwise: Callable[[sys.UnraisableHookArgs], object]) -> Callabl
 
 
 def _send_behind(code: CodeType, number: int) -> None:
-    """Send a signal once the main thread no longer executes this code, however long a busy machine holds it up."""
+    """Send a signal once the main thread no longer executes this code, however long a busy machine delays it."""
     main = threading.main_thread().ident
     while True:
         time.sleep(AGAIN_S)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def printable(text: str) -> str:
-    """Return `text` with all other control characters, and characters that turn the direction of writing, escaped."""
+    """Return `text` with other control characters, and those that change the writing direction, escaped."""
     if text.replace("\n", "").replace("\t", "").isprintable():
         return text
     return "".join(char if char in "\n\t" or char.isprintable() else

@@ -16,7 +16,7 @@ PIECE_BYTES = 65536
 
 
 class Line:
-    """A connection. `got` is called with everything received, in a thread of its own."""
+    """A connection. A thread of its own calls `got` with everything received."""
 
     def __init__(self, server: str, access: ClusterAccess, timeout: float, got: Callable[[bytes], None]) -> None:
         host, _, port = server.rpartition(":")

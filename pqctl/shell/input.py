@@ -36,7 +36,7 @@ def bytes_of(text: str) -> bytes:
 
 
 class Typed(NamedTuple):
-    """A line without its end, the data given with it, and how many bytes or parts are still to be asked for."""
+    """A line without its end, the data given with it, and how many bytes or parts must still be typed."""
 
     line: str
     data: bytes = b""

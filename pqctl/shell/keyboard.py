@@ -36,7 +36,7 @@ class Keyboard:
         return self._plain.prompt(prompt)
 
     def undisturbed(self) -> AbstractContextManager[None]:
-        """Within this, what is printed appears above the line that is being typed."""
+        """Within the block, output appears above the line being typed."""
         return patch_stdout()
 
 

@@ -48,7 +48,7 @@ class LeaderConnection:
 
     @property
     def server(self) -> str:
-        """The server of the present connection, empty if there is none."""
+        """The server of the current connection, empty if there is none."""
         return self._line.server if self._line is not None and not self._line.closed else ""
 
     def connect(self) -> None:
@@ -72,7 +72,7 @@ class LeaderConnection:
             self._ask(b"SESSION " + self._session)
 
     def _stay(self) -> None:
-        """Raise ForeignCluster if this is not the cluster that we began with; an old server does not report it."""
+        """Raise ForeignCluster if this is not the cluster of the first connection; an old server does not report it."""
         assert self._line is not None
         found = _CLUSTER.match(self._ask(b"CLUSTER ID"))
         if found is None:
@@ -116,7 +116,7 @@ class LeaderConnection:
         return not (self._line.closed and typed.verb == "QUIT")
 
     def interrupt(self) -> None:
-        """Give up waiting for an answer: the only way is another connection. Raises Unavailable."""
+        """Stop waiting for an answer, which takes another connection. Raises Unavailable."""
         self._in_transaction = False
         self._tell("gave up waiting; reconnecting")
         self.connect()

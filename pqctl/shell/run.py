@@ -101,7 +101,7 @@ def _complete(text: str, source: Input) -> tuple[Typed, bytes]:
 
 
 class Screen:
-    """Shows answers: as they are, printable on a terminal, or an object for each with --json."""
+    """Shows answers: unchanged, printable on a terminal, or as an object each with --json."""
 
     def __init__(self, call: Call) -> None:
         self._call = call

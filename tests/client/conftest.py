@@ -9,6 +9,7 @@ from sockpq import Client
 
 from tests.client.both import LoopClient, ThreadClient
 from tests.client.fake_server import FakeCluster
+from tests.client.real_server import RealServer
 
 MakeClient = Callable[..., Client]
 
@@ -17,6 +18,12 @@ MakeClient = Callable[..., Client]
 def cluster() -> Iterator[FakeCluster]:
     with FakeCluster() as cluster:
         yield cluster
+
+
+@pytest.fixture
+def server() -> Iterator[RealServer]:
+    with RealServer() as server:
+        yield server
 
 
 @pytest.fixture(params=[ThreadClient, LoopClient], ids=["threads", "asyncio"])

@@ -16,12 +16,6 @@ from tests.waiting import until
 
 
 @pytest.fixture
-def server() -> Iterator[RealServer]:
-    with RealServer() as server:
-        yield server
-
-
-@pytest.fixture
 def client(server: RealServer, make_client: MakeClient) -> Client:
     return make_client(server.address, timeout=60)
 

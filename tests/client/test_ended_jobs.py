@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from sockpq import BadArguments, Client, JobNotFound, Number, QueueNotFound
 
 from tests.client.conftest import MakeClient
 from tests.client.real_server import RealServer
-
-
-@pytest.fixture
-def server() -> Iterator[RealServer]:
-    with RealServer() as server:
-        yield server
 
 
 @pytest.fixture

@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterator
-
 import pytest
-from sockpq import BadArguments, Client, GroupConfig, GroupNotFound, GroupTotals, ProtocolError, aio
+from sockpq import BadArguments, Client, GroupConfig, GroupNotFound, GroupTotals, ProtocolError
 from sockpq._protocol.commands import groups, queues
 
 from tests.client.conftest import MakeClient
 from tests.client.real_server import RealServer
 from tests.client.test_fair_shares import answered
-
-
-@pytest.fixture
-def server() -> Iterator[RealServer]:
-    with RealServer() as server:
-        yield server
 
 
 @pytest.fixture
@@ -137,14 +128,3 @@ def test_a_queue_knows_whose_its_jobs_are(client: Client) -> None:
         client.put("q", b"2", group="s8")
     assert "group_by" not in client.queue_config("q", group_by="off")
     assert client.group_config("s7", weight=5).weight == 5
-
-
-def test_the_client_for_asyncio_does_the_same(server: RealServer) -> None:
-    async def main() -> None:
-        async with aio.Client(server.address, timeout=60) as client:
-            assert (await client.group_config("a", limit=3)).limit == 3
-            await client.group_pause("a")
-            assert await client.groups() == [GroupTotals("a", 0, 0, 0, 1, 3, 0, 0, True)]
-            await client.group_resume("a")
-            await client.group_delete("a")
-    asyncio.run(main())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
 from collections.abc import Iterator
 from typing import Any, BinaryIO
@@ -18,7 +17,6 @@ from sockpq import (
     ItemTotals,
     Job,
     Stored,
-    aio,
 )
 from sockpq._protocol.command import Command
 from sockpq._protocol.commands import batches, items, jobs
@@ -27,12 +25,6 @@ from tests.client.conftest import MakeClient
 from tests.client.real_server import RealServer
 from tests.client.scripted_server import ScriptedServer
 from tests.client.test_fair_shares import answered
-
-
-@pytest.fixture
-def server() -> Iterator[RealServer]:
-    with RealServer() as server:
-        yield server
 
 
 @pytest.fixture
@@ -179,12 +171,3 @@ def test_jobs_wait_for_the_failure_of_an_item_or_for_its_end(client: Client) -> 
     assert client.put("failed", b"", after="i", when="failed").outcome == "dropped"
     assert client.get("failed", expire=30) is None
 
-
-def test_the_client_for_asyncio_does_the_same(server: RealServer) -> None:
-    async def main() -> None:
-        async with aio.Client(server.address, timeout=60) as client:
-            await client.put("q", b"a", item="i")
-            assert (await client.item_stat("i")).ready == 1
-            assert await client.items() == [ItemTotals("i", 1, 0)]
-            assert await client.item_retry("i") == 0
-    asyncio.run(main())

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterator
-
 import pytest
 from sockpq import (
     BadArguments,
@@ -16,17 +13,10 @@ from sockpq import (
     QueueFull,
     QueueNotEmpty,
     QueueNotFound,
-    aio,
 )
 
 from tests.client.conftest import MakeClient
 from tests.client.real_server import RealServer
-
-
-@pytest.fixture
-def server() -> Iterator[RealServer]:
-    with RealServer() as server:
-        yield server
 
 
 @pytest.fixture
@@ -96,11 +86,3 @@ def test_a_deleted_queue_leaves_its_dead_jobs(client: Client) -> None:
     assert bodies(client, "q_dead") == [b"a"]
     assert client.kick("q", 1) == 0
 
-
-def test_the_client_for_asyncio_moves_them_too(server: RealServer) -> None:
-    async def main() -> None:
-        async with aio.Client(server.address, timeout=60) as client:
-            await client.put("old", b"a")
-            assert await client.queue_move("old", "new") == Moved(1)
-            assert await client.queue_purge("new", "own") == 1
-    asyncio.run(main())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
 
 import pytest
 from sockpq import BadArguments, Client, JobNotFound, NotSupported, OutcomeUnknown, aio
@@ -13,12 +12,6 @@ from tests.client.conftest import MakeClient
 from tests.client.fake_faults import Fault
 from tests.client.fake_server import FakeCluster
 from tests.client.real_server import RealServer
-
-
-@pytest.fixture
-def server() -> Iterator[RealServer]:
-    with RealServer() as server:
-        yield server
 
 
 @pytest.fixture

@@ -73,12 +73,6 @@ def telemetry(monkeypatch: pytest.MonkeyPatch) -> Telemetry:
 
 
 @pytest.fixture
-def server() -> Iterator[RealServer]:
-    with RealServer() as server:
-        yield server
-
-
-@pytest.fixture
 def traced(server: RealServer, telemetry: Telemetry, make_client: MakeClient) -> Client:
     return make_client(server.address, timeout=30, tracing=True)
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from sockpqd.cluster import ClusterNode, Member, NodeSettings
+from sockpqd.cluster import ClusterListener, ClusterNode, Member, NodeSettings
 from sockpqd.cluster.storage.disk import Disk
-from sockpqd.core import Effects, Event, Put, Reply
+from sockpqd.core import Put, Reply
 
 PATIENCE_S = 30.0
 
@@ -49,32 +49,8 @@ def _path_of(file: int) -> Path:
     return Path(os.readlink(f"/proc/self/fd/{file}"))
 
 
-class Ignorant:
-    """A Listener that wants to know nothing."""
-
-    def effects(self, effects: Effects) -> None:
-        pass
-
-    def events(self, events: list[Event]) -> None:
-        """Implement ClusterListener."""
-
-    def recording(self, types: frozenset[str]) -> None:
-        """Implement ClusterListener."""
-
-    def notice(self, channel: str, data: bytes) -> None:
-        """Implement ClusterListener."""
-
-    def notices_lost(self) -> None:
-        """Implement ClusterListener."""
-
-    def state_replaced(self) -> None:
-        """Implement ClusterListener."""
-
-    def serving_changed(self, serving: bool) -> None:
-        pass
-
-    def turn_ended(self) -> None:
-        pass
+class Ignorant(ClusterListener):
+    """A listener that ignores everything."""
 
 
 class Acknowledged:

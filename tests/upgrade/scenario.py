@@ -24,13 +24,11 @@ from typing import Any, NamedTuple, get_args
 from msgspec.structs import astuple
 
 from devcluster.cluster import LocalCluster, say
-from sockpqd.cluster import ClusterNode, Member, NodeSettings
+from sockpqd.cluster import ClusterListener, ClusterNode, Member, NodeSettings
 from sockpqd.cluster.snapshots.snapshot_file import SnapshotFile
 from sockpqd.cluster.storage.disk import Disk
 from sockpqd.core import (
     Applied,
-    Effects,
-    Event,
     JobState,
     Machine,
     Operation,
@@ -642,32 +640,8 @@ class Found(NamedTuple):
     entries: list[bytes]        # those, as the program of this environment would write them
 
 
-class _Deaf:
+class _Deaf(ClusterListener):
     """A listener that does nothing."""
-
-    def effects(self, effects: Effects) -> None:
-        pass
-
-    def events(self, events: list[Event]) -> None:
-        """Implement ClusterListener."""
-
-    def recording(self, types: frozenset[str]) -> None:
-        """Implement ClusterListener."""
-
-    def notice(self, channel: str, data: bytes) -> None:
-        """Implement ClusterListener."""
-
-    def notices_lost(self) -> None:
-        """Implement ClusterListener."""
-
-    def state_replaced(self) -> None:
-        """Implement ClusterListener."""
-
-    def serving_changed(self, serving: bool) -> None:
-        pass
-
-    def turn_ended(self) -> None:
-        pass
 
 
 def read(data_dir: Path) -> Found:

@@ -23,8 +23,7 @@ import pytest
 import sockpq
 
 from devcluster.cluster import LocalCluster, say
-from sockpqd.cluster import ClusterNode, Member, NodeSettings
-from sockpqd.core import Effects, Event
+from sockpqd.cluster import ClusterListener, ClusterNode, Member, NodeSettings
 from tests.upgrade.directories import DATA, LEASE_MAX_S, stopped_node, unpack
 
 NAMES = sorted(path.stem for path in DATA.glob("*.json"))
@@ -116,32 +115,8 @@ def test_a_killed_node_of_an_older_program_goes_on_with_everything(name: str) ->
         assert "Traceback" not in cluster.logs("n1")
 
 
-class Deaf:
+class Deaf(ClusterListener):
     """A listener that does nothing."""
-
-    def effects(self, effects: Effects) -> None:
-        pass
-
-    def events(self, events: list[Event]) -> None:
-        """Implement ClusterListener."""
-
-    def recording(self, types: frozenset[str]) -> None:
-        """Implement ClusterListener."""
-
-    def notice(self, channel: str, data: bytes) -> None:
-        """Implement ClusterListener."""
-
-    def notices_lost(self) -> None:
-        """Implement ClusterListener."""
-
-    def state_replaced(self) -> None:
-        """Implement ClusterListener."""
-
-    def serving_changed(self, serving: bool) -> None:
-        pass
-
-    def turn_ended(self) -> None:
-        pass
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -97,7 +97,7 @@ def get(
 
 
 def _absent(client: Client, queues: Sequence[str]) -> list[str]:
-    """Describe the queues that do not exist: they may just be empty, but a name may be misspelt."""
+    """Describe the queues that do not exist: they may only be empty, but a name may be misspelt."""
     told = []
     for queue in queues:
         try:

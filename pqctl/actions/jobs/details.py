@@ -31,7 +31,7 @@ class Details(NamedTuple):
 
 
 def show_job(call: Call, job: int | Key | Place | Number, part: Literal["body", "error", "result"]) -> int:
-    """Print one job: this part of it to standard output, the rest in lines about it to standard error."""
+    """Print one job: this part of it to standard output, the rest as lines to standard error."""
     with reading(call) as (client, server):
         found = _details(client, job, server)
         if found is None:
@@ -58,7 +58,7 @@ def state_of(job: PeekedJob) -> str:
 
 
 def _details(client: Client, selector: int | Key | Place | Number, server: str) -> Details | None:
-    """Look at a job; a server too old for a part of it has none. It may end between two of the questions."""
+    """Look at a job; parts that an old server does not know are missing. The job may end between two requests."""
     job = _known(lambda: client.peek(selector, headers=True, server=server),
                  lambda: client.peek(selector, server=server))
     number = selector if isinstance(selector, Number) else None if job is None or job.number is None else (

@@ -38,7 +38,7 @@ def delete(call: Call, job: int | Key | Place | Number) -> int:
 
 
 def delete_ended(call: Call, job: int | Key | Place | Number) -> int:
-    """Remove what a queue keeps of a job that has ended (DELETE NUMBER .. ENDED)."""
+    """Remove the record that a queue keeps of an ended job (DELETE NUMBER .. ENDED)."""
     if not isinstance(job, Number):
         raise click.UsageError("--ended goes with number:N")
     with cluster_of(call, serving=True) as (client, _), existing_job(client, job):

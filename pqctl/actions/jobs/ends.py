@@ -35,7 +35,7 @@ def retry(call: Call, job: int | Key | Place | Number) -> int:
 
 
 def _retry(client: Client, number: int, found: PeekedJob, state: str) -> str:
-    """Returns the queue in which it is ready."""
+    """Make the job ready; returns its queue."""
     match state:
         case "done" | "cancelled" | "expired":
             client.retry_ended(number)
@@ -69,7 +69,7 @@ def cancel(call: Call, job: int | Key | Place | Number, *, untaken: bool) -> int
 
 
 def _id_of(client: Client, job: int | Key | Place | Number) -> int | Number:
-    """The running job of a key: its id; a number finds it as it is."""
+    """Turn the key of a running job into its id; a number stays as it is."""
     if isinstance(job, Number):
         return job
     found = client.peek(job)

@@ -51,7 +51,7 @@ def _row(job: FoundJob) -> list[str]:
 
 
 def _selector(job: FoundJob) -> str:
-    """The words by which other commands find this job."""
+    """The words by which other commands select this job."""
     if job.number is not None:
         return f"number:{job.number}"
     if job.id is not None:

@@ -98,7 +98,7 @@ def resume(call: Call, queue: str) -> int:
 
 
 def show_settings(call: Call, whose: Mapping[str, object], settings: Mapping[str, str]) -> int:
-    """Print settings; `whose`: the fields before them in JSON."""
+    """Print settings; `whose`: the fields that precede them in JSON."""
     if call.as_json:
         call.answer("", {**whose, "settings": dict(settings)})
         return DONE

@@ -18,7 +18,7 @@ clusters: dict[str, str] = {}       # of each server that this process was given
 
 
 def client_of(access: Access, options: Mapping[str, Any]) -> Client:
-    """`options`: kombu's transport_options. A secret that stands in a file may be replaced while programs run."""
+    """Make a client. `options`: kombu's transport_options. A secret in a file may be replaced while programs run."""
     secret_file = options.get("secret_file") if access.user else None
     patience = float(options.get("patience", PATIENCE_S))
     return Client(

@@ -17,11 +17,11 @@ SCHEMES = {
 
 
 class Finder:
-    """Lets the others find a module that is waited for, and adds to what it executes."""
+    """Wraps the loading of certain modules, to run a hook after each."""
 
     @staticmethod
     def find_spec(name: str, path: object = None, target: ModuleType | None = None) -> ModuleSpec | None:
-        """The spec of such a module with another loader; None for all other modules."""
+        """The spec of one of these modules with another loader; None for all other modules."""
         if name not in WATCHED:
             return None
         spec = PathFinder.find_spec(name, path, target)     # type: ignore[arg-type]  # passed on as it came

@@ -138,7 +138,7 @@ class Link:
         return any(fnmatchcase(exchange, pattern) for pattern in self._transient)
 
     def local_queue(self, queue: str) -> LocalQueue:
-        """The queue of this program with that name."""
+        """The local queue of this program with this name."""
         return self.local_queues.setdefault(queue, LocalQueue(self.notify))
 
     # what has come
@@ -157,7 +157,7 @@ class Link:
         self.notify()
 
     def clear_news(self) -> None:
-        """Note that everything received so far is being processed. Raises the failure of the connection, if any."""
+        """Note that everything received so far is being processed. Raises the connection's failure, if any."""
         with self._news:
             self._has_news = False
         failure, self._failure = self._failure, None
@@ -177,7 +177,7 @@ class Link:
     # the end
 
     def close(self, said: bool) -> None:
-        """End it; unless `said`, as in a forked child, without sending anything to the servers."""
+        """Close the client; unless `said`, as in a forked child, without sending anything to the servers."""
         if said:
             for local in list(self.local_queues.values()):
                 local.close()

@@ -62,7 +62,7 @@ class Transport(virtual.Transport):
     # the connection
 
     def establish_connection(self) -> Any:
-        """Prove that a leader serves. One of several URLs is good only if its own server answers."""
+        """Check that a leader serves. One of several URLs is accepted only if its own server answers."""
         if len(self.client.alt or ()) > 1:
             self.link.client.ping(own_server(self.client), timeout=1.0)
         self.link.client.connect(timeout=min(self.client.connect_timeout or CONNECT_S, CONNECT_S))
@@ -84,14 +84,14 @@ class Transport(virtual.Transport):
     # deliveries without an event loop
 
     def drain_events(self, connection: Any, timeout: float | None = None) -> None:
-        """Deliver what has come, or wait for it; raises socket.timeout."""
+        """Deliver received messages, or wait for one; raises socket.timeout."""
         until = None if timeout is None else monotonic() + timeout
         while not self._deliver():
             if not self.link.wait(None if until is None else max(until - monotonic(), 0.0)):
                 raise TimeoutError
 
     def _deliver(self, seconds: float = math.inf) -> bool:
-        """Deliver what has been received, for this long at most; returns False if there was nothing.
+        """Deliver received messages, for at most this long; returns False if there was none.
 
         Messages of NOTIFY are delivered first, on whatever channel, also between two messages of queues: a task that
         was revoked before it was sent is not started, however long the one before it takes, as in the solo pool.

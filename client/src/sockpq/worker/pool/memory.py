@@ -92,7 +92,7 @@ def share_of(text: str) -> float:
 
 
 def _reclaimable(cgroup: Path) -> int:
-    """Return the bytes of files' pages not used of late: they count as used, and would be given up."""
+    """Return the bytes of files' pages not used recently: they count as used, and would be given up."""
     for line in _text(cgroup / "memory.stat").splitlines():
         if line.startswith("inactive_file "):
             return int(line.split()[1])

@@ -25,7 +25,7 @@ class AckAction(Enum):
 
 
 class Acknowledgements:
-    """The jobs of one connection that were finished, or put back. Any thread may add to them."""
+    """The acknowledgements of one connection. Any thread may add to them."""
 
     def __init__(self, client: Client, outbox: Outbox, sent: Callable[[], None]) -> None:
         """`sent`: called in the thread of the outbox when some acknowledgements have been sent."""

@@ -23,8 +23,8 @@ class Fetcher:
     ) -> None:
         """`wanted`: how many jobs there is room for, and of which queues; `came` and `failed` are called in the thread.
 
-        `ttl`: the jobs go back when this process has given no sign of life for this many seconds; `policy`: which queue
-        is next.
+        `ttl`: the jobs go back when this process has been silent for this many seconds; `policy`: how the next queue is
+        chosen.
         """
         self._consumer = client.consumer(ttl)
         self._policy = policy
@@ -50,7 +50,7 @@ class Fetcher:
                     self._consumer.wake()
 
     def withdraw(self, queue: str) -> None:
-        """Wait until no job of this queue, which is not wanted any more, is on its way."""
+        """Wait until no job of this queue, which is no longer wanted, is on its way."""
         with self._changed:
             self._changed.wait_for(lambda: self._asking is None or queue not in self._asking[1], WITHDRAW_S)
 

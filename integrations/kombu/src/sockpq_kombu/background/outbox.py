@@ -33,7 +33,7 @@ class Outbox:
         return len(self._waiting)
 
     def add(self, send: Send, *items: Any) -> None:
-        """Call `send` soon with a list of the items, and of those that were added for it directly behind."""
+        """Call `send` soon with a list of these items, and of those added for it directly after."""
         with self._changed:
             self._waiting.extend((send, item) for item in items)
             self._changed.notify_all()

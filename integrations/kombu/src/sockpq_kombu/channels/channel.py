@@ -54,7 +54,7 @@ T = TypeVar("T")
 
 
 class Channel(virtual.Channel):
-    """Publishes and declares at once; one thread fetches messages to consume, another one sends acknowledgements."""
+    """Publishes and declares at once; one thread fetches messages, another one sends acknowledgements."""
 
     QoS = QoS
     connection: Any
@@ -98,9 +98,9 @@ class Channel(virtual.Channel):
         return prepared
 
     def queue_declare(self, queue: str | None = None, passive: bool = False, **kwargs: Any) -> Any:
-        """Make a queue, or look whether it is there.
+        """Create a queue, or check that it exists.
 
-        One of this program only is made when it is needed: if it is bound to a transient exchange it never is.
+        A queue of this program alone is created when needed; never if it is bound to a transient exchange.
         """
         queue = queue or f"amq.gen-{uuid4()}"
         if passive:
@@ -121,7 +121,7 @@ class Channel(virtual.Channel):
                 self._make_queues()
 
     def _make_queues(self) -> None:
-        """Make those that were declared and turned out to be needed."""
+        """Create the declared queues that have turned out to be needed."""
         while self._link.pending:
             queue, settings = self._link.pending.popitem()
             self._link.send(partial(self._link.make_queue, self._name(queue), settings))
@@ -151,7 +151,7 @@ class Channel(virtual.Channel):
         return self._ask_about(queue, lambda name: self._client.queue_purge(name, "ready")) or 0
 
     def _ask_about(self, queue: str, question: Callable[[str], T]) -> T | None:
-        """The answer, or None when there is no such queue."""
+        """The figures of a queue, or None when it does not exist."""
         def ask() -> T | None:
             try:
                 return question(self._name(queue))
@@ -161,7 +161,7 @@ class Channel(virtual.Channel):
         return self._link.call(ask)
 
     def queue_delete(self, queue: str, if_unused: bool = False, if_empty: bool = False, **kwargs: Any) -> None:
-        """Delete it with its messages and bindings."""
+        """Delete the queue with its messages and bindings."""
         self._auto_delete.discard(queue)
         self._link.pending.pop(queue, None)
         self.state.queue_bindings_delete(queue)
@@ -181,7 +181,7 @@ class Channel(virtual.Channel):
 
     def queue_bind(self, queue: str, exchange: str | None = None, routing_key: str = "",
                    arguments: dict[str, Any] | None = None, **kwargs: Any) -> None:
-        """Let what is published to the exchange with such a key come into the queue."""
+        """Route messages published to the exchange with such a key into the queue."""
         exchange = exchange or "amq.direct"
         if exchange not in self.state.exchanges:
             self.exchange_declare(exchange)
@@ -297,10 +297,10 @@ class Channel(virtual.Channel):
     # removing messages that wait
 
     def remove_waiting(self, task_id: str, wanted: Callable[[Any], bool]) -> bool:
-        """Remove the messages of this task that no worker has, if they are `wanted`; returns whether any was.
+        """Remove the messages of this task that no worker has, if they are `wanted`; returns whether any was removed.
 
-        They are found by the header of their jobs: not with servers that know none. A retry has the id of what runs, so
-        a running job is never removed.
+        They are found by the header of their jobs, which old servers do not have. A retry has the id of the running
+        task, so a running job is never removed.
         """
         return self._link.call(lambda: self._remove_waiting(task_id, wanted))
 
@@ -344,7 +344,7 @@ class Channel(virtual.Channel):
         self._deliveries.begin(self._name(queue), Consumed(queue, no_ack, deliver))
 
     def basic_cancel(self, consumer_tag: str) -> None:
-        """Deliver no more of its messages; those that lie here go back."""
+        """Stop delivering messages of this consumer; those already fetched go back."""
         if consumer_tag not in self._consumers:
             return
         self._consumers.remove(consumer_tag)
@@ -364,7 +364,7 @@ class Channel(virtual.Channel):
         self._deliveries.poll()
 
     def limit_to(self, free: Callable[[], int]) -> None:
-        """Take no more messages than `free` says, which is asked whenever there may be room; see look()."""
+        """Take no more messages than `free` returns; it is called whenever there may be room."""
         self.qos.free = free
 
     def poll(self) -> None:
@@ -417,13 +417,13 @@ class Channel(virtual.Channel):
         self.qos.restore_unacked()
 
     def end(self, action: AckAction, delivery_tag: str) -> None:
-        """Finish with a delivered message. Those of local queues, which have no number, need nothing."""
+        """Acknowledge a delivered message. Those of local queues, which have no number, need nothing."""
         if delivery_tag.isdigit():
             self._link.acknowledgements.add(action, int(delivery_tag))
         self._deliveries.poll()
 
     def bury(self, message: Any) -> None:
-        """Reject a delivered message that cannot be read: it goes among the dead jobs of its queue."""
+        """Reject a delivered message that cannot be read: it becomes a dead job of its queue."""
         message._state = "REJECTED"
         self.qos.bury(message.delivery_tag)
 
@@ -434,11 +434,11 @@ class Channel(virtual.Channel):
         return self._deliveries.waiting()
 
     def deliver_told(self) -> bool:
-        """Give one message of a transient exchange to its consumer; False when there is none."""
+        """Give one message of a transient exchange to its consumer; returns False when there is none."""
         return self._deliveries.deliver_told()
 
     def deliver_one(self) -> bool:
-        """Give one message to its consumer; False when there is none."""
+        """Give one message to its consumer; returns False when there is none."""
         return self._deliveries.deliver_one()
 
     def close(self) -> None:

@@ -23,7 +23,7 @@ Deliver = Callable[[Any], None]
 
 
 class Consumed(NamedTuple):
-    """A queue that somebody consumes from."""
+    """A queue that has a consumer."""
 
     queue: str
     no_ack: bool
@@ -31,7 +31,7 @@ class Consumed(NamedTuple):
 
 
 class Deliveries:
-    """Never more than there is room for."""
+    """Delivers messages to consumers, never more than there is room for."""
 
     def __init__(
         self, link: Link, session_ttl: float, policy: QueuePolicy | None, message: Callable[[Raw], Any],
@@ -55,7 +55,7 @@ class Deliveries:
         self._fetcher: Fetcher | None = None
 
     def begin(self, name: str, consumed: Consumed) -> None:
-        """Deliver the messages of this queue. `name`: what the server calls it."""
+        """Deliver the messages of this queue. `name`: its name on the server."""
         if consumed.queue in self._link.local_queues:
             self._local[consumed.queue] = consumed
             self._link.notify()
@@ -70,9 +70,9 @@ class Deliveries:
         self._fetcher.poll()
 
     def end(self, name: str, queue: str) -> None:
-        """Deliver no more of it; those that lie here go back.
+        """Stop delivering messages of this queue; those already fetched go back.
 
-        None comes later; only where this is an event loop, some may, and go back as well.
+        None arrives afterwards; in an event loop some may, and go back as well.
         """
         self._local.pop(queue, None)
         with self._changing:
@@ -137,7 +137,7 @@ class Deliveries:
             return self._inbox.popleft() if self._inbox else None
 
     def stop(self) -> None:
-        """Fetch no more; what was not acknowledged goes back to its place."""
+        """Stop fetching; unacknowledged messages go back to their places."""
         fetcher, self._fetcher = self._fetcher, None
         if fetcher is not None:
             self._link.unwatch(self.poll)
@@ -160,7 +160,7 @@ class Deliveries:
 
 
 def bury_bad(link: Link, job: Job, error: BadMessage) -> None:
-    """Bury a message that would end every program that takes it: an operator can look at it among the dead jobs."""
+    """Bury a message that would crash every program that takes it; operators find it among the dead jobs."""
     logger.error("job %d of queue %s is no message, and is buried: %s", job.id, job.queue, error)
     link.acknowledgements.add(AckAction.BAD, job.id)
 

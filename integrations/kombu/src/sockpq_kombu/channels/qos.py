@@ -16,7 +16,7 @@ class Ending(Protocol):
     bury_rejected: bool
 
     def end(self, action: AckAction, delivery_tag: str) -> None:
-        """Finish with a delivered message."""
+        """Acknowledge a delivered message."""
 
 
 class QoS(virtual.QoS):
@@ -28,8 +28,8 @@ class QoS(virtual.QoS):
     def room(self, undelivered: int, unsent: int) -> int | None:
         """Return how many more messages may be taken, None for any number.
 
-        The server counts a message until it gets the acknowledgement. With this it never counts more than twice the
-        limit, however slow it is.
+        The server counts a message until it gets the acknowledgement. This limit ensures that it never counts more than
+        twice the prefetch limit, even if acknowledgements are slow.
         """
         limit: int = self.prefetch_count
         room = None if self.free is None else max(self.free() - undelivered, 0)
@@ -40,7 +40,7 @@ class QoS(virtual.QoS):
         return more if room is None else min(more, room)
 
     def ack(self, delivery_tag: str) -> None:
-        """Acknowledge a message that was worked on."""
+        """Acknowledge a message that was processed."""
         self._quick_ack(delivery_tag)
         self.channel.end(AckAction.DONE, delivery_tag)
 
@@ -56,7 +56,7 @@ class QoS(virtual.QoS):
         self.channel.end(AckAction.BAD, delivery_tag)
 
     def restore_unacked(self) -> list[Any]:
-        """All go back to their places."""
+        """Put all messages back in their places."""
         self._flush()
         tags = list(self._delivered)
         self._delivered.clear()

@@ -24,7 +24,7 @@ def mingle(module: ModuleType) -> None:
 
 
 def gossip(module: ModuleType) -> None:
-    """Workers hear each other's events; one that is none ends no worker."""
+    """Let workers receive each other's events; an invalid one does not end them."""
     step = module.Gossip
     step.compatible_transports = {*step.compatible_transports, DRIVER}
     hear = step.on_message

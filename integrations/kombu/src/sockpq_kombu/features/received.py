@@ -24,7 +24,7 @@ BODY = list | tuple, Mapping, Mapping | None        # arguments, keyword argumen
 
 
 def received(module: ModuleType) -> None:
-    """Guard what a worker does with each message."""
+    """Guard the way a worker handles each message."""
     create = module.Consumer.create_task_handler
 
     @wraps(create)
@@ -57,7 +57,7 @@ def guarded(handle: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def check_task(message: Any) -> None:
-    """Raise BadMessage for what Celery finds wrong only when the task is on its way to a process, or never."""
+    """Raise BadMessage for errors that Celery finds only when the task is on its way to a process, or never."""
     headers = message.headers
     if headers.get("task") is None:         # of another protocol, or none of a task: Celery says what it thinks of it
         return

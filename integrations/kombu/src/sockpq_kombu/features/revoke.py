@@ -27,7 +27,7 @@ logger = get_logger("kombu.transport.sockpq")
 
 
 def revoke(module: ModuleType) -> None:
-    """Let `app.control.revoke()` remove what waits, after the workers were notified."""
+    """Let `app.control.revoke()` remove waiting messages, after the workers were notified."""
     control = module.Control
     tell = control.revoke
 
@@ -76,7 +76,7 @@ def _ends_alone(message: Any) -> bool:
 
 
 def _mark(backend: Any, task_id: str) -> None:
-    """Store that it is revoked, as a worker would that hears of it, unless there is a result."""
+    """Store the state "revoked", as a worker would, unless there is a result."""
     try:
         if backend.get_state(task_id) in UNBEGUN:
             backend.mark_as_revoked(task_id, reason="revoked", store_result=True)

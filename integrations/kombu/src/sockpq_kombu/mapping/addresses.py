@@ -20,7 +20,7 @@ class Access(NamedTuple):
 
 
 def access_of(connection: Connection, tls: bool) -> Access:
-    """All servers that the URLs name, for one client; `tls`: the scheme says so."""
+    """The arguments for a client of all servers that the URLs name; `tls`: the scheme requires it."""
     servers = [server_of(url) for url in connection.alt or () if url]
     if not servers:
         servers = [own_server(connection)]
@@ -35,7 +35,7 @@ def own_server(connection: Connection) -> str:
 
 
 def server_of(url: str) -> str:
-    """`host:port` of one URL, or of what stands between semicolons without a scheme."""
+    """`host:port` of one URL, or of a part between semicolons without a scheme."""
     parts = urlsplit(url if "://" in url else f"sockpq://{url}")
     return _address(parts.hostname, parts.port)
 

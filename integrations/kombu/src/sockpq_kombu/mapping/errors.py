@@ -28,7 +28,7 @@ LOST = (*CONNECTION, ForeignCluster)        # the connection is of no use, wheth
 
 @contextmanager
 def errors_of_kombu() -> Iterator[None]:
-    """A refusal, such as a queue that is full, becomes the OperationalError that callers of kombu expect."""
+    """Convert a refusal, such as of a full queue, to the OperationalError that callers of kombu expect."""
     try:
         yield
     except (*LOST, AuthError):

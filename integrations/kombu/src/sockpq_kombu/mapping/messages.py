@@ -29,7 +29,7 @@ Raw = dict[str, Any]
 
 
 class BadMessage(Exception):
-    """A job that is no message: nobody can work on it, now or later."""
+    """A job that is not a valid message, and never will be."""
 
 
 class Field(NamedTuple):
@@ -51,7 +51,7 @@ DELIVERY_INFO = (Field("exchange", *TEXT), Field("routing_key", *TEXT, needed=Tr
 
 
 def key_of(message: Raw) -> str:
-    """The name of this message; one that is published again, because nobody knows whether it was, has it already."""
+    """The key of this message; if it is published again because the outcome was unknown, the key is the same."""
     key: str = message["properties"].setdefault(KEY, uuid4().hex)
     return key
 
@@ -73,7 +73,7 @@ def job_headers(message: Raw) -> dict[str, str] | None:
 
 
 def can_be_shown(value: object) -> bool:
-    """Return whether the value of a header of a job may be this."""
+    """Return whether this is a valid value for a header of a job."""
     return isinstance(value, str) and value.isprintable() and 0 < len(value.encode()) <= HEADER_BYTES_MAX
 
 
@@ -123,7 +123,7 @@ def is_too_deep(value: Any) -> bool:
 
 
 def check_fields(where: str, found: Any, fields: tuple[Field, ...]) -> None:
-    """Raise BadMessage unless this is an object with such fields; others do not matter."""
+    """Raise BadMessage unless this is an object with such fields; others are ignored."""
     if not isinstance(found, dict):
         raise BadMessage(f"{where} is not an object")
     for field in fields:
@@ -147,6 +147,6 @@ def eta_of(message: Raw) -> float | None:
 
 
 def expiration_of(message: Raw) -> float | None:
-    """The number of seconds after which the message is not delivered any more."""
+    """The number of seconds after which the message is no longer delivered."""
     expiration = message["properties"].get("expiration")
     return None if expiration is None else max(int(expiration) / 1000, 0.001)

@@ -14,7 +14,7 @@ EMPTY = ":"             # the routing key without a character
 
 @lru_cache(maxsize=10_000)
 def name_of(prefix: str, text: str) -> str:
-    """A queue, a topic or a channel: what a name may not have is written `:XX`, in hexadecimal, byte by byte."""
+    """The name of a queue, topic or channel: bytes that names may not contain are written `:XX`, in hexadecimal."""
     name = prefix + _escaped(text)
     if not name or name[0] not in FIRST:
         name = f"_{name}"

@@ -34,7 +34,7 @@ TOLD_BYTES_MAX = 1024 * 1024 - 4096     # of a message; larger results are fetch
 
 
 class ResultBackend(BaseKeyValueStoreBackend, AsyncBackendMixin):
-    """Results are jobs with a key and a time to live; a chord counts its parts in a queue of its own."""
+    """Stores results as jobs with a key and a time to live; a chord counts its parts in a queue of its own."""
 
     ResultConsumer = ResultConsumer
     supports_autoexpire = True
@@ -58,12 +58,12 @@ class ResultBackend(BaseKeyValueStoreBackend, AsyncBackendMixin):
         _opened.add(self)
 
     def _open(self) -> None:
-        """Make a client, which connects when it is used."""
+        """Make a client, which connects on first use."""
         self.client = client_of(self._access, self._options)
         self.store = Store(self.client, self._prefix)
 
     def close(self) -> None:
-        """Close its connections, after what is to be stored is. If it is used again, it opens others."""
+        """Close its connections, after pending results are stored. If it is used again, it opens new ones."""
         self.result_consumer.stop()
         if not self._outbox.flush(FLUSH_S):
             logger.warning("%d results could not be stored in time", len(self._outbox))
@@ -133,7 +133,7 @@ class ResultBackend(BaseKeyValueStoreBackend, AsyncBackendMixin):
         self.set(self.get_key_for_group(group_id, ".size"), json.dumps(chord_size))
 
     def apply_chord(self, header_result_args: Any, body: Any, **kwargs: Any) -> None:
-        """Keep the structure of a header that has groups inside."""
+        """Keep the structure of a header that contains groups."""
         header = self.app.GroupResult(*header_result_args)
         if any(isinstance(one, GroupResult) for one in header.results or ()):
             self._save_group(header.id, header)

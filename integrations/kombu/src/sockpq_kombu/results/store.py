@@ -43,7 +43,7 @@ class Store:
             self._client.delete(self._at(key))
 
     def gather(self, gathering: str, expires: float) -> None:
-        """Begin a gathering, which is forgotten when nobody has added to it for this many seconds."""
+        """Begin a gathering, which is dropped if nothing is added to it for this many seconds."""
         queue = self._gathering(gathering)
         try:
             self._client.queue_create(queue, idle=max(expires, 1.0))
@@ -72,7 +72,7 @@ class Store:
             self._client.queue_delete(self._gathering(gathering), force=True)
 
     def tell(self, waiter: str, value: bytes) -> None:
-        """Tell a result to the program that waits for it, if it listens."""
+        """Send a result to the program that waits for it, if it listens."""
         self._client.notify(self.channel(waiter), value, retry_unknown=True)
 
     def channel(self, waiter: str) -> str:

@@ -19,7 +19,7 @@ ASK_S = 5.0         # what was missed, as by a waiter in another thread than the
 
 
 class ResultConsumer(BaseResultConsumer):
-    """Hears the results of this program's tasks."""
+    """Receives the results of this program's tasks."""
 
     backend: Any
 
@@ -53,7 +53,7 @@ class ResultConsumer(BaseResultConsumer):
             threading.Thread(target=self._listen, args=(events,), name="sockpq results", daemon=True).start()
 
     def cancel_for(self, task_id: str) -> None:
-        """Wait no more. May be called by the garbage collector, so it does not block."""
+        """Stop waiting for this task. May be called by the garbage collector, so it does not block."""
         self._waiting.discard(task_id)
 
     def stop(self) -> None:
@@ -62,7 +62,7 @@ class ResultConsumer(BaseResultConsumer):
         self._listening.clear()
 
     def drain_events(self, timeout: float | None = None) -> None:
-        """Take in what was heard, waiting for it at most `timeout` seconds."""
+        """Process received results, waiting for them at most `timeout` seconds."""
         with self._news:
             until_ask = max(self._asked_at + ASK_S - monotonic(), 0.0)
             self._news.wait_for(lambda: self._came, min(1.0 if timeout is None else timeout, until_ask))
@@ -86,7 +86,7 @@ class ResultConsumer(BaseResultConsumer):
                 self.on_state_change(meta, None)
 
     def _wait_for_pending(self, result: Any, **kwargs: Any) -> Iterator[None]:
-        """As Celery does it. A group behind a task that fails is never begun: who waits for it learns why."""
+        """Wait as Celery does. A group behind a failed task never begins, so its waiters get that task's error."""
         looked_at: float | None = None
         for _ in super()._wait_for_pending(result, **kwargs):
             if isinstance(result, GroupResult) and self._asked_at != looked_at:
@@ -96,7 +96,7 @@ class ResultConsumer(BaseResultConsumer):
             yield
 
     def on_state_change(self, meta: dict[str, Any], message: Any) -> None:
-        """Handle the new state of a task."""
+        """Handle a new state of a task."""
         super().on_state_change(meta, message)
         if meta["status"] in self.backend.READY_STATES:
             self.cancel_for(meta["task_id"])
@@ -122,7 +122,7 @@ class ResultConsumer(BaseResultConsumer):
 
 
 def _ancestors(result: Any) -> list[Any]:
-    """Return the earlier work, the oldest first."""
+    """Return the earlier tasks and groups, the oldest first."""
     found: list[Any] = []
     while (result := result.parent) is not None:
         found.insert(0, result)

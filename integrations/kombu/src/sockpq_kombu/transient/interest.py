@@ -6,7 +6,7 @@ from time import monotonic
 
 
 class Interest:
-    """The known subscribers of a channel: after a message without any, none is sent for some time."""
+    """Tracks whether a channel has subscribers: after a message without any, none is sent for some time."""
 
     ASK_AGAIN_S = 10.0
 

@@ -29,7 +29,7 @@ class LocalQueue:
     """The messages of one queue, from all exchanges that it is bound to."""
 
     def __init__(self, came: Callable[[], None]) -> None:
-        """`came`: called, in another thread, when there is something."""
+        """`came`: called, in another thread, when there is a message."""
         self.messages: deque[Raw] = deque()
         self._came = came
         self._bindings: dict[tuple[str, str], Binding] = {}
@@ -67,7 +67,7 @@ class Binding:
         self._events = client.events("MSG", channels(prefix, exchange, kind, key), timeout=BEGIN_S)
 
     def start(self) -> None:
-        """Begin. Waits until the server tells."""
+        """Start, and wait until the server has confirmed the subscription."""
         if not self._closed:
             self._events.open()
             threading.Thread(target=self._run, name="sockpq subscription", daemon=True).start()

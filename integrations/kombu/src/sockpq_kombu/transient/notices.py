@@ -28,7 +28,7 @@ class Notices:
         self._outbox = Outbox("sockpq notices", _not_sent)
 
     def tell(self, channel: str, data: bytes, routing_key: str) -> None:
-        """Send to current listeners. Of heartbeats without a listener only one is sent every ten seconds.
+        """Send a message to current listeners. Of heartbeats without a listener only one is sent every ten seconds.
 
         In the thread of an event loop it is not waited for.
         """

@@ -13,17 +13,41 @@ It may use every other room of the library; `testing` alone may use it. What it 
 
 from sockpq.worker.app import App
 from sockpq.worker.current import current_job
-from sockpq.worker.errors import GiveUp, JobCancelled, Retry, Sleep, SlowDown, SoftTimeLimit, TaskFailed, UnknownTask
+from sockpq.worker.errors import (
+    BatchCancelled,
+    GiveUp,
+    JobCancelled,
+    Retry,
+    Sleep,
+    SlowDown,
+    SoftTimeLimit,
+    TaskFailed,
+    UnknownTask,
+)
+from sockpq.worker.flows.batch import AsyncBatch, AsyncBatchHandle, Batch, BatchHandle
+from sockpq.worker.flows.handle import AsyncFlowHandle, FlowHandle, Graph, Node
 from sockpq.worker.handle import AsyncHandle, Handle
+from sockpq.worker.signature import Canvas, Signature, chain, group
 from sockpq.worker.task import Task, TaskCall
 
 __all__ = [
     "App",
+    "AsyncBatch",
+    "AsyncBatchHandle",
+    "AsyncFlowHandle",
     "AsyncHandle",
+    "Batch",
+    "BatchCancelled",
+    "BatchHandle",
+    "Canvas",
+    "FlowHandle",
     "GiveUp",
+    "Graph",
     "Handle",
     "JobCancelled",
+    "Node",
     "Retry",
+    "Signature",
     "Sleep",
     "SlowDown",
     "SoftTimeLimit",
@@ -31,5 +55,7 @@ __all__ = [
     "TaskCall",
     "TaskFailed",
     "UnknownTask",
+    "chain",
     "current_job",
+    "group",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, NamedTuple, ParamSpec, TypeVar, cast
 
 from sockpq._async.client import Client as AsyncClient
@@ -15,7 +15,23 @@ from sockpq._sync.client import Client
 from sockpq.errors import BadArguments
 from sockpq.worker.current import check_cancelled
 from sockpq.worker.envelope import JsonCodec
+from sockpq.worker.flows.batch import (
+    AsyncBatch,
+    AsyncBatchHandle,
+    AsyncOwnBatch,
+    Batch,
+    BatchHandle,
+    OwnBatch,
+    callbacks,
+    called,
+    own_item,
+)
+from sockpq.worker.flows.calls import amade, async_executor_of, executor_of, made
+from sockpq.worker.flows.handle import AsyncFlowHandle, FlowHandle, flow_of, restored
+from sockpq.worker.flows.plan import Plan
+from sockpq.worker.flows.writing import flow_name, written
 from sockpq.worker.policy import EXPIRE_S, TRIES, Errors, Policy, policy_of
+from sockpq.worker.signature import Canvas, Signature
 from sockpq.worker.task import Schedule, Task
 
 P = ParamSpec("P")
@@ -173,6 +189,69 @@ class App:
         """Call `function()` in each child before its first job: to open what a child needs of its own."""
         self.child_starts.append(function)
         return function
+
+    # flows and batches
+
+    def flow(self, canvas: Canvas, *, on_failure: Task[Any, Any] | Signature | None = None) -> FlowHandle:
+        """Put a flow, `app.flow(fetch.s(1) >> (parse.s() | index.s()) >> report.s())`: all of it, or nothing.
+
+        Each step is a job that waits until those before it are done, and is given what they have returned: first, a
+        list if a group comes before it. A step that is given up fails what comes after it, which is removed, unless it
+        is task.s(..).continue_on_failure(). `on_failure`: called once if the flow fails.
+        """
+        executor = executor_of(self)
+        plan, failing = Plan(canvas, flow_name()), called(on_failure)
+        numbers = made(executor, written(plan, self.codec, executor.bodies, failing))
+        return FlowHandle(self, flow_of(plan, numbers, canvas.last, canvas.joined))
+
+    async def aflow(self, canvas: Canvas, *, on_failure: Task[Any, Any] | Signature | None = None) -> AsyncFlowHandle:
+        """Put a flow like flow(), in asyncio."""
+        executor = async_executor_of(self)
+        plan, failing = Plan(canvas, flow_name()), called(on_failure)
+        numbers = await amade(executor, written(plan, self.codec, executor.bodies, failing))
+        return AsyncFlowHandle(self, flow_of(plan, numbers, canvas.last, canvas.joined))
+
+    def flow_handle(self, saved: Mapping[str, Any]) -> FlowHandle:
+        """Return the handle of a flow that was put before, from what its saved() returned."""
+        return FlowHandle(self, restored(saved))
+
+    def aflow_handle(self, saved: Mapping[str, Any]) -> AsyncFlowHandle:
+        """Return the handle of a flow like flow_handle(), for asyncio."""
+        return AsyncFlowHandle(self, restored(saved))
+
+    def batch(
+        self, *, on_success: Task[Any, Any] | Signature | None = None,
+        on_complete: Task[Any, Any] | Signature | None = None, on_failure: Task[Any, Any] | Signature | None = None,
+    ) -> Batch:
+        """Make a batch: `with app.batch(on_success=report.s(7)) as b: b.add(resize, "a.gif")`.
+
+        Called when all its tasks are done (`on_success`), when none is left that can run, whatever became of them
+        (`on_complete`), and as soon as one was given up, or the batch is cancelled (`on_failure`).
+        """
+        return Batch(self, callbacks(on_success, on_complete, on_failure))
+
+    def abatch(
+        self, *, on_success: Task[Any, Any] | Signature | None = None,
+        on_complete: Task[Any, Any] | Signature | None = None, on_failure: Task[Any, Any] | Signature | None = None,
+    ) -> AsyncBatch:
+        """Make a batch like batch(), in asyncio: `async with app.abatch() as b: await b.add(resize, "a.gif")`."""
+        return AsyncBatch(self, callbacks(on_success, on_complete, on_failure))
+
+    def batch_handle(self, item: str) -> BatchHandle:
+        """Return the handle of a batch that was made before, perhaps by another program, by its item."""
+        return BatchHandle(self, item)
+
+    def abatch_handle(self, item: str) -> AsyncBatchHandle:
+        """Return the handle of a batch like batch_handle(), for asyncio."""
+        return AsyncBatchHandle(self, item)
+
+    def current_batch(self) -> OwnBatch:
+        """Return the batch of the running task, which may add to it. Raises LookupError when it is in none."""
+        return OwnBatch(self, own_item())
+
+    def acurrent_batch(self) -> AsyncOwnBatch:
+        """Return the batch of the running task, for asyncio."""
+        return AsyncOwnBatch(self, own_item())
 
     # looking up
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from sockpq._protocol.arguments import Codec
 from sockpq.worker.errors import BadJob, BadResult, TaskFailed
+from sockpq.worker.signature import Parents
 
 NO_CALL = 'this is no call of a task: the body should be {"task": .., "args": .., "kwargs": ..}'
 
@@ -24,13 +25,17 @@ class JsonCodec:
 
 
 class Envelope(NamedTuple):
-    """`reply`: somebody waits for the result. `cron`: of a periodic run its time and its schedule."""
+    """`reply`: somebody waits for the result. `cron`: of a periodic run its time and its schedule.
+
+    `parents`: the steps of a flow that come before it.
+    """
 
     task: str
     args: list[Any]
     kwargs: dict[str, Any]
     reply: bool = False
     cron: dict[str, Any] | None = None
+    parents: Parents | None = None
 
     def encoded(self, codec: Codec) -> bytes:
         """The body of the job."""
@@ -39,6 +44,8 @@ class Envelope(NamedTuple):
             fields["reply"] = True
         if self.cron is not None:
             fields["cron"] = self.cron
+        if self.parents is not None:
+            fields["parents"] = self.parents._asdict()
         return codec.encode(fields)
 
 
@@ -56,7 +63,23 @@ def opened(data: bytes, codec: Codec) -> Envelope:
     if not all(isinstance(name, str) for name in kwargs):
         raise BadJob("the names in kwargs must be strings")
     cron = fields.get("cron")
-    return Envelope(task, list(args), kwargs, fields.get("reply") is True, cron if isinstance(cron, dict) else None)
+    return Envelope(
+        task, list(args), kwargs, fields.get("reply") is True, cron if isinstance(cron, dict) else None,
+        _parents(fields.get("parents")),
+    )
+
+
+def _parents(fields: Any) -> Parents | None:
+    if fields is None:
+        return None
+    try:
+        parents = Parents(**fields)
+    except TypeError as error:
+        raise BadJob(f"the parents of this step are not known: {error}") from None
+    numbers, optional = parents.numbers, parents.optional
+    if not isinstance(numbers, list | tuple) or not isinstance(optional, list | tuple) or len(numbers) != len(optional):
+        raise BadJob("the parents of this step need numbers, and optional for each")
+    return parents
 
 
 def result_body(codec: Codec, value: Any) -> bytes:

@@ -43,12 +43,20 @@ class JobCancelled(BaseException):
     """
 
 
+class BatchCancelled(SockpqError):
+    """The batch was cancelled while its block was adding to it: by somebody, or as nothing was added for too long."""
+
+
 class UnknownTask(Exception):
     """The job names a task that this worker does not have."""
 
 
 class BadJob(Exception):
     """The body of the job is not one that this app has put."""
+
+
+class ParentFailed(Exception):
+    """The result of a step of a flow is not there for the step that takes it: trying again is no use."""
 
 
 class BadResult(Exception):

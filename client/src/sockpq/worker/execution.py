@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from time import monotonic
@@ -16,8 +16,11 @@ from sockpq.worker.app import App
 from sockpq.worker.current import CANCELLATION, CURRENT, Cancellation
 from sockpq.worker.envelope import error_body, opened, result_body, returned_body
 from sockpq.worker.errors import BadJob, JobCancelled, UnknownTask
+from sockpq.worker.flows.own_jobs import POLICY, own_function
 from sockpq.worker.outcome import Outcome, after_error, after_loss
+from sockpq.worker.parents import aresults, results
 from sockpq.worker.policy import Policy
+from sockpq.worker.signature import Parents
 
 LOG = logging.getLogger("sockpq.worker")
 
@@ -67,10 +70,11 @@ class Work(NamedTuple):
     kwargs: dict[str, Any]
     policy: Policy
     reply: bool = False
+    parents: Parents | None = None
 
-    def call(self, held: Any) -> Any:
-        """Call the function; `held` is the job as the function sees it."""
-        return self.function(held) if self.args is None else self.function(*self.args, **self.kwargs)
+    def call(self, held: Any, results: Sequence[Any] = ()) -> Any:
+        """Call the function; `held` is the job as the function sees it, `results` come from its parents."""
+        return self.function(held) if self.args is None else self.function(*results, *self.args, **self.kwargs)
 
 
 def find(app: App, job: GivenJob) -> Work:
@@ -79,10 +83,14 @@ def find(app: App, job: GivenJob) -> Work:
     if handler:
         return Work(handler.function, None, {}, handler.policy)
     envelope = opened(job.data, app.codec)
+    own = own_function(app, envelope.task)
+    if own:
+        return Work(own, envelope.args, envelope.kwargs, POLICY)
     task = app.tasks.get(envelope.task)
     if task is None:
         raise UnknownTask(f"there is no task {envelope.task!r} here; there are: {', '.join(app.tasks) or 'none'}")
-    return Work(task.function, envelope.args, envelope.kwargs, task.policy, envelope.reply and bool(job.item))
+    reply = envelope.reply and bool(job.item)
+    return Work(task.function, envelope.args, envelope.kwargs, task.policy, reply, envelope.parents)
 
 
 def policy_for(app: App, job: GivenJob) -> Policy:
@@ -111,7 +119,7 @@ def run(
         held = hold(job, work)
         CURRENT.set(held)
         with span(app, job):
-            value = work.call(held)
+            value = work.call(held, results(app.client, work.parents, app.codec) if work.parents else ())
             if inspect.isawaitable(value):
                 value = await_(value)
         outcome = _returned(app, held, work, value)
@@ -148,7 +156,8 @@ async def arun(
         held = await hold(job, work)
         CURRENT.set(held)
         with span(app, job):
-            value = await call(partial(work.call, held), inspect.iscoroutinefunction(work.function))
+            given = await aresults(app.async_client, work.parents, app.codec) if work.parents else ()
+            value = await call(partial(work.call, held, given), inspect.iscoroutinefunction(work.function))
         outcome = _returned(app, held, work, value)
     except (Exception, JobCancelled) as error:
         outcome = _raised(app, job, held, work, error)

@@ -9,7 +9,7 @@ import re
 import traceback
 from typing import Literal, NamedTuple
 
-from sockpq.worker.errors import BadJob, BadResult, GiveUp, Retry, Sleep, SlowDown, UnknownTask
+from sockpq.worker.errors import BadJob, BadResult, GiveUp, ParentFailed, Retry, Sleep, SlowDown, UnknownTask
 from sockpq.worker.policy import Policy
 
 Kind = Literal["done", "later", "dead", "ended", "cancelled"]
@@ -59,7 +59,7 @@ def after_error(error: BaseException, attempt: int, policy: Policy) -> Outcome:
         return Outcome("later", policy.pause(attempt), reason, slow=True, failure=failure)
     if isinstance(error, Sleep):
         return Outcome("later", error.seconds, reason, sleep=error.seconds, failure=failure)
-    if isinstance(error, GiveUp | BadJob | BadResult) or attempt >= policy.tries:
+    if isinstance(error, GiveUp | BadJob | BadResult | ParentFailed) or attempt >= policy.tries:
         return Outcome("dead", reason=reason, failure=failure)
     if isinstance(error, Retry):
         return Outcome("later", policy.pause(attempt) if error.delay is None else error.delay, reason, failure=failure)

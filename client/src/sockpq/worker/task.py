@@ -8,13 +8,16 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, ParamSpec, Protocol, TypeVar
 from uuid import uuid4
 
-from sockpq._protocol.arguments import AfterWhen, Codec, OnDuplicate
+from sockpq._protocol.arguments import AfterWhen, Bodies, Codec, OnDuplicate
+from sockpq._protocol.command import Command
+from sockpq._protocol.commands import jobs
 from sockpq.errors import BadArguments, NotSupported
 from sockpq.model import Awaited, Stored
 from sockpq.worker.envelope import Envelope, opened, result_of, returned_body
 from sockpq.worker.errors import Retry
 from sockpq.worker.handle import AsyncHandle, Handle, async_handle, handle
 from sockpq.worker.policy import Policy
+from sockpq.worker.signature import Parents, Signature, Step
 
 if TYPE_CHECKING:
     from sockpq._async.client import Client as AsyncClient
@@ -24,6 +27,8 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 RESULTS = ".results"        # added to the name of a task's queue
+# Options that flows and batches make.
+NOT_TOGETHER = {"after", "dedup", "every", "item", "on_duplicate", "wait", "when"}
 
 
 class Home(Protocol):
@@ -88,6 +93,14 @@ class Task(Generic[P, R]):
         """Queue and await a call like call(), in asyncio."""
         return await TaskCall(self, {}).acall(*args, **kwargs)
 
+    def s(self, *args: Any, **kwargs: Any) -> Signature:
+        """Write a call down, for flows and batches: `send.s("ann")`. In a flow it is given results first."""
+        return TaskCall(self, {}).s(*args, **kwargs)
+
+    def si(self, *args: Any, **kwargs: Any) -> Signature:
+        """Write a call down like s(), one that takes no result of what comes before it (immutable)."""
+        return TaskCall(self, {}).si(*args, **kwargs)
+
     def handle(self, number: int) -> Handle:
         """Return the handle of a job that was put before, perhaps by another program, by its number."""
         return handle(self.home, self.queue, Stored(number=number))
@@ -128,11 +141,15 @@ class Task(Generic[P, R]):
 
     def envelope(self, args: tuple[Any, ...], kwargs: dict[str, Any], reply: bool = False) -> Envelope:
         """The body of a job, before it is encoded; raises TypeError when the function does not take the arguments."""
+        self.check(args, kwargs)
+        return Envelope(self.name, list(args), kwargs, reply)
+
+    def check(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Raise TypeError when the function does not take these arguments."""
         try:
             self._signature.bind(*args, **kwargs)
         except TypeError as error:
             raise TypeError(f"{self.name}(): {error}") from None
-        return Envelope(self.name, list(args), kwargs, reply)
 
     def __repr__(self) -> str:
         return f"<Task {self.name} of {self.queue!r}>"
@@ -145,6 +162,29 @@ class TaskCall(Generic[P, R]):
         """`options` as Client.put takes them."""
         self._task = task
         self._options = options
+
+    @property
+    def name(self) -> str:
+        """The name of the task."""
+        return self._task.name
+
+    @property
+    def queue(self) -> str:
+        """The queue of the task."""
+        return self._task.queue
+
+    @property
+    def policy(self) -> Policy:
+        """The policy of the task."""
+        return self._task.policy
+
+    def s(self, *args: Any, **kwargs: Any) -> Signature:
+        """Write a call down, with these options. See Task.s."""
+        return Signature(Step(self, args, kwargs))
+
+    def si(self, *args: Any, **kwargs: Any) -> Signature:
+        """Write a call down that takes no result, with these options. See Task.si."""
+        return Signature(Step(self, args, kwargs, immutable=True))
 
     def put(self, *args: P.args, **kwargs: P.kwargs) -> Handle:
         """Queue a call of the function."""
@@ -208,8 +248,40 @@ class TaskCall(Generic[P, R]):
                 data = output.data
         return result_of(data, self._task.home.codec)
 
+    def of_item(self, item: str, timeout: float | None = None) -> TaskCall[P, R]:
+        """Return the task so that its next job belongs to this item, put within `timeout` seconds or not at all."""
+        self._check_together()
+        limit = {} if timeout is None else {"timeout": min(timeout, self._options.get("timeout", timeout))}
+        return TaskCall(self._task, {**self._options, "item": item, **limit})
+
+    def check(self, args: tuple[Any, ...], kwargs: dict[str, Any], takes_result: bool) -> None:
+        """Raise TypeError when the function does not take these arguments, with a result before them."""
+        self._task.check((None, *args) if takes_result else args, kwargs)
+
+    def command(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], bodies: Bodies, parents: Parents | None = None,
+        **options: Any,
+    ) -> Command[Stored]:
+        """Return the PUT of a call that belongs to others: `options`, as Client.put takes them, are theirs.
+
+        Raises BadArguments when an option of the call is not for jobs that belong together.
+        """
+        self._check_together()
+        envelope = Envelope(self._task.name, list(args), kwargs, parents=parents)
+        known = (None, *args) if parents and parents.taken else args        # what is not known yet has no group
+        own = {name: value for name, value in self._putting(known, kwargs).items() if name != "timeout"}
+        body = self._encoded(envelope)
+        return jobs.put(self._task.queue, body, **{**own, **self._marks(), **options}, bodies=bodies)
+
+    def _check_together(self) -> None:
+        wrong = self._options.keys() & NOT_TOGETHER
+        if wrong:
+            raise BadArguments(f"{self._task.name}: a call in a flow or batch does not take {', '.join(sorted(wrong))}")
+
     def _body(self, args: tuple[Any, ...], kwargs: dict[str, Any], reply: bool) -> bytes:
-        envelope = self._task.envelope(args, kwargs, reply)
+        return self._encoded(self._task.envelope(args, kwargs, reply))
+
+    def _encoded(self, envelope: Envelope) -> bytes:
         try:
             return envelope.encoded(self._task.home.codec)
         except TypeError as error:

@@ -1,0 +1,97 @@
+"""The calls of flows and batches to the servers, as generators: written once for threads and for asyncio."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+
+from sockpq._backends import asyncio as loops
+from sockpq._backends import sync as threads
+from sockpq._engine.executor import Executor
+from sockpq._protocol.arguments import Codec
+from sockpq._protocol.command import Command
+from sockpq.errors import BadArguments
+
+if TYPE_CHECKING:
+    from sockpq._async.client import Client as AsyncClient
+    from sockpq._sync.client import Client
+
+T = TypeVar("T")
+
+
+class Call(NamedTuple):
+    """A command, whose result is sent into the generator. `wait`: how long it may block; `timeout`: for all of it."""
+
+    command: Command[Any]
+    wait: float | None = None
+    timeout: float | None = None
+
+
+Calls = Generator[Call, Any, T]
+
+
+class Home(Protocol):
+    """The part of an app that is used here."""
+
+    codec: Codec
+    eager: bool
+    stand_in: Any
+
+    @property
+    def client(self) -> Client:
+        """The blocking client of the app."""
+        ...
+
+    @property
+    def async_client(self) -> AsyncClient:
+        """The client of the running event loop."""
+        ...
+
+
+def executor_of(home: Home) -> Executor:
+    """Return the executor of the app's blocking client. Raises BadArguments when it has no server."""
+    _check(home)
+    return home.client._executor
+
+
+def async_executor_of(home: Home) -> Executor:
+    """Return the executor of the client of the running event loop. Raises BadArguments without a server."""
+    _check(home)
+    return home.async_client._executor
+
+
+def made(executor: Executor, calls: Calls[T]) -> T:
+    """Make the calls in this thread, and return what the generator returns; what a call raises is raised in it."""
+    try:
+        call = next(calls)
+        while True:
+            try:
+                value = threads.run(executor.run(call.command, wait=call.wait, timeout=call.timeout))
+            except BaseException as error:
+                call = calls.throw(error)
+            else:
+                call = calls.send(value)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+
+
+async def amade(executor: Executor, calls: Calls[T]) -> T:
+    """Make the calls like made(), in asyncio."""
+    try:
+        call = next(calls)
+        while True:
+            try:
+                value = await loops.run(executor.run(call.command, wait=call.wait, timeout=call.timeout))
+            except BaseException as error:
+                call = calls.throw(error)
+            else:
+                call = calls.send(value)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+
+
+def _check(home: Home) -> None:
+    if home.stand_in or home.eager:
+        raise BadArguments("flows and batches need a server, which tests have from sockpq.testing.Server")

@@ -1,0 +1,156 @@
+"""The plan of a flow: which steps share an item, and for which items each of them waits. No IO.
+
+Steps with the same steps before and after them are a *stage*: they share an item, so that what comes after a group of
+a thousand waits for one item, and what comes after a failure is cancelled by few commands. A job waits for a hundred
+items at most: behind more of them come *joins*, stages of a job of their own that does nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from sockpq._protocol.arguments import AfterWhen
+from sockpq.errors import BadArguments
+from sockpq.worker.signature import Canvas, Parents, Step
+
+WAITED_ITEMS_MAX = 100      # of one AFTER
+
+Followers = tuple[str, list[str]]       # the item of a stage, and the items of the stages directly after it
+
+
+class Stage(NamedTuple):
+    """`steps`: their indexes, none in a join. `before`, `after`: the indexes of stages.
+
+    `optional`: its failures keep nothing back.
+    """
+
+    item: str
+    steps: tuple[int, ...]
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+    optional: bool
+
+
+class Plan:
+    """A canvas as it is put. Raises BadArguments for one that cannot be, TypeError for arguments that do not fit."""
+
+    def __init__(self, canvas: Canvas, flow: str) -> None:
+        """`flow`: its name, with which the names of its items begin."""
+        self.steps = canvas.steps
+        self._check()
+        self.stages, self.stage_of = self._staged(flow)
+        for place in range(len(self.stages)):
+            while len(self.stages[place].before) > WAITED_ITEMS_MAX:
+                self._join(flow, place)
+
+    @property
+    def names_parents(self) -> bool:
+        """Return whether any job has to name the jobs before it, so that these are put first."""
+        return any(self._names_parents(index) for index in range(len(self.steps)))
+
+    @property
+    def queue(self) -> str:
+        """The queue of the flow's own jobs: one that workers of this app take from."""
+        return self.steps[0].call.queue
+
+    @property
+    def last(self) -> list[Stage]:
+        """The stages after which nothing comes."""
+        return [stage for stage in self.stages if not stage.after]
+
+    def levels(self) -> list[list[int]]:
+        """The steps by how many are before them: those of each level come only after steps of earlier ones."""
+        depths: list[int] = []
+        for step in self.steps:         # parents have smaller indexes
+            depths.append(1 + max((depths[parent] for parent in step.parents), default=-1))
+        return [[index for index, depth in enumerate(depths) if depth == level] for level in range(max(depths) + 1)]
+
+    def joins_before(self, steps: Sequence[int]) -> list[Stage]:
+        """The joins behind which these steps come, in the order in which they are put."""
+        places = list(dict.fromkeys(self.stage_of[index] for index in steps))
+        found: list[int] = []
+        while places := [one for place in places for one in self.stages[place].before if not self.stages[one].steps]:
+            found += places
+        return [self.stages[place] for place in reversed(dict.fromkeys(found))]
+
+    def waits_for(self, stage: Stage) -> tuple[list[str], AfterWhen]:
+        """The items that the jobs of a stage wait for, and until what of them."""
+        before = [self.stages[place] for place in stage.before]
+        return [one.item for one in before], "end" if any(one.optional for one in before) else "done"
+
+    def stage(self, index: int) -> Stage:
+        """The stage of a step."""
+        return self.stages[self.stage_of[index]]
+
+    def parents_of(self, index: int, numbers: Sequence[int]) -> Parents | None:
+        """Return how the job of a step names the steps before it. `numbers`: the number of each step's job."""
+        if not self._names_parents(index):
+            return None
+        step = self.steps[index]
+        optional = [self.steps[parent].optional for parent in step.parents]
+        return Parents([numbers[parent] for parent in step.parents], optional, step.takes_result, step.joined)
+
+    def watched(self) -> Iterator[list[Followers]]:
+        """The stages whose failure fails what comes after them, as many at a time as one job can wait for."""
+        stages = [stage for stage in self.stages if stage.steps and stage.after and not stage.optional]
+        followers = [(stage.item, [self.stages[after].item for after in stage.after]) for stage in stages]
+        for start in range(0, len(followers), WAITED_ITEMS_MAX):
+            yield followers[start : start + WAITED_ITEMS_MAX]
+
+    def _names_parents(self, index: int) -> bool:
+        """A step that takes no result names its parents if some of them may fail: then its worker looks which did."""
+        step = self.steps[index]
+        some_optional = {self.steps[parent].optional for parent in step.parents} == {True, False}
+        return step.takes_result or some_optional
+
+    def _check(self) -> None:
+        for step in self.steps:
+            step.call.check(step.args, step.kwargs, step.takes_result)
+            if not step.call.policy.numbered:
+                raise BadArguments(f"{step.call.name}: a step of a flow needs @app.task(.., retain=) or result=True")
+            for parent in step.parents if step.takes_result else ():
+                before = self.steps[parent].call
+                if not before.policy.result:
+                    raise BadArguments(
+                        f"{step.call.name} takes the result of {before.name}, which needs @app.task(.., result=True); "
+                        f"{step.call.name}.si(..) takes none"
+                    )
+
+    def _join(self, flow: str, place: int) -> None:
+        """Let a stage wait for joins of what it waits for."""
+        stage = self.stages[place]
+        joins = []
+        for start in range(0, len(stage.before), WAITED_ITEMS_MAX):
+            before = stage.before[start : start + WAITED_ITEMS_MAX]
+            joins.append(len(self.stages))
+            for one in before:
+                after = tuple(joins[-1] if other == place else other for other in self.stages[one].after)
+                self.stages[one] = self.stages[one]._replace(after=after)
+            self.stages.append(Stage(f"{flow}/{joins[-1]}", (), before, (place,), False))
+        self.stages[place] = stage._replace(before=tuple(joins))
+
+    def _staged(self, flow: str) -> tuple[list[Stage], list[int]]:
+        children: list[list[int]] = [[] for _ in self.steps]
+        for index, step in enumerate(self.steps):
+            for parent in step.parents:
+                children[parent].append(index)
+        stages: dict[tuple[tuple[int, ...], tuple[int, ...], bool], list[int]] = {}
+        for index, step in enumerate(self.steps):
+            stages.setdefault(_kind(step, children[index]), []).append(index)
+        places = {key: place for place, key in enumerate(stages)}
+        stage_of = [places[_kind(step, children[index])] for index, step in enumerate(self.steps)]
+        return [
+            Stage(
+                f"{flow}/{place}", tuple(members), _distinct(stage_of, before), _distinct(stage_of, after), optional,
+            )
+            for place, ((before, after, optional), members) in enumerate(stages.items())
+        ], stage_of
+
+
+def _kind(step: Step, children: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...], bool]:
+    return step.parents, tuple(children), step.optional
+
+
+def _distinct(stage_of: Sequence[int], steps: Sequence[int]) -> tuple[int, ...]:
+    return tuple(dict.fromkeys(stage_of[step] for step in steps))

@@ -1,0 +1,149 @@
+"""Puts a flow, so that all of it runs or nothing, at whatever call its author dies.
+
+One transaction is enough where no job has to name the jobs before it. Otherwise these are put first, level by level, as
+their numbers are in the answers. Meanwhile the first level waits for an item without jobs, the *gate*, which is held:
+the last transaction releases it. When the author is dead the hold ends by itself, which cancels the gate, and so all
+that waits for it, directly or not. A second hold, the *pulse*, ends with the first; each transaction releases it and
+begins another, so that one which comes too late is refused, as what its jobs wait for could be gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple
+from uuid import uuid4
+
+from sockpq._protocol.arguments import Bodies, Codec
+from sockpq._protocol.command import Command
+from sockpq._protocol.commands import batches, items
+from sockpq.errors import SockpqError
+from sockpq.model import Stored
+from sockpq.worker.flows.calls import Call, Calls
+from sockpq.worker.flows.own_jobs import join, watch
+from sockpq.worker.flows.plan import Plan
+from sockpq.worker.signature import Step
+
+HOLD_S = 120.0
+TRANSACTION_COMMANDS = 500
+TRANSACTION_ITEMS = 1000                # to wait for
+TRANSACTION_BYTES = 8 * 1024 * 1024     # half of what there may be, as a command is not split
+
+
+def flow_name() -> str:
+    """Return a name for a flow that no other has."""
+    return f"flow_{uuid4().hex}"
+
+
+def written(plan: Plan, codec: Codec, bodies: Bodies, on_failure: Step | None) -> Calls[list[int]]:
+    """Put all jobs of a flow; returns their numbers, by step. `bodies`: how the client makes the bodies of jobs."""
+    watches = [
+        watch(plan.queue, followers, codec, bodies) for followers in plan.watched()
+    ]
+    last = _on_failure(plan, bodies, on_failure)
+    if not plan.names_parents:
+        numbers = [0] * len(plan.steps)
+        puts = [put for level in plan.levels() for put in _level(plan, level, codec, bodies, numbers, None)]
+        (whole, *rest) = _portions([*(put.command for put in puts), *watches, *last])
+        if not rest:
+            _noted(puts, (yield Call(batches.transaction(whole))), numbers)
+            return numbers
+    return (yield from _held(plan, codec, bodies, watches, last))
+
+
+def _held(
+    plan: Plan, codec: Codec, bodies: Bodies, watches: Sequence[Command[Any]], last: Sequence[Command[Any]],
+) -> Calls[list[int]]:
+    numbers = [0] * len(plan.steps)
+    gate, pulse = yield Call(batches.transaction([_hold(), _hold()]))
+    try:
+        for level in plan.levels():
+            puts = _level(plan, level, codec, bodies, numbers, gate)
+            for portion in _portions([put.command for put in puts]):
+                beats = [items.item_release(pulse), _hold(), _hold(gate)]
+                answers = yield Call(batches.transaction([*beats, *portion]))
+                pulse = answers[1]
+                _noted(puts, answers[len(beats) :], numbers)
+                del puts[: len(portion)]
+        *portions, rest = _portions(watches)
+        for portion in portions:
+            beats = [items.item_release(pulse), _hold(), _hold(gate)]
+            answers = yield Call(batches.transaction([*beats, *portion]))
+            pulse = answers[1]
+        # A flow that is withdrawn has not failed: what waits for its failure comes together with its beginning.
+        yield Call(batches.transaction([items.item_release(pulse), *rest, *last, items.item_release(gate)]))
+    except Exception:
+        yield from _withdrawn(gate, pulse)
+        raise
+    return numbers
+
+
+def _withdrawn(gate: str, pulse: str) -> Calls[None]:
+    """Cancel what was put so far; a transaction that is still on its way is refused from then on."""
+    with suppress(SockpqError):
+        yield Call(items.item_release(pulse))
+    for command in (items.item_cancel(gate), items.item_release(gate)):
+        with suppress(SockpqError):
+            yield Call(command)
+
+
+class _Put(NamedTuple):
+    """The PUT of a step, by its index, or of a join."""
+
+    step: int | None
+    command: Command[Stored]
+
+
+def _level(
+    plan: Plan, level: Sequence[int], codec: Codec, bodies: Bodies, numbers: Sequence[int], gate: str | None,
+) -> list[_Put]:
+    """The PUTs of a level; the steps before which nothing comes wait for the gate, if there is one."""
+    puts = []
+    for stage in plan.joins_before(level):
+        puts.append(_Put(None, join(plan.queue, stage.item, *plan.waits_for(stage), codec, bodies)))
+    for index in level:
+        step, stage = plan.steps[index], plan.stage(index)
+        after, when = plan.waits_for(stage)
+        if not after and gate is not None:
+            after = [gate]
+        waiting = {"after": after, "when": when} if after else {}
+        parents = plan.parents_of(index, numbers)
+        puts.append(_Put(index, step.call.command(
+            step.args, step.kwargs, bodies, parents, item=stage.item, **waiting,
+        )))
+    return puts
+
+
+def _noted(puts: Sequence[_Put], answers: Sequence[Any], numbers: list[int]) -> None:
+    """Note the numbers of steps, from the answers to the first of these PUTs."""
+    for put, answer in zip(puts, answers, strict=False):
+        if put.step is not None:
+            numbers[put.step] = answer.number
+
+
+def _on_failure(plan: Plan, bodies: Bodies, step: Step | None) -> list[Command[Any]]:
+    """The call that waits until one of the last steps has failed, as it does if one before it fails."""
+    after = [stage.item for stage in plan.last if not stage.optional]
+    if step is None or not after:
+        return []
+    failed = {"after": after, "when": "failed", "number": False}
+    return [step.call.command(step.args, step.kwargs, bodies, None, **failed)]
+
+
+def _hold(item: str | None = None) -> Command[Any]:
+    return items.item_hold(item, expire=HOLD_S)
+
+
+def _portions(commands: Sequence[Command[Any]]) -> Iterator[list[Command[Any]]]:
+    """The commands as they fit into transactions, at least one portion."""
+    portion: list[Command[Any]] = []
+    size = items_waited = 0
+    for command in commands:
+        length, waited = len(command.line) + len(command.data), command.line.count(b"|")
+        full = size + length > TRANSACTION_BYTES or items_waited + waited > TRANSACTION_ITEMS
+        if portion and (full or len(portion) == TRANSACTION_COMMANDS):
+            yield portion
+            portion, size, items_waited = [], 0, 0
+        portion.append(command)
+        size, items_waited = size + length, items_waited + waited
+    yield portion

@@ -1,0 +1,52 @@
+"""The results of the steps before a step: its worker asks for them by the numbers of their jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sockpq._async.client import Client as AsyncClient
+from sockpq._protocol.arguments import Codec
+from sockpq._sync.client import Client
+from sockpq.errors import JobNotFound
+from sockpq.model import Awaited
+from sockpq.worker.errors import ParentFailed
+from sockpq.worker.signature import Parents
+
+ENDED_S = 1.0       # a parent has ended, or was brought back since: then there is nothing to wait for
+
+
+def results(client: Client, parents: Parents, codec: Codec) -> list[Any]:
+    """Return the arguments that the step is given for its parents. Raises ParentFailed."""
+    ends = []
+    for number in parents.numbers:
+        try:
+            ends.append(client.await_job(number, wait=ENDED_S))
+        except JobNotFound:
+            ends.append(None)
+    return arguments(parents, ends, codec)
+
+
+async def aresults(client: AsyncClient, parents: Parents, codec: Codec) -> list[Any]:
+    """Return the arguments like results(), in asyncio."""
+    ends = []
+    for number in parents.numbers:
+        try:
+            ends.append(await client.await_job(number, wait=ENDED_S))
+        except JobNotFound:
+            ends.append(None)
+    return arguments(parents, ends, codec)
+
+
+def arguments(parents: Parents, ends: Sequence[Awaited | None], codec: Codec) -> list[Any]:
+    """Return the arguments for these ends, None for one that is not known. Raises ParentFailed."""
+    values = []
+    for number, optional, end in zip(parents.numbers, parents.optional, ends, strict=True):
+        done = end is not None and end.state == "done"
+        if not done and not optional:
+            state = f"is {end.state}" if end else "has not ended, or is not kept any more (retain)"
+            raise ParentFailed(f"job {number}, which comes before this one, {state}")
+        values.append(codec.decode(end.data) if end and done and end.data else None)
+    if not parents.taken:
+        return []
+    return [values] if parents.joined else values

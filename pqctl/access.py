@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from sockpq import Client, ServerView
 
+# How long the cluster keeps the session of a pqctl that was killed, beyond the time in which a call may be repeated.
+SESSION_SPARE_S = 60.0
+
 
 class ClusterAccess(NamedTuple):
     """TLS and credentials. `tls`: None for none, a CA file, or True for the system's CAs.
@@ -46,6 +49,7 @@ class ClusterAccess(NamedTuple):
             servers, tls=self.tls, user=self.user, secret=None if self.secret_file else self.secret,
             secret_file=self.secret_file,
             timeout=timeout, server_timeout=timeout, idle_connections_max=connections,
+            session_ttl=timeout + SESSION_SPARE_S,
         )
 
     def __repr__(self) -> str:

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from time import sleep
+from time import sleep, time
 
-from sockpq import BadArguments, Client, RunningJob, SockpqError
+from sockpq import BadArguments, Client, FoundJob, SockpqError
 
 from sockpqd.pqctl.access import ClusterAccess
 from sockpqd.pqctl.doctor.check import WARN, Check
 from sockpqd.pqctl.output.text import counted
 
-LOOKS_APART_S = 1.0     # work that takes less is not worth a word
+# The servers do not remember when a job was handed out, but when it took its place in the queue, which was before.
+OLD_S = 3600.0
+LOOKS_APART_S = 1.0     # an old job that ran only the first time is being worked on
 NAMED = 3
+PAGE_JOBS = 1000        # the most of one FIND
 
 
 def look(servers: Sequence[str], timeout: float, access: ClusterAccess) -> list[Check]:
-    """Look twice; no check if all have leases or belong to sessions, or if this user may not see them."""
+    """Look twice; no check if all have leases, belong to sessions or are young, or if this user may not see them."""
     try:
         with access.client(servers, timeout) as client:
             first = _unleased(client)
@@ -24,18 +27,18 @@ def look(servers: Sequence[str], timeout: float, access: ClusterAccess) -> list[
                 return []
             sleep(LOOKS_APART_S)
             found = unleased(first, _unleased(client), _bound(client))
-    except (SockpqError, BadArguments):     # the other checks say why; or not everybody may list jobs and sessions
+    except (SockpqError, BadArguments):     # the other checks say why; or not everybody may search and list sessions
         return []
     return [found] if found else []
 
 
-def unleased(first: Mapping[int, RunningJob], then: Mapping[int, RunningJob], bound: int) -> Check | None:
+def unleased(first: Mapping[int, FoundJob], then: Mapping[int, FoundJob], bound: int) -> Check | None:
     """Report the jobs that ran both times; `bound`: how many running jobs go back with their sessions."""
     both = [job for number, job in then.items() if number in first]
     count = len(both) - bound
     if count <= 0:
         return None
-    found = f"{counted(count, 'job runs', 'jobs run')} without a lease"
+    found = f"{counted(count, 'job', 'jobs')}, put over an hour ago, {'runs' if count == 1 else 'run'} without a lease"
     if not bound:       # else nobody can tell which they are
         names = [f"{job.id} of {job.queue}" for job in both[:NAMED]] + [".."] * (count > NAMED)
         found += f" ({', '.join(names)})"
@@ -44,8 +47,9 @@ def unleased(first: Mapping[int, RunningJob], then: Mapping[int, RunningJob], bo
                  "`pqctl job later ID`; take jobs with EXPIRE, or give the queue one")
 
 
-def _unleased(client: Client) -> dict[int, RunningJob]:
-    return {job.id: job for job in client.running() if job.expires_at is None}
+def _unleased(client: Client) -> dict[int, FoundJob]:
+    running = client.find(state="running", until=time() - OLD_S, count=PAGE_JOBS)
+    return {job.id: job for job in running if job.id is not None and job.meta.expires_at is None}
 
 
 def _bound(client: Client) -> int:

@@ -6,8 +6,10 @@ import pytest
 from sockpq import Client
 
 from devcluster.cluster import LocalCluster
+from sockpqd.pqctl.access import SESSION_SPARE_S, ClusterAccess
 from sockpqd.pqctl.output.exit_codes import DONE, REFUSED
-from tests.pqctl.running import ask, run
+from tests.pqctl.running import ask, execute, run
+from tests.waiting import until
 
 
 def test_sessions_are_listed_and_ended(nodes: LocalCluster, capsys: pytest.CaptureFixture[str]) -> None:
@@ -39,3 +41,20 @@ def test_sessions_are_listed_and_ended(nodes: LocalCluster, capsys: pytest.Captu
         assert client.total("q").jobs == 2
         client.queue_delete("q", force=True)
     assert run(capsys, "--servers", nodes.servers[0], "session", "close", "0")[0] == 64
+
+
+def test_pqctl_leaves_no_session_and_a_killed_one_not_for_long(
+    nodes: LocalCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def sessions() -> dict[int, int]:
+        return {one["number"]: one["ttl"] for one in ask(capsys, nodes.servers, "session", "list")[1]["sessions"]}
+
+    before = sessions()
+    for command in ("job put q x", "queue list", "job running", "job find q", "queue purge q all --yes", "config"):
+        assert execute(nodes.servers, *command.split()).returncode in {DONE, REFUSED}, command
+    until(lambda: sessions().keys() <= before.keys())       # the servers hear of the end when pqctl has gone
+    with ClusterAccess().client(nodes.servers, timeout=20) as client:
+        client.put("q", b"x")
+        (ttl,) = (ttl for number, ttl in sessions().items() if number not in before)
+        client.queue_delete("q", force=True)
+    assert ttl == 20 + SESSION_SPARE_S

@@ -1,22 +1,24 @@
-"""`pqctl item ..`: show and retry items."""
+"""`pqctl item ..`: show, retry and hold items."""
 
 from __future__ import annotations
 
-from sockpq import ItemStat
+from typing import Literal, cast
+
+from sockpq import ItemNotHeld, ItemStat
 
 from sockpqd.pqctl.actions.existence import ITEM, existing
 from sockpqd.pqctl.connect import cluster_of, reading
 from sockpqd.pqctl.invocation import Call
-from sockpqd.pqctl.output.exit_codes import DONE
+from sockpqd.pqctl.output.exit_codes import DONE, REFUSED, Failure
 from sockpqd.pqctl.output.text import counted
 
 STATES = ("ready", "delayed", "running", "dead", "buried")
 
 
-def show_list(call: Call, prefix: str) -> int:
+def show_list(call: Call, prefix: str, held: bool) -> int:
     """Print a line for each item whose name begins with `prefix` (ITEM LIST)."""
     with reading(call) as (client, server):
-        found = sorted(client.items(prefix, server=server))
+        found = sorted(client.items(prefix, held=held, server=server))
     if call.as_json:
         call.answer("", {"items": [one._asdict() for one in found]})
         return DONE
@@ -30,7 +32,7 @@ def show_list(call: Call, prefix: str) -> int:
         ])
     else:
         named = f" whose name begins with {prefix}" if prefix else ""
-        call.print(f"there is no item{named}")
+        call.print(f"there is no{' held' if held else ''} item{named}")
     return DONE
 
 
@@ -58,6 +60,25 @@ def retry(call: Call, name: str) -> int:
     with cluster_of(call, serving=True) as (client, _), existing(client, ITEM, name):
         moved = client.item_retry(name)
     call.answer(f"{counted(moved, 'job')} of {name} put back", {"item": name, "moved": moved})
+    return DONE
+
+
+def hold(call: Call, name: str | None, expire: float | None, then: str | None) -> int:
+    """Hold an item (ITEM HOLD), a new one without a name."""
+    with cluster_of(call, serving=True) as (client, _):
+        held = client.item_hold(name, expire=expire, then=cast(Literal["cancel", "release"] | None, then))
+    call.answer(f"{held} is held until `pqctl item release {held}`", {"item": held})
+    return DONE
+
+
+def release(call: Call, name: str) -> int:
+    """End the hold of an item (ITEM RELEASE)."""
+    with cluster_of(call, serving=True) as (client, _):
+        try:
+            ended = client.item_release(name)
+        except ItemNotHeld:
+            raise Failure(REFUSED, f"item {name} is not held (`pqctl item list --held` shows those that are)") from None
+    call.answer(f"{name} is no longer held" + (", and has ended" if ended else ""), {"item": name, "ended": ended})
     return DONE
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from sockpqd.pqctl.invocation import Call, command, group
+from sockpqd.pqctl.invocation import Call, Seconds, command, group
 from sockpqd.pqctl.output import exit_codes
 
 
@@ -15,14 +15,15 @@ def item() -> None:
 
 @command(item, "list", timeout=10.0, epilog=exit_codes.READING)
 @click.argument("prefix", default="")
-def list_(call: Call, prefix: str) -> int:
+@click.option("--held", is_flag=True, help="Only items that are held.")
+def list_(call: Call, prefix: str, held: bool) -> int:
     """Show all items, or those whose names begin with PREFIX.
 
-    An item exists while it has a job, dead and buried ones included.
+    An item exists while it has a job, dead and buried ones included, or is held.
     """
     from sockpqd.pqctl.actions import items
 
-    return items.show_list(call, prefix)
+    return items.show_list(call, prefix, held)
 
 
 @command(item, timeout=10.0, epilog=exit_codes.READING)
@@ -47,3 +48,28 @@ def retry(call: Call, name: str) -> int:
     from sockpqd.pqctl.actions import items
 
     return items.retry(call, name)
+
+
+@command(item, timeout=10.0)
+@click.argument("name", required=False)
+@click.option("--expire", type=Seconds(1, 86400), metavar="SECONDS",
+              help="How long it holds at most. [default: 600]")
+@click.option("--then", type=click.Choice(["cancel", "release"]),
+              help="What happens to the item then; needs --expire. [default: cancel]")
+def hold(call: Call, name: str | None, expire: float | None, then: str | None) -> int:
+    """Hold item NAME, or a new one, so that it does not end before `pqctl item release`.
+
+    Meanwhile jobs can be put into it one by one. Another hold sets both options again.
+    """
+    from sockpqd.pqctl.actions import items
+
+    return items.hold(call, name, expire, then)
+
+
+@command(item, timeout=10.0)
+@click.argument("name")
+def release(call: Call, name: str) -> int:
+    """End the hold of item NAME."""
+    from sockpqd.pqctl.actions import items
+
+    return items.release(call, name)

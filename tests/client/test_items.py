@@ -70,7 +70,7 @@ def test_what_is_refused_before_it_is_sent() -> None:
         lambda: items.items("a*"),
         lambda: items.item_retry(""),
         lambda: items.item_hold("NEW"),
-        lambda: items.item_hold("a", expire=0),
+        lambda: items.item_hold("a", expire=0.9),
         lambda: items.item_hold("a", expire=86_401),
         lambda: items.item_hold("a", then="cancel"),
         lambda: items.item_hold("a", expire=5, then="later"),       # type: ignore[arg-type]
@@ -171,3 +171,34 @@ def test_jobs_wait_for_the_failure_of_an_item_or_for_its_end(client: Client) -> 
     assert client.put("failed", b"", after="i", when="failed").outcome == "dropped"
     assert client.get("failed", expire=30) is None
 
+
+def test_a_held_item_does_not_end(server: RealServer, client: Client) -> None:
+    with client.hold(expire=60) as item:
+        client.put("bill", b"", after=item)
+        client.put("q", b"a", item=item)
+        assert not take(client, "q").done().item_done
+        assert client.items(held=True) == [ItemTotals(item, 0, 0, held=True)]
+        assert client.item_stat(item).held
+        client.put("q", b"b", item=item)
+        assert client.get("bill", expire=30) is None
+    assert take(client, "q").done().item_done
+    take(client, "bill").done()
+    assert client.item_hold("order_1", expire=5, then="release") == "order_1"
+    assert client.item_hold("order_1", expire=20, then="release") == "order_1"
+    server.pass_time(10)
+    assert client.item_release("order_1")
+    with pytest.raises(ItemNotHeld):
+        client.item_release("order_1")
+
+
+def test_holds_are_part_of_transactions(client: Client) -> None:
+    with client.transaction() as t:
+        t.item_hold()
+        t.put("q", b"a", item="order_1")
+        t.item_hold("order_1")
+    new, _, named = t.results
+    assert {one.name for one in client.items(held=True)} == {new, named} == {new, "order_1"}
+    with client.transaction() as t:
+        t.item_release(new)
+        t.item_release("order_1")
+    assert t.results == [True, False]

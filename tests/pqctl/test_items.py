@@ -46,3 +46,12 @@ def test_an_item_is_shown_and_retried(nodes: LocalCluster, capsys: pytest.Captur
         client.queue_delete("bill", force=True)
         client.queue_delete("sorry", force=True)
         assert told("item", "list") == "there is no item\n"
+        assert told("item", "hold", "album_8", "--expire", "60") == (
+            "album_8 is held until `pqctl item release album_8`\n")
+        assert told("item", "show", "album_8") == "album_8: 0 unfinished jobs; 0 done; held\n"
+        new = ask(capsys, servers, "item", "hold", "--expire", "60", "--then", "release")[1]["item"]
+        assert [line.split()[::3] for line in told("item", "list", "--held").splitlines()[1:]] == sorted(
+            [["album_8", "yes"], [new, "yes"]])
+        assert told("item", "release", "album_8") == "album_8 is no longer held, and has ended\n"
+        assert ask(capsys, servers, "item", "release", new) == (DONE, {"item": new, "ended": True})
+        assert told("item", "list", "--held") == "there is no held item\n"

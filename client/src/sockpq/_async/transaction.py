@@ -11,9 +11,9 @@ from sockpq._async.job import Job
 from sockpq._backends.asyncio import run
 from sockpq._engine.executor import Executor
 from sockpq._process import check_own
-from sockpq._protocol.arguments import ABSENT, AfterWhen, Data, OnDuplicate, Then
+from sockpq._protocol.arguments import ABSENT, AfterWhen, Data, HoldThen, OnDuplicate, Then
 from sockpq._protocol.command import Command
-from sockpq._protocol.commands import batches, jobs
+from sockpq._protocol.commands import batches, items, jobs
 from sockpq.errors import BadArguments, OutcomeUnknown
 from sockpq.model import Key, Number, Place
 
@@ -67,7 +67,7 @@ class Transaction:
         if isinstance(ends, Job):
             self._ended.append(ends)
 
-    # declared: Transaction jobs
+    # declared: Transaction jobs items
 
     def put(
         self,
@@ -265,3 +265,11 @@ class Transaction:
     def kick_job(self, number: Number | int) -> None:
         """Make a buried or delayed job ready, by its number. See Client.kick_job."""
         self._add(jobs.kick_job(number))
+
+    def item_hold(self, item: str | None = None, *, expire: float | None = None, then: HoldThen | None = None) -> None:
+        """Hold an item, without `item` a new one that the server names. See Client.item_hold."""
+        self._add(items.item_hold(item, expire=expire, then=then))
+
+    def item_release(self, item: str) -> None:
+        """End the hold of an item. See Client.item_release."""
+        self._add(items.item_release(item))

@@ -13,7 +13,7 @@ from sockpq.errors import BadArguments
 from sockpq.model import ItemStat, ItemTotals
 
 NEEDS = ("movequeue",)
-HOLD_S_MIN, HOLD_S_MAX = 0.001, 86_400
+HOLD_S_MIN, HOLD_S_MAX = 1, 86_400
 
 
 @call("any")
@@ -45,7 +45,7 @@ def item_retry(item: str) -> Command[int]:
     return single(f"ITEM RETRY {_item(item)}", number_of, Repeat.IF_ASKED, slow=True, logged=True, needs=NEEDS)
 
 
-@call(retry=True)
+@call(retry=True, transaction=True)
 def item_hold(item: str | None = None, *, expire: float | None = None, then: HoldThen | None = None) -> Command[str]:
     """Hold an item, without `item` a new one that the server names: it does not end before item_release().
 
@@ -67,7 +67,7 @@ def item_hold(item: str | None = None, *, expire: float | None = None, then: Hol
     return single(line, partial(_held, item), repeat, logged=True, needs=NEEDS)
 
 
-@call(retry=True)
+@call(retry=True, transaction=True)
 def item_release(item: str) -> Command[bool]:
     """End the hold of an item; returns whether the item has ended by that. Raises ItemNotHeld."""
     return single(f"ITEM RELEASE {_item(item)}", _released, Repeat.IF_ASKED, logged=True, needs=NEEDS)

@@ -127,7 +127,10 @@ class LocalCluster:
         return next((asked[view.server] for view in views if serves(view)), None)
 
     def wait_for_leader(self, timeout: float | None = None) -> str:
-        """Wait for a node that serves and return it. Raises NodeError after `timeout`, or if a node has exited."""
+        """Wait for a node that serves and return it.
+
+        Raises NodeError after `timeout`, or if a node has ended that was not stopped.
+        """
         until = time.monotonic() + (self._ready_s if timeout is None else timeout)
         while time.monotonic() < until:
             leader = self.leader()
@@ -135,7 +138,7 @@ class LocalCluster:
                 return leader
             for node in self._nodes.values():
                 code = node.wait(0)
-                if code is not None and code != -signal.SIGKILL:
+                if code not in (None, -signal.SIGKILL) and not node.stopped:
                     raise node.complaint(f"ended with exit code {code}")
             time.sleep(POLL_S)
         raise NodeError("no node serves; " + "; ".join(f"{name}: {self.logs(name)[-500:]}" for name in self.names))

@@ -67,6 +67,7 @@ class LocalNode:
         self.environment: Mapping[str, str] = {}    # further environment variables
         self.wrapper: Sequence[str] = ()        # a command that executes the program given as its arguments
         self.paused = False
+        self.stopped = False                    # it was sent TERM since it was started
         self._guardian = guardian
         self._process: Process | None = None
 
@@ -89,11 +90,12 @@ class LocalNode:
                 {**environment, "SOCKPQD_LOG_FORMAT": "text", **self.environment}, log,
             )
         self._guardian.watch(self._process.pid)
-        self.paused = False
+        self.paused = self.stopped = False
 
     def signal(self, number: signal.Signals) -> None:
         """Send a signal to the process, if it runs."""
         if self._process and self.running:
+            self.stopped = self.stopped or number == signal.SIGTERM
             self._process.send_signal(number)
 
     def wait(self, timeout: float) -> int | None:

@@ -43,7 +43,7 @@ class NamesNotSynced(SyncFailed):
 
 
 def passes(error: OSError) -> bool:
-    """Return whether this is only a lack of space or descriptors, which may pass, and no failure of the disk."""
+    """Return whether this is only a lack of space or descriptors, which may pass, and not a failure of the disk."""
     return error.errno in NO_ROOM and not isinstance(error, SyncFailed)
 
 

@@ -1,6 +1,6 @@
 """The page cache of Linux, where it may show other bytes of a file than the disk has.
 
-When a sync fails, Linux takes the pages for written: it goes on showing their bytes, and the next sync succeeds and
+When a sync fails, Linux marks the pages as written: reads still return their bytes, and the next sync succeeds and
 writes nothing. Only dropping them from the cache shows what is on the disk.
 """
 

@@ -1,4 +1,4 @@
-"""Pulses: rates that many clients keep together, their control law, their grants (spec/pulse 1.1).
+"""Pulses: rates shared by many clients, with their control law and their grants (spec/pulse 1.1).
 
 Uses only the limits and the operations.
 """

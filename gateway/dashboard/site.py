@@ -1,4 +1,4 @@
-"""The way in: which page or action a request is for, who may have it, and the headers that keep browsers safe."""
+"""The entry point: the page or action of a request, the right it needs, and the headers that keep browsers safe."""
 
 from __future__ import annotations
 

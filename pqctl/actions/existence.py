@@ -16,7 +16,7 @@ SIMILAR_MAX = 3
 
 
 class EntityKind(NamedTuple):
-    """A kind of things with names."""
+    """A kind of named things, such as queues."""
 
     called: str
     words: str                  # a server's answer when there is none of this name, see docs/PROTOCOL.md

@@ -11,7 +11,8 @@ import pytest
 from sockpq import BadArguments, Client, DataTooLarge, Event, EventsLost, Unavailable, aio
 from sockpq.testing import Server
 
-from devcluster.cluster import LocalCluster
+from devcluster.cluster import LocalCluster, say
+from tests.waiting import until
 
 PATIENCE_S = 60.0
 
@@ -103,6 +104,17 @@ def test_events_that_nobody_has_any_more_are_lost(own_server: Server) -> None:
         assert list(events) == []               # it goes on
 
 
+def all_record(cluster: LocalCluster, client: Client) -> bool:
+    """Return whether every server has recorded an event that happens now: with FROM it would say so otherwise."""
+    events = client.events("FINI")
+    events.open()
+    position = events.position
+    events.close()
+    finish(client, "recorded")
+    answers = [say(server, f"SUBSCRIBE FINI FROM {position}", PATIENCE_S) for server in cluster.servers]
+    return all(answer is not None and answer.startswith("200") for answer in answers)
+
+
 def test_a_loop_goes_on_at_another_server_when_its_own_is_killed(cluster: LocalCluster) -> None:
     heard: list[Event] = []
     count = 60
@@ -120,7 +132,7 @@ def test_a_loop_goes_on_at_another_server_when_its_own_is_killed(cluster: LocalC
         loop.start()
         while events.position is None:
             time.sleep(0.05)
-        time.sleep(2.0)                 # all servers know by then what is subscribed
+        until(lambda: all_record(cluster, watcher), "all servers know what is subscribed")
         killed = []
         for number in range(count):
             if number in (20, 40):      # the one that tells us, then whoever leads

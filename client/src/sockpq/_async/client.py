@@ -1098,7 +1098,7 @@ class Client:
         ))
 
     async def item_release(self, item: str, *, timeout: float | None = None, retry_unknown: bool | None = None) -> bool:
-        """End the hold of an item; returns whether the item has ended by that. Raises ItemNotHeld."""
+        """End the hold of an item; returns whether this has ended the item. Raises ItemNotHeld."""
         return await run(self._executor.run(items.item_release(item), timeout=timeout, retry_unknown=retry_unknown))
 
     async def item_cancel(self, item: str, reason: str | None = None, *, timeout: float | None = None) -> int:

@@ -62,7 +62,7 @@ class LeaseRenewals(Generic[J]):
         return now - self._renewed.get(job.id, now) >= self._expire
 
     def check(self) -> None:
-        """Raise what makes heartbeats hopeless, if that is so."""
+        """Raise the error that makes heartbeats hopeless, if there is one."""
         if self.failure:
             raise self.failure
 

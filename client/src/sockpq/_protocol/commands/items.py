@@ -69,7 +69,7 @@ def item_hold(item: str | None = None, *, expire: float | None = None, then: Hol
 
 @call(retry=True, transaction=True)
 def item_release(item: str) -> Command[bool]:
-    """End the hold of an item; returns whether the item has ended by that. Raises ItemNotHeld."""
+    """End the hold of an item; returns whether this has ended the item. Raises ItemNotHeld."""
     return single(f"ITEM RELEASE {_item(item)}", _released, Repeat.IF_ASKED, logged=True, needs=NEEDS)
 
 

@@ -1,14 +1,15 @@
 """Decides what a node still accepts: everything while there is room, then no jobs, then nothing from clients.
 
-The disk is full when the journal cannot create its next segment; the room left in the present one decides what happens
+The disk is full when the journal cannot create its next segment; the room left in the current one decides what happens
 (segments.py). When it gets scarce PUT is refused, as beyond the watermarks of memory and disk (watermarks.py). At last
 everything that goes through the log is refused, except what Raft itself needs, so a node rarely reaches the point where
 it can log nothing at all. Meanwhile the ballast is released, so that a snapshot can be written and the journal cut.
 
-Before that the node gives up what it can do without, so that its own files are never the reason for long. When room is
-short, the files of pages of which a good part is dead, and by a snapshot what only an older one needs (compaction.py);
-jobs leave memory only as far as the next segment and a snapshot still have room. When there is none for the next
-segment or for a snapshot, also the snapshot before the newest one, with the part of the log that only it needs.
+Before that the node gives up what it can do without, so that its own files do not keep the disk full. When room is
+short, it gives up page files of which a good part is dead, and by a snapshot the files that only an older one needs
+(compaction.py); jobs leave memory only as far as the next segment and a snapshot still have room. When there is no room
+for one of these two, it also gives up the snapshot before the newest one, with the part of the log that only that
+needs.
 
 A lack of file descriptors is treated like a lack of space.
 """

@@ -1,4 +1,4 @@
-"""Exit codes: tell failures of a node that a restart can cure from those that it cannot.
+"""Exit codes, which distinguish failures of a node that a restart can cure from others.
 
 A restarted process has fresh memory and descriptors, reads what is really on its disk, and may find more room or run a
 fixed program. Damaged data, or a disagreement with the other nodes, is the same after every start: an operator must

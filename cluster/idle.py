@@ -1,8 +1,8 @@
-"""The time of a node's next turn when nothing arrives and nothing is asked of it.
+"""The time of a node's next turn when nothing arrives and no operation is proposed.
 
 A turn without a reason costs nearly as much as one with a command, and keeps the processor awake. While everything is
 in order a leader has its heartbeats to send and what falls due in the queues, and a follower has nothing: a heartbeat
-wakes it. Whatever is not in order is looked at every TICK_S, so that nothing here needs to know how it goes on.
+wakes it. Anything irregular is checked every TICK_S, so nothing here needs to know how it will continue.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The search for jobs by what they are (FIND): queue by queue in the order of names, section by section, in places.
 
-A place consists of what all nodes know of a job, so a search can go on at any of them. A job that stays as it is keeps
-its place, and is thus looked at exactly once, whatever happens to the others.
+A place consists of what all nodes know of a job, so a search can go on at any of them. A job that does not change keeps
+its place, and is thus checked exactly once, whatever happens to the others.
 """
 
 from __future__ import annotations

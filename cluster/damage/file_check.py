@@ -1,8 +1,8 @@
-"""Looks through the snapshots of a node, and the pages of jobs that they name, from outside: for an operator.
+"""Checks the snapshots of a node, and the pages of jobs that they name, from another process, for an operator.
 
 It only reads, so the node may run meanwhile; what the node removes in the meantime is not missing. It reads past the
 page cache, which would show what was written and not what is on the disk. Unlike a start it does not stop at the first
-damage. No page is kept in memory, only what names it.
+damage. Pages are not kept in memory, only their references.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 It has then forgotten what it acknowledged and for whom it voted, so it neither votes nor counts until a leader has
 brought it up to date and admitted it (raft/voter_admission.py). Nothing acknowledged is lost as long as the others are
 whole: a majority without this node has it. And unlike an empty node it never founds a cluster, not even among nodes
-that are empty as well: if all of them came back like that, everything would be lost without a word.
+that are empty as well: if all of them came back like that, everything would be lost unnoticed.
 
 The file `rejoins` in the data directory remembers all this. It says that files are to be set aside before the first of
 them is moved, so a crash in between does no harm; and the file is written before a running node that found damage

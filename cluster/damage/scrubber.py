@@ -1,6 +1,6 @@
 """Reads the files of a node again while it runs, so that damage is found while the other nodes are whole.
 
-What nobody reads may have changed long ago: the journal is read at a start, and the snapshots when they are loaded or
+Bytes that are not read may have changed long ago: the journal is read at a start, and snapshots when they are loaded or
 sent. A thread reads all of it once in SCRUB_PAUSE_S, slowly, and past the page cache, which would show what was written
 and not what is on the disk. The journal is checked frame by frame as at a start (journal/segment_scan.py), except for
 what the node has cut off or has not written yet.

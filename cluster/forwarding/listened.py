@@ -1,4 +1,4 @@
-"""An index of the channels that the subscribers of a node hear, by name; its size does not slow a lookup down."""
+"""An index of the channels that the subscribers of a node listen to; its size does not slow a look-up down."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 A large operation occupies the leader, and then the followers, which execute it while the next entries wait for their
 acknowledgements. If one followed the other, each command of all other clients would take as long as one and a half of
-them. So the leader proposes none for some time after an entry with one, in proportion to how long it took to execute
-here; small operations are proposed meanwhile. Where nobody else sends small ones, large ones do not rest.
+them. So after an entry with a large operation the leader proposes none for a time in proportion to its execution time
+here; small operations are proposed meanwhile. If no other client sends small ones, there are no rests.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Leader: a follower whose disk has no room for the entries that it lacks is sent the state, where that takes no more.
+"""Leader: sends the state to a follower whose disk has no room for the entries it lacks, if the state is smaller.
 
-Its disk may be full of jobs that were done long ago: it has not heard of that, and to hear of it takes room in its
-journal, which only a snapshot of its own could give it, for which it has no room either. The state of the others may be
-next to nothing, and in its place all that the follower holds can go.
+Its disk may be full of jobs that were done long ago. To learn that, it needs room in its journal, which only a snapshot
+of its own could free, for which it has no room either. The state of the others may be very small, and replaces
+everything that the follower holds.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The pages of one state, in their files.
 
 A file is a segment of up to SEGMENT_BYTES, less where the disk has little room; a larger page has one of its own. Pages
-are appended to the last segment, in pieces of WRITE_BYTES. A segment without live pages is removed; of one with few the
-live ones are moved behind the others, a few in each turn, so a queue that stands still for long does not hold whole
+are appended to the last segment, in pieces of WRITE_BYTES. A segment without live pages is removed; if it has few, they
+are moved to the end of the last segment, a few in each turn, so that a queue that does not move does not hold whole
 files. When room is short, a segment is given up as soon as a good part of it is dead, the last one included.
 
 Why pages are moved, instead of giving back the dead parts of a file where they are (FALLOC_FL_PUNCH_HOLE): a snapshot

@@ -3,10 +3,10 @@
 A page that was written since the newest snapshot is a part of this process's memory that happens to be on the disk: the
 journal has its jobs, so a crash may lose it. A snapshot by reference names the pages of its state instead of reading
 them. Before it gets its own name they are synced; from then on they belong to it, and their files stay as long as it
-does, whatever becomes of the jobs. The next process goes on with these pages and removes all other files.
+does, whatever happens to the jobs. The next process goes on with these pages and removes all other files.
 
-When a file cannot be synced nobody knows what the disk has of it, even if a later attempt succeeds. So its pages are
-written again, to another file, and until then snapshots are whole.
+When a file cannot be synced it is unknown which of its bytes are on the disk, even if a later attempt succeeds. So its
+pages are written again, to another file, and until then snapshots are whole.
 
 A forked child inherits the descriptors, and so reads what it needs even if the node removes the file meanwhile.
 page_format.py has the bytes, file_space.py how pages get to their places.

@@ -1,8 +1,8 @@
 """The leader's lease: until when no other node can have been elected.
 
-A follower that acknowledges a message promises to help elect nobody else for the time that the message names, counted
-from when it received it, also when the connection ends (elections.py). The leader counts from when it sent the message,
-and a tenth less, so that the clocks of the two may run at rates that differ by so much. Every majority that could elect
+A follower that acknowledges a message promises not to help elect another node for the time that the message names,
+counted from when it received it, even if the connection ends (elections.py). The leader counts from when it sent the
+message, and a tenth less, so that the rates of the two clocks may differ by that much. Every majority that could elect
 another node has a member in common with the majority that promised (Quorum.promised_until).
 
 The promise is as short as the leader can do with, because after the leader's death the others wait for its end: one and

@@ -1,7 +1,7 @@
 """Members that have moved: where to dial a node whose configured address is not its own any more.
 
-Each node tells its address in its greetings. It is dialled there when nobody answers with its name at the configured
-address, which goes first because a node may need another route. Only a greeting of a member of this cluster counts,
+Each node reports its address in its greetings. It is dialled there when no node with its name answers at the configured
+address, which is tried first because a node may need another route. Only a greeting of a member of this cluster counts,
 with TLS one whose certificate proves the name; and the node that is dialled has to prove the same.
 """
 

@@ -1,7 +1,8 @@
 """Counts TLS records: those without data (KeyUpdate, attempts to renegotiate, empty ones) cost more than a command.
 
-Nothing above TLS learns of such a record, so no budget of commands bounds them, and OpenSSL handles all that it has in
-one call. So it gets a portion of records at a time, and a connection may send only so many of them without data.
+Nothing above TLS notices such a record, so no budget of commands limits them, and OpenSSL handles all records that it
+has in one call. So it gets a portion of records at a time, and the number of records without data is limited for each
+connection.
 """
 
 from __future__ import annotations

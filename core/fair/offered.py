@@ -1,6 +1,6 @@
 """The groups that are offered in each level, in their order.
 
-A level has apart the groups of which no queue can give a job at the moment. So a choice never looks at these.
+A level keeps apart the groups whose jobs no queue can hand out at the moment, so that a choice never looks at them.
 """
 
 from __future__ import annotations

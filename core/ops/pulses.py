@@ -1,4 +1,4 @@
-"""The operations on pulses: rates that many clients keep together (spec/pulse 1.1)."""
+"""The operations on pulses: rates shared by many clients (spec/pulse 1.1)."""
 
 from __future__ import annotations
 

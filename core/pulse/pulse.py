@@ -1,4 +1,4 @@
-"""One pulse: its settings, its present rate, its grants, and the control law that slows it down and restores it.
+"""One pulse: its settings, its current rate, its grants, and the control law that slows it down and restores it.
 
 A period of the law begins with the first result after the last evaluation (SLEEP takes effect at once and begins none)
 and ends after PER + PAUSE. Then all of its results are judged together (spec/pulse 4.2).

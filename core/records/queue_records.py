@@ -1,4 +1,4 @@
-"""The records of one queue, the oldest first; those at the front that are over are not shown any more."""
+"""The records of one queue, the oldest first; expired ones at the front are no longer shown."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The records of all queues (spec/state-machine 10.4): when each is over, and where each is.
+"""The records of all queues (spec/state-machine 10.4): when each expires, and where each is.
 
-A record is over when the RETAIN of its queue has passed since its end, or when RETAINMAX, RETAINBYTES or, over all
-queues, RETAINEDBYTES is exceeded, the oldest first. Then it is shown no more. Blocks of which all records are over are
-given up whole, unread.
+A record expires when the RETAIN of its queue has passed since its end, or when RETAINMAX, RETAINBYTES or, over all
+queues, RETAINEDBYTES is exceeded, the oldest first. It is then no longer shown. Blocks whose records have all expired
+are given up whole, unread.
 """
 
 from __future__ import annotations

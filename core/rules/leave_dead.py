@@ -1,4 +1,4 @@
-"""Dead jobs that stay where they lie when the queue from which they came is deleted (spec/state-machine 8.2)."""
+"""Dead jobs that stay where they are when the queue they came from is deleted (spec/state-machine 8.2)."""
 
 from __future__ import annotations
 

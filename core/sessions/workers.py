@@ -1,7 +1,7 @@
 """Workers: pools of worker processes, each known by its name while its session lasts (spec/state-machine 11).
 
-An operator's wishes that a pool has not received yet do not end with its session: they are kept for the next
-pool of that name, for a while.
+Settings of an operator that a pool has not received yet do not end with its session: they are kept for a while, for the
+next pool of that name.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The texts that workers leave with jobs that failed (LATER and BURY .. ERROR, spec/state-machine 8.7).
 
-A job refers to its text by a number that rises (Extras.error). The texts of the jobs in a queue are in one list, the
-oldest first, so that those beyond its ERRORBYTES are dropped without looking at their jobs, which then refer to
-nothing. Texts that have lost their job or exceed the limit are dropped at the end of an entry. So a text follows its
-job through all states, and comes back with an aborted batch, without steps of its own.
+A job refers to its text by a number (Extras.error), and later texts have greater numbers. The texts of the jobs in a
+queue are in one list, the oldest first, so that those beyond its ERRORBYTES are dropped without looking at their jobs,
+which then refer to nothing. Texts that have lost their job or exceed the limit are dropped at the end of an entry. So a
+text follows its job through all states, and comes back with an aborted batch, without steps of its own.
 """
 
 from __future__ import annotations

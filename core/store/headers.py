@@ -1,6 +1,6 @@
 """The headers of a job: lines `<name>: <value>`, each ended by LF, with which its data begin (spec/state-machine 2.5).
 
-A job knows how long they are (Extras.head). Nothing here is on the way of a job without headers.
+A job knows how long they are (Extras.head). Jobs without headers do not use any of this.
 """
 
 from __future__ import annotations

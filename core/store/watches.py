@@ -1,11 +1,11 @@
-"""The jobs of which the end is awaited (AWAIT), on this node alone: no part of the state.
+"""The jobs whose end is awaited (AWAIT), on this node alone: not part of the state.
 
 A job is watched by the seq of its place, and since one without a number gets a new seq wherever it goes to the tail of
-its priority, the watch is carried over there. Its end is reported under its handles: those seqs which it had when
-somebody asked for it. A seq is given out once, so a handle means one job for good.
+its priority, the watch is carried over there. Its end is reported under its handles: the seqs that it had when an AWAIT
+selected it. A seq is assigned once, so a handle always means the same job.
 
-Who asks wins time until the next entry. Then a handle that nobody has kept is forgotten, as on all nodes where nobody
-waits: they execute the question too.
+A handle is valid until the next entry; unless it is kept by then, it is forgotten, as on all nodes without a waiting
+client, which execute the AWAIT too.
 """
 
 from __future__ import annotations

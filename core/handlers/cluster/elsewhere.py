@@ -1,4 +1,4 @@
-"""Refuses what is brought to a name that another cluster of the map owns (spec/state-machine 13)."""
+"""Refuses operations that add to a name that another cluster of the map owns (spec/state-machine 13)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Await, the question for the end of a job (spec/state-machine 10.6). Nothing that is state depends on it."""
+"""Await, which asks for the end of a job (spec/state-machine 10.6). The state does not depend on it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""One item: its unfinished jobs, counted and listed by their states, and what has become of the others.
+"""One item: its unfinished jobs, counted and listed by their states, and the counts of those that have ended.
 
-There may be as many items as jobs, so the garbage collector does not track these either (see job.py). What few items
-have is made when it is needed.
+There may be as many items as jobs, so the garbage collector does not track these either (see job.py). Parts that few
+items have are created when needed.
 """
 
 from __future__ import annotations

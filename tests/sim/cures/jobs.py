@@ -117,6 +117,6 @@ CURES = (
     Cure(promise_the_next_time, EXTENDED, red=3),
     Cure(end_only_the_first, EXTENDED, red=0),
     Cure(leave_out_a_copy, PASSING, red=0),
-    Cure(delete_a_queue_in_use, PASSING, red=21),
+    Cure(delete_a_queue_in_use, PASSING, red=3),
     Cure(sleep_on, EXTENDED, red=0),
 )

@@ -29,7 +29,7 @@ def files() -> set[str]:
     found = set()
     folders = (
         "beanstalk", "beanstalk_proxy", "bench", "client", "cluster", "core", "deploy", "devcluster", "gateway",
-        "integrations", "pqctl", "tests", "connections",
+        "integrations", "pqctl", "tests", "connections", "examples",
     )
     for folder in folders:
         for path in (ROOT / folder).rglob("*.py"):

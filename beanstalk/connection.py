@@ -1,5 +1,7 @@
-"""The asyncio shell around a conversation, for programs with an event loop: it forwards what happens to the socket, and
-says to its host what is held for the client."""
+"""The asyncio shell around a conversation, for programs with an event loop.
+
+It forwards socket events, and reports to its host the memory held for the client.
+"""
 
 from __future__ import annotations
 

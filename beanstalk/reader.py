@@ -1,4 +1,4 @@
-"""Bytes become commands: usual ones at once, others by lines and bodies, and what is dropped of both."""
+"""Turns bytes into commands: common ones at once, others by lines and bodies, parts of which may be dropped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""State shared by the connections of one server: counters, tubes, and connections whose end others wait for."""
+"""State shared by the connections of one server: counters, tubes, and ended connections that others wait for."""
 
 from __future__ import annotations
 

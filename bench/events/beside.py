@@ -1,4 +1,4 @@
-"""Other operations beside what is measured, from a process of their own."""
+"""Other operations during a measurement, from a process of their own."""
 
 from __future__ import annotations
 

@@ -29,8 +29,8 @@ class Hello(Struct, tag="hello", frozen=True):
     that does not know it yet, or finds nobody where it was (moved.py). `wall_ms`, `time_ms`, `level`, `raise_to` and
     `cluster_level`: as in Info. `acknowledged`: the sender knows committed entries up to this index to have been
     durable on the receiver. `journal`: random bytes of the journal, made when it was; `process`: random bytes of the
-    process; both empty from older versions (twins.py). `term`, `last_term` and `last_index`: the sender's term and the
-    last entry of its log (voting_right.py).
+    process; both empty from older versions (duplicate_nodes.py). `term`, `last_term` and `last_index`: the sender's
+    term and the last entry of its log (voting_right.py).
     """
 
     format: int

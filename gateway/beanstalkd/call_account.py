@@ -1,4 +1,4 @@
-"""The share of a forwarded call in the memory account: what another node's client has it hold here."""
+"""The share of a forwarded call in the memory account: the memory held here for a client of another node."""
 
 from __future__ import annotations
 

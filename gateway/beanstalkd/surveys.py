@@ -1,7 +1,7 @@
-"""Reads what there may be much of, at the node of the client: the names of all tubes, and the sums of their jobs.
+"""Reads data of any length at the node of the client: the names of all tubes, and the sums of their jobs.
 
-The state is gone through in pieces, each of which has a turn of its own (gateway/server/hub.py), and nothing of it
-travels: a follower reads its own state, once that is as new as the leader's was when the client asked.
+The state is read in pieces, each in a turn of its own (gateway/server/hub.py), and is not sent between nodes: a
+follower reads its own state, once that is as new as the leader's was when the client asked.
 """
 
 from __future__ import annotations

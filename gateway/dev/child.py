@@ -1,4 +1,4 @@
-"""A node as a child process, which ends with its parent, also when that is killed."""
+"""A node as a child process, which ends with its parent, even if that is killed."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """`sockpqd --dev --nodes 3`: a cluster of child processes, to play with and to kill.
 
-A child that ends, by whatever, is started again after RESTART_S; one that cannot run at all is left alone, and its log
-says why. Ctrl-C ends all of them in an orderly way, a second one by force. Their data stay.
+A child that ends for any reason is started again after RESTART_S; one that cannot run at all is not, and its log says
+why. Ctrl-C ends all of them in an orderly way, a second one by force. Their data stay.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The names by which a client of HTTP may ask.
+"""The host names that an HTTP request may have.
 
-The page of a stranger can let its own name point to this machine, and is then of one origin with us for a browser. So
-a request that names another host than us gets no answer, whatever it asks for.
+A foreign web site can let its own name point to this machine, and then has our origin for a browser (DNS rebinding). So
+a request that names another host is not answered, whatever it asks for.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The thread that serves the streams of events over HTTP: it finds out who hears what, and writes it.
+"""The thread that serves the streams of events over HTTP: it finds the streams of each event, and writes to them.
 
 All of them together cost the event loop one addition to a list for each applied entry, however many they are. The
-thread looks there a few times a second, and lets the loop go first: both need the interpreter, so it rests after each
+thread reads the list a few times a second, and yields to the loop: both need the interpreter, so it pauses after each
 portion.
 """
 

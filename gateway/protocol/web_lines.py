@@ -1,8 +1,8 @@
-"""Lines of HTTP, at which a connection ends that is not HTTP.
+"""Detects lines of HTTP, which end a connection of another protocol.
 
-A browser sends what a web page wants it to, to any address that it reaches: to this port as well, with a request line
-and headers before it. Without this, those lines would be refused and what comes behind them executed. In TLS a browser
-sends what it got from a server earlier, a session ticket of any bytes, so the first bytes of TLS are no command either.
+A web page can make a browser send any data to any address, including this port, after a request line and headers.
+Without this check those lines would be refused and the data after them executed. With TLS a browser sends bytes that a
+server chose, a session ticket, so the first bytes of TLS end the connection too.
 """
 
 from __future__ import annotations

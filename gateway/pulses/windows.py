@@ -1,4 +1,4 @@
-"""The windows of all pulses of this leader, and those who are to hear when a grant may be free (spec/pulse 2.1).
+"""The windows of all pulses of this leader, and the callbacks for when a grant may be free (spec/pulse 2.1).
 
 Whatever asks for a grant claims its room first. The claim ends when the grant is written, which only a leader with a
 lease may do and not too long after the entry, or when it is known that it never will be.

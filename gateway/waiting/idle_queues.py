@@ -1,9 +1,9 @@
-"""Queues that nobody uses: the serving leader has them deleted when their IDLE is over (spec/state-machine 10.2).
+"""Unused queues: the serving leader has them deleted when their IDLE time is over (spec/state-machine 10.2).
 
-Most uses are in the log, so the state knows when each queue was last used. Who waits for a job is known to the leader
-only. So it proposes the deletion, with the moment since when the queue is idle by its knowledge, and applying it does
-nothing if the state knows of a later use. A leader knows nothing of those who waited before it, so it counts from the
-beginning of its own service.
+Most uses are in the log, so the state knows when each queue was last used. Only the leader knows which clients wait for
+a job. So it proposes the deletion, with the time since which it knows the queue to be idle, and applying it does
+nothing if the state has recorded a later use. A leader does not know the clients that waited before it, so it counts
+from the beginning of its own service.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
 """`pqctl shell`: the protocol, typed by hand.
 
-`typed` makes bytes of what is typed, `line` is the connection, `leader` follows the leader with it, `words` completes,
-`keyboard` reads a terminal, `run` puts them together. May use everything before it in the order of the rooms.
+`input` turns typed text into bytes, `connection` sends them to a server, `leader_connection` follows the leader,
+`completion` completes words, `keyboard` reads a terminal, and `run` puts them together. May use everything before it in
+the order of the rooms.
 """

@@ -1,8 +1,8 @@
 """The hand-outs of a connection: which jobs were handed to its client.
 
 A job is noted when it is written to the client, which cannot name it before. Nothing is done when it ends: instead,
-with every few hand-outs, twice as many of the oldest are looked at, and forgotten if they do not run any more. So at
-most about half of what is kept has ended, and no look takes long.
+with every few hand-outs, twice as many of the oldest ones are checked, and dropped if they no longer run. So at most
+about half of those kept have ended, and no check takes long.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The page of the cluster: its nodes, who may be lost, this node's figures, and what an operator can do."""
+"""The page of the cluster: its nodes, how many may be lost, this node's figures, and the operator's actions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tells the server what became of jobs, behind the back of the program: collected, and in order."""
+"""Reports the ends of jobs to the server in the background: collected, and in order."""
 
 from __future__ import annotations
 

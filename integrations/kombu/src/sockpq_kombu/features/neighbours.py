@@ -1,7 +1,7 @@
 """Workers that know of each other, as with RabbitMQ: mingle when they start, gossip as they run.
 
-A revocation is known to workers only. Mingle lets a new one learn of it from those that are there, so that it outlives
-workers that are replaced one after the other.
+Only workers know of a revocation. By mingle a new one gets it from the others, so that it outlives workers that are
+replaced one after the other.
 """
 
 from __future__ import annotations

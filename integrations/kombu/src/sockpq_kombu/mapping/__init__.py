@@ -1,1 +1,1 @@
-"""kombu's words in the server's: names, messages, queue arguments, URLs and errors. It talks to nobody."""
+"""Translates between kombu and the server: names, messages, queue arguments, URLs and errors. No IO."""

@@ -1,4 +1,4 @@
-"""Values by their names: jobs with a key, in a queue from which nobody takes."""
+"""Values by their names: jobs with a key, in a queue without consumers."""
 
 from __future__ import annotations
 

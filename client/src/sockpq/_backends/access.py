@@ -43,7 +43,7 @@ class Login:
 
 
 class Access:
-    """The opening of every connection of a client. Anything given as a file is read again when that has changed."""
+    """The opening of every connection of a client. Settings given as files are read again when these have changed."""
 
     def __init__(
         self, tls: Tls = None, user: str | None = None, secret: str | None = None,
@@ -84,7 +84,7 @@ class Access:
                 file.read_again()
 
     def is_outdated(self, refused: ssl.SSLContext | Login) -> bool:
-        """Read the files again; return whether connections no longer use what was refused."""
+        """Read the files again; return whether what a server refused has been replaced since."""
         for file in (self._ca, self._secret):
             if file:
                 file.read_again(whatever=True)

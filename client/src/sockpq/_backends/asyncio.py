@@ -27,7 +27,7 @@ CONNECTING_MAX = 64     # connections a client opens at once: more would overflo
 
 
 async def run(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Await a coroutine of the engine; its errors leave without the frames in between."""
+    """Await a coroutine of the engine; its errors are raised without the frames in between."""
     try:
         return await coroutine
     except SockpqError as error:
@@ -41,7 +41,7 @@ def at_once(coroutine: Coroutine[Any, Any, T], instead: str) -> T:
 
 
 class LoopNetwork:
-    """The way out for one asyncio client, in the event loop of its first call."""
+    """The network access of one asyncio client, in the event loop of its first call."""
 
     def __init__(self, access: Access) -> None:
         """`access`: what every connection begins with."""
@@ -58,7 +58,7 @@ class LoopNetwork:
         return self._closed.is_set()
 
     def close(self) -> None:
-        """Wake all that sleep, and let none sleep any more."""
+        """Wake all sleeping calls, and let none sleep from now on."""
         self._closed.set()
 
     def enter(self) -> None:
@@ -76,7 +76,7 @@ class LoopNetwork:
         return self._loop is not None and is_inherited(self._process)
 
     def now(self) -> float:
-        """Seconds on a clock that is never set."""
+        """Seconds on a monotonic clock."""
         return monotonic()
 
     async def sleep(self, seconds: float) -> None:
@@ -143,7 +143,7 @@ class LoopNetwork:
             await asyncio.wait(self._leaving, timeout=timeout)
 
     async def drain(self, timeout: float) -> None:
-        """Wait until all connections, which were closed, have sent their last bytes; cut off what does not in time."""
+        """Wait until all closed connections have sent their last bytes; abort those that do not in time."""
         if self._inherited:         # the parent's loop reports their ends
             return
         if self._streams:
@@ -158,7 +158,7 @@ class LoopNetwork:
         return LoopLock()
 
     def race(self, coroutines: Sequence[Coroutine[Any, Any, T]]) -> LoopRace[T]:
-        """Start these, each as a task."""
+        """Start these coroutines, each as a task."""
         return LoopRace(coroutines)
 
 
@@ -179,7 +179,7 @@ class LoopLock:
             return False
 
     def release(self) -> None:
-        """Let the next one have it."""
+        """Release the lock; the next waiting task gets it."""
         self._lock.release()
 
 

@@ -81,7 +81,7 @@ class TransportStream(asyncio.Protocol):
         return cast(int, self._transport.get_extra_info("socket").fileno())
 
     async def send(self, buffers: Sequence[bytes], timeout: float) -> int:
-        """Send all bytes; returns how many were handed over, one less when that is all that is known."""
+        """Send all bytes; returns how many were handed over, or all but one if the number is unknown."""
         size = sum(map(len, buffers))
         if self._at_end:
             return 0
@@ -183,7 +183,7 @@ class TransportStream(asyncio.Protocol):
         self._timer = self._loop.call_at(self._wait_until, self._ring)
 
     def _ring(self) -> None:
-        """End the wait if its time is over, else set the timer again: it may be one for an earlier wait."""
+        """End the wait if its time is over; otherwise set the timer again, as this one was for an earlier wait."""
         self._timer = None
         if self._waiter is None or self._waiter.done():
             return

@@ -76,7 +76,7 @@ class Stream(Protocol):
         ...
 
     def finish(self, farewell: bytes = b"") -> None:
-        """Tell the other side that nothing more will be sent, after these bytes; go on receiving."""
+        """Signal that nothing more will be sent after these bytes, and keep receiving."""
         ...
 
     def withdraw(self) -> None:
@@ -100,7 +100,7 @@ class Lock(Protocol):
         ...
 
     def release(self) -> None:
-        """Let the next one have it."""
+        """Release the lock; the next waiting call gets it."""
         ...
 
 
@@ -117,7 +117,7 @@ class Race(Protocol, Generic[T_co]):
 
 
 class Network(Protocol):
-    """The way out for one client."""
+    """The network access of one client."""
 
     @property
     def closed(self) -> bool:
@@ -125,7 +125,7 @@ class Network(Protocol):
         ...
 
     def close(self) -> None:
-        """Wake all that sleep, and let none sleep any more."""
+        """Wake all sleeping calls, and let none sleep from now on."""
         ...
 
     def enter(self) -> None:
@@ -133,7 +133,7 @@ class Network(Protocol):
         ...
 
     def now(self) -> float:
-        """Seconds on a clock that is never set."""
+        """Seconds on a monotonic clock."""
         ...
 
     async def sleep(self, seconds: float) -> None:
@@ -157,5 +157,5 @@ class Network(Protocol):
         ...
 
     def race(self, coroutines: Sequence[Coroutine[Any, Any, T]]) -> Race[T]:
-        """Start these, which must not raise."""
+        """Start these coroutines, which must not raise."""
         ...

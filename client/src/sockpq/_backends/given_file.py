@@ -18,7 +18,7 @@ Seen = tuple[int, int, int, int]        # of one state of a file
 
 
 class GivenFile(Generic[T]):
-    """A file, and what was made of its content when it was read last. Any thread may use it."""
+    """A file, and the value made of its content when it was last read. Any thread may use it."""
 
     def __init__(self, path: str | os.PathLike[str], make: Callable[[], T]) -> None:
         """`make` reads it, and raises OSError, or BadArguments for a content that cannot be used; so does this."""
@@ -31,7 +31,7 @@ class GivenFile(Generic[T]):
     def read_again(self, whatever: bool = False) -> bool:
         """Read the file if it looks different, or always if `whatever`; return whether its value has changed.
 
-        What cannot be used leaves the value as it is, with a warning.
+        Unusable content leaves the value unchanged, with a warning.
         """
         try:
             seen = self._look()

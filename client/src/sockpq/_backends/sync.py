@@ -24,7 +24,7 @@ JOIN_BYTES_MAX = 65_536         # larger bodies are sent apart from their line i
 
 
 def run(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Take a coroutine to its end. It waits only for what is in this file, and that blocks instead of suspending."""
+    """Run a coroutine to its end. It waits only for functions of this file, which block instead of suspending."""
     try:
         coroutine.send(None)
     except StopIteration as end:
@@ -41,7 +41,7 @@ def at_once(coroutine: Coroutine[Any, Any, T], instead: str) -> T:
 
 
 class ThreadNetwork:
-    """The way out for one blocking client."""
+    """The network access of one blocking client."""
 
     def __init__(self, access: Access) -> None:
         """`access`: what every connection begins with."""
@@ -53,14 +53,14 @@ class ThreadNetwork:
         return self._closed.is_set()
 
     def close(self) -> None:
-        """Wake all that sleep, and let none sleep any more."""
+        """Wake all sleeping calls, and let none sleep from now on."""
         self._closed.set()
 
     def enter(self) -> None:
         """Do nothing: every thread may use it."""
 
     def now(self) -> float:
-        """Seconds on a clock that is never set."""
+        """Seconds on a monotonic clock."""
         return monotonic()
 
     async def sleep(self, seconds: float) -> None:
@@ -92,7 +92,7 @@ class ThreadNetwork:
         return await secured(stream, context, self.access, address, until, self.now)
 
     def when_abandoned(self, loop: object, leave: object) -> None:
-        """Do nothing: a generator ends when nobody has it any more."""
+        """Do nothing: a generator ends when it is no longer referenced."""
 
     async def settle(self, timeout: float) -> None:
         ...
@@ -104,7 +104,7 @@ class ThreadNetwork:
         return ThreadLock()
 
     def race(self, coroutines: Sequence[Coroutine[Any, Any, T]]) -> ThreadRace[T]:
-        """Start these, each in a thread of its own."""
+        """Start these coroutines, each in a thread of its own."""
         return ThreadRace(coroutines)
 
 
@@ -182,7 +182,7 @@ class SocketStream:
             self._socket.shutdown(socket.SHUT_WR)
 
     def withdraw(self) -> None:
-        """Send no more, without a word to the thread that uses it."""
+        """Send no more; the thread that uses the stream is not notified."""
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_WR)
 
@@ -220,7 +220,7 @@ class ThreadLock:
 
 
 class ThreadRace(Generic[T]):
-    """Coroutines in threads of their own. One that is of no interest any more ends by its own time limit."""
+    """Coroutines in threads of their own. One that is no longer needed ends by its own time limit."""
 
     def __init__(self, coroutines: Sequence[Coroutine[Any, Any, T]]) -> None:
         self._ended: SimpleQueue[tuple[int, T]] = SimpleQueue()

@@ -138,7 +138,7 @@ class TlsStream:
         self._stream.finish(self._last(farewell))
 
     def withdraw(self) -> None:
-        """Send no more; without a farewell of TLS, whose state belongs to the thread that reads."""
+        """Send no more, not even TLS's end of data, whose state belongs to the thread that reads."""
         self._stream.withdraw()
 
     def abort(self) -> None:
@@ -146,7 +146,7 @@ class TlsStream:
         self._stream.abort()
 
     def close(self, farewell: bytes = b"") -> None:
-        """Close it. Without a farewell not a byte is sent: in a forked process the connection is the parent's."""
+        """Close it. Without last bytes nothing is sent at all: in a forked process the connection is the parent's."""
         self._stream.close(self._last(farewell) if farewell else b"")
 
     def _last(self, farewell: bytes) -> bytes:
@@ -163,16 +163,16 @@ class TlsStream:
         return not data or await self._stream.send((data,), timeout) == len(data)
 
     def _feed(self, came: bytes) -> None:
-        """Give TLS what has come; b"": the connection has ended."""
+        """Give TLS the received bytes; b"": the connection has ended."""
         if came:
             self._incoming.write(came)
         else:
             self._incoming.write_eof()
 
     def _take(self, came: bytes) -> bytes:
-        """The data in what has come, b"" when there are none yet. Raises OSError.
+        """The data in the received records, b"" when there are none yet. Raises OSError.
 
-        A connection that just ends has been cut: only TLS's own end is one that the other side has meant.
+        A connection that ends without TLS's own end of data has been cut.
         """
         self._feed(came)
         records = []

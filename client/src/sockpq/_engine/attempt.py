@@ -81,7 +81,7 @@ class Attempt:
         return await self._answer(command, 0 if last else number, deadline, wait_until)
 
     async def enter(self, deadline: float) -> None:
-        """Wait until what went ahead is answered; raises Lost, AuthError, Busy, NotServing."""
+        """Wait until the commands sent ahead are answered; raises Lost, AuthError, Busy, NotServing."""
         try:
             while self._connection.entering:
                 await self._owed(deadline)
@@ -139,7 +139,7 @@ class Attempt:
                 return answers[0]
 
     async def knows(self, words: Collection[str], deadline: float) -> bool:
-        """Return whether the CAPS of the server, which are asked for once, contain all these words."""
+        """Return whether the CAPS of the server, which are requested once, contain all these words."""
         connection = self._connection
         if connection.caps is None:
             answer = await self._before(CAPS, deadline)
@@ -149,7 +149,7 @@ class Attempt:
         return connection.caps.issuperset(words)
 
     async def _before(self, command: Command[Any], deadline: float) -> Answer:
-        """Say something ahead of the command itself: when that is lost, the command was not sent."""
+        """Send a command ahead of the actual one: if it is lost, the actual one was not sent."""
         try:
             return await self.one(command, 0, deadline, deadline)
         except ForeignServer:

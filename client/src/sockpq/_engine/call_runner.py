@@ -114,7 +114,7 @@ class CallRunner:
             raise
 
     async def _counted(self, slot: Slot, call: Call[T]) -> T:
-        """Execute it, and count how that went."""
+        """Execute the call, and count its outcome."""
         begun = self.network.now()
         ok = False
         try:

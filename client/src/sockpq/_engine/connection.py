@@ -83,7 +83,7 @@ class Connection:
         return connection
 
     async def enter(self, timeout: float) -> None:
-        """Wait until what went ahead is answered; raises Lost, AuthError, Busy."""
+        """Wait until the commands sent ahead are answered; raises Lost, AuthError, Busy."""
         until = self._now() + timeout
         try:
             while self._entering:
@@ -254,7 +254,7 @@ class Connection:
         return Lost(f"{self.address}: no answer to {what}{why}", sent=False)
 
     def _judge_cluster(self, of_cluster: OfCluster, answer: Answer) -> None:
-        """Check the answer to CLUSTER ID; any answer of a server that is too old for it will do."""
+        """Check the answer to CLUSTER ID; any answer of a server that is too old for it is accepted."""
         if isinstance(answer.error, Busy):
             self._finished = True
             raise answer.error
@@ -287,7 +287,7 @@ class Connection:
 
 
 def _in_words(error: Exception) -> str:
-    """Why there is no connection, or none any more, without the numbers of the system."""
+    """Describe why there is no connection, or no longer one, without error numbers."""
     if isinstance(error, ConnectionRefusedError):
         return "nobody listens there (connection refused)"
     if isinstance(error, socket.gaierror):

@@ -113,7 +113,7 @@ class Discovery:
             self._leader = None
 
     def wants_members(self) -> bool:
-        """Return whether only one server is known and it was never asked which others there are."""
+        """Return whether only one server is known and it was never asked for the other members."""
         return not self._was_asked and len(self.addresses) == 1
 
     def learned(self, nodes: Sequence[NodeStatus]) -> None:
@@ -122,7 +122,7 @@ class Discovery:
         self._members = members_of(nodes)
 
     async def learn(self, deadline: float) -> None:
-        """Ask those that are known who else is there."""
+        """Ask the known servers for the other members."""
         timeout = min(self._timeout, max(deadline - self._network.now(), 0.01))
         responses = await ask_all(
             self._network, self.addresses, QUESTIONS, timeout, STRAGGLER_S, of_cluster=self._identity.check
@@ -176,7 +176,7 @@ class Discovery:
         return next((other for other, response in responses.items() if claims_to_serve(response)), None)
 
     async def _survey(self, deadline: float, attempts: int) -> Address:
-        """Ask all servers, then those they tell of, and keep their addresses.
+        """Ask all servers, then the members they report, and keep their addresses.
 
         A single one is asked only after it has refused to serve: before, the command itself will tell.
         """

@@ -71,11 +71,11 @@ class Executor:
         self._connections.close()
 
     def asks_for(self, headers: bool) -> HeadersWanted:
-        """Return whether jobs are taken with their headers; a client that traces finds the trace in them."""
+        """Return whether jobs are taken with their headers, in which a client that traces finds the trace."""
         return switch(headers, "headers") or ("if_known" if self.tracing else False)
 
     async def connect(self, *, timeout: float | None = None) -> None:
-        """Have a connection to the serving leader, and a session, ready for the next call."""
+        """Prepare a connection to the serving leader, and a session, for the next call."""
         slot = self._connections.take()
         try:
             await self.calls.run_attached(slot, PING, self.calls.timeout(timeout))

@@ -56,7 +56,7 @@ class ServerView(NamedTuple):
 
 
 def any_cluster(address: Address, cluster: str) -> None:
-    """Raise nothing: for those who only look."""
+    """Accept any cluster, for callers that only read."""
 
 
 async def view_all(

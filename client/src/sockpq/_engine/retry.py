@@ -83,7 +83,7 @@ class NotRecognizedAnyMore(AuthError):
 
 
 class NoLeader(NotServing):
-    """No server knows a leader: an election is going on, or there is no majority. Internal, like Lost."""
+    """No server knows a leader: an election is in progress, or there is no majority. Internal, like Lost."""
 
 
 class ForeignLeader(NoLeader):
@@ -143,7 +143,7 @@ class Retry:
         return bool(self._unknown or self._open)
 
     def progress(self, deadline: float) -> None:
-        """Count no earlier failure any more: a part of the work succeeded."""
+        """Forget earlier failures, as a part of the work has succeeded."""
         self.deadline = deadline
         self.attempts = 0
         self.failing_since, self.told = 0.0, False

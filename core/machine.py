@@ -465,6 +465,11 @@ class Machine:
         """The line of ITEM LIST for an item; None if there is none."""
         return queries.item_summary(self._state, name)
 
+    @property
+    def item_totals(self) -> tuple[int, int]:
+        """The number of items, and of those that are held."""
+        return len(self._state.items.by_name), len(self._state.items.holds.items)
+
     def item_names(self) -> Sequence[str]:
         """The names of all items as of now."""
         return list(self._state.items.by_name)
@@ -633,6 +638,10 @@ class Machine:
     def group_rate_opens_ms(self, group: str) -> int | None:
         """The replicated time from which the RATE of a group allows another hand-out; None if it does."""
         return queries.group_rate_opens_ms(self._state, group)
+
+    def groups_with_settings(self) -> Sequence[str]:
+        """The names of the groups that have settings or a pause, as of now."""
+        return list(self._state.groups.by_name)
 
     def group_names(self) -> Iterator[str]:
         """The names of all groups that GROUP LIST may have now, some perhaps twice."""

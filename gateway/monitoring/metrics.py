@@ -14,7 +14,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 
 from sockpqd.cluster import Figures, Histogram
-from sockpqd.core import Machine
+from sockpqd.core import GroupCounts, Machine
 from sockpqd.gateway.monitoring.loop_lag import LoopLag
 from sockpqd.gateway.monitoring.pulse_figures import busiest_pulses
 from sockpqd.gateway.monitoring.queue_depths import Depths
@@ -50,9 +50,16 @@ class Sources(Struct, frozen=True):
     certificates: Callable[[], Iterable[tuple[str, float]]]
 
 
-def text(sources: Sources, depths: Depths, named: tuple[str, ...]) -> Iterator[bytes]:
-    """Yield the pieces of the page; each takes a millisecond or two. `named`: prefixes of the pulses shown by name."""
+def text(
+    sources: Sources, depths: Depths, named: tuple[str, ...], groups: list[tuple[str, GroupCounts]],
+) -> Iterator[bytes]:
+    """Yield the pieces of the page; each takes a millisecond or two.
+
+    `named`: prefixes of the pulses shown by name; `groups`: the groups that are.
+    """
     yield _page(_Gathered(sources, depths, named))
+    for metric in _groups(groups):
+        yield _page(_Made(metric))
     for metric in _histories(depths):
         yield _page(_Made(metric))
 
@@ -178,6 +185,24 @@ def _histories(depths: Depths) -> Iterator[Metric]:
                     "queue", [(queue, history.oldest_ms / 1000) for queue, history in past])
 
 
+def _groups(groups: list[tuple[str, GroupCounts]]) -> Iterator[Metric]:
+    jobs = GaugeMetricFamily(
+        "sockpqd_group_jobs", "Jobs of a group that has settings, by state.", labels=("group", "state"),
+    )
+    for name, counts in groups:
+        for state in ("ready", "delayed", "running"):
+            jobs.add_metric((name, state), getattr(counts, state))
+    yield jobs
+    its = [(name, counts.settings) for name, counts in groups]
+    yield _labelled("group_limit", "How many jobs of the group may run, 0: any number.", "group",
+                    [(name, one.limit) for name, one in its])
+    yield _labelled("group_rate", "Hand-outs a second that the group may have, 0: any number.", "group",
+                    [(name, one.rate * 1000 / (one.per_ms or 1)) for name, one in its])
+    yield _labelled("group_weight", "The weight of the group in fair shares.", "group",
+                    [(name, one.weight) for name, one in its])
+    yield _labelled("group_paused", "1 while the group is paused.", "group", [(name, one.paused) for name, one in its])
+
+
 def _fair_shares(machine: Machine) -> Iterator[Metric]:
     levels = [(str(one.level), one) for one in machine.fair_levels()]
     yield _counted("fair_time_seconds", "Run time that a level of FAIR has had.", "level",
@@ -186,6 +211,11 @@ def _fair_shares(machine: Machine) -> Iterator[Metric]:
                    [(level, one.selected) for level, one in levels])
     yield _labelled("fair_waiting_groups", "Groups of a level of FAIR that have a READY job.", "level",
                     [(level, one.waiting) for level, one in levels])
+    yield _gauge("groups_with_settings", "Groups that have settings, or are paused.",
+                 len(machine.groups_with_settings()))
+    items, held = machine.item_totals
+    yield _gauge("items", "Items: those that have a job or are held.", items)
+    yield _gauge("items_held", "Items that are held.", held)
     yield _gauge("fair_groups", "Groups that have an unfinished job, 0 before groups are used.",
                  machine.unfinished_groups())
 

@@ -14,6 +14,7 @@ from sockpqd.gateway.auth.permissions import may_subscribe
 from sockpqd.gateway.monitoring import metrics
 from sockpqd.gateway.monitoring.basic_auth import ALL_QUEUES, HttpAccess, authenticated
 from sockpqd.gateway.monitoring.event_stream import asked, tell
+from sockpqd.gateway.monitoring.group_figures import fullest_groups
 from sockpqd.gateway.monitoring.hosts import STRANGER, OwnHosts
 from sockpqd.gateway.monitoring.metrics import Sources
 from sockpqd.gateway.monitoring.queue_depths import depths
@@ -93,9 +94,10 @@ class HttpPages:
             if known is None:
                 return _line(401, "user and secret required", CHALLENGE)
         hub, named = self._sources.hub, ALL_QUEUES if known is None else known[1].seen
+        of_groups = ALL_QUEUES if known is None else known[1].group
         async with self._one_at_a_time:
-            pieces = []
-            for piece in metrics.text(self._sources, await depths(self._sources.hub.cluster, named), named):
+            pieces, counted = [], await depths(hub.cluster, named)
+            for piece in metrics.text(self._sources, counted, named, await fullest_groups(hub.cluster, of_groups)):
                 pieces.append(piece)
                 await asyncio.sleep(0)
         if known is not None and Guard(hub.access, hub.cluster, Someone(peer, known[0])).rights != known[1]:

@@ -12,12 +12,26 @@ import pytest
 import uvloop
 from prometheus_client.parser import text_string_to_metric_families
 
-from sockpqd.core import Done, Due, End, Get, How, Operation, PauseQueue, Put, PutWith
+from sockpqd.core import (
+    ConfigureGroup,
+    Done,
+    Due,
+    End,
+    Get,
+    HoldItem,
+    How,
+    Operation,
+    PauseGroup,
+    PauseQueue,
+    Put,
+    PutWith,
+)
 from sockpqd.gateway import rights
 from sockpqd.gateway.auth.users_file import Account
 from sockpqd.gateway.limits import Limits
 from sockpqd.gateway.monitoring import HttpPages, HttpServer, LoopLag, OwnHosts, Sources, start
 from sockpqd.gateway.monitoring import http as http_module
+from sockpqd.gateway.monitoring.group_figures import fullest_groups
 from sockpqd.gateway.monitoring.queue_depths import QUEUES_NAMED_MAX, depths
 from sockpqd.gateway.monitoring.readiness import LAG_MAX, why_not_ready
 from sockpqd.gateway.rights import Rights
@@ -345,6 +359,38 @@ def test_levels_and_groups_of_fair_are_shown() -> None:
         found = await watched.samples()
         assert len(found) == before
         assert found["sockpqd_fair_groups", ()] == found["sockpqd_fair_waiting_groups", ("0",)] + 1 == 2002
+
+    run(test)
+
+
+def test_groups_with_settings_and_items_are_shown() -> None:
+    async def test(watched: Watched) -> None:
+        found = await watched.samples()
+        assert (found["sockpqd_groups_with_settings", ()], found["sockpqd_items", ()]) == (0, 0)
+        machine = watched.cluster.machine
+        machine.apply(1_000_000, watched.cluster.now_ms, 1, [
+            ConfigureGroup("a", limit=5, rate=10, per_ms=500, weight=3), PauseGroup("b"),
+            PutWith(Put("q", 0, b"", "i"), group="a"), PutWith(Put("q", 0, b""), group="c"), HoldItem("j", 1000),
+        ])
+        found = await watched.samples()
+        shown = {(name.removeprefix("sockpqd_group_"), labels): value for (name, labels), value in found.items()
+                 if name.startswith("sockpqd_group_")}
+        assert shown == {
+            ("jobs", ("a", "ready")): 1, ("jobs", ("a", "delayed")): 0, ("jobs", ("a", "running")): 0,
+            ("jobs", ("b", "ready")): 0, ("jobs", ("b", "delayed")): 0, ("jobs", ("b", "running")): 0,
+            ("limit", ("a",)): 5, ("limit", ("b",)): 0, ("rate", ("a",)): 20, ("rate", ("b",)): 0,
+            ("weight", ("a",)): 3, ("weight", ("b",)): 1, ("paused", ("a",)): 0, ("paused", ("b",)): 1,
+        }
+        assert found["sockpqd_groups_with_settings", ()] == 2
+        assert (found["sockpqd_items", ()], found["sockpqd_items_held", ()]) == (2, 1)
+        machine.apply(1_000_001, watched.cluster.now_ms, 1, [
+            *(ConfigureGroup(f"g{number}", limit=1) for number in range(2000)),
+            *(PutWith(Put("q", 0, b""), group=f"g{number}") for number in range(1900, 2000)),
+        ])
+        assert {name for name, _ in await fullest_groups(watched.cluster, ("",))} == {
+            f"g{number}" for number in range(1900, 2000)}          # a has as many jobs, and the least name
+        assert [name for name, _ in await fullest_groups(watched.cluster, ("b",))] == ["b"]
+        assert await fullest_groups(watched.cluster, ()) == []
 
     run(test)
 

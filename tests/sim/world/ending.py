@@ -17,6 +17,7 @@ from sockpqd.core import (
     Operation,
     Put,
     PutWith,
+    ReleaseItem,
     ResumeQueue,
     RunningJob,
     Selector,
@@ -163,6 +164,7 @@ class Ending:
         operations = [*self._open_queues(), *self._call_forward()]
         graves = {job.queue for job in world.checks.model.buried}
         operations += [Kick(queue, 1000, here=True, buried=True) for queue in sorted(graves)]
+        operations += [ReleaseItem(item) for item in sorted(world.checks.model.holds)]
         operations += [Get(None) for job in world.checks.model.jobs if job.ready]
         operations += [self._finish(job) for job in node.machine.running() if not self._returns_soon(job.session)]
         self._asked = [Outcome(operation, world.told) for operation in operations]

@@ -687,6 +687,8 @@ class State:
         if old.priority != new.priority and new.session is not None:
             self.sessions.by_number[new.session].release = None
         self.running[new.id] = new
+        if self.fair is not None and old.priority != new.priority:
+            self.fair.open.swapped(queue, group_of(new), old, new)
         if old.deadline_ms is not None:
             self.leases.remove(old)
         if new.deadline_ms is not None:

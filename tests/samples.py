@@ -209,6 +209,7 @@ SAMPLES: dict[Any, dict[str, Values]] = {
         "group_per_ms": (None, 100, 200),
         "group_by": (*[None] * 8, *GroupBy, *GroupBy),
         "group_header": (None, "h", "h", "other"),
+        "group_order": (*[None] * 6, False, True, True),
     },
     core.CreateQueue: {"queue": QUEUES, "change": Made(core.QueueChange), "session": (None, 1)},
     core.ConfigureQueue: {"queue": QUEUES, "change": Made(core.QueueChange)},

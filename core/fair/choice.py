@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from msgspec import Struct
 
@@ -29,9 +29,14 @@ KEPT_MAX = 100          # groups kept back by a LIMIT that a choice looks at whi
 _Place = tuple[Key, Place]
 
 
-def find(scheduler: FairScheduler, queues: Iterable[Queue] | None) -> FairChoice | None:
+def find(scheduler: FairScheduler, queues: Collection[Queue] | None) -> FairChoice | None:
     """The next job of these queues (None: of all), all of which can hand out a job; None if there is none."""
     scheduler.rank_moved()
+    for groups, group in scheduler.open.giving():
+        if groups.queue.front is not None and (queues is None or any(groups.queue is queue for queue in queues)):
+            account, job = scheduler.account(group), groups.first(group)
+            if account.offered and job is not None:
+                return FairChoice(account, groups.queue, job)
     if queues is None:
         levels = scheduler.offered.runnable
         firsts = {level: first for level in levels if (first := scheduler.first_of(level)) is not None}
@@ -67,12 +72,15 @@ def find_of_jobs(scheduler: FairScheduler, jobs: Iterable[tuple[Queue, Job]]) ->
         account = scheduler.accounts.get(group_of(job))
         if account is None or not account.offered or (account.name, queue.name) in places:
             continue
-        if not account.open or scheduler.is_shut_in(queue, account.name):
+        if not account.open or scheduler.is_shut_in(queue, job):
             continue
         places[account.name, queue.name] = queue, job
         place = account.key, (job.rank, job.seq, queue.name)
         if account.level not in firsts or place < firsts[account.level]:
             firsts[account.level] = place
+    for groups, group in scheduler.open.giving():
+        if (group, groups.queue.name) in places:
+            return FairChoice(scheduler.accounts[group], *places[group, groups.queue.name])
     chosen = _choose(scheduler, firsts)
     if chosen is None:
         return None
@@ -120,7 +128,7 @@ def _pass_paused(scheduler: FairScheduler, level: int, first: _Place | None) -> 
 def find_first(scheduler: FairScheduler, queue: Queue) -> FairChoice | None:
     """The first job of all groups of the queue that are open, for SCHED GROUPS; None: all are closed."""
     groups = scheduler.groups_of(queue)
-    name = groups.first_open()
+    name = groups.next_in_order() or groups.first_open()
     if name is None:
         return None
     job = groups.first(name)
@@ -130,16 +138,22 @@ def find_first(scheduler: FairScheduler, queue: Queue) -> FairChoice | None:
 
 def find_first_of_jobs(scheduler: FairScheduler, queue: Queue, jobs: Iterable[Job]) -> FairChoice | None:
     """The first of these jobs of the queue, in its order, whose group is open; None: there is none."""
-    gates = scheduler.open.gates
+    gates, preferred = scheduler.open.gates, scheduler.groups_of(queue).next_in_order()
+    first: Job | None = None
     for job in jobs:
         group = group_of(job)
-        if not gates.shut(group) and not scheduler.is_shut_in(queue, group):
-            return FairChoice(scheduler.account(group), queue, job, in_turn=False)
-    return None
+        if gates.shut(group) or scheduler.is_shut_in(queue, job):
+            continue
+        if first is None or group == preferred:
+            first = job
+        if preferred is None or group == preferred:
+            break
+    return None if first is None else FairChoice(scheduler.account(group_of(first)), queue, first, in_turn=False)
 
 
 def take(scheduler: FairScheduler, found: FairChoice) -> None:
     """Count that the chosen job is handed out. FAIR moves its group behind its equals."""
     if found.in_turn:
         scheduler.renew(found.account)
+    scheduler.open.choose(found.queue, found.account.name)
     scheduler.open.gave(found.queue, found.account.name, scheduler.now_ms)

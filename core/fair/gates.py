@@ -11,6 +11,7 @@ from collections.abc import Callable
 from sockpqd.core.fair.group_settings import GroupTable
 from sockpqd.core.fair.queue_groups import QueueGroups
 from sockpqd.core.fair.rates import ANY_QUEUE, RateWindows, slot_of
+from sockpqd.core.store.job import Job
 from sockpqd.core.store.queues import Queue
 
 
@@ -34,13 +35,20 @@ class GroupGates:
         window = self.windows.find(ANY_QUEUE, group) if its.rate else None
         return window is not None and window.closed
 
-    def shut_in(self, groups: QueueGroups, group: str) -> bool:
-        """Return whether the group may have no job from this queue, for what concerns only this queue."""
+    def shut_in(self, groups: QueueGroups, group: str, job: Job | None = None) -> bool:
+        """Return whether the group may have no job from this queue, for what concerns only this queue.
+
+        `job`: it may not have this one; None: its first one.
+        """
         settings = groups.queue.settings
         if settings is None or not settings.by_groups:
             return False
         if 0 < settings.group_limit <= groups.running_of(group):
             return True
+        if groups.in_order is not None:
+            first = groups.first(group) if job is None else job
+            if first is not None and groups.in_order.holds(group, first):
+                return True
         window = self.windows.find(groups.queue.name, group)
         return window is not None and window.closed
 
@@ -54,7 +62,7 @@ class GroupGates:
             jobs = min(jobs, its.limit - self._running(group))
         if settings is not None and settings.by_groups and settings.group_limit:
             jobs = min(jobs, settings.group_limit - groups.running_of(group))
-        return jobs
+        return min(jobs, 1) if settings is not None and settings.group_order else jobs
 
     def count(self, queue: Queue, group: str, now_ms: int) -> None:
         """Count a hand-out of the group by FAIR or GROUPS."""

@@ -10,11 +10,13 @@ from collections.abc import Callable, Iterable
 
 from sockpqd.core.fair.first_jobs import FirstJobs
 from sockpqd.core.fair.gates import GroupGates
+from sockpqd.core.fair.group_order import GroupOrder, standing
 from sockpqd.core.fair.group_settings import GroupTable
 from sockpqd.core.fair.levels import GroupAccount
-from sockpqd.core.fair.queue_groups import QueueGroups
+from sockpqd.core.fair.queue_groups import QueueGroups, group_of
 from sockpqd.core.fair.rates import ANY_QUEUE
 from sockpqd.core.ops.effects import Effects
+from sockpqd.core.store.job import RunningJob
 from sockpqd.core.store.queues import Queue, Queues
 
 LOOKED_AT = 64          # groups of which a queue is asked how many jobs they could give; with more it is all
@@ -23,7 +25,7 @@ LOOKED_AT = 64          # groups of which a queue is asked how many jobs they co
 class OpenGroups:
     """Opens and closes groups. `running`: returns the RUNNING jobs of a group in all queues."""
 
-    __slots__ = ("_accounts", "_firsts", "_groups", "_opened", "_queue_groups", "_queues", "gates")
+    __slots__ = ("_accounts", "_firsts", "_giving", "_groups", "_opened", "_queue_groups", "_queues", "gates")
 
     def __init__(
         self, queues: Queues, accounts: dict[str, GroupAccount], queue_groups: dict[str, QueueGroups],
@@ -36,6 +38,7 @@ class OpenGroups:
         self.gates = GroupGates(table, running)
         self._groups: dict[str, None] = {}          # that were opened in this entry,
         self._opened: dict[str, None] = {}          # and queues in which some were
+        self._giving: dict[str, QueueGroups] = {}   # with GROUPORDER: those that give jobs to the present command
 
     def changed(self, group: str) -> None:
         """Open or close the group everywhere, as its settings, running jobs and rate say now."""
@@ -55,15 +58,70 @@ class OpenGroups:
         if not self.gates.shut_in(groups, group):
             self._opened[groups.queue.name] = None
 
-    def ran(self, queue: Queue, group: str) -> None:
-        """Note that one more or one fewer job of the group in this queue is RUNNING."""
+    def ran(self, queue: Queue, group: str, job: RunningJob, *, now: bool) -> None:
+        """Note that this job of the group in this queue is RUNNING, or is no longer (`now` False)."""
         by_name, settings = self.gates.table.by_name, queue.settings
         if by_name and (its := by_name.get(group)) is not None and its.limit:
             self.changed(group)
-        if settings is not None and settings.group_limit and settings.by_groups:
-            groups = self._queue_groups.get(queue.name)
-            if groups is not None:
-                self.changed_in(groups, group)
+        if settings is None or not settings.by_groups or not (settings.group_limit or settings.group_order):
+            return
+        if settings.group_order:
+            self._note_place(queue, group, job, now=now)
+        groups = self._queue_groups.get(queue.name)
+        if groups is None:
+            return
+        if now:
+            self._firsts.changed(groups, group)
+        else:
+            self.changed_in(groups, group)
+            if groups.empty:
+                del self._queue_groups[queue.name]
+
+    def _note_place(self, queue: Queue, group: str, job: RunningJob, *, now: bool) -> None:
+        groups = self._queue_groups.get(queue.name)
+        if groups is None:
+            groups = self._queue_groups[queue.name] = QueueGroups(queue, self.gates)
+        if groups.in_order is None:
+            groups.in_order = GroupOrder()
+        if now:
+            groups.in_order.start(group, standing(queue, job))
+        else:
+            groups.in_order.stop(group, standing(queue, job))
+
+    def swapped(self, queue: Queue, group: str, old: RunningJob, new: RunningJob) -> None:
+        """Note that a RUNNING job has another priority."""
+        groups = self._queue_groups.get(queue.name)
+        if groups is not None and groups.in_order is not None:
+            groups.in_order.stop(group, standing(queue, old))
+            groups.in_order.start(group, standing(queue, new))
+            self.changed_in(groups, group)
+
+    def choose(self, queue: Queue, group: str) -> None:
+        """Note that a job of the group is about to be handed out to the present command, by its group."""
+        settings = queue.settings
+        if settings is None or not settings.group_order or not settings.by_groups:
+            return
+        groups = self._queue_groups[queue.name]
+        if groups.in_order is None:
+            groups.in_order = GroupOrder()
+        groups.in_order.choose(group)
+        self._giving.pop(queue.name, None)
+        self._giving[queue.name] = groups
+
+    def giving(self) -> Iterable[tuple[QueueGroups, str]]:
+        """The queues that go on to give jobs of a group to the present command, the latest first, with the group."""
+        for groups in reversed(self._giving.values()):
+            group = groups.next_in_order()
+            if group is not None:
+                yield groups, group
+
+    def settle(self) -> None:
+        """End the present command: from now on the jobs that it was given hold back those behind them."""
+        for groups in self._giving.values():
+            assert groups.in_order is not None
+            for group in groups.in_order.settle():
+                self._firsts.changed(groups, group)
+        self._giving.clear()
 
     def gave(self, queue: Queue, group: str, now_ms: int) -> None:
         """Count a hand-out of the group by FAIR or GROUPS."""
@@ -104,8 +162,14 @@ class OpenGroups:
             self.look_at(*due, now_ms)
         return most
 
-    def configured(self, groups: QueueGroups | None, queue: Queue, now_ms: int) -> None:
-        """Apply changed group settings of the queue."""
+    def configured(self, queue: Queue, running: Iterable[RunningJob], now_ms: int) -> None:
+        """Apply changed group settings of the queue. `running`: its RUNNING jobs, if their places are needed."""
+        groups = self._queue_groups.get(queue.name)
+        if groups is not None:
+            groups.in_order = None
+        for job in running:
+            self._note_place(queue, group_of(job), job, now=True)
+        groups = self._queue_groups.get(queue.name)
         windows = self.gates.windows.by_queue.get(queue.name, {})
         for group in list(windows):
             self.gates.look_at(queue.name, queue, group, now_ms)
@@ -132,7 +196,8 @@ class OpenGroups:
         room = 0
         for looked, group in enumerate(_open_names(groups)):
             if looked == LOOKED_AT:
-                return jobs
+                in_order = groups.queue.settings is not None and groups.queue.settings.group_order
+                return min(jobs, _open_count(groups)) if in_order else jobs
             room += self.gates.room(groups, group)
         return min(room, jobs)
 
@@ -144,3 +209,10 @@ def _open_names(groups: QueueGroups) -> Iterable[str]:
     if groups.order is not None:
         return groups.order.names()
     return (key[2] for keys in groups.ranking.values() for key in keys)
+
+
+def _open_count(groups: QueueGroups) -> int:
+    """The number of these groups, of which there are many."""
+    if groups.order is not None:
+        return groups.order.size
+    return 0 if groups.ranking is None else sum([len(keys) for keys in groups.ranking.values()])

@@ -24,6 +24,11 @@ class PlaceOrder(Struct, gc=False, eq=False):
         """The group whose first job comes first; None: there is no group."""
         return self._order[0][3] if self._order else None
 
+    @property
+    def size(self) -> int:
+        """The number of groups."""
+        return len(self._order)
+
     def names(self) -> Iterator[str]:
         """The groups in their order."""
         return (entry[3] for entry in self._order)

@@ -14,6 +14,7 @@ from typing import Protocol
 from msgspec import Struct, field
 from sortedcontainers import SortedDict, SortedList
 
+from sockpqd.core.fair.group_order import GroupOrder
 from sockpqd.core.fair.levels import GroupAccount
 from sockpqd.core.fair.own_jobs import OwnJobs
 from sockpqd.core.fair.place_order import PlaceOrder
@@ -39,8 +40,11 @@ class Gates(Protocol):
     def shut(self, group: str) -> bool:
         """Return whether the group may have no job from any queue."""
 
-    def shut_in(self, groups: QueueGroups, group: str) -> bool:
-        """Return whether the group may have no job from this queue, for what concerns only this queue."""
+    def shut_in(self, groups: QueueGroups, group: str, job: Job | None = None) -> bool:
+        """Return whether the group may have no job from this queue, for what concerns only this queue.
+
+        `job`: it may not have this one; None: its first one.
+        """
 
 
 class QueueGroups(Struct, gc=False, eq=False):
@@ -57,12 +61,14 @@ class QueueGroups(Struct, gc=False, eq=False):
     running: dict[str, int] = field(default_factory=dict)       # the RUNNING jobs of each foreign group that has some
     listed: dict[str, Place] = field(default_factory=dict)      # the first jobs of groups, as the scheduler lists them
     ranking: dict[int, SortedList] | None = None                # of many groups: by level the keys of those offered
+    in_order: GroupOrder | None = None      # with GROUPORDER: what runs
     order: PlaceOrder | None = None         # of many groups with SCHED GROUPS: the open ones by their first jobs
 
     @property
     def empty(self) -> bool:
         """Return whether there is nothing to keep."""
-        return not (self.queue.ready_count or self.foreign_waiting or self.foreign_running)
+        runs = self.in_order is not None and not self.in_order.empty
+        return not (self.queue.ready_count or self.foreign_waiting or self.foreign_running or runs)
 
     def jobs_of(self, group: str) -> int:
         """The number of READY jobs of the group, with those that are withheld."""
@@ -171,13 +177,19 @@ class QueueGroups(Struct, gc=False, eq=False):
         job, settings = self.first(group), self.queue.settings
         if job is None:
             return None
-        if settings is not None and (settings.group_limit or settings.group_rate) and self.gates.shut_in(self, group):
+        limited = settings is not None and (settings.group_limit or settings.group_rate or settings.group_order)
+        if limited and self.gates.shut_in(self, group):
             return None
         return job.rank, job.seq, self.queue.name
 
     def has_open(self, group: str) -> bool:
         """Return whether the group has a job here that could be handed out, and is open."""
         return self.first(group) is not None and not self.gates.shut_in(self, group) and not self.gates.shut(group)
+
+    def next_in_order(self) -> str | None:
+        """The group of which the present command was last given a job, if it may have another; None: it may not."""
+        giving = None if self.in_order is None else self.in_order.giving
+        return giving if giving is not None and self.has_open(giving) else None
 
     def first_open(self) -> str | None:
         """The open group whose first job comes first; None: all are closed."""

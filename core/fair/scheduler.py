@@ -10,6 +10,8 @@ Work that may touch any number of groups is split into portions: the first use, 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from msgspec import Struct
 from msgspec.structs import replace
 from sortedcontainers import SortedList
@@ -184,11 +186,11 @@ class FairScheduler:
         known = 0 if groups is None or groups.ready is None else len(groups.ready)
         return max(known, len(self.open.gates.windows.by_queue.get(queue, ()))) > limits.GROUPS_RELISTED_MAX
 
-    def configured(self, queue: str) -> None:
-        """Apply changed group settings of the queue."""
+    def configured(self, queue: str, running: Iterable[RunningJob]) -> None:
+        """Apply changed group settings of the queue. `running`: see OpenGroups.configured."""
         found = self._queues.find(queue)
         assert found is not None
-        self.open.configured(self.queue_groups.get(queue), found, self.now_ms)
+        self.open.configured(found, running, self.now_ms)
 
     # ---- other jobs
 
@@ -213,8 +215,8 @@ class FairScheduler:
         if group == name:
             account = self.accounts.get(group)
             if account is None:
-                if running:
-                    self.open.ran(self._queues.by_name[name], group)
+                if isinstance(job, RunningJob):
+                    self.open.ran(self._queues.by_name[name], group, job, now=running > 0)
                 return
         else:
             account = self._account(group)
@@ -227,8 +229,8 @@ class FairScheduler:
                 groups.count_running(group, running)
             if groups.empty:
                 del self.queue_groups[name]
-        if running:
-            self.open.ran(self._queues.by_name[name], group)
+        if isinstance(job, RunningJob):
+            self.open.ran(self._queues.by_name[name], group, job, now=running > 0)
         if waiting + running < 0:
             self._left[group] = None
         elif account.idle_ms is not None:
@@ -248,9 +250,9 @@ class FairScheduler:
                 self._firsts.rank(groups, group)
         return account
 
-    def is_shut_in(self, queue: Queue, group: str) -> bool:
-        """Return whether the group may have no job from this queue, for what concerns only this queue."""
-        return self.open.gates.shut_in(self.groups_of(queue), group)
+    def is_shut_in(self, queue: Queue, job: Job) -> bool:
+        """Return whether the queue may not give this job, for what concerns its group only in this queue."""
+        return self.open.gates.shut_in(self.groups_of(queue), group_of(job), job)
 
     def room(self, queue: Queue, jobs: int) -> int:
         """The number of these jobs of the queue that it could hand out now: see OpenGroups.room."""

@@ -48,10 +48,14 @@ def configure_queue(state: State, operation: ops.ConfigureQueue, seed: int) -> R
 def _use(state: State, name: str, settings: QueueSettings, change: ops.QueueChange) -> Reply:
     """Apply the changed settings to the queue. A SCHED turns groups on."""
     before = state.queues.settings.get(name, QueueSettings())
-    if not settings.by_groups and (settings.group_limit or settings.group_rate or settings.group_by):
+    of_groups = settings.group_limit or settings.group_rate or settings.group_by or settings.group_order
+    if of_groups and not settings.by_groups:
         return replies.BAD_SETTING
-    if _of_groups(settings) != _of_groups(before) and state.fair is not None and state.fair.has_many(name):
-        return replies.QUEUE_NOT_EMPTY
+    taken = queue.taken if settings.group_order and (queue := state.queues.by_name.get(name)) is not None else ()
+    if _of_groups(settings) != _of_groups(before):
+        many = state.fair is not None and state.fair.has_many(name)
+        if many or len(taken) > limits.GROUPS_RELISTED_MAX:
+            return replies.QUEUE_NOT_EMPTY
     if change.rate is None and change.pulse is None:
         reply = _configure(state, name, settings)
     else:
@@ -59,12 +63,13 @@ def _use(state: State, name: str, settings: QueueSettings, change: ops.QueueChan
     if change.sched is not None and reply is replies.ACCEPTED:
         state.use_fair()
     if reply is replies.ACCEPTED and state.fair is not None and _of_groups(settings) != _of_groups(before):
-        state.fair.configured(name)
+        state.fair.configured(name, [state.running[number] for number in taken])
     return reply
 
 
 def _of_groups(settings: QueueSettings) -> tuple[object, ...]:
-    return settings.sched, settings.group_limit, settings.group_rate, settings.group_per_ms
+    order = settings.order if settings.group_order else None
+    return settings.sched, settings.group_limit, settings.group_rate, settings.group_per_ms, order
 
 
 def settings_cost(operation: ops.CreateQueue | ops.ConfigureQueue) -> Cost:
@@ -191,6 +196,8 @@ def _changed(settings: QueueSettings, change: ops.QueueChange) -> QueueSettings:
         values["group_by"] = ops.GroupBy(change.group_by)
         by_header = change.group_by is ops.GroupBy.HEAD
         values["group_header"] = (change.group_header or "")[: limits.HEADER_NAME_BYTES_MAX] if by_header else ""
+    if change.group_order is not None:
+        values["group_order"] = change.group_order
     if change.numbered is not None:
         values["numbered"] = change.numbered
     return replace(settings, passing=False, **values)

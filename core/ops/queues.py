@@ -100,6 +100,7 @@ class QueueChange(Logged, frozen=True):
     group_per_ms: int | None = None     # in this time; read with group_rate only
     group_by: GroupBy | None = None
     group_header: str | None = None     # the name of the header; read with group_by only
+    group_order: bool | None = None     # a job of a group waits for those before it that are RUNNING
 
 
 class CreateQueue(Logged, tag=35, frozen=True):
@@ -118,7 +119,8 @@ class ConfigureQueue(Logged, tag=36, frozen=True):
     """QUEUE CONFIG with settings, also of a queue that has none yet.
 
     Replies: Accepted; QueueNotEmpty (another `order` or `item_limit` would move more than 2,000 waiting jobs, another
-    choice by groups would concern more than 10,000 of them), TooManyQueues; for `rate` and `pulse` as for CreateQueue.
+    choice by groups would concern more than 10,000 of them, or GROUPORDER as many RUNNING jobs), TooManyQueues; for
+    `rate` and `pulse` as for CreateQueue.
     """
 
     queue: str

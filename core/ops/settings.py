@@ -61,6 +61,7 @@ class QueueSettings(Struct, gc=False, frozen=True):
     group_per_ms: int = 0
     group_by: GroupBy = GroupBy.PUT
     group_header: str = ""     # of GroupBy.HEAD
+    group_order: bool = False
 
     @property
     def by_groups(self) -> bool:

@@ -38,7 +38,7 @@ def open_to_fair(state: State, queue: Queue, item: str | None) -> bool:
         return state.fair.room(queue, 1) > 0
     gates = state.fair.open.gates
     return any(
-        not gates.shut(group_of(job)) and not state.fair.is_shut_in(queue, group_of(job))
+        not gates.shut(group_of(job)) and not state.fair.is_shut_in(queue, job)
         for _, job in _jobs_of_item(state, [queue], item)
     )
 

@@ -111,5 +111,6 @@ def count_jobs(state: State, scheduler: FairScheduler) -> None:
             blocked = () if queue.blocked is None else queue.blocked
             scheduler.restore_ready(queue, foreign, {job.seq for job in blocked})
     for job in state.running.values():
-        if group_of(job) != job.queue:
+        settings = state.queues.by_name[job.queue].settings
+        if group_of(job) != job.queue or (settings is not None and settings.group_order):
             scheduler.started(job)

@@ -364,6 +364,7 @@ class QueueRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
     group_per_ms: Counter = 0
     group_by: GroupBy = GroupBy.PUT
     group_header: str = ""
+    group_order: bool = False
 
 
 class QueueRows(Struct, array_like=True, tag="queues", forbid_unknown_fields=True):

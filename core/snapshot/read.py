@@ -320,7 +320,7 @@ class _Builder:
             check(row.portion > 0 and row.weight > 0, "setting of a queue out of range")
             check(row.pulse is None or row.pulse in self.state.pulses.by_name, "a queue has a pulse that is not there")
             check_rate(row.group_rate, row.group_per_ms)
-            of_groups = row.group_limit or row.group_rate or row.group_by
+            of_groups = row.group_limit or row.group_rate or row.group_by or row.group_order
             check(row.sched is not Sched.FIFO or not of_groups, "groups that are not chosen")
             check(row.group_by is GroupBy.HEAD or not row.group_header, "groups that no header decides")
             paused = row.pause_ends_ms > 0

@@ -1,6 +1,6 @@
 """A sorted list of jobs: the READY ones of an item or a priority, the DELAYED or BURIED ones of a queue, dead ones.
 
-Also of the bare seqs of jobs that wait for an item, and of the places (rank, seq, queue) of a group of FAIR.
+Also of the bare seqs of jobs that wait for an item, and of places of the jobs of a group: the first, or those that run.
 
 Jobs are added at the tail and nearly always taken from the front, but RETURN brings one back to its old place and a
 hand-out by item takes one from the middle. So this is a sorted list in blocks, as in sortedcontainers: any operation
@@ -20,7 +20,7 @@ from msgspec import Struct, field
 from sockpqd.core.limits import BLOCK_JOBS_MAX
 from sockpqd.core.store.job import BuriedJob, DelayedJob, Job
 
-_Job = TypeVar("_Job", Job, DelayedJob, BuriedJob, int, tuple[int, int, str])
+_Job = TypeVar("_Job", Job, DelayedJob, BuriedJob, int, tuple[int, int, str], tuple[int, int, int])
 
 
 class JobList(Struct, Generic[_Job], gc=False, eq=False):

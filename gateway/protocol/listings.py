@@ -271,6 +271,8 @@ def _of_groups(settings: QueueSettings) -> list[tuple[str, str]]:
         shown.append(("GROUPRATE", f"{settings.group_rate} PER {seconds(settings.group_per_ms)}"))
     if settings.group_by:
         shown.append(("GROUPBY", f"{settings.group_by.name} {settings.group_header}".rstrip()))
+    if settings.group_order:
+        shown.append(("GROUPORDER", "ON"))
     return shown
 
 

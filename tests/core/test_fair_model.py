@@ -12,6 +12,7 @@ import pytest
 
 from sockpqd.core import (
     Batch,
+    Change,
     Configure,
     ConfigureFair,
     ConfigureGroup,
@@ -28,6 +29,7 @@ from sockpqd.core import (
     Machine,
     Move,
     Operation,
+    Order,
     PauseQueue,
     Policy,
     Put,
@@ -36,6 +38,7 @@ from sockpqd.core import (
     ResumeQueue,
     Return,
     Sched,
+    Selector,
     Tick,
     Touch,
 )
@@ -65,7 +68,8 @@ def operation(random: Random, ids: list[int]) -> Operation:
         (30, [GetWith(get, random.choice([None, None, 3]), random.choice([Policy.FAIR] * 4 + [None, Policy.RANDOM]))]),
         (10, [End(number, How.DONE, ran_ms=ran_ms), Done(number)]),
         (10, [slice_ends, End(number, How.LATER, ran_ms=ran_ms), Later(number)]),
-        (5, [Touch(number), Touch(number, ran_ms=ran_ms)]),
+        (5, [Touch(number), Touch(number, ran_ms=ran_ms), Change(Selector(number), priority=random.choice([0, 2]))]),
+        (3, [End(number, How.LATER, first=True), End(number, How.LATER, first=True, priority=1)]),
         (3, [Return(number), End(number, How.BURY), Move(number, queue), Kick(queue, 2)]),
         (3, [PauseQueue(queue, False, True)]),
         (4, [ResumeQueue(queue)]),
@@ -73,6 +77,11 @@ def operation(random: Random, ids: list[int]) -> Operation:
             ConfigureQueue(queue, QueueChange(limit=random.choice([0, 1, 2]), item_limit=random.choice([0, 1]))),
             ConfigureQueue(queue, QueueChange(batch=random.choice([0, 1]), sched=random.choice(list(Sched)))),
             ConfigureQueue(queue, QueueChange(tries=random.choice([0, 2]))),
+        ]),
+        (2, [
+            ConfigureQueue(queue, QueueChange(sched=random.choice([Sched.FAIR, Sched.GROUPS]), group_order=True)),
+            ConfigureQueue(queue, QueueChange(sched=Sched.FIFO, group_order=False)),
+            ConfigureQueue(queue, QueueChange(order=random.choice(list(Order)))),
         ]),
         (2, [
             ConfigureFair(multiplier=random.choice([1, 2, 3, 7, 100]), keep_ms=random.choice([0, 1000, 600_000])),

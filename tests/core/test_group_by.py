@@ -23,6 +23,7 @@ from sockpqd.core import (
     Kick,
     Later,
     Machine,
+    Meta,
     Move,
     MoveJobs,
     Number,
@@ -183,6 +184,6 @@ def test_meta_shows_the_group(cluster: Cluster, by: str) -> None:
     cluster.do(put())
     (job,) = cluster.do(GetWith(Get(("q",)), meta=True))
     assert isinstance(job, Handed)
-    assert job.meta is not None
+    assert isinstance(job.meta, Meta)
     assert job.meta.group == WANTED[by]
     cluster.do(Done(job.id))

@@ -420,8 +420,10 @@ class Story:
         self.say("QUEUE CREATE ~tenants SCHED GROUPS GROUPBY HEAD tenant")
         self.put(f"tenants 0 HEAD {len(header)}", header + "of a tenant")
         self.put("tenants 0")
-        self.say("QUEUE CREATE ~own SCHED FAIR GROUPBY ITEM")
-        self.put("own 0 IS ~order")
+        self.say("QUEUE CREATE ~own SCHED FAIR GROUPBY ITEM GROUPORDER ON")
+        for _ in range(3):
+            self.put("own 0 IS ~order")
+        self.say(f"GET ~own {LONG} COUNT 2")
         self.say("QUEUE CREATE ~users SCHED GROUPS GROUPBY USER")
         self.put("users 0")
 

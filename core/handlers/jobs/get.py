@@ -77,6 +77,8 @@ def get(state: State, operation: Get, seed: int) -> Reply:
             return EMPTY_UNFINISHED if unfinished(state, queues, item) else EMPTY
         job = hand_out(state, queue, item, operation, found)
         offered.end()
+        if state.fair is not None:
+            state.fair.open.settle()
     if session is not None:
         session.bind(job)
     data = job.data
@@ -350,6 +352,8 @@ def _of_many_queues(
         if len(jobs) < count:
             offered.gave(exhausted=exhausted)
     offered.end()
+    if state.fair is not None:
+        state.fair.open.settle()
     return jobs, turned
 
 

@@ -58,6 +58,7 @@ def check_rate(word: str, value: int | None, per_ms: int | None) -> None:
 
 _GROUP_BY = {b"USER": GroupBy.USER, b"HEAD": GroupBy.HEAD, b"ITEM": GroupBy.ITEM, b"OFF": GroupBy.PUT}
 OF_QUEUES = {
+    b"GROUPORDER": Option("group_order", one_of({b"ON": True, b"OFF": False})),
     b"GROUPLIMIT": Option("group_limit", or_off(between(0, SETTING_MAX))),
     b"GROUPRATE": rate("group_rate", "group_per_ms"),
     b"GROUPBY": Option(

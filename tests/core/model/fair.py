@@ -22,6 +22,7 @@ from sockpqd.core import (
     FairSettings,
     GroupNotFound,
     GroupSettings,
+    Order,
     PauseGroup,
     Reply,
     ResumeGroup,
@@ -127,6 +128,7 @@ class ModelFair(ModelQueues):
         self.fair: Fairness | None = None
         self.groups: dict[str, GroupSettings] = {}
         self.ran_ms: int | None = None          # as the present operation says
+        self.given: list[ModelJob] = []         # what the present Get has been given so far
 
     def use_fair(self) -> Fairness:
         """Groups are counted from now on."""
@@ -200,6 +202,10 @@ class ModelFair(ModelQueues):
         fair = self.use_fair()
         through = {queue: self._open(self._let_through(queue, jobs)) for queue, jobs in lists.items()}
         lists = {queue: jobs for queue, jobs in through.items() if jobs}
+        for queue in dict.fromkeys(job.queue for job in reversed(self.given)):
+            more = self._more(queue, lists.get(queue, []))
+            if more and fair.groups[more[0].unit].offered:
+                return first(more)
         chosen = self._next(fair, lists)
         if chosen is None and lists:            # they are all of groups whose portion is still to come
             name = first(next(iter(lists.values()))).unit
@@ -211,7 +217,7 @@ class ModelFair(ModelQueues):
         """The first of the jobs of a queue with SCHED GROUPS."""
         for queue, jobs in lists.items():
             through = self._open(self._let_through(queue, jobs))
-            return first(through) if through else None
+            return first(self._more(queue, through) or through) if through else None
         return None
 
     def is_open(self, group: str) -> bool:
@@ -221,7 +227,24 @@ class ModelFair(ModelQueues):
         return not its.paused and not 0 < its.limit <= running
 
     def _open(self, jobs: list[ModelJob]) -> list[ModelJob]:
-        return [job for job in jobs if self.is_open(job.unit)]
+        return [job for job in jobs if self.is_open(job.unit) and not self.held(job)]
+
+    def held(self, job: ModelJob) -> bool:
+        """Return whether a running job of its group stands before it, where that counts."""
+        settings = self.settings_of(job.queue)
+        if not settings.group_order:
+            return False
+        running = [one for one in self.jobs if one.queue == job.queue and one.unit == job.unit and one.id is not None]
+        places = [one.place() for one in running if one not in self.given]
+        in_time = settings.order is Order.TIME
+        return any((rank, place_ms if in_time else 0, seq) < job.place() for rank, place_ms, seq in places)
+
+    def _more(self, queue: str, jobs: list[ModelJob]) -> list[ModelJob]:
+        """Return those of the group of the last job that the present Get was given from this queue with GROUPORDER."""
+        if not self.settings_of(queue).group_order:
+            return []
+        last = next((job for job in reversed(self.given) if job.queue == queue), None)
+        return [] if last is None else [job for job in jobs if job.unit == last.unit]
 
     def on_group(self, operation: ConfigureGroup | PauseGroup | ResumeGroup | DeleteGroup) -> Reply:
         """GROUP CONFIG with LIMIT and WEIGHT, PAUSE without FOR, RESUME, DELETE."""

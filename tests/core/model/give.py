@@ -71,7 +71,7 @@ class ModelGive(ModelTime):
         policy = self.settings.policy if pick.policy is None else pick.policy
         if policy is Policy.FAIR and of_put:
             policy = Policy.RANDOM
-        given: list[ModelJob] = []
+        given = self.given = list[ModelJob]()
         turned: list[ModelJob] = []
         left_out: set[str] = set()
         order = list(dict.fromkeys(get.queues or ()))
@@ -114,6 +114,7 @@ class ModelGive(ModelTime):
             if by_turn and pick.turn is not None:
                 after = job.queue
                 order = [one for one in order if one != after] + [after]
+        self.given = []
         if not given:
             return Empty(any(self.unfinished(queue, item) for queue in (get.queues or ())) if get.queues is not None
                          else self.unfinished(None, item))

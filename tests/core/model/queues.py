@@ -242,7 +242,7 @@ class ModelQueues(ModelAwaited):
                 if self.known(operation.queue):
                     return QueueExists()
                 settings = _changed(QueueSettings(bound=operation.session or 0), operation.change)
-                if settings.group_by and settings.sched is Sched.FIFO:
+                if (settings.group_by or settings.group_order) and settings.sched is Sched.FIFO:
                     return BadSetting()
                 reply = self._give_settings(operation.queue, settings)
                 self._use_sched(operation.change, reply)
@@ -342,7 +342,7 @@ class ModelQueues(ModelAwaited):
         queue = operation.queue
         old = self.settings_of(queue)
         new = _changed(old, operation.change)
-        if new.group_by and new.sched is Sched.FIFO:
+        if (new.group_by or new.group_order) and new.sched is Sched.FIFO:
             return BadSetting()
         waiting = self.in_state(queue, JobState.READY)
         if (new.order, new.item_limit) != (old.order, old.item_limit) and len(waiting) > RESORTED_MAX:

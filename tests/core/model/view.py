@@ -92,9 +92,12 @@ class ModelView(ModelEnd):
         """So many of these jobs as groups may give, where the queue chooses by them."""
         if self.settings_of(queue).sched is Sched.FIFO or self.fair is None:
             return number
-        groups = Counter(job.unit for job in self._let_through(queue, self.givable(queue, item)))
+        through = self._let_through(queue, self.givable(queue, item))
+        groups = Counter(job.unit for job in through if not self.held(job))
         if item is not None:
             return number if any(self.is_open(name) for name in groups) else 0
+        if self.settings_of(queue).group_order:
+            groups = Counter(dict.fromkeys(groups, 1))
         room = 0
         for name, jobs in groups.items():
             limit = self.groups.get(name, GroupSettings()).limit

@@ -59,7 +59,7 @@ SETTINGS: list[Any] = ["settings", False, Policy.PRIORITY.value, 5000, None, Tru
 QUEUE: list[Any] = [
     "q", 60_000, Then.DEAD.value, Order.FIFO.value, 3, "graves", 1, 10, 1, 0, 0, 5, 1000, 50, False, True,
     70, 80, Overflow.DROPOLDEST.value, 0, 0, False, "ga", 0, 5000, 9000, False, 500, 60_000, 2**63 - 1, 20,
-    3_600_000, 50, 2048, True, 0, 0, 0, 0, "",
+    3_600_000, 50, 2048, True, 0, 0, 0, 0, "", False,
 ]
 PULSES: list[Any] = ["pulses", 8, 1]
 # name, settings (together, payload and deny, too), present speed, counters, period of the law, window, tickets, spread

@@ -373,7 +373,11 @@ class RandomCommands:
         rng = self._rng
         worker, pattern = rng.choice(WORKERS), rng.choice(PATTERNS)
         alarm, sched = rng.choice((0, 3)), rng.choice((None, None, *sorted(Sched)))
-        changed = replace(self._settings(queue), alarm=alarm, sched=sched, group_by=GROUPS_BY.get((alarm, sched)))
+        in_order = None if sched is None else sched is not Sched.FIFO and alarm > 0
+        changed = replace(
+            self._settings(queue), alarm=alarm, sched=sched, group_by=GROUPS_BY.get((alarm, sched)),
+            group_order=in_order,
+        )
         kinds: tuple[Callable[[], Requested], ...] = (
             lambda: BindQueue(queue, queue, pattern), lambda: BindQueue(queue, queue, pattern),
             lambda: UnbindQueue(queue, queue, pattern), lambda: DeleteTopic(queue),

@@ -1,0 +1,69 @@
+"""GROUPORDER: a job of a group is given only while none that stands before it is RUNNING in its queue (spec/fair 7)."""
+
+from __future__ import annotations
+
+from msgspec import Struct, field
+
+from sockpqd.core.ops.queues import Order
+from sockpqd.core.store.job import Job, RunningJob
+from sockpqd.core.store.job_list import JobList
+from sockpqd.core.store.queues import Queue
+
+Standing = tuple[int, int, int]         # rank, when, seq: the order of the jobs of a queue
+
+
+def standing(queue: Queue, job: RunningJob) -> Standing:
+    """The place to which a RUNNING job of the queue would go back by LATER .. FIRST."""
+    in_time = queue.settings is not None and queue.settings.order is Order.TIME
+    return -job.priority, job.when if in_time else 0, job.seq
+
+
+class GroupOrder(Struct, gc=False, eq=False):
+    """The places of the RUNNING jobs of each group in one queue.
+
+    Jobs that the present command has given do not count before it ends: see `choose` and `settle`.
+    """
+
+    running: dict[str, JobList[Standing]] = field(default_factory=dict)
+    giving: str | None = None           # the group of which this command was last given a job,
+    given: list[tuple[str, Standing]] = field(default_factory=list)     # and all that it was given
+    chosen: bool = False                # the next job that becomes RUNNING is given to it
+
+    @property
+    def empty(self) -> bool:
+        """Return whether no job is RUNNING, or about to be."""
+        return not (self.running or self.given or self.chosen)
+
+    def choose(self, group: str) -> None:
+        """Note that a job of this group is about to be handed out to the present command, by its group."""
+        self.giving, self.chosen = group, True
+
+    def start(self, group: str, place: Standing) -> None:
+        """Note that a job became RUNNING."""
+        if self.chosen:
+            self.chosen = False
+            self.given.append((group, place))
+            return
+        places = self.running.get(group)
+        if places is None:
+            places = self.running[group] = JobList()
+        places.add(place)
+
+    def stop(self, group: str, place: Standing) -> None:
+        """Note that a job is no longer RUNNING."""
+        places = self.running[group]
+        places.remove(place)
+        if not places.size:
+            del self.running[group]
+
+    def settle(self) -> list[str]:
+        """End the present command: what it was given counts from now on. Returns the groups of these jobs."""
+        given, self.given, self.giving = self.given, [], None
+        for group, place in given:
+            self.start(group, place)
+        return list(dict.fromkeys([group for group, _ in given]))
+
+    def holds(self, group: str, job: Job) -> bool:
+        """Return whether a RUNNING job of the group stands before this one."""
+        places = self.running.get(group)
+        return places is not None and places.first < (job.rank, job.when, job.seq)

@@ -140,7 +140,7 @@ hostile: dev                         ## attacks on real nodes, beside an ordinar
 
 docs: dev                            ## the documentation as a site, in build/site: open index.html
 	$(PIP_INSTALL) -e ./client -e '.[docs]'
-	$(BIN)/python -m mkdocs build --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
 	@echo "The site is made: open build/site/index.html"
 
 test-browser: dev                    ## the dashboard in chromium (Debian: chromium, chromium-driver); else skipped

@@ -93,7 +93,11 @@ async def _serve(
     async with Client(servers, **access) as client:
         cluster = SharedClient(client, leave, max(1, memory_max * MIB // LOOKED_AT_BYTES))
         server = BeanstalkdServer(secrets.token_hex(8), body_bytes_max=job_bytes_max, draining=draining.is_set)
-        await door.open(host, port, lambda: ClientConnection(server, ClientBackend(cluster, draining.is_set), door))
+        try:
+            await door.open(host, port, lambda: ClientConnection(server, ClientBackend(cluster, draining.is_set), door))
+        except OSError as error:
+            reason = os.strerror(error.errno) if error.errno else str(error)
+            raise click.ClickException(f"cannot listen on {host}:{port}: {reason}") from error
         log.info("listening on %s:%d", host, port)
         await stopping.wait()
         door.close()

@@ -185,6 +185,8 @@ def _secret() -> str:
             secret = sys.stdin.buffer.readline().removesuffix(b"\n").decode()
         except UnicodeDecodeError:
             raise click.UsageError("a secret must be UTF-8") from None
+    if not secret:
+        raise click.UsageError("a secret is missing: it is one line of standard input")
     if secret.split() != [secret]:
         raise click.UsageError("a secret is one word, without spaces")
     return secret

@@ -58,7 +58,7 @@ class Commands(click.Group):
         if args[0] not in COMMANDS and not args[0].startswith("-") and not ctx.resilient_parsing:
             from difflib import get_close_matches
 
-            similar = get_close_matches(args[0], COMMANDS)
+            similar = [] if args[0] == "help" else get_close_matches(args[0], COMMANDS)
             if similar:
                 ctx.fail(f"No such command {args[0]!r}. Did you mean {' or '.join(similar)}?")
         return super().resolve_command(ctx, args)
@@ -138,10 +138,25 @@ def _help_of(context: click.Context) -> int:
     return DONE
 
 
+def _command_in(arguments: Sequence[str]) -> str:
+    """Return the path of the command that these arguments name, for errors in which click has forgotten it."""
+    path = "pqctl"
+    command: click.Group = pqctl
+    for argument in arguments:
+        below = command.get_command(click.Context(command), argument)
+        if below is not None:
+            path = f"{path} {argument}"
+        if isinstance(below, click.Group):
+            command = below
+        elif below is not None:
+            break
+    return path
+
+
 def _misused(error: click.ClickException, arguments: Sequence[str]) -> int:
     """Report wrong usage and point to the help page; as JSON as well if --json is among the arguments."""
     context = error.ctx if isinstance(error, click.UsageError) else None
-    path = context.command_path if context else "pqctl"
+    path = context.command_path if context else _command_in(arguments)
     message = RANGE_OF.sub(r"a valid \1", one_line(error.format_message()))
     if isinstance(error, click.NoSuchOption) and error.option_name in OF_COMMANDS:
         message = f"{error.option_name} goes after the command"

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 from collections.abc import Awaitable, Callable
 
 import uvloop
+from click.testing import CliRunner
 
 from sockpqd.beanstalk import BeanstalkdServer, ClientConnection
 from sockpqd.beanstalk_proxy.listener import ListenerLimits, ProxyListener
+from sockpqd.beanstalk_proxy.main import main
 from tests.beanstalk.helpers.memory import MemoryBackend, Queue
 
 HOST = "127.0.0.1"
@@ -108,3 +111,10 @@ def test_a_web_page_is_no_client() -> None:
         assert answer == b"UNKNOWN_COMMAND\r\n"
         assert not program.queue.jobs
     at_door(test)
+
+
+def test_an_address_that_is_taken_is_said_in_words() -> None:
+    with socket.create_server((HOST, 0)) as taken:
+        address = f"{HOST}:{taken.getsockname()[1]}"
+        done = CliRunner().invoke(main, ["--listen", address, "--servers", f"{HOST}:1"])
+    assert (done.exit_code, done.stderr) == (1, f"Error: cannot listen on {address}: Address already in use\n")

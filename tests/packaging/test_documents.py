@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import sockpq
 from sockpq import Client
 
 from devcluster.cluster import LocalCluster
@@ -171,6 +172,14 @@ def test_no_document_puts_jobs_into_a_queue_of_tasks_of_another() -> None:
     assert tasks >= {"mail", "videos"}
     assert puts >= {"letters", "notes", "orders", "post", "lines", "mailing"}
     assert not tasks & puts
+
+
+def test_the_reference_has_every_name_of_the_library() -> None:
+    page = (ROOT / "docs/API.md").read_text()
+    assert "::: sockpq.model\n" in page
+    assert "::: sockpq.errors\n" in page
+    elsewhere = {*vars(sockpq.model), *vars(sockpq.errors), "EventType"}      # the last one is a type of words
+    assert [name for name in sockpq.__all__ if name not in elsewhere and f"::: sockpq.{name}\n" not in page] == []
 
 
 def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:

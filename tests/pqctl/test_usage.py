@@ -222,6 +222,7 @@ def test_a_group_alone_shows_its_help(group: str, capsys: pytest.CaptureFixture[
 @pytest.mark.parametrize(("typed", "told"), [
     (("jobs",), "No such command 'jobs'. Did you mean job?"), (("queues", "list"), "Did you mean queue?"),
     (("workers",), "Did you mean worker?"), (("nonsense",), "No such command 'nonsense'. (see"),
+    (("help",), "No such command 'help'. (see"), (("job", "put", "q", "--every"), "(see `pqctl job put --help`)"),
     (("queue", "create", "q", "--tries", "x"), "'x' is not a valid integer. (see"),
     (("job", "kick", "q", "x"), "'x' is not a valid integer. (see"),
 ], ids=str)

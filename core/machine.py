@@ -593,8 +593,21 @@ class Machine:
 
     @property
     def ready_of_pulse(self) -> Mapping[str, Sequence[str]]:
-        """Like `rate_limited_queues`, but only queues with a READY job. Read-only."""
+        """Like `rate_limited_queues`, but only queues that need a grant only to hand out a job. Read-only."""
         return self._state.queues.ready_of_pulse
+
+    def with_rate(self, queues: Iterable[str]) -> list[tuple[str, str]]:
+        """Those of these queues that are in `ready_of_pulse`, as pulse and queue."""
+        return self._state.queues.with_rate(queues)
+
+    def with_rate_of_item(self, item: str) -> list[tuple[str, str]]:
+        """Those of all queues with READY jobs of the item, likewise."""
+        found = self._state.items.by_name.get(item)
+        return [] if found is None else self._state.queues.with_rate(found.nonempty)
+
+    def with_rate_behind(self, pulse: str, queue: str, most: int) -> list[str]:
+        """The first `most` queues of the pulse behind this one in `ready_of_pulse`."""
+        return self._state.queues.of_pulse_behind(pulse, queue, most)
 
     def pulse_of_job(self, number: int) -> str | None:
         """The pulse that granted the running job of this id, if any."""

@@ -115,6 +115,12 @@ IDLE_LOOKS_MAX = 2000
 # clients wait for all of them.
 IDLE_DELETIONS_MAX = 1
 
+# Queues with a rate that are given to waiters, or found to have none, at once when their pulse has a grant again.
+FED_QUEUES_MAX = 256
+
+# With more claims than this a waiter for any queue asks the log: to look for a job that is not claimed would cost more.
+CLAIMS_LOOKED_AT_MAX = 64
+
 # Lines of which waiters for many queues are taken out before clients have their turn: two milliseconds of work.
 LINES_LEFT_AT_ONCE = 4000
 

@@ -110,7 +110,9 @@ def offering(state: State, asked: tuple[str, ...] | None, item: str | None) -> I
     by_name = state.queues.by_name
     for name in asked:
         queue = by_name.get(name)
-        if queue is not None and _can_hand_out(state, queue, item) and has_open(state, queue, item):
+        if queue is None or (queue.ready_for is not None and not queue.granted):
+            continue                            # or it lacks a grant, as very many may
+        if _can_hand_out(state, queue, item) and has_open(state, queue, item):
             yield name
 
 

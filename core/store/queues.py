@@ -11,7 +11,7 @@ The counters of a queue are deleted with it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from heapq import merge
 from itertools import islice
 from typing import Protocol
@@ -84,7 +84,7 @@ class Queue(Struct, gc=False, eq=False):
     in_topic: bool = False                                  # bound to one, so that it exists without jobs
     used_ms: int = 0                                        # its last use, if it has settings (IDLE)
     granted: bool = False                                   # a grant of its pulse is free for the present operation
-    ready_for: str | None = None                            # the pulse for which it is listed as having READY jobs
+    ready_for: str | None = None                            # the pulse for which it is in `ready_of_pulse`
     front: int | None = None                                # rank of the job to hand out next; None: there is none
     others: int = 0                                         # READY jobs that are not urgent: only a few, usually
 
@@ -190,7 +190,7 @@ class Queues:
         self.expiring: dict[str, Queue] = {}        # those with IDLE
         self.bound: dict[int, dict[str, None]] = {}     # names of those that end with a session, by its number
         self.of_pulse: dict[str, dict[str, None]] = {}  # names of those with a rate, by the pulse they name
-        self.ready_of_pulse: dict[str, SortedList] = {}     # the same, of those only that have a READY job
+        self.ready_of_pulse: dict[str, SortedList] = {}     # those of them that need no more to give a job
         self.nonempty: SortedList = SortedList()    # names of the queues that can hand out a job
         self.by_rank: SortedList = SortedList()     # the same as pairs (front, name)
         self.weights = Weights()                    # of those with a WEIGHT above 1
@@ -354,7 +354,7 @@ class Queues:
         """Determine which job the queue hands out next, if any; returns whether that has changed."""
         settings = queue.settings
         if settings is not None and (settings.pulse is not None or queue.ready_for is not None):
-            self._list_for_pulse(queue, settings.pulse if queue.ready.size else None)
+            self._list_for_pulse(queue, settings.pulse if queue.available() else None)
         front = queue.ready.front if queue.ready.size and not queue.closed else None
         if front == queue.front:
             return False
@@ -362,7 +362,7 @@ class Queues:
         return True
 
     def _list_for_pulse(self, queue: Queue, pulse: str | None) -> None:
-        """Set the pulse for which the queue has a READY job; None: it has none."""
+        """Set the pulse for whose grants the queue has READY jobs; None: it has none, or may not hand them out."""
         before = queue.ready_for
         if pulse == before:
             return
@@ -374,6 +374,16 @@ class Queues:
                 del self.ready_of_pulse[before]
         if pulse is not None:
             self.ready_of_pulse.setdefault(pulse, SortedList()).add(queue.name)
+
+    def with_rate(self, names: Iterable[str]) -> list[tuple[str, str]]:
+        """Those of these queues that have a READY job and wait for a grant only: pulse, queue."""
+        found = map(self.by_name.get, names)
+        return [(queue.ready_for, queue.name) for queue in found if queue is not None and queue.ready_for is not None]
+
+    def of_pulse_behind(self, pulse: str, name: str, most: int) -> list[str]:
+        """The first `most` names behind this one in the pulse's `ready_of_pulse`."""
+        names = self.ready_of_pulse.get(pulse)
+        return [] if names is None else list(islice(names.irange(name, inclusive=(False, True)), most))
 
     def some_of_pulse(self, pulse: str, start: int, most: int) -> list[str]:
         """The queues of the pulse that have a READY job; if there are more than `most`, that many from `start` on."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import chain
-
 from msgspec.structs import replace
 
 from sockpqd.core import Get, GetWith, InTurn, Policy, Taking
@@ -75,8 +73,7 @@ def known_empty(client: Client, get: Get) -> bool:
     if not cluster.holds_lease or get.session is not None or not client.nothing_in_flight():
         return False
     if get.queues is None:
-        with_rate = chain.from_iterable(machine.ready_of_pulse.values())
-        return not machine.nonempty() and not any(map(machine.ready, with_rate))
+        return not machine.nonempty() and not machine.ready_of_pulse
     if get.item is not None:
         return not any(machine.ready_of_item(queue, get.item) for queue in get.queues)
     return not any(map(machine.ready, get.queues))

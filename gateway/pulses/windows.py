@@ -64,14 +64,14 @@ class PulseWindows:
         self._windows: dict[str, Window] = {}
         self._term = -1                                         # of the Lead entry that the windows begin with
         self._writing: dict[str, Window] = {}                   # pulses with grants written in this round
-        self._starving: dict[str, dict[str, None]] = {}         # queues whose blocked clients wait for grants, by pulse
+        self.shut: set[str] = set()                             # pulses with no free grant, until `changed`
         self._held: dict[str, list[Callable[[], None]]] = {}    # answers that there is no room for, by their pulse
         self._timers: dict[str, asyncio.TimerHandle] = {}       # when all these should be looked at again
         self._look_at: Callable[[str], None] = lambda pulse: None
-        self._feed: Callable[[str], None] = lambda queue: None
+        self._feed: Callable[[str], None] = lambda pulse: None
 
     def attach(self, look_at: Callable[[str], None], feed: Callable[[str], None]) -> None:
-        """Call `look_at` with the name of a pulse, and `feed` with the name of a queue, when a grant may be free."""
+        """Call these with the name of a pulse when it may have a free grant: `feed` serves blocked hand-outs."""
         self._look_at, self._feed = look_at, feed
 
     # ---- free grants
@@ -155,6 +155,7 @@ class PulseWindows:
         if machine.term != self._term:          # else nobody else has served since it did
             self._term = machine.term
             self._windows = {name: self._counted(pulse) for name, pulse in machine.pulses.items()}
+            self.shut.clear()
 
     def _counted(self, pulse: Pulse) -> Window:
         return Window(sum(count for _, count in pulse.window), self.now_s)
@@ -164,7 +165,7 @@ class PulseWindows:
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()
-        self._starving.clear()
+        self.shut.clear()
         for pulse in list(self._held):
             self._serve_queues(pulse)
 
@@ -172,7 +173,7 @@ class PulseWindows:
         """Update the pulses that an applied entry has changed."""
         pulses = self.cluster.machine.pulses
         if effects.restored:                    # CLONE: new pulses have the state's counts
-            for name in (*self._starving, *self._held):
+            for name in (*self.shut, *self._held):
                 self._serve_queues(name)
             self._windows = {name: self._windows.get(name) or self._counted(pulse) for name, pulse in pulses.items()}
         for name in effects.pulses or ():
@@ -182,9 +183,10 @@ class PulseWindows:
 
     # ---- queues with a rate
 
-    def starve(self, pulse: str, queue: str) -> None:
-        """Call `feed` for this queue when a grant may be free: clients wait for its jobs."""
-        self._starving.setdefault(pulse, {})[queue] = None
+    def await_grants(self, pulse: str, *, shut: bool) -> None:
+        """Have the queues of this pulse fed when it may have more free grants; `shut`: it has none."""
+        if shut:
+            self.shut.add(pulse)
         self._serve_later(pulse)
 
     def hold(self, pulse: str, again: Callable[[], None]) -> None:
@@ -206,10 +208,10 @@ class PulseWindows:
         return self._loop.call_later(max(pause_s, 0.0) + TIMER_S, call, pulse)
 
     def _serve_queues(self, pulse: str) -> None:
+        self.shut.discard(pulse)
         timer = self._timers.pop(pulse, None)
         if timer is not None:
             timer.cancel()
         for again in self._held.pop(pulse, ()):
             again()
-        for queue in self._starving.pop(pulse, ()):
-            self._feed(queue)
+        self._feed(pulse)

@@ -65,7 +65,7 @@ class Flow:
 
     # ---- in
 
-    def throttle(self, talk: Scheduled, backlog_bytes: int, *, over_share: bool) -> None:
+    def throttle(self, talk: Scheduled, backlog_bytes: int, *, in_flight: bool, over_share: bool) -> None:
         """Pause reading while the client is too far ahead, and until its next turn after a large read.
 
         Resumes at half the limit. `over_share`: its share of the log's backlog is used up.
@@ -73,7 +73,7 @@ class Flow:
         hub = self._hub
         limit = AHEAD_BYTES_MAX if hub.account.high else hub.limits.pipeline_bytes_max
         ahead = backlog_bytes * (2 if self.paused else 1) > limit
-        if hub.crowded or (over_share and hub.congested()):
+        if hub.holds_up(backlog_bytes, in_flight=in_flight) or (over_share and hub.congested()):
             hub.wake_when_relieved(talk)
             ahead = True
         elif self.read_much:

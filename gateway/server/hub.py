@@ -126,7 +126,8 @@ class Hub:
         self._loop = asyncio.get_running_loop()
         self.in_flight_max = COMMANDS_IN_FLIGHT_MAX     # commands per connection
         self._awake: list[Scheduled] = []
-        self._turns: deque[Callable[[], None]] = deque()    # turns of clients with more to execute
+        self._turns: deque[Callable[[], None]] = deque()    # turns of clients with more to execute,
+        self._small_turns: deque[Scheduled] = deque()       # and of those with little; these come first
         self._pieces: deque[tuple[int, Piece]] = deque()     # of long answers, with their lines
         self._scheduled = False
         self.read_bytes = 0                         # in this turn, in large reads
@@ -144,7 +145,7 @@ class Hub:
         self.grant_reservations = GrantReservations(self.pulse_windows, self._charge)
         self.job_waiters = JobWaiters(cluster, self.grant_reservations)
         self.end_waiters = EndWaiters(cluster)
-        self.pulse_windows.attach(self.grant_waiters.look_at, self.job_waiters.reopened)
+        self.pulse_windows.attach(self.grant_waiters.look_at, self.job_waiters.feed)
 
     async def execute_command(self, user: str | None, address: str, command: bytes) -> bytes | None:
         """Execute a command for another node."""
@@ -210,6 +211,8 @@ class Hub:
         if self._readers:
             self._let_read()
         self.read_bytes = 0
+        while self._small_turns and self.budget > 0:
+            self._advance((self._small_turns.popleft(),))
         entry = self.cluster.collecting
         self.job_waiters.pending_puts.turn_ended(entry)
         # While no clients take turns, nobody's share is smaller than that.
@@ -233,7 +236,7 @@ class Hub:
         if self._pieces:
             self._do_pieces()
         self.subscriptions.turn_ended()
-        if self._turns or self._pieces or self._readers:
+        if self._turns or self._small_turns or self._pieces or self._readers:
             self._go_on_soon()
 
     def _let_read(self) -> None:
@@ -275,10 +278,19 @@ class Hub:
         if not self._scheduled:
             self._go_on_soon()
 
-    def advance_in_turn(self, conversation: Scheduled) -> None:
-        """Schedule the conversation's advance() for after all others have had their turn."""
-        if not conversation.awake:
-            conversation.awake = True
+    def advance_in_turn(self, conversation: Scheduled, backlog_bytes: int) -> None:
+        """Schedule the conversation's advance() for after all others have had their turn.
+
+        One with a small backlog does not queue behind the busy ones: what is done for these, as when grants come for
+        very many who wait, may have taken all of a turn.
+        """
+        if conversation.awake:
+            return
+        conversation.awake = True
+        if backlog_bytes <= LONG_LINE_BYTES:
+            self._small_turns.append(conversation)
+            self._go_on_soon()
+        else:
             self.call_in_turn(partial(self._advance, (conversation,)))
 
     def call_in_turn(self, do: Callable[[], None]) -> None:
@@ -323,7 +335,10 @@ class Hub:
     def _outside_a_turn(self) -> None:
         self._scheduled = False
         # Otherwise a turn has ended meanwhile.
-        if self._awake or self._turns or self._pieces or self._readers or self.subscriptions.pending:
+        if (
+            self._awake or self._turns or self._small_turns or self._pieces or self._readers
+            or self.subscriptions.pending
+        ):
             self.turn_ended()
 
     def congested(self) -> bool:
@@ -334,6 +349,16 @@ class Hub:
         if not self.crowded:
             self.crowded = self.cluster.backlog_bytes > BACKLOG_BYTES_MAX
         return self.crowded
+
+    def holds_up(self, backlog_bytes: int, *, in_flight: bool) -> bool:
+        """Return whether a conversation must wait until the cluster has worked off half of its backlog.
+
+        One with little to execute and nothing in flight adds next to nothing to it, and did not make it: it goes on,
+        unless there are so many of them that the backlog is twice as large.
+        """
+        if not self.crowded:
+            return False
+        return in_flight or backlog_bytes > LONG_LINE_BYTES or self.cluster.backlog_bytes > 2 * BACKLOG_BYTES_MAX
 
     def no_room(self) -> bytes | None:
         """Return the refusal for a body that has yet to arrive, None if there is room; 500 goes before 503."""

@@ -215,7 +215,7 @@ class Pipeline:
         """Execute commands until something holds them up; return whether all complete ones were executed."""
         hub, parser, state, flow, slots = self.hub, self.parser, self.state, self.flow, self._slots
         counts = hub.tally.commands
-        if hub.crowded:
+        if hub.holds_up(parser.backlog_bytes, in_flight=bool(slots)):
             hub.wake_when_relieved(self)
             return False
         slice_end = hub.budget - COMMANDS_PER_SLICE
@@ -229,7 +229,7 @@ class Pipeline:
                     return False
                 continue
             if hub.budget <= slice_end:
-                hub.advance_in_turn(self)
+                hub.advance_in_turn(self, parser.backlog_bytes)
                 return False
             command = self._held or parser.next()
             if parser.extra_work:
@@ -381,7 +381,10 @@ class Pipeline:
         flow = self.flow
         if self.caught_up and not (flow.paused or self.over_share or flow.read_much or self.hub.crowded):
             return
-        flow.throttle(self, 0 if self.caught_up else self.parser.backlog_bytes, over_share=self.over_share)
+        flow.throttle(
+            self, 0 if self.caught_up else self.parser.backlog_bytes, in_flight=bool(self._slots),
+            over_share=self.over_share,
+        )
 
     def weigh(self) -> None:
         """Report to the account what is held for the client."""

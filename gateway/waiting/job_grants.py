@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from sockpqd.cluster.api import Cluster
 from sockpqd.core import Allowance, Get, GetWith, Handed, HandedMany, Reply, Return, Taking
-from sockpqd.gateway.limits import LINES_PER_COMMAND, PULSE_COMMANDS
+from sockpqd.gateway.limits import LINES_PER_COMMAND, LOOKED_PER_COMMAND, PULSE_COMMANDS
 from sockpqd.gateway.protocol import responses
 from sockpqd.gateway.protocol.request_id import Numbering
 from sockpqd.gateway.protocol.responses import AtWriting, answer
@@ -35,7 +35,7 @@ class GrantReservations:
     def __init__(self, windows: PulseWindows, charge: Callable[[int], None]) -> None:
         self.cluster: Cluster = windows.cluster
         self.windows = windows
-        self._charge = charge
+        self.charge = charge
 
     def pulse_of(self, queue: str) -> str | None:
         """The pulse of a queue with a rate."""
@@ -55,28 +55,25 @@ class GrantReservations:
         get = taking if isinstance(taking, Get) else taking.get
         count = 1 if isinstance(taking, Get) or taking.count is None else taking.count
         claims = {}
-        pulses = self._asked(get.queues) if queue is None else {self.pulse_of(queue): None}
-        self._charge(PULSE_COMMANDS * len(pulses))
+        pulses: Collection[str | None] = self._asked(get.queues) if queue is None else (self.pulse_of(queue),)
+        self.charge(PULSE_COMMANDS * len(pulses))
         for pulse in filter(None, pulses):
             free = min(count, self.free(pulse))
-            if free:
+            if not free:
+                self.windows.await_grants(pulse, shut=True)
+            else:
                 claims[pulse] = self.windows.claim(pulse, free)
         return GrantReservation(self, claims, numbered) if claims or numbered else None
 
-    def _asked(self, queues: tuple[str, ...] | None) -> Collection[str | None]:
-        """The pulses of those of these queues (None: of all) that have jobs; perhaps with None among them."""
-        machine = self.cluster.machine
+    def _asked(self, queues: tuple[str, ...] | None) -> Collection[str]:
+        """The pulses that may have a grant for those of these queues (None: of all) that have jobs."""
+        machine, shut = self.cluster.machine, self.windows.shut
         if queues is None:
-            pulses, looked = [], 0
-            for pulse, names in machine.ready_of_pulse.items():
-                for name in names:
-                    looked += 1
-                    if machine.ready(name):
-                        pulses.append(pulse)
-                        break
-            self._charge(looked // LINES_PER_COMMAND)
-            return pulses
-        return {self.pulse_of(name): None for name in queues if machine.ready(name)}
+            self.charge(len(machine.ready_of_pulse) // LOOKED_PER_COMMAND)
+            return [pulse for pulse in machine.ready_of_pulse if pulse not in shut]
+        found = machine.with_rate(queues)
+        self.charge(len(found) // LINES_PER_COMMAND)
+        return {pulse: None for pulse, _ in found if pulse not in shut}
 
     def grants_of(self, jobs: tuple[Handed, ...]) -> Grants:
         """Return those of these jobs that were handed out with grants."""

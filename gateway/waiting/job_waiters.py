@@ -30,17 +30,19 @@ at once, and so is a session that would end before the waiter uses it again.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
+from itertools import chain
 
 from sockpqd.cluster.api import Cluster
-from sockpqd.core import Effects, Empty, Handed, HandedMany, Operation, Policy, Put, Reply
-from sockpqd.gateway.limits import LINES_LEFT_AT_ONCE
+from sockpqd.core import Effects, Empty, Get, Handed, HandedMany, Operation, Policy, Put, Reply
+from sockpqd.gateway.limits import CLAIMS_LOOKED_AT_MAX, LINES_LEFT_AT_ONCE
 from sockpqd.gateway.waiting.finish_watch import Watchers
 from sockpqd.gateway.waiting.idle_queues import IdleQueues
 from sockpqd.gateway.waiting.job_grants import GrantReservations
 from sockpqd.gateway.waiting.job_waiter import JobWaiter, WaitRequest
 from sockpqd.gateway.waiting.pending_puts import PendingPuts
+from sockpqd.gateway.waiting.rated_waiters import RatedQueues
 from sockpqd.gateway.waiting.slots import NoReply, Outcome, jobs_of, return_jobs
 from sockpqd.gateway.waiting.wait_lists import Claims, WaitLists
 from sockpqd.gateway.waiting.waiting_line import WaitingLine
@@ -52,6 +54,8 @@ class JobWaiters(WaitingLine[JobWaiter]):
     def __init__(self, cluster: Cluster, grants: GrantReservations) -> None:
         super().__init__(cluster)
         self._grants = grants
+        self._rated = RatedQueues(cluster, grants)
+        self._feeding: set[str] = set()     # pulses for which that goes on soon
         self._wait_lists = WaitLists()
         self._clearing = False              # those that have left them, soon
         self._claims = Claims()
@@ -76,7 +80,7 @@ class JobWaiters(WaitingLine[JobWaiter]):
         """
         self.arrive(waiter)
         wants = waiter.wants
-        if propose_now or self._must_propose(waiter):
+        if propose_now or self._must_propose(waiter) or self._is_crowded(wants.get):
             self.propose(waiter)
             return
         queue, free = self._free_jobs_for(wants)
@@ -159,6 +163,10 @@ class JobWaiters(WaitingLine[JobWaiter]):
                 return True
         return wants.until_finished and self._watchers.unfinished(wants.get, cluster.machine) is None
 
+    def _is_crowded(self, get: Get) -> bool:
+        """Return whether to look for a job that is not claimed may take long: the Get is sent without a claim."""
+        return get.queues is None and len(self._claims) > CLAIMS_LOOKED_AT_MAX
+
     def _free_jobs_for(self, wants: WaitRequest) -> tuple[str | None, int]:
         """Return a queue with free jobs that no waiter was sent for, and their number; None and 0 without one."""
         item = wants.get.item
@@ -169,7 +177,7 @@ class JobWaiters(WaitingLine[JobWaiter]):
             if free > 0 or not self._claims:
                 return queue, free
         if self.cluster.machine.rate_limited_queues:
-            for queue in self._with_rate(wants.get.queues):
+            for queue in self._rated.asked(wants.get):
                 free = self._free(queue, item)
                 if free > 0:
                     return queue, free
@@ -181,12 +189,6 @@ class JobWaiters(WaitingLine[JobWaiter]):
         policy = machine.settings.policy if pick is None or pick.policy is None else pick.policy
         return policy is Policy.FAIR and not machine.open_to_fair(queue, wants.get.item)
 
-    def _with_rate(self, queues: tuple[str, ...] | None) -> Iterable[str]:
-        """Return the queues that have a rate, among these or (None) among all with a READY job."""
-        if queues is not None:
-            return (queue for queue in queues if self._grants.pulse_of(queue) is not None)
-        return (queue for of_pulse in self.cluster.machine.ready_of_pulse.values() for queue in of_pulse)
-
     def _free(self, queue: str, item: str | None) -> int:
         """Return how many jobs of the queue (of the item) could be handed out and are not claimed."""
         machine = self.cluster.machine
@@ -194,17 +196,7 @@ class JobWaiters(WaitingLine[JobWaiter]):
             free = machine.ready(queue) - self._claims.of(queue)
         else:
             free = machine.ready_of_item(queue, item) - self._claims.of_item(queue, item)
-        return self._granted(queue, free) if machine.rate_limited_queues and free > 0 else free
-
-    def _granted(self, queue: str, free: int) -> int:
-        """Return for how many of the free jobs a grant is free; if not for all, try again when there may be more."""
-        pulse = self._grants.pulse_of(queue)
-        if pulse is None:
-            return free
-        granted = self._grants.free(pulse)
-        if granted < free:
-            self._grants.windows.starve(pulse, queue)
-        return min(free, granted)
+        return self._rated.granted(queue, free) if machine.rate_limited_queues and free > 0 else free
 
     def _others_come_first(self, queue: str, item: str | None) -> bool:
         lists = self._wait_lists
@@ -227,6 +219,8 @@ class JobWaiters(WaitingLine[JobWaiter]):
             self.finish(waiter, waiter.timeout_answer)
         else:
             self.enqueue_or_end(waiter)
+            if self.cluster.machine.rate_limited_queues and self.is_queued(waiter):
+                self._look_again(waiter)
         if waiter.wants.request is not None:
             self._request_settled(waiter)
             taken = 0
@@ -234,6 +228,14 @@ class JobWaiters(WaitingLine[JobWaiter]):
             taken = _taken(reply, queue)
         if queue is not None and taken < claimed:
             self._claim_ended(waiter, queue)
+
+    def _look_again(self, waiter: JobWaiter) -> None:
+        """Send waiters for queues with a rate that this one waits for: the Get had no grants for these."""
+        for queue in self._rated.asked(waiter.wants.get):
+            if not self.is_queued(waiter):
+                break
+            if self._free(queue, waiter.wants.get.item) > 0:
+                self._claim_ended(waiter, queue)
 
     def _claim_ended(self, waiter: JobWaiter, queue: str) -> None:
         """Send others for jobs of the queue that the waiter had claimed and did not take."""
@@ -271,6 +273,11 @@ class JobWaiters(WaitingLine[JobWaiter]):
         if not waiter.in_flight and waiter.outcome is None:     # it is in line, or the PUT before it is in flight
             super().cancel(waiter)
 
+    def stop(self) -> None:
+        """Refuse all queued waiters: this node no longer serves."""
+        super().stop()
+        self._rated.clear()
+
     # ---- reasons to send a waiter's Get
 
     def keep_session(self, waiter: JobWaiter) -> None:
@@ -294,18 +301,14 @@ class JobWaiters(WaitingLine[JobWaiter]):
             number = self._wait_lists.first(put.queue)
         if number is None:
             self.pending_puts.note(put)
-        elif not self.cluster.machine.rate_limited_queues or self._has_grant(put.queue):
+        elif not self.cluster.machine.rate_limited_queues or self._rated.has_grant(put.queue):
             self._send(self._queued[number], put.queue, behind=client)
-
-    def _has_grant(self, queue: str) -> bool:
-        """Return whether the rate of the queue allows it to hand out a job."""
-        pulse = self._grants.pulse_of(queue)
-        return pulse is None or self._grants.free(pulse) > 0
 
     def effects(self, effects: Effects) -> None:
         """Send the waiters that an applied entry concerns."""
         if not self._queued:
             return
+        machine = self.cluster.machine
         if self._wait_lists.of_items:
             for queue, item in effects.ready_items:
                 self.item_ready(queue, item)
@@ -316,10 +319,24 @@ class JobWaiters(WaitingLine[JobWaiter]):
         for group in effects.opened_groups or ():
             self._group_opened(group)
         if effects.restored:
-            for queue in (*self.cluster.machine.nonempty(), *self._with_rate(None)):
+            for queue in (*machine.nonempty(), *chain.from_iterable(machine.ready_of_pulse.values())):
                 self.reopened(queue)
-        for number in self._watchers.after(effects, self.cluster.machine):
+        for number in self._watchers.after(effects, machine):
             self._watch(self._queued[number])
+
+    def feed(self, pulse: str) -> None:
+        """Send waiters for jobs of the queues of a pulse that may have grants again, a portion of them at once."""
+        if not self._queued:
+            self._rated.forget(pulse)
+            return
+        more = self._rated.feed(pulse, self.reopened, for_any=self._wait_lists.for_any_job)
+        if more and pulse not in self._feeding:
+            self._feeding.add(pulse)
+            asyncio.get_running_loop().call_soon(self._feed_on, pulse)
+
+    def _feed_on(self, pulse: str) -> None:
+        self._feeding.discard(pulse)
+        self.feed(pulse)
 
     def _group_opened(self, group: str) -> None:
         """Send waiters for jobs of a group that may have jobs again, perhaps in very many queues."""

@@ -129,6 +129,11 @@ class WaitLists:
         return None in self._queues or None in self._items
 
     @property
+    def for_any_job(self) -> bool:
+        """Return whether there are waiters for any job of any queue."""
+        return None in self._queues
+
+    @property
     def lines(self) -> int:
         """The number of queues that waiters named; some may count twice."""
         return len(self._queues) + len(self._items)

@@ -124,6 +124,37 @@ def test_clients_with_much_to_execute_take_turns_behind_those_with_little() -> N
     with_gateway(test)
 
 
+def test_a_client_with_little_has_the_next_turn_when_what_was_done_for_others_has_used_up_this_one() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        floods = [gateway.connect() for _ in range(3 * COMMANDS_PER_TURN_MAX // COMMANDS_PER_SLICE)]
+        for flood in floods:
+            flood.send(b"PING\r\n" * 10_000)
+        gateway.hub.budget = -3 * COMMANDS_PER_TURN_MAX
+        other = gateway.connect()
+        other.send(b"PING\r\n")
+        assert other.take() == b""
+        gateway.hub.turn_ended()
+        assert other.take() == b"200 OK\r\n"
+    with_gateway(test)
+
+
+def test_a_client_with_little_goes_on_while_the_backlog_of_others_is_too_large() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        flood, other = gateway.connect(), gateway.connect()
+        gateway.hub.crowded = True
+        gateway.cluster.backlog_bytes = BACKLOG_BYTES_MAX + 1
+        flood.send(b"PING\r\n" * 10_000)
+        other.send(b"PING\r\n")
+        assert (flood.take(), other.take()) == (b"", b"200 OK\r\n")
+        gateway.cluster.backlog_bytes = 2 * BACKLOG_BYTES_MAX + 1     # there may be very many with little
+        other.send(b"PING\r\n")
+        assert other.take() == b""
+        gateway.cluster.backlog_bytes = 0
+        gateway.hub.turn_ended()
+        assert other.take() == b"200 OK\r\n"
+    with_gateway(test)
+
+
 def test_a_command_that_costs_several_turns_has_used_up_the_next_ones() -> None:
     async def test(gateway: MemoryGateway) -> None:
         names = b"|".join(b"q%d" % number for number in range(9000))
@@ -238,7 +269,7 @@ def test_a_client_that_pipelines_behind_a_blocked_command_is_not_read_any_more()
     with_gateway(test, Limits(pipeline_bytes_max=100_000))
 
 
-def test_nobody_is_read_while_the_cluster_has_too_much_to_do() -> None:
+def test_nobody_with_much_is_read_while_the_cluster_has_too_much_to_do() -> None:
     async def test(gateway: MemoryGateway) -> None:
         writer, other = gateway.connect(), gateway.connect()
         put = b"PUT q 0 %d\r\n" % (8 * MIB) + bytes(8 * MIB)
@@ -246,7 +277,7 @@ def test_nobody_is_read_while_the_cluster_has_too_much_to_do() -> None:
             writer.send(put)
             await gateway.settle()          # so much is one turn's
         assert not writer.transport.reading
-        other.send(b"PING\r\n")
+        other.send(b"PING\r\n" * 50)
         assert not other.transport.reading
         gateway.cluster.commit(1)
         assert not writer.transport.reading
@@ -254,7 +285,7 @@ def test_nobody_is_read_while_the_cluster_has_too_much_to_do() -> None:
         await gateway.settle()
         assert writer.transport.reading
         assert other.transport.reading
-        assert other.take() == b"200 OK\r\n"
+        assert other.take() == b"200 OK\r\n" * 50
     with_gateway(test, automatic=False)
 
 

@@ -10,6 +10,7 @@ from tests.hostile.attack import Attack, Bounds
 IDLE_QUEUES = 40_000
 RATED, JOBS = 950, 20_000
 WAITERS, TAKERS = 1000, 20
+SHARED = 30_000
 CAPACITY = 100_000
 PULSES, PULSE_WAITERS = 900, 4000
 BOUNDS = Bounds(p50_ms=20, gap_s=1, growth_mb=300)
@@ -39,6 +40,22 @@ async def rated(arena: Arena) -> None:
         arena.besiege(TAKERS, repeated=b"GET %b COUNT 10000 BY PRIORITY\r\nGET * BY FAIR\r\n" % names))
 
 
+async def create_shared(arena: Arena) -> None:
+    """Very many queues share a pulse, and each has a job."""
+    await arena.tell(["PULSE CREATE shared RATE 100 PER 1\r\n",
+                      *(f"QUEUE CREATE shared{number} PULSE shared\r\n" for number in range(SHARED))])
+    await arena.put_lists([f"shared{number}" for number in range(SHARED)])
+
+
+async def shared(arena: Arena) -> None:
+    """Clients wait for what no job has, and others for a hundred of the queues."""
+    await asyncio.gather(
+        arena.besiege(TAKERS, repeated=b"GETB * IS none WITHIN 0\r\n" * 50),
+        arena.besiege(TAKERS, repeated=b"GET * IS none\r\n" * 50),
+        arena.besiege(WAITERS, opening=lambda number: b"GETB %b\r\n" % b"|".join(
+            b"shared%d" % (number + 29 * other) for other in range(100)) * 50))
+
+
 async def fill_dropping(arena: Arena) -> None:
     """A full queue in which each new job makes one leave that was put for later, with a record of it."""
     await arena.tell([f"QUEUE CREATE full CAPACITY {CAPACITY} OVERFLOW DROPOLDEST RETAIN 100 NUMBERED 1\r\n"])
@@ -66,7 +83,9 @@ ATTACKS = (
     Attack("idle-queues", "the IDLE of 40,000 queues is over at the same time", idle, prepare=create_idle,
            bounds=BOUNDS),
     Attack("rated-queues", "1,000 clients wait for the jobs of 950 queues with rates, and 20 ask for them without end",
-           rated, prepare=create_rated, bounds=Bounds(p50_ms=50, gap_s=1, growth_mb=300)),
+           rated, prepare=create_rated, bounds=BOUNDS),
+    Attack("shared-pulse", "30,000 queues share a pulse: 1,000 wait for a hundred of them, 40 for what none has",
+           shared, prepare=create_shared, bounds=BOUNDS),
     Attack("dropped-jobs", "each job that is put makes another one leave a full queue of 100,000, which keeps records",
            dropping, prepare=fill_dropping, bounds=BOUNDS),
     Attack("pulse-turns", "4,000 clients wait for turns of 900 pulses again and again", turns, prepare=create_pulses,

@@ -1,0 +1,97 @@
+"""A job costs little more however many groups, held jobs or queues there are (spec/fair 7).
+
+Counted in calls of Python functions, which are most of what a command costs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from sockpqd.core import (
+    ConfigureGroup,
+    CreateQueue,
+    Done,
+    Get,
+    GetWith,
+    Handed,
+    Machine,
+    Operation,
+    PauseGroup,
+    Policy,
+    Put,
+    PutWith,
+    QueueChange,
+    Sched,
+)
+from tests.core.records.test_calls import calls_of
+
+FEW, MANY = 300, 20_000
+MORE = 30           # calls for seventy times as many: sorted lists are trees of few levels
+GET = Get(("q",))
+BY_FAIR = GetWith(Get(None), policy=Policy.FAIR)
+
+
+def execute(machine: Machine, operations: list[Operation]) -> None:
+    """Execute the operations in entries of a thousand."""
+    for start in range(0, len(operations), 1000):
+        machine.apply(machine.index + 1, 1_700_000_000_000, 0, operations[start:start + 1000])
+
+
+def put(group: str, queue: str = "q") -> Operation:
+    """A job of the group."""
+    return PutWith(Put(queue, 0, b"x"), group=group)
+
+
+def groups_with_settings(count: int) -> Machine:
+    """So many groups with a LIMIT, each with a job."""
+    machine = Machine()
+    execute(machine, [ConfigureGroup(f"g{number}", limit=1) for number in range(count)])
+    execute(machine, [CreateQueue("q", QueueChange(sched=Sched.GROUPS))])
+    execute(machine, [put(f"g{number}") for number in range(count)])
+    return machine
+
+
+def groups_in_order(count: int) -> Machine:
+    """So many groups with two jobs, in a queue with GROUPORDER."""
+    machine = Machine()
+    execute(machine, [CreateQueue("q", QueueChange(sched=Sched.GROUPS, group_order=True))])
+    execute(machine, [put(f"g{number}") for number in range(count)] * 2)
+    return machine
+
+
+def jobs_of_a_paused_group(count: int) -> Machine:
+    """So many jobs of a paused group before those of another."""
+    machine = Machine()
+    execute(machine, [CreateQueue("q", QueueChange(sched=Sched.GROUPS)), PauseGroup("held")])
+    execute(machine, [*[put("held")] * count, *[put("other")] * 100])
+    return machine
+
+
+def one_group_in_many_queues(count: int) -> Machine:
+    """A group with LIMIT 1 that has a job in each of so many queues."""
+    machine = Machine()
+    names = [f"q{number}" for number in range(count)]
+    execute(machine, [CreateQueue(name, QueueChange(sched=Sched.FAIR)) for name in names])
+    execute(machine, [ConfigureGroup("g", limit=1), *[put("g", name) for name in names]])
+    return machine
+
+
+def of_a_job(machine: Machine, get: Operation) -> int:
+    """The calls of a GET and a DONE, the most of several."""
+    most = 0
+    for _ in range(5):
+        taking, (job,) = calls_of(machine, [get])
+        assert isinstance(job, Handed)
+        ending, _ = calls_of(machine, [Done(job.id)])
+        most = max(most, taking + ending)
+    return most
+
+
+@pytest.mark.parametrize(("made", "get"), [
+    (groups_with_settings, GET), (groups_in_order, GET), (jobs_of_a_paused_group, GET),
+    (one_group_in_many_queues, BY_FAIR),
+])
+def test_a_job_costs_little_more_however_many_there_are(made: Callable[[int], Machine], get: Operation) -> None:
+    assert of_a_job(made(MANY), get) <= of_a_job(made(FEW), get) + MORE

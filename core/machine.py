@@ -38,6 +38,7 @@ from sockpqd.core.rules.activate import pass_time, release
 from sockpqd.core.rules.expire import end_due
 from sockpqd.core.rules.fair_choice import available, has_open, open_to_fair
 from sockpqd.core.rules.hand_out import available_of_item
+from sockpqd.core.rules.items.cancel import any_to_remove
 from sockpqd.core.rules.pulses import time_out_results
 from sockpqd.core.rules.select import offering
 from sockpqd.core.sessions.session import Session
@@ -457,6 +458,10 @@ class Machine:
         item = self._state.items.by_name.get(name)
         return None if item is None else item.owner
 
+    def is_cancelled(self, item: str | None) -> bool:
+        """Return whether there is an item of this name that is cancelled."""
+        return item in self._state.items.cancelled
+
     def held_items(self) -> Sequence[str]:
         """The names of the items that are held as of now."""
         return self._state.items.holds.items
@@ -687,6 +692,7 @@ class Machine:
             state.pulses.periods.next_due_ms(),
             state.clock_ms if state.queues.indexing else None,
             state.clock_ms if state.errors.pending else None,
+            state.clock_ms if any_to_remove(state) else None,
             None if state.fair is None else state.fair.next_due_ms(state.clock_ms),
             state.groups.pauses.next_due_ms(),
         )

@@ -42,9 +42,9 @@ from sockpqd.core.store.delayed import Delays
 from sockpqd.core.store.errors import ErrorTexts
 from sockpqd.core.store.events import ENDED_ITEM, ENDED_QUEUE, FAILED_ITEM, WATCHED_QUEUE, EventLog
 from sockpqd.core.store.item_limit import apply_item_limit
-from sockpqd.core.store.items.dependents import ItemRelease
+from sockpqd.core.store.items.dependents import ItemRelease, ItemTurn
 from sockpqd.core.store.items.holds import Hold
-from sockpqd.core.store.items.item import Item, ItemQueue
+from sockpqd.core.store.items.item import Fate, Item, ItemQueue
 from sockpqd.core.store.items.items import Items
 from sockpqd.core.store.job import (
     AnyJob,
@@ -152,6 +152,9 @@ class UndoLog(Protocol):
     def counted_done(self, item: Item) -> None:
         """Record that the item has one more job that is done."""
 
+    def counted_cancelled(self, item: Item) -> None:
+        """Record that the item has one more job that ITEM CANCEL has removed."""
+
     def failed_item(self, item: Item) -> None:
         """Record that an operation gave the item its first DEAD or BURIED job, or removed its last one."""
 
@@ -235,7 +238,7 @@ class State:
         self.next_seq = 1
         self.seqs_since_ms = 0                      # older seqs carry no time: their jobs count as waiting since then
         self.queues = Queues()
-        self.items = Items()
+        self.items = Items(self.queues)
         self.pager: Pager | None = None             # if jobs may be outside memory; not part of the state,
         self.body_bytes_min = 1 << 63               # nor is from what size on bodies may be without their jobs
         self.fair: FairScheduler | None = None           # groups and their shares, from the first use of them on
@@ -268,7 +271,7 @@ class State:
         self.spread_left: int | None = None         # jobs that the present batch may still put into several queues
         self.spent = 0
         self.effects = Effects()
-        self.turned_items: list[tuple[str, bool]] = []      # and whether it got its first DEAD or BURIED job
+        self.turned_items: list[tuple[str, ItemTurn]] = []
         self.undo: UndoLog | None = None
         # Of the present GetWith: how many grants are free, and the queues that are open meanwhile, by their pulse.
         self.allowed: dict[str, int] = {}
@@ -380,6 +383,8 @@ class State:
     def remove(self, queue: Queue, job: Job) -> None:
         """Remove `job` from the READY jobs; it may come back changed."""
         self._take_out(queue, job)
+        if self.items.cancelled:
+            self.effects.reopened[queue.name] = None        # if it was the last one of a cancelled item
         if job.extras is not None:
             self._unindex(queue, job, job.extras)
         if queue.shaped:
@@ -449,7 +454,7 @@ class State:
     def defer(self, queue: Queue, job: DelayedJob) -> None:
         """Make `job` DELAYED in the queue."""
         if job.item is not None:
-            self.items.defer(self.items.open(job.item), job.queue)
+            self.items.defer(self.items.open(job.item), job)
         self.delays.add(queue, job)
         self.queues.delayed += 1
         self.queues.count(queue, job)
@@ -467,7 +472,7 @@ class State:
         self.queues.delayed -= 1
         self.queues.uncount(queue, job)
         if job.item is not None:
-            self.items.undefer(job.item, job.queue)
+            self.items.undefer(job.item, job)
         if job.extras is not None:
             self._unindex(queue, job, job.extras)
         self.watch(queue.name, queue.settings)
@@ -487,7 +492,7 @@ class State:
         queue.buried.add(job)
         self.queues.buried += 1
         if job.item is not None:
-            self.items.open(job.item).bury(job)
+            self.items.bury(self.items.open(job.item), job)
             self.events.endings.append((FAILED_ITEM, job.item))
         if job.extras is not None:
             self._index_number(job, job.extras)
@@ -725,8 +730,11 @@ class State:
         if extras.error is not None:
             self.errors.detach(extras.error)
 
-    def dependency_met(self, queue: Queue, job: DelayedJob) -> None:
-        """Note that `job`, which replaced itself in the DELAYED list, waits for one item less."""
+    def dependency_met(self, queue: Queue, before: DelayedJob, job: DelayedJob) -> None:
+        """Note that `job`, which replaced `before` in the DELAYED list, waits for one item less."""
+        if job.item is not None:
+            self.items.undefer(job.item, before)
+            self.items.defer(self.items.by_name[job.item], job)
         if job.extras is not None:
             self._index_key(queue, job, job.extras)
 
@@ -831,13 +839,14 @@ class State:
             return True
         if item.unfinished or item.hold is not None:
             if item.settled and self.delays.dependents.waiting:
-                self.turned_items.append((item_name, False))
+                self.turned_items.append((item_name, ItemTurn.ENDED))
             return False
-        del self.items.by_name[item_name]
+        self.items.forget(item)
         if self.undo is not None:
             self.undo.ended_item(item)
         if self.delays.dependents.waiting:
-            self.turned_items.append((item_name, False))
+            cancelled = item.fate is not None and (item.fate.cancelling or item.fate.tainted)
+            self.turned_items.append((item_name, ItemTurn.CANCELLED if cancelled else ItemTurn.ENDED))
         events = self.events
         if events.recorded:
             events.endings.append((ENDED_ITEM, item_name))
@@ -851,6 +860,14 @@ class State:
         item.done += 1
         if self.undo is not None:
             self.undo.counted_done(item)
+
+    def count_cancelled(self, item: Item) -> None:
+        """Count a job of this item that ITEM CANCEL removes."""
+        if item.fate is None:
+            item.fate = Fate()
+        item.fate.cancelled += 1
+        if self.undo is not None:
+            self.undo.counted_cancelled(item)
 
     def end_operation(self) -> None:
         """Report what the operation has finished as events (spec/events 2.2).
@@ -875,7 +892,7 @@ class State:
             return
         waits = bool(self.delays.dependents.waiting)
         if waits and item.settled:
-            self.turned_items.append((item_name, False))
+            self.turned_items.append((item_name, ItemTurn.ENDED))
         if (item.lost > 0) == item.failed:
             return
         item.failed = not item.failed
@@ -884,7 +901,7 @@ class State:
         if item.failed:
             self.events.tell("FAILI", item_name)
             if waits:
-                self.turned_items.append((item_name, True))
+                self.turned_items.append((item_name, ItemTurn.FAILED))
 
     def watch(self, queue_name: str, settings: QueueSettings | None) -> None:
         """Check the depth of this queue at the end of the operation, as the number of its waiting jobs may change."""

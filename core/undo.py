@@ -188,7 +188,7 @@ class Undo:
 
     def ended_item(self, item: Item) -> None:
         def step() -> None:
-            self._state.items.by_name[item.name] = item
+            self._state.items.restore(item)
 
         self._steps.append(step)
 
@@ -204,6 +204,13 @@ class Undo:
     def counted_done(self, item: Item) -> None:
         def step() -> None:
             item.done -= 1
+
+        self._steps.append(step)
+
+    def counted_cancelled(self, item: Item) -> None:
+        def step() -> None:
+            assert item.fate is not None
+            item.fate.cancelled -= 1
 
         self._steps.append(step)
 

@@ -230,6 +230,7 @@ SAMPLES: dict[Any, dict[str, Values]] = {
         "item": ("x", "y", "i1", None), "expire_ms": (10, 60, 600_000, 10**30), "then": tuple(core.HoldThen),
         "user": ("", "", "ann"),
     },
+    core.CancelItem: {"item": ("x", "y", "i1"), "reason": (None, "late")},
     core.ReleaseItem: {"item": ("x", "y", "i1", "i2")},
     core.RetryItem: {"item": ("x", "y", "i1"), "left": (None, None, None, 1, 0)},
     core.PauseQueue: {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sockpqd.core import limits
 from sockpqd.core.handlers.cost import BASE_BYTES, JOB_WITH_EXTRAS, Cost, of_names
-from sockpqd.core.ops.jobs import HoldItem, ReleaseItem, RetryItem
+from sockpqd.core.ops.jobs import CancelItem, HoldItem, ReleaseItem, RetryItem
 from sockpqd.core.ops.replies import (
     ACCEPTED,
     FINISHED,
@@ -12,10 +12,12 @@ from sockpqd.core.ops.replies import (
     ITEM_NOT_HELD,
     TOO_MANY_HOLDS,
     Moved,
+    Removed,
     Reply,
     Stored,
 )
 from sockpqd.core.rules.complete import kick_lost
+from sockpqd.core.rules.items.cancel import cancel, refused
 from sockpqd.core.rules.portion import Portion
 from sockpqd.core.state import State
 from sockpqd.core.store.items.holds import Hold
@@ -26,6 +28,9 @@ def hold_item(state: State, operation: HoldItem, seed: int) -> Reply:
     """Hold an item, which may be new; it does not end before the hold does."""
     items = state.items
     name = items.new_name(seed) if operation.item is None else operation.item
+    refusal = refused(state, name)
+    if refusal is not None:
+        return refusal
     item = items.by_name.get(name)
     if (item is None or item.hold is None) and len(items.holds) >= limits.HOLDS_MAX:
         return TOO_MANY_HOLDS
@@ -61,6 +66,9 @@ def retry_item(state: State, operation: RetryItem, seed: int) -> Reply:
     item = state.items.by_name.get(operation.item)
     if item is None:
         return ITEM_NOT_FOUND if operation.left is None else Moved(0)
+    refusal = refused(state, operation.item)
+    if refusal is not None:
+        return refusal if operation.left is None else Moved(0)
     left = item.lost if operation.left is None else max(0, min(operation.left, item.lost))
     portion, kicked = Portion(limits.PORTION_MAX), 0
     while kicked < left:
@@ -79,3 +87,17 @@ def retry_item(state: State, operation: RetryItem, seed: int) -> Reply:
 def retry_cost(operation: RetryItem) -> Cost:
     """Bytes and work of a RetryItem."""
     return BASE_BYTES + of_names(operation.item), JOB_WITH_EXTRAS * limits.PORTION_MAX
+
+
+def cancel_item(state: State, operation: CancelItem, seed: int) -> Reply:
+    """Cancel the item; its jobs are removed from the next entry on, but for those that run."""
+    item = state.items.by_name.get(operation.item)
+    if item is None:
+        return ITEM_NOT_FOUND
+    cancel(state, item, operation.reason)
+    return Removed(item.unfinished)
+
+
+def cancel_cost(operation: CancelItem) -> Cost:
+    """Bytes and work of a CancelItem."""
+    return BASE_BYTES + of_names(operation.item, operation.reason), JOB_WITH_EXTRAS

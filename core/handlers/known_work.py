@@ -9,9 +9,10 @@ from __future__ import annotations
 from sockpqd.core import limits
 from sockpqd.core.handlers.cost import BOUND, DROP, FAIR
 from sockpqd.core.ops.entry import Operation
-from sockpqd.core.ops.jobs import Batch, End, PutWith, ToTopic
+from sockpqd.core.ops.jobs import Batch, CancelItem, End, PutWith, ToTopic
 from sockpqd.core.ops.queues import Overflow
 from sockpqd.core.ops.sessions import Request
+from sockpqd.core.rules.items.cancel import cancel_work
 from sockpqd.core.state import State
 
 
@@ -33,6 +34,8 @@ def known_work(state: State, operation: Operation) -> int:
         settings = state.queues.settings.get(operation.put.queue)
         if settings is not None and settings.overflow is Overflow.DROPOLDEST:
             return DROP
+    elif type(operation) is CancelItem:
+        return cancel_work(state, operation.item)
     elif type(operation) is End and state.fair is not None:
         return FAIR if isinstance(operation.ids, int) else FAIR * len(operation.ids)
     return 0

@@ -87,6 +87,7 @@ HANDLERS: dict[type[Any], Handler] = {
     queue_ops.Configure: Handler(queues.configure, cost.small, in_request=True),
     job_ops.HoldItem: Handler(items.hold_item, items.hold_cost, in_batch=True, in_request=True),
     job_ops.ReleaseItem: Handler(items.release_item, items.release_cost, in_batch=True, in_request=True),
+    job_ops.CancelItem: Handler(items.cancel_item, items.cancel_cost, in_request=True),
     job_ops.RetryItem: Handler(items.retry_item, items.retry_cost, in_request=True),
     pulse_ops.CreatePulse: Handler(pulses.create, cost.on_pulse, in_request=True, brings=pulses.create_brings),
     pulse_ops.ConfigurePulse: Handler(pulses.configure, cost.on_pulse, in_request=True),

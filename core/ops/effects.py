@@ -24,6 +24,8 @@ class Effects(Struct):
     pulses: dict[str, None] | None = None
     # How jobs have ended whose ends are awaited, by their handles (store/watches.py); None: there are none.
     outcomes: dict[int, JobEnded | NotFound] | None = None
+    # Items that were cancelled; None: none.
+    cancelled_items: dict[str, None] | None = None
     # A CLONE replaced everything.
     restored: bool = False
 
@@ -41,7 +43,15 @@ class Effects(Struct):
                 self.pulse_changed(pulse)
         if other.outcomes is not None:
             self.outcomes = {**(self.outcomes or {}), **other.outcomes}
+        for item in other.cancelled_items or ():
+            self.cancel_item(item)
         self.restored |= other.restored
+
+    def cancel_item(self, item: str) -> None:
+        """Note that the item was cancelled."""
+        if self.cancelled_items is None:
+            self.cancelled_items = {}
+        self.cancelled_items[item] = None
 
     def pulse_changed(self, pulse: str) -> None:
         """Note that the pulse has changed."""

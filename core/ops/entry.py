@@ -26,6 +26,7 @@ Operation = (
     | jobs.Batch
     | jobs.Await
     | jobs.RetryItem
+    | jobs.CancelItem
     | queues.OnQueues
     | queues.ExpireQueue
     | queues.OnGroups

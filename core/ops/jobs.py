@@ -417,6 +417,16 @@ class RetryItem(Logged, tag=115, frozen=True):
     left: int | None = None
 
 
+class CancelItem(Logged, tag=118, frozen=True):
+    """ITEM CANCEL: remove the jobs of the item, and what waits for it to be done. `reason`: for records and workers.
+
+    Replies: Removed (how many jobs it has now), ItemNotFound.
+    """
+
+    item: str
+    reason: str | None = None
+
+
 class Await(Logged, tag=91, frozen=True):
     """AWAIT (spec/state-machine 10.6): wait for the end of a job, given by number, or by key if it is unfinished.
 

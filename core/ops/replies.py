@@ -105,6 +105,10 @@ class ItemNotFound(Struct, gc=False, frozen=True):
     """RetryItem: the item has no jobs."""
 
 
+class ItemCancelled(Struct, gc=False, frozen=True):
+    """The item, or the item of the job, is cancelled, so it takes and gives no jobs; 409 Item Cancelled."""
+
+
 class ItemNotHeld(Struct, gc=False, frozen=True):
     """ReleaseItem: the item has no hold."""
 
@@ -435,6 +439,7 @@ Reply = (
     | JobExists
     | ItemNotFound
     | ItemNotHeld
+    | ItemCancelled
     | TooManyHolds
     | JobDropped
     | JobIgnored
@@ -487,6 +492,7 @@ FINISHED = {(queue, item): Finished(queue, item) for queue in (False, True) for 
 DATA_TOO_LARGE = DataTooLarge()
 ITEM_NOT_FOUND = ItemNotFound()
 ITEM_NOT_HELD = ItemNotHeld()
+ITEM_CANCELLED = ItemCancelled()
 TOO_MANY_HOLDS = TooManyHolds()
 JOB_DROPPED = JobDropped()
 JOB_EXISTS = JobExists()

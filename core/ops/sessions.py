@@ -55,8 +55,8 @@ class TouchSession(Logged, tag=18, frozen=True):
 
 
 Requested = (
-    jobs.Atomic | jobs.Taking | jobs.Batch | jobs.RetryItem | queues.OnQueues | queues.OnGroups | pulses.OnPulses
-    | workers.OnWorkers | topics.OnTopics | CloneEnd
+    jobs.Atomic | jobs.Taking | jobs.Batch | jobs.RetryItem | jobs.CancelItem | queues.OnQueues
+    | queues.OnGroups | pulses.OnPulses | workers.OnWorkers | topics.OnTopics | CloneEnd
 )
 
 

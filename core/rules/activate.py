@@ -8,11 +8,12 @@ from sockpqd.core import limits
 from sockpqd.core.ops.jobs import Due, PutWith, Until
 from sockpqd.core.ops.queues import EndState
 from sockpqd.core.ops.replies import NOT_FOUND
+from sockpqd.core.rules.items.cancel import end_removed, remove_cancelled
 from sockpqd.core.rules.job_end import note_end
 from sockpqd.core.rules.pause import end_pause, open_due
 from sockpqd.core.rules.portion import Portion
 from sockpqd.core.state import State
-from sockpqd.core.store.items.dependents import ItemRelease, Outcome
+from sockpqd.core.store.items.dependents import ItemRelease, ItemTurn, Outcome
 from sockpqd.core.store.job import NEVER_MS, DelayedJob, Extras, Job
 from sockpqd.core.store.queues import TTL_ENDED, Queue
 
@@ -64,6 +65,10 @@ def pass_time(state: State, left: int) -> int:
         left -= _end_ttls_and_pauses(state, left if shared else limits.TTL_ENDS_MAX)
     if state.turned_items:
         release(state)
+    if state.items.doomed:
+        left -= remove_cancelled(state, left if shared else limits.PORTION_MAX)
+        if state.turned_items:
+            release(state)
     if delays.dependents.released:
         left -= _process_releases(state, left if shared else limits.PORTION_MAX)
     if delays.first_ms <= clock_ms:
@@ -111,7 +116,12 @@ def _end_ttls_and_pauses(state: State, most: int) -> int:
 def release(state: State) -> None:
     """Decide for the jobs that wait for items affected by the last operation."""
     dependents, turned = state.delays.dependents, state.turned_items
-    for name in [name for name, failed in turned if failed]:        # first: it may have ended in the same batch
+    # These first: the item may have ended in the same batch, or been settled before it ended.
+    for name in [name for name, turn in turned if turn is ItemTurn.FAILED]:
+        dependents.release(name, Until.FAILED, Outcome.AT_ONCE)
+    for name in [name for name, turn in turned if turn is ItemTurn.CANCELLED]:
+        dependents.release(name, Until.END, Outcome.MET)
+        dependents.release(name, Until.DONE, Outcome.CANCELLED)
         dependents.release(name, Until.FAILED, Outcome.AT_ONCE)
     for name, _ in turned:
         item = state.items.by_name.get(name)
@@ -142,6 +152,9 @@ def _settle(state: State, of_item: ItemRelease) -> None:
     job = state.delays.by_seq[of_item.seqs.take_first()]
     assert job.extras is not None
     others = [name for name in job.extras.after if name != of_item.item]
+    if of_item.outcome is Outcome.CANCELLED:
+        _cancel(state, job)
+        return
     if of_item.outcome is Outcome.UNMET and not others:
         _remove(state, job)
         return
@@ -158,7 +171,7 @@ def _free(state: State, job: DelayedJob, after: tuple[str, ...]) -> None:
     at_ms = state.clock_ms if job.at_ms is None else job.at_ms
     freed = replace(job, due_ms=NEVER_MS if after else at_ms, extras=_waiting_for(job.extras, after))
     state.delays.free(queue, job, freed)
-    state.dependency_met(queue, freed)
+    state.dependency_met(queue, job, freed)
 
 
 def _remove(state: State, job: DelayedJob) -> None:
@@ -167,6 +180,21 @@ def _remove(state: State, job: DelayedJob) -> None:
     if job.seq in state.watches:
         state.tell_end(job.seq, NOT_FOUND)
     state.close(job.queue, job.item)
+    if state.events.endings:
+        state.end_operation()
+    if state.turned_items:
+        release(state)
+
+
+def _cancel(state: State, job: DelayedJob) -> None:
+    """Remove a job that waited for an item to be done, which was cancelled; its own item counts as cancelled then."""
+    state.undefer(state.queues.by_name[job.queue], job)
+    if job.item is not None:
+        item = state.items.by_name[job.item]
+        state.count_cancelled(item)
+        assert item.fate is not None
+        item.fate.tainted = True
+    end_removed(state, job, None)
     if state.events.endings:
         state.end_operation()
     if state.turned_items:

@@ -14,6 +14,7 @@ from sockpqd.core.ops.queues import EndState, Order
 from sockpqd.core.ops.replies import FINISHED, Rearmed, Reply
 from sockpqd.core.rules import activate
 from sockpqd.core.rules.backoff import backoff_ms
+from sockpqd.core.rules.items.cancel import end_if_cancelled, is_cancelled, remove
 from sockpqd.core.rules.job_end import note_end
 from sockpqd.core.state import State
 from sockpqd.core.store.job import (
@@ -55,7 +56,7 @@ def finish(
             events.record("DONE", job.queue, job.priority, job.id)
     extras = job.extras
     if extras is not None:
-        if extras.every_ms is not None and extras.origin is None and not last:
+        if extras.every_ms is not None and extras.origin is None and not last and not is_cancelled(state, job.item):
             return Rearmed(_rearm(state, job, extras.every_ms))
         if extras.key is not None:
             _retain_key(state, job.queue, extras.key)
@@ -100,6 +101,8 @@ def put_back(
     job at its old place with its old priority does not count as released, as when the session of its worker ends.
     `failed`: the attempt failed, so the BACKOFF of the queue applies, unless the options set the time of return.
     """
+    if end_if_cancelled(state, job) is not None:
+        return
     queue = state.queues.by_name[job.queue]
     worn_out = not options.yielded and _worn_out(state, job)
     wait_ms = 0
@@ -155,6 +158,8 @@ def keep_error(state: State, job: RunningJob, text: bytes | None) -> RunningJob:
 
 def undo_hand_out(state: State, job: RunningJob) -> None:
     """Put a stopped job back at its old place, as if it had never been handed out."""
+    if end_if_cancelled(state, job) is not None:
+        return
     queue = state.queues.by_name[job.queue]
     back = job.ready(job.seq, attempts=job.attempts - 1, extras=counted(job.extras, reserves=-1))
     if queue.settings is not None and queue.settings.order is Order.TIME:
@@ -174,6 +179,9 @@ def _worn_out(state: State, job: RunningJob) -> bool:
 
 def bury(state: State, job: RunningJob, reason: str | None = None) -> bool:
     """Make the stopped job dead: move it to the dead queue. Returns whether its own queue is finished."""
+    finished = end_if_cancelled(state, job)
+    if finished is not None:
+        return finished
     state.queues.by_name[job.queue].counters[DEAD] += 1
     settings = state.queues.settings.get(job.queue)
     name = None if settings is None else settings.dead
@@ -199,6 +207,9 @@ def bury(state: State, job: RunningJob, reason: str | None = None) -> bool:
 
 def bury_here(state: State, job: RunningJob, priority: int | None, reason: str | None) -> bool:
     """Make the stopped job BURIED in its queue. Returns whether the queue is finished."""
+    finished = end_if_cancelled(state, job)
+    if finished is not None:
+        return finished
     queue = state.queues.by_name[job.queue]
     queue.counters[DEAD] += 1
     state.events.tell("DEAD", job.queue, job.queue, job.id)
@@ -256,10 +267,15 @@ def _ready_again(state: State, job: Job) -> None:
 
 def kick(state: State, name: str, count: int) -> int:
     """Put the first `count` dead jobs that come from this queue back into it; returns the number moved."""
-    kicked = 0
-    while kicked < count and name in state.dead:
-        kick_dead(state, state.dead[name][0])
-        kicked += 1
+    kicked = removed = 0
+    while kicked < count and name in state.dead and removed < limits.PORTION_MAX:
+        job = state.dead[name][0]
+        if is_cancelled(state, job.item):
+            remove(state, job)
+            removed += 1
+        else:
+            kick_dead(state, job)
+            kicked += 1
     return kicked
 
 

@@ -6,8 +6,9 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from sockpqd.core import limits
-from sockpqd.core.ops.jobs import Then
+from sockpqd.core.ops.jobs import HoldThen, Then
 from sockpqd.core.rules.complete import bury, finish, put_back
+from sockpqd.core.rules.items.cancel import cancel
 from sockpqd.core.rules.remove_queue import remove_queue
 from sockpqd.core.sessions.session import Session
 from sockpqd.core.state import State
@@ -44,7 +45,11 @@ def _end_hold(state: State) -> None:
     """End the hold of an item whose time has come first."""
     name = state.items.holds.first_due(state.clock_ms)
     assert name is not None
-    state.hold_item(state.items.by_name[name], None)
+    item = state.items.by_name[name]
+    assert item.hold is not None
+    if item.hold.then is HoldThen.CANCEL:
+        cancel(state, item, None)
+    state.hold_item(item, None)
     state.end_item(name)
     if state.events.endings:
         state.end_operation()

@@ -17,7 +17,7 @@ def can_hand_out(queue: Queue, item_queue: ItemQueue) -> bool:
     """Return whether a job of the item can be handed out from this queue."""
     settings = queue.settings
     if settings is None:
-        return item_queue.ready.size > 0
+        return item_queue.ready.size > 0 and not queue.withheld
     return not queue.closed and (item_queue.eligible if settings.item_limit else item_queue.ready.size) > 0
 
 
@@ -25,7 +25,7 @@ def available_of_item(queue: Queue, item_queue: ItemQueue) -> int:
     """The number of jobs of the item that could be handed out now, one after the other."""
     settings = queue.settings
     if settings is None:
-        return item_queue.ready.size
+        return 0 if queue.withheld else item_queue.ready.size
     return min(queue.available(), item_queue.eligible if settings.item_limit else item_queue.ready.size)
 
 

@@ -21,6 +21,7 @@ _COMMON: list[tuple[replies.Reply, frames.SingleAnswer]] = [
     (replies.SESSION_NOT_FOUND, frames.PlainAnswer("no session")),
     (replies.JOB_EXISTS, frames.PlainAnswer("job exists")),
     (replies.ITEM_NOT_FOUND, frames.PlainAnswer("item not found")),
+    (replies.ITEM_CANCELLED, frames.PlainAnswer("item cancelled")),
     (replies.ITEM_NOT_HELD, frames.PlainAnswer("item not held")),
     (replies.TOO_MANY_HOLDS, frames.PlainAnswer("too many holds")),
     (replies.JOB_DROPPED, frames.PlainAnswer("job dropped")),

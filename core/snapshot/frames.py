@@ -222,6 +222,10 @@ class ItemRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
     hold_then: HoldThen = HoldThen.CANCEL
     hold_graced: bool = False
     owner: str | None = None
+    cancelling: bool = False
+    reason: str | None = None
+    tainted: bool = False
+    cancelled: Counter = 0
 
 
 class ItemRows(Struct, array_like=True, tag="items", forbid_unknown_fields=True):
@@ -561,12 +565,12 @@ class PlainAnswer(Struct, array_like=True, tag="plain", forbid_unknown_fields=Tr
     """The answer was one without fields."""
 
     name: Literal[
-        "accepted", "not found", "invalid", "no session", "item not found", "item not held", "too many holds",
-        "job dropped", "job exists", "job ignored", "job replaced", "job running", "queue not found",
-        "queue exists", "queue not empty", "queue full", "queue paused", "too large", "too many queues",
-        "pulse exists", "pulse not found", "pulse in use", "too many pulses", "bad setting", "ticket not found",
-        "worker not found", "topic not found", "binding not found", "too many bindings", "too many workers",
-        "worker exists", "group not found", "too many groups",
+        "accepted", "not found", "invalid", "no session", "item not found", "item not held", "item cancelled",
+        "too many holds", "job dropped", "job exists", "job ignored", "job replaced", "job running",
+        "queue not found", "queue exists", "queue not empty", "queue full", "queue paused", "too large",
+        "too many queues", "pulse exists", "pulse not found", "pulse in use", "too many pulses", "bad setting",
+        "ticket not found", "worker not found", "topic not found", "binding not found", "too many bindings",
+        "too many workers", "worker exists", "group not found", "too many groups",
     ]
 
 

@@ -6,11 +6,15 @@ from collections.abc import Iterator
 from itertools import islice
 
 from sockpqd.core import limits
+from sockpqd.core.ops.jobs import HoldThen
 from sockpqd.core.snapshot import frames
 from sockpqd.core.snapshot.frames import check
 from sockpqd.core.store.items.holds import Hold
-from sockpqd.core.store.items.item import Item
+from sockpqd.core.store.items.item import Fate, Item
 from sockpqd.core.store.items.items import Items
+
+_NO_HOLD = Hold(0, 0, HoldThen.CANCEL)
+_NO_FATE = Fate()
 
 
 def item_frames(items: Items) -> Iterator[frames.ItemRows]:
@@ -21,14 +25,15 @@ def item_frames(items: Items) -> Iterator[frames.ItemRows]:
 
 
 def _is_known(item: Item) -> bool:
-    return item.done > 0 or item.hold is not None or item.owner is not None
+    return item.done > 0 or item.hold is not None or item.owner is not None or item.fate is not None
 
 
 def _row(item: Item) -> frames.ItemRow:
-    hold = item.hold
-    if hold is None:
-        return frames.ItemRow(item.name, item.done, owner=item.owner)
-    return frames.ItemRow(item.name, item.done, hold.deadline_ms, hold.length_ms, hold.then, hold.graced, item.owner)
+    hold, fate = item.hold or _NO_HOLD, item.fate or _NO_FATE
+    return frames.ItemRow(
+        item.name, item.done, hold.deadline_ms, hold.length_ms, hold.then, hold.graced, item.owner,
+        fate.cancelling, fate.reason, fate.tainted, fate.cancelled,
+    )
 
 
 class ItemBuilder:
@@ -47,6 +52,11 @@ class ItemBuilder:
             check(row.hold_ends_ms > 0, "an item without jobs")
             item = self._items.open(row.name)
         item.done, item.owner = row.done, row.owner
+        if row.cancelling or row.tainted or row.cancelled:
+            item.fate = Fate(row.cancelling, row.reason, row.tainted, row.cancelled)
+        check(row.cancelling or row.reason is None, "a reason for nothing")
+        if row.cancelling:
+            self._items.mark(item)
         check((row.hold_ends_ms > 0) == (row.hold_ms > 0), "a hold without time")
         if row.hold_ends_ms:
             item.hold = Hold(row.hold_ends_ms, row.hold_ms, row.hold_then, row.hold_graced)

@@ -65,7 +65,8 @@ KINDS: dict[type[Frame], type[Frame]] = {
 
 # What an item may decide for those who wait for this.
 _DECISIONS = {
-    Until.DONE: (Outcome.MET,), Until.END: (Outcome.MET,), Until.FAILED: (Outcome.UNMET, Outcome.AT_ONCE),
+    Until.DONE: (Outcome.MET, Outcome.CANCELLED), Until.END: (Outcome.MET,),
+    Until.FAILED: (Outcome.UNMET, Outcome.AT_ONCE),
 }
 
 _NO_JOB = "inconsistent snapshot: bodies without their jobs"

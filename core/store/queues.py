@@ -86,6 +86,7 @@ class Queue(Struct, gc=False, eq=False):
     granted: bool = False                                   # a grant of its pulse is free for the present operation
     ready_for: str | None = None                            # the pulse for which it is in `ready_of_pulse`
     front: int | None = None                                # rank of the job to hand out next; None: there is none
+    withheld: int = 0                                       # cancelled items with READY jobs here: nothing is given
     others: int = 0                                         # READY jobs that are not urgent: only a few, usually
 
     @property
@@ -122,16 +123,21 @@ class Queue(Struct, gc=False, eq=False):
 
     @property
     def closed(self) -> bool:
-        """Return whether LIMIT, PAUSE or RATE forbid hand-outs; a rate does unless a grant is free (GetWith.free)."""
+        """Return whether LIMIT, PAUSE or RATE forbid hand-outs; a rate does unless a grant is free (GetWith.free).
+
+        So do READY jobs of cancelled items.
+        """
         settings = self.settings
-        return settings is not None and (
+        return self.withheld > 0 or (settings is not None and (
             settings.paused_out or 0 < settings.limit <= self.running
             or (settings.pulse is not None and not self.granted)
-        )
+        ))
 
     def available(self) -> int:
         """The number of jobs that could be handed out now, one after the other."""
         settings = self.settings
+        if self.withheld:
+            return 0
         if settings is None:
             return self.ready.size
         if settings.paused_out:
@@ -394,6 +400,13 @@ class Queues:
         found = list(names[begin:begin + most])
         return found + list(names[:most - len(found)])
 
+    def withhold(self, name: str, more: int) -> None:
+        """Count cancelled items with READY jobs in the queue: `more` of them; with any it hands out nothing."""
+        queue = self.by_name[name]
+        queue.withheld += more
+        queue.shaped = queue.withheld > 0 or (queue.settings is not None and queue.settings.shaping)
+        self.reindex(queue)
+
     def hide(self, queue: Queue) -> None:
         """Keep the queue from handing out anything until `reindex`."""
         self._list(queue, None)
@@ -457,7 +470,7 @@ class Queues:
             self.weights.remove(name)
             if settings.weight > 1:
                 self.weights.add(name, settings.weight)
-        queue.settings, queue.shaped = settings, settings.shaping
+        queue.settings, queue.shaped = settings, settings.shaping or queue.withheld > 0
         if settings.idle_ms:
             self.expiring[name] = queue
         else:
@@ -488,7 +501,7 @@ class Queues:
         settings = self.settings.pop(queue.name)
         self.paused -= settings.paused_out
         self._set_pause_end(queue.name, settings, None)
-        queue.settings, queue.shaped = None, False
+        queue.settings, queue.shaped = None, queue.withheld > 0
         self.reindex(queue)
         self.drop_unused(queue.name)
 

@@ -154,6 +154,8 @@ ROWS = (
         numbered=True, in_transaction=QUEUED),
     Row(b"ITEM RELEASE",     item_lines.release,          may.held_item,    write.proposed,        LOGGED,  PLAIN,
         numbered=True, in_transaction=QUEUED),
+    Row(b"ITEM CANCEL",      item_lines.cancel,           may.held_item,    audited(write.proposed), LOGGED, PLAIN,
+        numbered=True),
     Row(b"ITEM RETRY",       item_lines.retry,            may.own_item,     audited(bulk.retry),   LOGGED,  PLAIN,
         numbered=True),
     Row(b"ITEM LIST",        item_lines.list_,            may.any_user,     read.item_list,        READ,    LIST),

@@ -28,6 +28,7 @@ from sockpqd.core import (
     HandedMany,
     IgnoredNumber,
     InvalidSnapshot,
+    ItemCancelled,
     ItemNotFound,
     ItemNotHeld,
     JobDropped,
@@ -103,7 +104,7 @@ FEATURES: dict[int, tuple[bytes, ...]] = {1: (
     b"fanout",
     b"workers", b"pulse", b"events", b"notify", b"number", b"cluster", b"auth", b"help",
     b"head", b"dedup", b"backoff",
-    b"retain", b"await", b"find", b"progress", b"movequeue", b"life", b"map",
+    b"retain", b"await", b"find", b"progress", b"items", b"movequeue", b"life", b"map",
 )}
 EXISTS = b"200 OK EXISTS\r\n"
 DROPPED = b"200 OK DROPPED\r\n"
@@ -121,6 +122,7 @@ QUEUE_NOT_FOUND = b"404 Queue Not Found\r\n"
 PULSE_NOT_FOUND = b"404 Pulse Not Found\r\n"
 TICKET_NOT_FOUND = b"404 Ticket Not Found\r\n"
 ITEM_NOT_FOUND = b"404 Item Not Found\r\n"
+ITEM_CANCELLED = b"409 Item Cancelled\r\n"
 ITEM_NOT_HELD = b"404 Item Not Held\r\n"
 GROUP_NOT_FOUND = b"404 Group Not Found\r\n"
 JOB_NOT_FOUND = b"404 Job Not Found\r\n"
@@ -328,6 +330,7 @@ ENCODERS: dict[type, Callable[[Any], bytes]] = {
     Rearmed: _rearmed,
     Leased: _leased,
     DataDropped: lambda reply: answer(reply.reply)[:-2] + b" DROPPED\r\n",
+    ItemCancelled: _always(ITEM_CANCELLED),
     ItemNotFound: _always(ITEM_NOT_FOUND),
     ItemNotHeld: _always(ITEM_NOT_HELD),
     JobDropped: _always(DROPPED),

@@ -73,6 +73,11 @@ class JobWaiter(Waiter, gc=False, eq=False, kw_only=True):
         return 0 if queues is None or len(queues) <= FEW_QUEUES else len(queues) * WAITER_QUEUE_BYTES
 
     @property
+    def waits_for_output(self) -> bool:
+        """Return whether it is a PUT .. WAIT, for which a cancelled item has no output any more."""
+        return self.timeout_answer == responses.WAIT_TIMEOUT
+
+    @property
     def operation(self) -> Operation:
         return self.wants.operation
 

@@ -37,6 +37,7 @@ from itertools import chain
 from sockpqd.cluster.api import Cluster
 from sockpqd.core import Effects, Empty, Get, Handed, HandedMany, Operation, Policy, Put, Reply
 from sockpqd.gateway.limits import CLAIMS_LOOKED_AT_MAX, LINES_LEFT_AT_ONCE
+from sockpqd.gateway.protocol import responses
 from sockpqd.gateway.waiting.finish_watch import Watchers
 from sockpqd.gateway.waiting.idle_queues import IdleQueues
 from sockpqd.gateway.waiting.job_grants import GrantReservations
@@ -140,6 +141,8 @@ class JobWaiters(WaitingLine[JobWaiter]):
             return
         if waiter.client.ended and not self.has_job_for(waiter.wants):
             waiter.end(NoReply.CANCELLED)
+        elif self.cluster.machine.is_cancelled(waiter.wants.get.item):
+            waiter.end(responses.ITEM_CANCELLED)
         else:
             self.add(waiter)
 
@@ -217,6 +220,8 @@ class JobWaiters(WaitingLine[JobWaiter]):
             self.finish(waiter, reply)
         elif waiter.timed_out and not waiter.client.ended:
             self.finish(waiter, waiter.timeout_answer)
+        elif waiter.waits_for_output and self.cluster.machine.is_cancelled(waiter.wants.get.item):
+            self.finish(waiter, responses.ITEM_CANCELLED)
         else:
             self.enqueue_or_end(waiter)
             if self.cluster.machine.rate_limited_queues and self.is_queued(waiter):
@@ -316,6 +321,8 @@ class JobWaiters(WaitingLine[JobWaiter]):
             self.job_ready(queue)
         for queue in effects.reopened:
             self.reopened(queue)
+        for item in effects.cancelled_items or ():
+            self._item_cancelled(item)
         for group in effects.opened_groups or ():
             self._group_opened(group)
         if effects.restored:
@@ -337,6 +344,13 @@ class JobWaiters(WaitingLine[JobWaiter]):
     def _feed_on(self, pulse: str) -> None:
         self._feeding.discard(pulse)
         self.feed(pulse)
+
+    def _item_cancelled(self, item: str) -> None:
+        """Answer who waits for the output of an item that was cancelled."""
+        for number in dict.fromkeys(self._wait_lists.of_item(item)):
+            waiter = self._queued.get(number)
+            if waiter is not None and waiter.waits_for_output:
+                self.finish(waiter, responses.ITEM_CANCELLED)
 
     def _group_opened(self, group: str) -> None:
         """Send waiters for jobs of a group that may have jobs again, perhaps in very many queues."""

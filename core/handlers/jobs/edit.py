@@ -25,11 +25,13 @@ from sockpqd.core.rules.admit import (
     ttl_ms,
 )
 from sockpqd.core.rules.expire import by_number
+from sockpqd.core.rules.items.cancel import end_cancelled, is_cancelled, refused, remove
 from sockpqd.core.rules.job_end import note_end, put_again, take_record
 from sockpqd.core.rules.portion import Portion
 from sockpqd.core.rules.pulses import result
 from sockpqd.core.state import State
 from sockpqd.core.store.body import Data, bytes_of
+from sockpqd.core.store.items.dependents import Outcome
 from sockpqd.core.store.job import (
     FLOATING,
     NEVER_MS,
@@ -96,6 +98,10 @@ def change(state: State, operation: ops.Change, seed: int) -> Reply:
     job = _selected(state, operation.selector)
     if not isinstance(job, AnyJob):
         return job
+    if operation.no_item or operation.item is not None:
+        refusal = refused(state, job.item) or refused(state, operation.item)
+        if refusal is not None:
+            return refusal
     data, extras = job.data, job.extras
     if operation.data is not None or operation.headers is not None:
         refusal = too_large(state, job.queue, _data_bytes(job, operation))
@@ -170,7 +176,8 @@ def _change_delayed(
     """Change a DELAYED job. If it becomes READY by that, it goes to the tail, as it would at its time."""
     _spend(state, job)
     decisions = state.delays.dependents.decisions(job)
-    if decisions and job.extras is not None and job.extras.until is Until.FAILED:
+    cancelled = any(decision.outcome is Outcome.CANCELLED for decision in decisions)
+    if decisions and job.extras is not None and (cancelled or job.extras.until is Until.FAILED):
         state.undefer(queue, job)
         state.defer(queue, changed)
         state.delays.dependents.reinstate(changed, decisions)       # it is READY or removed soon, whatever its time
@@ -260,6 +267,10 @@ def move(state: State, operation: ops.Move, seed: int) -> Reply:
     if operation.data is not None or operation.headers is not None:
         data, changed = _with_data(state, job, operation)
         extras = Extras() if changed is None else changed
+    if refused(state, job.item) is not None:            # it goes nowhere
+        state.stop(job.id)
+        result(state, job, ops.Feedback.OK)
+        return FINISHED[end_cancelled(state, job), False]
     counts = None if (past := with_number(after_attempt(job), job.seq)) is None else past.counts
     state.stop(job.id)
     result(state, job, ops.Feedback.OK)
@@ -326,14 +337,21 @@ def _kick_here(state: State, operation: ops.Kick) -> Reply:
     buried = operation.buried
     if buried is None:
         buried = queue is not None and queue.buried is not None
-    kicked = 0
+    kicked, passed = 0, Portion(limits.PORTION_MAX)
     while queue is not None:
         job = _first_to_kick(queue, buried=buried)
-        if job is None or not portion.take(len(job.data)):
+        if job is None:
             break
-        _kick(state, job)
+        if is_cancelled(state, job.item):
+            if not portion.jobs or not passed.take(len(job.data)):
+                break
+            remove(state, job)
+        elif portion.take(len(job.data)):
+            _kick(state, job)
+            kicked += 1
+        else:
+            break
         queue = state.queues.find(operation.queue)
-        kicked += 1
     more = kicked < operation.count and queue is not None and _first_to_kick(queue, buried=buried) is not None
     return replies.Removed(kicked, more, buried)
 
@@ -356,12 +374,19 @@ def _kick_selected(state: State, selector: ops.Number) -> Reply:
     job = _selected(state, selector)
     if not isinstance(job, BuriedJob | DelayedJob) or (isinstance(job, DelayedJob) and job.due_ms == NEVER_MS):
         return NOT_FOUND
+    refusal = refused(state, job.item)
+    if refusal is not None:
+        return refusal
     _kick(state, job)
     return replies.Removed(1)
 
 
 def _kick_ended(state: State, selector: ops.Number) -> Reply:
     """Make a job that has ended READY again, as it was put; its record is removed."""
+    known = state.records.find(selector.number, state.clock_ms)
+    refusal = None if known is None else refused(state, known.record.item)
+    if refusal is not None and state.numbered(selector.number) is None:
+        return refusal
     found = take_record(state, selector)
     if found is None:
         return NOT_FOUND

@@ -19,6 +19,7 @@ from sockpqd.core.ops.replies import (
 from sockpqd.core.rules import complete
 from sockpqd.core.rules.admit import too_large
 from sockpqd.core.rules.complete import finish, put_back
+from sockpqd.core.rules.items.cancel import end_if_cancelled
 from sockpqd.core.rules.pulses import result
 from sockpqd.core.state import State
 from sockpqd.core.store.job import RunningJob
@@ -71,6 +72,10 @@ def _end(state: State, number: int, options: ops.End, ran_ms: int | None) -> Rep
         return NOT_FOUND
     if job.pulse is not None:
         _tell_result(state, job, options)
+    if options.how is not DONE:
+        finished = end_if_cancelled(state, job)
+        if finished is not None:
+            return ACCEPTED if options.how is LATER else FINISHED[finished, False]
     if options.how is LATER:
         put_back(state, job, options)
         return ACCEPTED

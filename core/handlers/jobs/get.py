@@ -22,6 +22,7 @@ from sockpqd.core.ops.replies import (
 from sockpqd.core.rules.complete import now_due, unburied
 from sockpqd.core.rules.expire import by_number
 from sockpqd.core.rules.hand_out import hand_out, lease, unfinished
+from sockpqd.core.rules.items.cancel import refused
 from sockpqd.core.rules.life import life_of
 from sockpqd.core.rules.select import Way, chosen, next_job, offers
 from sockpqd.core.state import State
@@ -215,6 +216,9 @@ def _get_number(state: State, operation: GetWith, number: int) -> Reply:
         return NOT_FOUND
     if isinstance(job, RunningJob):
         return JOB_RUNNING
+    refusal = refused(state, job.item)
+    if refusal is not None:
+        return refusal
     taken = _taken_out(state, job)
     queue = state.queues.get_or_create(job.queue)
     running = state.hand_out(queue, taken, *lease(state, queue, get, taken))

@@ -20,6 +20,7 @@ from sockpqd.core.rules.admit import (
     rejects_puts,
     ttl_ms,
 )
+from sockpqd.core.rules.items.cancel import is_cancelled, remove
 from sockpqd.core.rules.portion import Portion
 from sockpqd.core.rules.remove_queue import exists
 from sockpqd.core.state import State
@@ -46,6 +47,9 @@ def move_jobs(state: State, operation: MoveJobs, seed: int) -> Reply:
             break
         if job.queue != operation.queue:        # a dead job that lies in another queue
             behind, passed_max = place_of(job), passed_max - 1
+        elif is_cancelled(state, job.item):
+            remove(state, job)
+            passed_max -= 1
         else:
             refusal = _refusal(state, operation.to, job)
             if refusal is not None:

@@ -9,7 +9,7 @@ from sockpqd.core.handlers.jobs.place import lease_of, place
 from sockpqd.core.handlers.jobs.spread import spread, targets_bring, targets_cost
 from sockpqd.core.ops import replies
 from sockpqd.core.ops.jobs import OnDup, Put, PutWith
-from sockpqd.core.ops.replies import STORED, Reply, Stored, StoredNumber
+from sockpqd.core.ops.replies import ITEM_CANCELLED, STORED, Reply, Stored, StoredNumber
 from sockpqd.core.ops.settings import QueueSettings
 from sockpqd.core.rules.activate import awaited_items, never_comes
 from sockpqd.core.rules.admit import (
@@ -22,6 +22,7 @@ from sockpqd.core.rules.admit import (
     rejects_puts,
     remember,
 )
+from sockpqd.core.rules.items.cancel import refused, refused_put
 from sockpqd.core.state import State
 from sockpqd.core.store.body import Data
 from sockpqd.core.store.job import (
@@ -44,7 +45,9 @@ def put(state: State, operation: Put, seed: int) -> Reply:
     if queue is None or queue.shaped:
         if name in state.queues.settings and _shapes_puts(state.queues.settings[name]):
             return put_with(state, PutWith(operation), seed)
-        refusal = rejects_puts(state, name, len(operation.data)) or at_capacity(state, name)
+        refusal = (
+            rejects_puts(state, name, len(operation.data)) or refused_put(state, operation) or at_capacity(state, name)
+        )
         if refusal is not None:
             state.put_item = None
             return refusal
@@ -54,6 +57,9 @@ def put(state: State, operation: Put, seed: int) -> Reply:
     item = state.items.new_name(seed) if operation.new_item else operation.item
     state.put_item = item
     if item is not None:
+        if item in state.items.cancelled:
+            state.put_item = None
+            return ITEM_CANCELLED
         item = state.items.open(item).name      # one string for all jobs of the item
     seq = state.next_seq
     state.next_seq = seq + 1
@@ -101,13 +107,15 @@ def put_with(state: State, operation: PutWith, seed: int) -> Reply:
     name = put.queue
     if operation.number and _nothing_but_numbered(operation):
         queue = state.queues.by_name.get(name)
-        if queue is not None and not (queue.shaped and _shapes_puts(state.queues.settings[name])):
+        if queue is not None and not (queue.settings is not None and _shapes_puts(queue.settings)):
             return _put_numbered_at_once(state, queue, put, lease_of(operation))
     state.put_item = None
     dedup = operation.dedup
     if dedup is not None and (number := state.remembered_keys.find(name, dedup.key, state.clock_ms)) is not None:
         return _exists(operation, number)
-    refusal = names_group_in_vain(state, operation) or rejects_puts(state, name, len(put.data))
+    refusal = (
+        names_group_in_vain(state, operation) or rejects_puts(state, name, len(put.data)) or refused_put(state, put)
+    )
     if refusal is not None:
         return refusal
     if operation.key is not None and key_taken(state, name, operation.key):
@@ -199,6 +207,9 @@ def _duplicate(state: State, operation: PutWith, key: str, seed: int) -> Reply:
         return replies.JOB_EXISTS
     if isinstance(job, RunningJob):
         return replies.JOB_RUNNING
+    refusal = refused(state, job.item)
+    if refusal is not None:
+        return refusal
     refusal = cannot_remember(state, operation, put.queue)
     if refusal is not None:
         return refusal

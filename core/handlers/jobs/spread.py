@@ -23,6 +23,7 @@ from sockpqd.core.rules.admit import (
     rejects_puts,
     remember,
 )
+from sockpqd.core.rules.items.cancel import refused_put
 from sockpqd.core.state import State
 from sockpqd.core.store.job import Job, is_plain
 from sockpqd.core.store.queues import PUT
@@ -108,6 +109,7 @@ def _refusal(state: State, name: str, operation: PutWith) -> Reply | None:
     """The reply of a queue that refuses the job; None if it accepts it."""
     plain = name not in state.queues.settings and state.settings.autocreate     # then only the key can refuse
     refusal = None if plain else rejects_puts(state, name, len(operation.put.data))
+    refusal = refusal or refused_put(state, operation.put)
     if refusal is None and operation.key is not None and key_taken(state, name, operation.key):
         refusal = replies.JOB_EXISTS
     if not plain:

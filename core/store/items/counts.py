@@ -41,9 +41,12 @@ def counts_of(item: Item, waiters: int) -> ItemCounts:
     dead = 0 if item.dead is None else item.dead.size
     buried = 0 if item.buried is None else item.buried.size
     ready = item.unfinished - delayed - running - dead - buried
-    return ItemCounts(ready, delayed, running, dead, buried, item.done, 0, item.hold is not None, False, waiters)
+    return ItemCounts(
+        ready, delayed, running, dead, buried, item.done,
+        0 if item.fate is None else item.fate.cancelled, item.hold is not None, item.cancelling, waiters,
+    )
 
 
 def summary_of(item: Item) -> ItemSummary:
     """The line of ITEM LIST for the item."""
-    return ItemSummary(item.name, item.unfinished, item.lost, item.hold is not None, False)
+    return ItemSummary(item.name, item.unfinished, item.lost, item.hold is not None, item.cancelling)

@@ -18,12 +18,21 @@ from sockpqd.core.store.job import DelayedJob
 from sockpqd.core.store.job_list import JobList
 
 
+class ItemTurn(IntEnum):
+    """A change of an item in the last operation."""
+
+    ENDED = 0           # it has ended, or has no job but DEAD and BURIED ones
+    FAILED = 1          # it has its first DEAD or BURIED job
+    CANCELLED = 2       # it has ended and is, or counts as, cancelled
+
+
 class Outcome(IntEnum):
     """The decision of an item about the jobs that wait for it."""
 
     MET = 0         # they wait for this item no longer
     UNMET = 1       # the same; who waits for no other is removed
     AT_ONCE = 2     # they wait for no item any longer
+    CANCELLED = 3   # they are removed
 
 
 class ItemRelease(Struct, gc=False, eq=False):

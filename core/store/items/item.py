@@ -9,7 +9,7 @@ from __future__ import annotations
 from msgspec import Struct, field
 
 from sockpqd.core.store.items.holds import Hold
-from sockpqd.core.store.job import BuriedJob, Job
+from sockpqd.core.store.job import BuriedJob, DelayedJob, Job
 from sockpqd.core.store.job_list import JobList
 
 
@@ -27,6 +27,15 @@ class ItemQueue(Struct, gc=False, eq=False):
         return not (self.running or self.ready.size or self.deferred)
 
 
+class Fate(Struct, gc=False, eq=False):
+    """The marks of ITEM CANCEL: few items have any."""
+
+    cancelling: bool = False        # the item is cancelled
+    reason: str | None = None       # for which
+    tainted: bool = False           # a job of it was removed because an item for which it waited was cancelled
+    cancelled: int = 0              # jobs removed since it began
+
+
 class Item(Struct, gc=False, eq=False):
     """The unfinished jobs of one item."""
 
@@ -39,6 +48,8 @@ class Item(Struct, gc=False, eq=False):
     buried: JobList[BuriedJob] | None = None
     failed: bool = False        # had a DEAD or BURIED job when the last operation ended
     hold: Hold | None = None    # it does not end before that does
+    delayed: JobList[DelayedJob] | None = None
+    fate: Fate | None = None
     owner: str | None = None    # the user whose HOLD NEW made it
 
     def open(self, queue: str) -> ItemQueue:
@@ -52,6 +63,11 @@ class Item(Struct, gc=False, eq=False):
     def lost(self) -> int:
         """The number of its DEAD and BURIED jobs."""
         return (0 if self.dead is None else self.dead.size) + (0 if self.buried is None else self.buried.size)
+
+    @property
+    def cancelling(self) -> bool:
+        """Return whether it is cancelled."""
+        return self.fate is not None and self.fate.cancelling
 
     @property
     def settled(self) -> bool:

@@ -16,17 +16,22 @@ from bisect import bisect_left, insort
 from sockpqd.core import limits
 from sockpqd.core.store.items.holds import Holds
 from sockpqd.core.store.items.item import Item, ItemQueue
-from sockpqd.core.store.job import Job
+from sockpqd.core.store.job import BuriedJob, DelayedJob, Job
+from sockpqd.core.store.job_list import JobList
 from sockpqd.core.store.policies.choice import splitmix64
+from sockpqd.core.store.queues import Queues
 
 
 class Items:
     """All items by name, and the counter for new names."""
 
-    __slots__ = ("by_name", "holds", "next_item")
+    __slots__ = ("_queues", "by_name", "cancelled", "doomed", "holds", "next_item")
 
-    def __init__(self) -> None:
+    def __init__(self, queues: Queues) -> None:
+        self._queues = queues
         self.by_name: dict[str, Item] = {}
+        self.cancelled: dict[str, None] = {}        # the names of those that are cancelled, and of those of them
+        self.doomed: dict[str, None] = {}           # that may have jobs to be removed
         self.holds = Holds()
         self.next_item = 1
 
@@ -61,6 +66,9 @@ class Items:
         item_queue = item.open(job.queue)
         if not item_queue.ready.size:
             insort(item.nonempty, job.queue)
+            if item.cancelling:
+                self.doomed[item.name] = None
+                self._queues.withhold(job.queue, 1)
         item_queue.ready.add(job)
         item.unfinished += 1
         return item_queue
@@ -79,17 +87,53 @@ class Items:
         item.unfinished -= 1
         if not item_queue.ready.size:
             del item.nonempty[bisect_left(item.nonempty, queue)]
+            if item.cancelling:
+                self._queues.withhold(queue, -1)
 
-    def defer(self, item: Item, queue: str) -> None:
-        """Count a job of this item that becomes DELAYED in `queue`."""
-        item.open(queue).deferred += 1
+    def defer(self, item: Item, job: DelayedJob) -> None:
+        """Add a job of this item that becomes DELAYED."""
+        item.open(job.queue).deferred += 1
         item.unfinished += 1
+        if item.delayed is None:
+            item.delayed = JobList()
+        item.delayed.add(job)
+        if item.cancelling:
+            self.doomed[item.name] = None
 
-    def undefer(self, name: str, queue: str) -> None:
-        """Count out a job of this item that is no longer DELAYED in `queue`."""
+    def undefer(self, name: str, job: DelayedJob) -> None:
+        """Remove a job of this item that is no longer DELAYED."""
         item = self.by_name[name]
-        item.by_queue[queue].deferred -= 1
+        item.by_queue[job.queue].deferred -= 1
         item.unfinished -= 1
+        assert item.delayed is not None
+        item.delayed.remove(job)
+        if not item.delayed.size:
+            item.delayed = None
+
+    def bury(self, item: Item, job: BuriedJob) -> None:
+        """Add a job of this item that becomes BURIED."""
+        item.bury(job)
+        if item.cancelling:
+            self.doomed[item.name] = None
+
+    def mark(self, item: Item) -> None:
+        """Note that the item is cancelled."""
+        self.cancelled[item.name] = self.doomed[item.name] = None
+        for queue in item.nonempty:
+            self._queues.withhold(queue, 1)
+
+    def forget(self, item: Item) -> None:
+        """Remove the item, which has ended."""
+        del self.by_name[item.name]
+        if item.cancelling:
+            del self.cancelled[item.name]
+            self.doomed.pop(item.name, None)
+
+    def restore(self, item: Item) -> None:
+        """Have the item, which had ended, again (undo.py)."""
+        self.by_name[item.name] = item
+        if item.cancelling:
+            self.cancelled[item.name] = None
 
     def start(self, item: Item, queue: str) -> ItemQueue:
         """Count a job of this item that starts to run in `queue`."""

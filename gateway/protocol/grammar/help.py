@@ -60,6 +60,7 @@ SYNOPSIS = (
     "ITEM LIST [<prefix>*] [HELD]",
     "ITEM HOLD (<item> | NEW) [EXPIRE <seconds> [THEN (CANCEL|RELEASE)]]",
     "ITEM RELEASE <item>",
+    "ITEM CANCEL <item> [REASON <word>]",
     "ITEM RETRY <item>",
     "SESSION [TTL <seconds>]",
     "SESSION <sid>",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from sockpqd.core import HOLD_MS_MAX, HOLD_MS_MIN, HoldItem, HoldThen, ReleaseItem, RetryItem
-from sockpqd.gateway.protocol.arguments import ArgumentError, WrongWord, milliseconds, name, prefix
+from sockpqd.core import HOLD_MS_MAX, HOLD_MS_MIN, CancelItem, HoldItem, HoldThen, ReleaseItem, RetryItem
+from sockpqd.gateway.protocol.arguments import ArgumentError, WrongWord, milliseconds, name, plain_word, prefix
 from sockpqd.gateway.protocol.command import Command, Words
 from sockpqd.gateway.protocol.grammar.parts.options import Option, one_of, read_options
 from sockpqd.gateway.protocol.tokens import seconds
@@ -20,6 +20,7 @@ def _hold_ms(word: bytes) -> int:
 
 _THEN = {then.name.encode(): then for then in HoldThen}
 _HOLD_OPTIONS = {b"EXPIRE": Option("expire_ms", _hold_ms, behind=(b"THEN", Option("then", one_of(_THEN))))}
+_CANCEL_OPTIONS = {b"REASON": Option("reason", plain_word)}
 
 
 def stat(words: Words) -> Command:
@@ -39,6 +40,13 @@ def hold(words: Words) -> Command:
 def release(words: Words) -> Command:
     """ITEM RELEASE <item>."""
     return Command(ReleaseItem(_only_item(words)))
+
+
+def cancel(words: Words) -> Command:
+    """ITEM CANCEL <item> [REASON <word>]."""
+    if len(words) < 2:
+        raise ArgumentError("ITEM CANCEL takes an item")
+    return Command(CancelItem(name(words[1]), **read_options(words, 2, _CANCEL_OPTIONS)))
 
 
 def retry(words: Words) -> Command:

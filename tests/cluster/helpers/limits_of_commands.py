@@ -26,6 +26,7 @@ from sockpqd.core import (
     Batch,
     BeatWorker,
     BindQueue,
+    CancelItem,
     Change,
     CloneBegin,
     CloneChunk,
@@ -338,6 +339,13 @@ def _retry_item(world: World) -> list[Operation]:
     world.apply(*[Change(Selector(number), item="item") for number in taken])
     world.apply(*[End(number, How.BURY) for number in taken])
     return [RetryItem("item")] * 5
+
+
+def _cancel_item(world: World) -> list[Operation]:
+    queue = world.queue_of(MANY)
+    taken = world.taken(MANY, queue)
+    world.apply(*[Change(Selector(number), item="item") for number in taken])
+    return [CancelItem("item", "r" * 64)] + [Later(number) for number in taken[:500]]
 
 
 def _move_jobs(died: bool) -> Case:
@@ -711,6 +719,7 @@ CASES: dict[str, Case] = {
     ],
     "ITEM HOLD NEW": lambda world: [HoldItem(None, 600_000, user="u" * 64) for _ in range(COPIES)],
     "ITEM RETRY": _retry_item,
+    "ITEM CANCEL": _cancel_item,
     "KICK HERE of delayed jobs": lambda world: [Kick(world.queue_of(5000, when=Due(10**6)), MANY, here=True)] * 5,
     "KICK of a number": _buried(lambda number: Kick("", 1, selector=number)),
     "QUEUE CREATE": lambda world: [CreateQueue(world.name(), QueueChange(weight=2)) for _ in range(COPIES)],

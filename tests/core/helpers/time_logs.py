@@ -14,6 +14,7 @@ from sockpqd.core import (
     Batch,
     BeatWorker,
     BindQueue,
+    CancelItem,
     Change,
     CloseSession,
     Configure,
@@ -160,7 +161,7 @@ _on_group: tuple[st.SearchStrategy[Requested], ...] = (
 on_queue: st.SearchStrategy[Requested] = often(
     *[drawn(ConfigureQueue, change=queue_change)] * 4, *[drawn(CreateQueue, change=queue_change)] * 2,
     drawn(DeleteQueue), drawn(DeleteQueueOnly), drawn(PurgeQueue), drawn(PurgeOwn),
-    drawn(RetryItem), drawn(HoldItem), drawn(HoldItem), drawn(ReleaseItem),
+    drawn(RetryItem), drawn(HoldItem), drawn(HoldItem), drawn(ReleaseItem), drawn(CancelItem),
     drawn(MoveJobs), drawn(MoveJobs, left=None, behind=None),
     drawn(PauseQueue, pause_ms=None),
     drawn(PauseQueue, incoming=False, outgoing=True), drawn(ResumeQueue), drawn(ResumeQueue), drawn(ConfigureFair),
@@ -333,6 +334,7 @@ def random_time_operation(random: Random, ids: list[int], now_ms: int) -> Operat
             End(tuple(random.choices(ids, k=2)) if ids else (), How.DONE), End((number, 0), How.LATER), Return(number),
             Kick(queue, 2), RetryItem(random.choice(ITEMS)), Later(number),
             HoldItem(random.choice([None, *ITEMS]), random.choice([30, 300])), ReleaseItem(random.choice(ITEMS)),
+            CancelItem(random.choice(ITEMS), random.choice([None, "late"])),
             Kick(queue, random.choice([1, 9]), here=True),
         ])
     return _random_on_queue(random, queue)

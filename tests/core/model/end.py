@@ -17,6 +17,7 @@ from sockpqd.core import (
     EndState,
     Finished,
     How,
+    ItemCancelled,
     JobRunning,
     Later,
     Leased,
@@ -34,6 +35,7 @@ from sockpqd.core import (
 )
 from tests.core.model.jobs import ModelJob
 from tests.core.model.spread import ModelSpread
+from tests.core.model.time import CANCELLED
 
 OnRunning = Done | Later | End | Return | Touch
 OnMany = End | Touch
@@ -59,6 +61,8 @@ class ModelEnd(ModelSpread):
         match operation:
             case Done():
                 return self._done(job)
+            case Later() if self.cancelling(job.item):
+                self.cancel_job(job)
             case Later():
                 job.went_through(releases=1)
                 job.counts = replace(job.counts, delay_ms=0)
@@ -81,6 +85,10 @@ class ModelEnd(ModelSpread):
     def _ended(self, job: ModelJob, end: End) -> Reply:
         if end.how is How.DONE:
             return self._done(job, end.last, end.text or b"")
+        if self.cancelling(job.item):
+            queue = job.queue
+            self.cancel_job(job)
+            return Accepted() if end.how is How.LATER else Finished(not self.unfinished(queue), False)
         if end.text is not None:
             job.error = (self.new_seq(), end.text) if end.text else None
         if end.how is How.BURY and end.here:
@@ -143,6 +151,10 @@ class ModelEnd(ModelSpread):
         self.come_back(job, later.when, later.first, backoff_ms)
 
     def undo(self, job: ModelJob) -> None:
+        if self.cancelling(job.item):
+            self.stop(job, charged=False)
+            self.cancel_job(job)
+            return
         job.attempts -= 1
         job.went_through(reserves=-1)
         job.hand_outs = job.hand_outs[:-1]
@@ -221,6 +233,10 @@ class ModelEnd(ModelSpread):
             return NotFound()
         if job.id is not None and isinstance(change.selector, Selector) and not change.selector.id:
             return JobRunning()
+        if (change.no_item or change.item is not None) and (
+            self.cancelling(job.item) or self.cancelling(change.item)
+        ):
+            return ItemCancelled()
         changed = change.data is not None or change.headers is not None
         size = len(b"".join(self.rewritten(job, change)))
         if changed and 0 < self.settings_of(job.queue).data_bytes_max < size:
@@ -241,7 +257,9 @@ class ModelEnd(ModelSpread):
         return Accepted()
 
     def _reschedule(self, job: ModelJob) -> None:
-        if job.until is Until.FAILED and job.told:
+        if (job.until is Until.FAILED and job.told) or any(
+            one[0] is job and one[2] == CANCELLED for one in self.releases
+        ):
             return                      # it is READY or removed soon, whatever its time
         if job.waits:
             job.told = []               # what it was to be told, it knows now;

@@ -11,6 +11,7 @@ from sockpqd.core import (
     GetWith,
     Handed,
     HandedMany,
+    ItemCancelled,
     JobRunning,
     JobState,
     Meta,
@@ -44,7 +45,7 @@ class ModelGive(ModelTime):
         """The jobs of which the next Get is given the first."""
         settings = self.settings_of(queue)
         running = self.in_state(queue, JobState.RUNNING)
-        if settings.paused_out or 0 < settings.limit <= len(running):
+        if settings.paused_out or 0 < settings.limit <= len(running) or self.withheld(queue):
             return []
         items = [job.item for job in running if job.item is not None]
         return [
@@ -133,6 +134,8 @@ class ModelGive(ModelTime):
             return NotFound()
         if job.id is not None:
             return JobRunning()
+        if self.cancelling(job.item):
+            return ItemCancelled()
         stood_still = not job.ready
         self.dig_up(job)
         job.delayed, job.due_ms, job.waits, job.told = False, None, [], []

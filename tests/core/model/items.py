@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from sockpqd.core import (
     Accepted,
+    CancelItem,
     Finished,
     HoldItem,
+    ItemCancelled,
     ItemNotFound,
     ItemNotHeld,
     Moved,
     ReleaseItem,
+    Removed,
     Reply,
     RetryItem,
     Stored,
@@ -27,6 +30,8 @@ class ModelItems(ModelPut):
 
     def hold_item(self, hold: HoldItem) -> Reply:
         """It does not end for a while."""
+        if self.cancelling(hold.item):
+            return ItemCancelled()
         name = self.new_item() if hold.item is None else hold.item
         if name not in self.holds and len(self.holds) >= HOLDS_MAX:
             return TooManyHolds()
@@ -45,6 +50,8 @@ class ModelItems(ModelPut):
 
     def retry_item(self, retry: RetryItem) -> Reply:
         """All jobs of the item that are dead or buried come back."""
+        if self.cancelling(retry.item):
+            return ItemCancelled() if retry.left is None else Moved(0)
         if not self.has_item(retry.item):
             return ItemNotFound() if retry.left is None else Moved(0)
         lost = sorted((job for job in self.jobs if job.item == retry.item and job.lost), key=ModelJob.place)
@@ -61,3 +68,10 @@ class ModelItems(ModelPut):
                 self.kick_dead(job)
             self.end_operation()
         return Moved(len(wanted[:PORTION]), len(wanted[PORTION:]))
+
+    def cancel_item(self, cancel: CancelItem) -> Reply:
+        """It is no more, but for what runs."""
+        if not self.has_item(cancel.item):
+            return ItemNotFound()
+        self.cancel(cancel.item, cancel.reason)
+        return Removed(len([job for job in [*self.jobs, *self.buried] if job.item == cancel.item]))

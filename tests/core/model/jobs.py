@@ -152,6 +152,16 @@ class ModelHold:
 
 
 @dataclass
+class ModelFate:
+    """The fate of an item: it is cancelled, or counts as cancelled when it ends; how many jobs that has removed."""
+
+    cancelling: bool = False
+    reason: str | None = None
+    tainted: bool = False
+    cancelled: int = 0
+
+
+@dataclass
 class ModelApplied:
     """As core's Applied, with the effects as lists."""
 

@@ -22,6 +22,7 @@ from sockpqd.core import (
     Batch,
     BeatWorker,
     BindQueue,
+    CancelItem,
     Change,
     CloneBegin,
     CloneChunk,
@@ -316,6 +317,8 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
                 return self.kick(operation)
             case MoveJobs():
                 return self.move_jobs(operation)
+            case CancelItem():
+                return self.cancel_item(operation)
             case HoldItem():
                 return self.hold_item(operation)
             case ReleaseItem():
@@ -553,6 +556,7 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
         self.releases = other.releases
         self.failing, self.done_of = other.failing, other.done_of
         self.holds, self.owners = other.holds, other.owners
+        self.fates, self.doomed = other.fates, other.doomed
         self.topics = other.topics
         self.adopt_pulses(other.pulses)
         self.queues = {name: structs.replace(one, bound=0) for name, one in other.queues.items()}

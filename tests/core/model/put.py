@@ -16,6 +16,7 @@ from sockpqd.core import (
     Finished,
     GroupBy,
     IgnoredNumber,
+    ItemCancelled,
     JobCounts,
     JobDropped,
     JobExists,
@@ -72,6 +73,8 @@ class ModelPut(ModelGive):
         if wish.group is not None and self.settings_of(put.queue).group_by is not GroupBy.PUT:
             return BadSetting()
         refusal = self._closed(put.queue, put.data)
+        if refusal is None and not put.new_item and self.cancelling(put.item):
+            refusal = ItemCancelled()
         if refusal is not None:
             return refusal
         twin = self.holder(put.queue, wish.key)
@@ -82,6 +85,8 @@ class ModelPut(ModelGive):
                 return JobExists()
             if twin.id is not None:
                 return JobRunning()
+            if self.cancelling(twin.item):
+                return ItemCancelled()
         elif self._refuses(put.queue):
             return QueueFull()
         if self.remembers_all(put.queue, wish):
@@ -225,8 +230,11 @@ class ModelPut(ModelGive):
             return JobExists()
         if self._refuses(move.queue):
             return QueueFull()
-        leaving = self._leaving(move.queue)
         old = job.queue
+        if self.cancelling(job.item):
+            self.cancel_job(job)
+            return Finished(not self.unfinished(old), False)
+        leaving = self._leaving(move.queue)
         self.use(old)
         self.count(old, "done")
         self.tell("DONE", old, job.priority, move.id)
@@ -273,6 +281,11 @@ class ModelPut(ModelGive):
             if job.queue != move.queue:
                 passed, behind = passed + 1, job.place()
                 continue
+            if self.cancelling(job.item):
+                passed += 1
+                self.cancel_job(job)
+                self.end_operation()
+                continue
             refusal = self.elsewhere([move.to]) or self._closed(move.to, job.headers + job.data)
             if refusal is None and (self.holder(move.to, job.key) is not None or self.key_kept(move.to, job.key)):
                 refusal = JobExists()
@@ -311,15 +324,30 @@ class ModelPut(ModelGive):
         """Buried jobs, or else delayed ones, can be taken."""
         buried = bool(self.in_state(kick.queue, JobState.BURIED)) if kick.buried is None else kick.buried
         jobs = self.in_state(kick.queue, JobState.BURIED if buried else JobState.DELAYED)
-        jobs = [job for job in jobs if job.buried or job.due_ms is not None][: max(0, kick.count)]
+        jobs = self._passed([job for job in jobs if job.buried or job.due_ms is not None], kick.count)
         for job in jobs[:PORTION]:
             self.kick_one(job)
         return Removed(len(jobs[:PORTION]), len(jobs) > PORTION, buried)
+
+    def _passed(self, jobs: list[ModelJob], count: int) -> list[ModelJob]:
+        """The first so many of these, those of cancelled items among which end."""
+        left: list[ModelJob] = []
+        for job in jobs:
+            if len(left) >= count:
+                break
+            if self.cancelling(job.item):
+                self.cancel_job(job)
+                self.end_operation()
+            else:
+                left.append(job)
+        return left
 
     def _kick_number(self, selector: Number) -> Reply:
         job = self.selected(selector)
         if job is None or not (job.buried or (job.delayed and job.due_ms is not None)):
             return NotFound()
+        if self.cancelling(job.item):
+            return ItemCancelled()
         self.kick_one(job)
         return Removed(1)
 
@@ -327,6 +355,8 @@ class ModelPut(ModelGive):
         record = self.record(selector.number)
         if record is None or self.selected(selector) is not None:
             return NotFound()
+        if self.cancelling(record.view.item):
+            return ItemCancelled()
         self.take_record(record)
         view = record.view
         key = None if self.holder(view.queue, view.key) else view.key
@@ -360,7 +390,7 @@ class ModelPut(ModelGive):
             return self._kick_ended(kick.selector) if kick.ended else self._kick_number(kick.selector)
         if kick.here:
             return self._kick_here(kick)
-        dead = self.in_state(kick.queue, JobState.DEAD)[: max(0, kick.count)]
+        dead = self._passed(self.in_state(kick.queue, JobState.DEAD), kick.count)
         for job in dead[:PORTION]:
             self.kick_dead(job)
         return Removed(len(dead[:PORTION]), len(dead) > PORTION)

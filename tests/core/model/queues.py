@@ -40,7 +40,7 @@ from sockpqd.core import (
 )
 from sockpqd.core.ops.queues import QueueChange
 from tests.core.model.awaited import ModelAwaited
-from tests.core.model.jobs import ModelHold, ModelJob
+from tests.core.model.jobs import ModelFate, ModelHold, ModelJob
 
 QUEUES_MAX = 100_000
 PORTION = 1000
@@ -74,6 +74,9 @@ class ModelQueues(ModelAwaited):
         self.events: list[Event] = []                           # those of this entry
         self.had: tuple[set[str], set[str]] = (set(), set())    # queues and items that were unfinished
         self.holds: dict[str, ModelHold] = {}                   # by item
+        self.fates: dict[str, ModelFate] = {}                   # marks of cancelled items
+        self.doomed: list[str] = []                             # items that are cancelled, in this order
+        self.cancelled_items: set[str] = set()                  # that have ended since the last operation, and how
         self.owners: dict[str, str] = {}                        # for whom items were made
         self.newly_failing: list[str] = []                      # since the last operation
         self.failing: set[str] = set()                          # items that had a DEAD or BURIED job
@@ -92,6 +95,10 @@ class ModelQueues(ModelAwaited):
     def has_item(self, item: str) -> bool:
         """Return whether there is a job of this item, if only a buried one, or it is held."""
         return item in self.holds or any(item == job.item for job in [*self.jobs, *self.buried])
+
+    def cancelling(self, item: str | None) -> bool:
+        """Return whether the item is cancelled."""
+        return item is not None and item in self.fates and self.fates[item].cancelling
 
     def has_lost(self, item: str) -> bool:
         """Return whether there is a DEAD or BURIED job of this item."""
@@ -162,6 +169,10 @@ class ModelQueues(ModelAwaited):
             self.tell("FINI", item)
             self.done_of.pop(item, None)
             self.owners.pop(item, None)
+            fate = self.fates.pop(item, ModelFate())
+            self.doomed = [one for one in self.doomed if one != item]
+            if fate.cancelling or fate.tainted:
+                self.cancelled_items.add(item)
         failing = {job.item for job in everywhere if job.item is not None and job.lost}
         for item in sorted(failing - self.failing):
             self.tell("FAILI", item)
@@ -218,6 +229,22 @@ class ModelQueues(ModelAwaited):
         """The job has ended; its queue may keep a record."""
         self.tell_end(job, JobEnded(job.queue, state, result))
         self.keep_record(job, self.settings_of(job.queue), self.settings.retained_bytes, state, result)
+
+    def cancel_job(self, job: ModelJob) -> None:
+        """A job of a cancelled item ends."""
+        item = job.item or ""
+        self.fates[item].cancelled += 1
+        self.end_removed(job, self.fates[item].reason)
+
+    def end_removed(self, job: ModelJob, reason: str | None) -> None:
+        """A job ends because an item was cancelled."""
+        if reason is not None:
+            job.reason = reason
+        self.count(job.queue, "deleted")
+        if job.id is not None:
+            self.use(job.queue)
+        self.remove(job)
+        self.ended(job, EndState.CANCELLED)
 
     def keep_key(self, job: ModelJob) -> None:
         """The job was done: its key counts as taken for a while."""

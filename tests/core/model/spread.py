@@ -10,6 +10,7 @@ from sockpqd.core import (
     BindQueue,
     DeleteTopic,
     GroupBy,
+    ItemCancelled,
     JobExists,
     PutWith,
     QueueFull,
@@ -36,6 +37,8 @@ class ModelSpread(ModelItems):
             refusal = self._closed(name, job.put.data)
             if refusal is not None:
                 return refusal
+            if not job.put.new_item and self.cancelling(job.put.item):
+                return ItemCancelled()
             if self.holder(name, job.key) is not None or self.key_kept(name, job.key):
                 return JobExists()
             if self._refuses(name) or self.remembers_all(name, job):

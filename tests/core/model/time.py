@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from sockpqd.core import Due, EndState, GroupBy, JobState, NotFound, Order, Then, Until, WorkerPool
+from sockpqd.core import Due, EndState, GroupBy, HoldThen, JobState, NotFound, Order, Then, Until, WorkerPool
 from tests.core.model.fair import ModelFair
-from tests.core.model.jobs import ModelJob, is_group, random_bits
+from tests.core.model.jobs import ModelFate, ModelJob, is_group, random_bits
 from tests.core.model.sessions import ModelSessions
 
-MET, UNMET, AT_ONCE = "met", "unmet", "at once"     # what an item decides for jobs that wait for it
+# What an item decides for jobs that wait for it.
+MET, UNMET, AT_ONCE, CANCELLED = "met", "unmet", "at once", "cancelled"
 
 BUCKET_MS = 16          # leases and sessions end when the 16 ms in which their deadline lies are over
 DUE_MAX = 1000
@@ -98,6 +99,9 @@ class ModelTime(ModelFair):
 
     def failed(self, job: ModelJob, *, expired: bool = False, asked: bool = False) -> None:
         """A hand-out has ended without success: the job waits again, or it is dead. `asked`: somebody put it back."""
+        if self.cancelling(job.item):
+            self.cancel_job(job)
+            return
         if not expired:
             self.count(job.queue, "later")
             self.tell("LATER", job.queue, job.priority, job.id or 0)
@@ -115,6 +119,9 @@ class ModelTime(ModelFair):
 
     def die(self, job: ModelJob) -> None:
         """To the dead queue."""
+        if self.cancelling(job.item):
+            self.cancel_job(job)
+            return
         self.count(job.queue, "dead")
         job.went_through(buries=1)
         job.counts = replace(job.counts, died_ms=self.clock_ms)
@@ -150,7 +157,7 @@ class ModelTime(ModelFair):
         """The job is done; when it is a periodic one, its next activation."""
         self.count(job.queue, "done")
         self.use(job.queue)
-        if job.every_ms is None or last or job.origin is not None:
+        if job.every_ms is None or last or job.origin is not None or self.cancelling(job.item):
             self.remove(job)
             if job.item is not None:
                 self.done_of[job.item] += 1
@@ -201,17 +208,48 @@ class ModelTime(ModelFair):
         for _, item in sorted((hold.deadline_ms, item) for item, hold in self.holds.items()):
             if left > 0 and self.holds[item].deadline_ms <= self.clock_ms:
                 left -= 1
-                self.end_hold(item)
+                self.end_hold(item, cancels=self.holds[item].then is HoldThen.CANCEL)
                 self.end_operation()
         shared = self.fair is not None          # then all that is due is one portion
-        for portion in (self._end_ttls, self._release, self._activate, self.forget_groups, self.offer_more):
+        for portion in (
+            self._end_ttls, self._remove_cancelled, self._release, self._activate, self.forget_groups, self.offer_more,
+        ):
             done = portion(left if shared else DUE_MAX)
             left -= done
             self.settle()
             self.note_idle()
 
-    def end_hold(self, item: str) -> None:
+    def cancel(self, item: str, reason: str | None) -> None:
+        """Nothing of the item is given any more, and who has something of it hears of that."""
+        if self.cancelling(item):
+            return
+        fate = self.fates.setdefault(item, ModelFate())
+        fate.cancelling, fate.reason = True, reason
+        self.doomed.append(item)
+        for job in self.running():
+            if job.item == item:
+                self.tell("CANCEL", job.queue, job.id or 0, *([] if reason is None else [reason]))
+
+    def withheld(self, queue: str) -> bool:
+        """Return whether there is a job in the queue that can be taken, but for its item."""
+        return any(job.queue == queue and job.ready and self.cancelling(job.item) for job in self.jobs)
+
+    def _remove_cancelled(self, most: int) -> int:
+        left = most
+        for item in [one for one in self.doomed if self.cancelling(one)]:
+            mine = [job for job in self.jobs if job.item == item and job.id is None]
+            mine.sort(key=lambda job: (job.delayed, "" if job.delayed else job.queue, job.delayed and (
+                LATEST_MS * 2 if job.due_ms is None else job.due_ms, job.seq), not job.delayed and job.place()))
+            for job in [*mine, *[one for one in self.buried if one.item == item]][:left]:
+                left -= 1
+                self.cancel_job(job)
+                self.end_operation()
+        return most - left
+
+    def end_hold(self, item: str, *, cancels: bool = False) -> None:
         """The item is held no longer."""
+        if cancels:
+            self.cancel(item, None)
         del self.holds[item]
         self.left.append(item)
 
@@ -286,6 +324,10 @@ class ModelTime(ModelFair):
         """Let items decide, after an operation, for the jobs that wait for them."""
         for item in self.newly_failing:
             self._decide(item, Until.FAILED, AT_ONCE)
+        for item in [one for one in self.left if one in self.cancelled_items]:
+            self._decide(item, Until.END, MET)
+            self._decide(item, Until.DONE, CANCELLED)
+            self._decide(item, Until.FAILED, AT_ONCE)
         for item in sorted({name for job in self.jobs for name in job.waits}):
             if not self.has_live(item):
                 self._decide(item, Until.END, MET)
@@ -295,7 +337,7 @@ class ModelTime(ModelFair):
                 self._decide(item, Until.DONE, MET)
                 self._decide(item, Until.FAILED, UNMET)
         self.releases = [one for one in self.releases if one[0] in self.jobs and one[1] in one[0].told]
-        self.left, self.newly_failing = [], []
+        self.left, self.newly_failing, self.cancelled_items = [], [], set()
 
     def _decide(self, item: str, until: Until, outcome: str) -> None:
         for job in sorted(self.jobs, key=lambda job: job.seq):
@@ -310,6 +352,16 @@ class ModelTime(ModelFair):
             left -= 1
             job, item, outcome = self.releases.pop(0)
             job.told.remove(item)
+            if outcome == CANCELLED:
+                job.waits, job.told = [], []
+                self.releases = [one for one in self.releases if one[0] is not job]
+                if job.item is not None:
+                    fate = self.fates.setdefault(job.item, ModelFate())
+                    fate.tainted, fate.cancelled = True, fate.cancelled + 1
+                self.end_removed(job, None)
+                self.end_operation()
+                self.settle()
+                continue
             if outcome == AT_ONCE:
                 job.waits, job.told = [], []
                 self.releases = [one for one in self.releases if one[0] is not job]

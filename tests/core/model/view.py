@@ -6,7 +6,7 @@ from collections import Counter
 
 from sockpqd.core import GroupSettings, ItemCounts, JobState, JobView, QueueCounts, QueueHistory, Sched, Selector
 from tests.core.model.end import ModelEnd
-from tests.core.model.jobs import ModelJob, counted
+from tests.core.model.jobs import ModelFate, ModelJob, counted
 from tests.core.model.time import BUCKET_MS
 
 EVENTS = ("put", "taken", "done", "later", "expired", "dead", "expired_ttl", "deleted", "pauses")
@@ -66,8 +66,8 @@ class ModelView(ModelEnd):
         states = Counter(JobState.DEAD if job.lost and not job.buried else job.state() for job in jobs)
         return ItemCounts(
             states[JobState.READY], states[JobState.DELAYED], states[JobState.RUNNING], states[JobState.DEAD],
-            states[JobState.BURIED], self.done_of[name], 0, name in self.holds,
-            False, sum(name in job.waits for job in self.jobs),
+            states[JobState.BURIED], self.done_of[name], self.fates.get(name, ModelFate()).cancelled,
+            name in self.holds, self.cancelling(name), sum(name in job.waits for job in self.jobs),
         )
 
     def taken(self, session: int) -> list[ModelJob]:
@@ -122,7 +122,8 @@ class ModelView(ModelEnd):
         remembered = [until_ms for until_ms, _ in self.remembered.values() if until_ms > self.clock_ms]
         ends = [*self.kept.values(), *remembered]
         ends += [one.ended_ms + self.settings_of(one.view.queue).retain_ms for one in self.records]
-        pending = [*self.releases]
+        pending: list[object] = [*self.releases]
+        pending += [job for job in [*self.jobs, *self.buried] if job.id is None and self.cancelling(job.item)]
         if self.fair is not None:
             keep_ms = self.fair.settings.keep_ms
             ends += [one.idle_ms + keep_ms for one in self.fair.groups.values() if one.idle_ms is not None]

@@ -83,7 +83,11 @@ DELAYED: list[Any] = [
     ],
 ]
 # name, done; hold: ends_ms, length_ms, then, graced; owner
-ITEMS: list[Any] = ["items", [["made", 0, 1500, 600, 1, True, "ann"], ["x", 3, 0, 0, 0, False, None]]]
+#   cancelled: now, reason, counts as that when it ends, jobs removed
+ITEMS: list[Any] = ["items", [
+    ["made", 0, 1500, 600, 1, True, "ann", False, None, True, 2],
+    ["x", 3, 0, 0, 0, False, None, True, "late", False, 1],
+]]
 RELEASED: list[Any] = ["released", "y", [5], False, 2, 1]
 ERRORS: list[Any] = ["errors", [[8, b"why"]]]        # that of 9 was dropped
 BINDINGS: list[Any] = ["bindings", [["t", "s", None], ["t", "q", "a.#"], ["u", "q", "*"]]]

@@ -16,6 +16,7 @@ from sockpqd.core import (
     Batch,
     BeatWorker,
     BindQueue,
+    CancelItem,
     Change,
     Configure,
     ConfigureFair,
@@ -39,6 +40,7 @@ from sockpqd.core import (
     GiveResult,
     GroupBy,
     HoldItem,
+    HoldThen,
     How,
     InTurn,
     JobState,
@@ -249,6 +251,10 @@ class RandomCommands:
         )
         return rng.choice(kinds)()
 
+    def _hold(self) -> HoldItem:
+        rng = self._rng
+        return HoldItem(rng.choice(("i", "j")), rng.choice((1000, 5000)), rng.choice(sorted(HoldThen)))
+
     def _rarer(self) -> Atomic:
         """Return what is done for a reason, by place, or measured."""
         rng, client = self._rng, self._client
@@ -256,6 +262,7 @@ class RandomCommands:
             self._put_elsewhere, self._put_elsewhere, self._put_elsewhere,
             lambda: End(client.release(), How.BURY, reason="why", text=rng.choice((None, b"dead for a reason"))),
             self._later_with_reason,
+            self._hold, self._hold, lambda: ReleaseItem(rng.choice(("i", "j"))),
             lambda: End(client.release(), How.DONE, ran_ms=rng.choice(RAN_MS), last=rng.random() < 0.2),
             lambda: replace(rng.choice((self._later, self._later_with_reason))(), ran_ms=rng.choice(RAN_MS)),
             lambda: replace(self._touch(), ran_ms=rng.choice(RAN_MS)),
@@ -354,9 +361,9 @@ class RandomCommands:
 
     def _empties(self, queue: str) -> Requested:
         rng = self._rng
-        if rng.random() < 0.2:
+        if rng.random() < 0.35:
             item = rng.choice(("i", "j"))
-            return rng.choice((RetryItem(item), HoldItem(item, rng.choice((1000, 600_000))), ReleaseItem(item)))
+            return rng.choice((RetryItem(item), RetryItem(item), CancelItem(item)))
         states = (None, JobState.READY, JobState.DELAYED, JobState.DEAD, JobState.BURIED)
         return PurgeOwn(queue, rng.random() < 0.7) if rng.random() < 0.2 else PurgeQueue(queue, rng.choice(states))
 

@@ -149,6 +149,7 @@ REPLIES: dict[type[Any], int] = {
     core.ItemNotFound: 62,
     core.ItemNotHeld: 63,
     core.TooManyHolds: 64,
+    core.ItemCancelled: 65,
     core.Moved: 70,
     core.Elsewhere: 71,
     core.MapChanged: 72,

@@ -33,6 +33,8 @@ def settings(function: Callable[..., int]) -> Callable[..., int]:
         click.option("--group-per", type=Seconds(0), metavar="SECONDS", help="See --group-rate."),
         click.option("--group-by", type=group_by, metavar="WHAT",
                      help="Whose its jobs are: `user`, `item`, `header:NAME`, or as each PUT says: `off`."),
+        click.option("--group-order/--no-group-order", default=None,
+                     help="Give a job of a group only when those before it are done."),
         click.option("--limit", type=click.IntRange(0), metavar="N", help="How many jobs run at a time."),
         click.option("--item-limit", type=click.IntRange(0), metavar="N", help="How many of one item run at a time."),
         click.option("--capacity", type=click.IntRange(0), metavar="N", help="How many jobs may wait at most."),

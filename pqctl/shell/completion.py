@@ -12,7 +12,7 @@ GETS = ("IS", "COUNT", "META", "BOUND", *LEASE, "BY")
 TIMES = ("DELAY", "AT")
 SETTINGS = (
     "LIMIT", "CAPACITY", "TRIES", "DEADQUEUE", "MAXDATA", "ORDER", "ITEMLIMIT", "SCHED", "GROUPLIMIT", "GROUPRATE",
-    "GROUPBY",
+    "GROUPBY", "GROUPORDER",
 )
 
 # Each verb, or its first words, with the words that may follow; those in QUEUES are also followed by names of queues.

@@ -39,6 +39,9 @@ def test_lines() -> None:
     assert queues.queue_config("q", {"sched": "fair"}).before[0].needs == ()
     for by, word in (("user", b"USER"), ("item", b"ITEM"), ("off", b"OFF"), (("head", "shop"), b"HEAD shop")):
         assert queues.queue_config("q", {"group_by": by}).before[0].line == b"QUEUE CONFIG q GROUPBY %b\r\n" % word
+    for order, word in ((True, b"ON"), (False, b"OFF")):
+        line = queues.queue_config("q", {"group_order": order}).before[0].line
+        assert line == b"QUEUE CONFIG q GROUPORDER %b\r\n" % word
     assert queues.queue_config("q", {"group_rate": 0}).before[0].line == b"QUEUE CONFIG q GROUPRATE OFF\r\n"
 
 
@@ -117,6 +120,16 @@ def test_settings_of_a_queue_hold_for_each_of_its_groups(client: Client) -> None
     assert bodies(client) == [b"a1", b"b1"]
     with pytest.raises(BadArguments):
         client.queue_config("q", sched="fifo")
+
+
+def test_the_jobs_of_a_group_are_worked_off_in_order(client: Client) -> None:
+    assert client.queue_config("q", sched="groups", group_order=True)["group_order"] == "ON"
+    client.put_many("q", [b"a1", b"a2"], group="a")
+    job = client.get("q", expire=60)
+    assert job is not None
+    assert bodies(client) == []
+    job.done()
+    assert bodies(client) == [b"a2"]
 
 
 def test_a_queue_knows_whose_its_jobs_are(client: Client) -> None:

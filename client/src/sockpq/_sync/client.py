@@ -1218,6 +1218,7 @@ class Client:
         group_rate: int | None = None,
         group_per: float | None = None,
         group_by: GroupBy | None = None,
+        group_order: bool | None = None,
         rate: int | None = None,
         per: float | None = None,
         spread: bool | None = None,
@@ -1239,10 +1240,10 @@ class Client:
             queue_commands.queue_create(queue, given(expire=expire, then=then, order=order, tries=tries, dead=dead,
             weight=weight, limit=limit, item_limit=item_limit, capacity=capacity, data_bytes_max=data_bytes_max,
             batch=batch, portion=portion, keep=keep, ttl=ttl, idle=idle, overflow=overflow, alarm=alarm, sched=sched,
-            group_limit=group_limit, group_rate=group_rate, group_per=group_per, group_by=group_by, rate=rate, per=per,
-            spread=spread, pulse=pulse, retain=retain, retain_max=retain_max, retain_bytes=retain_bytes,
-            numbered=numbered, backoff=backoff, error_bytes=error_bytes, dedup_max=dedup_max), bound=bound),
-            timeout=timeout
+            group_limit=group_limit, group_rate=group_rate, group_per=group_per, group_by=group_by,
+            group_order=group_order, rate=rate, per=per, spread=spread, pulse=pulse, retain=retain,
+            retain_max=retain_max, retain_bytes=retain_bytes, numbered=numbered, backoff=backoff,
+            error_bytes=error_bytes, dedup_max=dedup_max), bound=bound), timeout=timeout
         ))
 
     def queue_config(
@@ -1271,6 +1272,7 @@ class Client:
         group_rate: int | None = None,
         group_per: float | None = None,
         group_by: GroupBy | None = None,
+        group_order: bool | None = None,
         rate: int | None = None,
         per: float | None = None,
         spread: bool | None = None,
@@ -1293,9 +1295,10 @@ class Client:
             queue_commands.queue_config(queue, given(expire=expire, then=then, order=order, tries=tries, dead=dead,
             weight=weight, limit=limit, item_limit=item_limit, capacity=capacity, data_bytes_max=data_bytes_max,
             batch=batch, portion=portion, keep=keep, ttl=ttl, idle=idle, overflow=overflow, alarm=alarm, sched=sched,
-            group_limit=group_limit, group_rate=group_rate, group_per=group_per, group_by=group_by, rate=rate, per=per,
-            spread=spread, pulse=pulse, retain=retain, retain_max=retain_max, retain_bytes=retain_bytes,
-            numbered=numbered, backoff=backoff, error_bytes=error_bytes, dedup_max=dedup_max)), timeout=timeout
+            group_limit=group_limit, group_rate=group_rate, group_per=group_per, group_by=group_by,
+            group_order=group_order, rate=rate, per=per, spread=spread, pulse=pulse, retain=retain,
+            retain_max=retain_max, retain_bytes=retain_bytes, numbered=numbered, backoff=backoff,
+            error_bytes=error_bytes, dedup_max=dedup_max)), timeout=timeout
         ))
 
     def queue_delete(

@@ -45,8 +45,9 @@ class QueueSettings(TypedDict, total=False):
     "fair" shares its jobs among their groups, "groups" gives the first job of all groups that may have one; with either
     `group_limit`: how many jobs of one group may run at a time, `group_rate` in `group_per` seconds: how many of one
     group are handed out, and `group_by`: whose every job is, by its "user", its "item", or its header ("head", name),
-    instead of its put(group=) ("off"). `limit`: how many jobs may run at a time, `item_limit`: of one item.
-    `capacity`: how many may wait; others are refused. `data_bytes_max`: of one job. `batch`: how many at most are given
+    instead of its put(group=) ("off"). `group_order`: the jobs of a group are worked off in order. `limit`: how many
+    jobs may run at a time, `item_limit`: of one item. `capacity`: how many may wait; others are refused.
+    `data_bytes_max`: of one job. `batch`: how many at most are given
     to one get_many(). `portion`: how many due jobs are activated at once. `keep`: how long the keys of finished jobs
     are remembered. `ttl`: of jobs put without one. `idle`: the queue is deleted, with its jobs, when it was not used
     for this long (1 or more). `overflow`: what a full queue does with another job, "refuse" or "drop_oldest". `rate`
@@ -80,6 +81,7 @@ class QueueSettings(TypedDict, total=False):
     group_rate: int
     group_per: float
     group_by: GroupBy
+    group_order: bool
     rate: int
     per: float
     spread: bool
@@ -120,6 +122,7 @@ _NEEDS = {      # words of CAPS, for settings that older servers do not have
     "retain": "retain", "retain_max": "retain", "retain_bytes": "retain", "numbered": "retain", "backoff": "backoff",
     "error_bytes": "backoff", "dedup_max": "dedup", "retained_bytes": "retain", "group_limit": NEEDS[0],
     "group_rate": NEEDS[0], "group_per": NEEDS[0], "group_by": NEEDS[0],
+    "group_order": NEEDS[0],
 }
 _OVERFLOW = {"refuse": "REFUSE", "drop_oldest": "DROPOLDEST"}
 _CLUSTER = {
@@ -127,7 +130,7 @@ _CLUSTER = {
     "session_ttl": "SESSIONTTL", "fast_empty": "FASTEMPTY",
     "retained_bytes": "RETAINEDBYTES",
 }
-_OF_GROUPS = {"group_rate": "GROUPRATE", "group_by": "GROUPBY"}
+_OF_GROUPS = {"group_rate": "GROUPRATE", "group_by": "GROUPBY", "group_order": "GROUPORDER"}
 _NAMES = {word: name for name, word in {**_NUMBERS, **_CLUSTER, **_OF_GROUPS}.items()}
 _UNKNOWN = "-"
 _SETTING = re.compile(r"[A-Z][A-Z_]{0,31}")
@@ -527,6 +530,8 @@ def _settings(settings: QueueSettings) -> str:
         text += f" SCHED {settings['sched'].upper()}"
     if "group_by" in settings:
         text += f" GROUPBY {_group_by(settings['group_by'])}"
+    if "group_order" in settings:
+        text += f" GROUPORDER {'ON' if arguments.switch(settings['group_order'], 'group_order') else 'OFF'}"
     if "retain" in settings:
         text += f" RETAIN {arguments.seconds(settings['retain'], 'retain', 0, EXPIRE_S_MAX)}"
     if "numbered" in settings:

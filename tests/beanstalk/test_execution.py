@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, get_args
 
 from sockpqd.beanstalk import CallFailure, calls
-from sockpqd.core import Delete, End, Get, PutWith
+from sockpqd.core import Delete, End, Get, JobState, PutWith
 from sockpqd.gateway.auth.users_file import Account
 from sockpqd.gateway.beanstalkd import execute_call
 from sockpqd.gateway.beanstalkd.remote import decode_outcome
@@ -211,6 +211,20 @@ def test_users_go_this_way_as_far_as_their_rights_do() -> None:
         assert running(gateway, "b") == 1
     with_gateway(test, automatic=False, users={
         "ann": Account(of_words(["put:a*", "get:a*"]), None), "bob": Account(of_words(["put:b*", "get:b*"]), None)})
+
+
+def test_a_queue_may_group_its_jobs_by_who_puts_them() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        ann, boss = Place(gateway, user="ann"), gateway.connect("boss", "boss")
+        ann.do(put())
+        boss.send(b"QUEUE CONFIG q SCHED GROUPS GROUPBY USER\r\n")
+        await gateway.settle()
+        gateway.cluster.commit()
+        ann.do(put())
+        jobs = gateway.cluster.machine.peek_queue("q", JobState.READY, 9)
+        assert [job.group for job in jobs] == [None, "ann"]
+    with_gateway(test, automatic=False, users={
+        "ann": Account(of_words(["put"]), None), "boss": Account(of_words(["admin"]), None)})
 
 
 def test_nothing_is_kept_of_an_order_that_has_ended() -> None:

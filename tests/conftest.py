@@ -67,6 +67,7 @@ PROCESSES = (
     "worker/children/test_process_child.py", "worker/program/test_all_ends.py", "worker/program/test_page.py",
     "worker/program/test_cancelled.py", "worker/program/test_identity.py", "worker/program/test_kept_jobs.py",
     "worker/program/test_killed_leader.py", "worker/program/test_overview.py", "worker/program/test_pqworker.py",
+    "worker/flows/test_killed_author.py", "worker/program/test_flows.py",
 )
 # Those of them that are not in the lane `waiting`: so the three lanes of processes take about as long.
 PROCESS_LANES = {

@@ -29,7 +29,8 @@ BIN = Path(sys.executable).parent
 PATIENCE_S = 200
 ALL = [block for document in documents() for block in blocks(document)]
 
-PAGE_ON_WORKERS = "docs/WORKERS.md"         # tests/worker/program/test_page.py runs its programs and its commands
+# tests/worker/program/test_page.py and tests/worker/flows/test_page.py run their programs, each as one.
+PAGES_ON_WORKERS = ("docs/WORKERS.md", "docs/FLOWS.md")
 # Blocks that other tests run or that nothing runs: by document and beginning.
 ELSEWHERE = {
     ("docs/PROTOCOL.md", ""): "tests/gateway/test_documentation.py",
@@ -53,6 +54,7 @@ PICTURES = {
 }
 SHOWN = {       # what programs print
     ("docs/OPERATIONS.md", "$ pqctl cluster status"), ("docs/OPERATIONS.md", "the disk of node.data_dir"),
+    ("docs/FLOWS.md", "0  app.resize"),
     ("docs/LOSING_A_MAJORITY.md", "NOT SERVING"), ("docs/LOSING_A_MAJORITY.md", "serving:"),
 }
 # Programs of the system or of others, in these documents for those who have them.
@@ -81,7 +83,7 @@ def is_shell(block: Block) -> bool:
 
 
 REST = [block for block in ALL if not listed(block)]
-PYTHON = [block for block in REST if is_python(block) and block.document != PAGE_ON_WORKERS]
+PYTHON = [block for block in REST if is_python(block) and block.document not in PAGES_ON_WORKERS]
 SHELL = [block for block in REST if is_shell(block)]
 DATA = [block for block in REST if not is_python(block) and not is_shell(block)]
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from sockpq import Client
 from sockpq.worker import App, group
+from sockpq.worker.flows import plan
 
 from tests.client.real_server import RealServer
 from tests.worker.flows.working import RAN, Worker, call, left_over
@@ -74,9 +75,13 @@ def test_in_asyncio(app: App, worker: Worker) -> None:
     assert asyncio.run(main()) == ([1], ["done", "done"])
 
 
-def test_what_comes_after_many_chains(app: App, worker: Worker, client: Client) -> None:
+def test_what_comes_after_many_chains(
+    app: App, worker: Worker, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plan, "WAITED_ITEMS_MAX", 3)
     fetch, add = call(app, "fetch"), call(app, "add")
-    handle = app.flow(group(fetch.s(n) >> add.s() for n in range(205)) >> add.s())
+    handle = app.flow(group(fetch.s(n) >> add.s() for n in range(10)) >> add.s())
+    assert len([job for job in client.find("q") if job.item and job.number is None]) == 4 + 2       # joins, and theirs
     worker.work_off()
-    assert handle.wait(timeout=0) == sum(range(205))
+    assert handle.wait(timeout=0) == sum(range(10))
     assert left_over(client) == (0, [])

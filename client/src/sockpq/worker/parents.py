@@ -1,8 +1,12 @@
-"""The results of the steps before a step: its worker asks for them by the numbers of their jobs."""
+"""The results of the steps before a step: its worker asks for them by the numbers of their jobs.
+
+It looks for a result first, which takes a tenth of the time of an AWAIT; only AWAIT tells how a job without one ended.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from sockpq._async.client import Client as AsyncClient
@@ -18,8 +22,12 @@ ENDED_S = 1.0       # a parent has ended, or was brought back since: then there 
 
 def results(client: Client, parents: Parents, codec: Codec) -> list[Any]:
     """Return the arguments that the step is given for its parents. Raises ParentFailed."""
-    ends = []
+    ends: list[Awaited | None] = []
     for number in parents.numbers:
+        with suppress(JobNotFound):         # it was given up
+            if data := client.job_result(number):
+                ends.append(Awaited("done", data))
+                continue
         try:
             ends.append(client.await_job(number, wait=ENDED_S))
         except JobNotFound:
@@ -29,8 +37,12 @@ def results(client: Client, parents: Parents, codec: Codec) -> list[Any]:
 
 async def aresults(client: AsyncClient, parents: Parents, codec: Codec) -> list[Any]:
     """Return the arguments like results(), in asyncio."""
-    ends = []
+    ends: list[Awaited | None] = []
     for number in parents.numbers:
+        with suppress(JobNotFound):
+            if data := await client.job_result(number):
+                ends.append(Awaited("done", data))
+                continue
         try:
             ends.append(await client.await_job(number, wait=ENDED_S))
         except JobNotFound:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+import re
+import string
 from enum import Enum
 from typing import Any
 
 import pytest
 from sockpq import BadArguments, DataTooLarge, Number
+from sockpq._protocol import arguments
 from sockpq._protocol.addresses import parse_server, parse_servers
 from sockpq._protocol.command import Command, Repeat
 from sockpq._protocol.commands import cluster, jobs, queues
@@ -227,3 +230,12 @@ def test_servers_are_a_list_or_one_string_and_never_none() -> None:
         parse_servers(" , ")
     with pytest.raises(TypeError):
         parse_servers([("a", 1)])   # type: ignore[list-item]
+
+
+def test_the_error_names_the_characters_that_a_name_may_have() -> None:
+    with pytest.raises(BadArguments) as caught:
+        arguments.name("a b", "queue")
+    found = re.search(r"A-Z a-z 0-9 (.*), not beginning with (.*)", str(caught.value))
+    assert found
+    assert set(found[1].split()) == {one for one in string.punctuation if arguments.NAME.fullmatch(f"a{one}")}
+    assert set(found[2].split()) == {one for one in found[1].split() if not arguments.NAME.fullmatch(one)}

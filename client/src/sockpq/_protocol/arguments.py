@@ -78,7 +78,8 @@ def name(value: str, what: str) -> str:
         raise TypeError(f"{what} must be a string, not {type(value).__name__}")
     match = NAME.fullmatch(value)
     if not match:
-        raise BadArguments(f"{what} {value!r}: a name is 1 to 255 of A-Z a-z 0-9 _ . : @ -, not beginning with . : @ -")
+        raise BadArguments(
+            f"{what} {value!r}: a name is 1 to 255 of A-Z a-z 0-9 _ . + / ; $ ( ) : @ -, not beginning with : @ -")
     return match[0]
 
 

@@ -39,8 +39,9 @@ PROCESSES = (
     "beanstalk/test_cluster.py", "beanstalk/test_node.py", "beanstalk/test_program_and_another_cluster.py",
     "browser", "deploy", "packaging", "hostile/test_runner.py",
     "system", "upgrade",
-    "client/test_against_sockpqd.py", "client/test_awaited_jobs.py", "client/test_events.py", "client/test_examples.py",
-    "client/test_faces.py", "client/test_find.py", "client/test_forks.py", "client/test_jobs_in_time.py",
+    "client/test_against_sockpqd.py", "client/test_awaited_jobs.py", "client/test_cluster_map.py",
+    "client/test_events.py", "client/test_examples.py", "client/test_faces.py", "client/test_find.py",
+    "client/test_forks.py", "client/test_jobs_in_time.py",
     "client/test_leader_kills.py", "client/test_old_client.py", "client/test_readme.py", "client/test_testing.py",
     "client/test_two_clusters.py",
     "cluster/test_tls_records.py",
@@ -145,9 +146,8 @@ GC_OBJECTS = 20_000         # so many new ones are worth a look
 GROWN_BYTES = 64 << 20      # by so much a process may grow before everything is looked at
 FAST_MAX_S = 2.0            # four times what is allowed: slow and busy machines need more for the same
 
-PROCESS_EVENTS = frozenset({        # that Python reports when a process is started
-    "subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.system", "os.exec",
-})
+# What Python reports when another program is started; a fork alone, as in tests of forked clients, costs little.
+PROCESS_EVENTS = frozenset({"subprocess.Popen", "os.posix_spawn", "os.system"})
 
 _forbidding = False         # processes, at present
 _resident = 0               # bytes of this process when everything was last looked at

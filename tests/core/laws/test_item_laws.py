@@ -1,0 +1,104 @@
+"""Items over random histories: what waits for one is decided in the entry that decides it, and a cancelled one is over.
+
+After each entry no job waits for an item to be done that has ended, to end that has but DEAD and BURIED jobs, or to
+fail that has one; and a cancelled item hands nothing out, gets no job back, and lasts no longer than its running jobs
+and its hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from sockpqd.core import Handed, HandedMany, Machine, Reply, Results, Until, limits
+from sockpqd.core.rules import activate, complete
+from sockpqd.core.store.items.dependents import Dependents
+from sockpqd.core.store.queues import Queues
+from tests.core.helpers.logs import LogEntry, restored, snapshot_of
+from tests.core.helpers.time_logs import random_time_log
+
+
+def handed(replies: list[Reply] | tuple[Reply, ...]) -> Iterator[Handed]:
+    """All jobs that these replies hand out."""
+    for reply in replies:
+        if isinstance(reply, Handed):
+            yield reply
+        elif isinstance(reply, HandedMany):
+            yield from reply.jobs
+        elif isinstance(reply, Results):
+            yield from handed(reply.replies)
+
+
+def cancelled(machine: Machine) -> dict[str, int]:
+    """The items that are cancelled now, and how many jobs of each do not run."""
+    found = [(name, machine.item(name)) for name in machine.item_names() if machine.is_cancelled(name)]
+    return {
+        name: one.ready + one.delayed + one.dead + one.buried for name, one in found if one is not None
+    }
+
+
+def check(machine: Machine) -> None:
+    """Assert that nothing waits for what has happened, and that nothing lasts that is over."""
+    state = machine._state
+    for (name, until), seqs in state.delays.dependents.waiting.items():
+        assert seqs
+        item = state.items.by_name.get(name)
+        assert item is not None, (name, until, "it has ended")
+        assert until is not Until.END or not item.settled, (name, "nothing more comes")
+        assert until is not Until.FAILED or not item.lost, (name, "it has failed")
+    for name, left in cancelled(machine).items():
+        item, figures = state.items.by_name[name], machine.item(name)
+        assert figures is not None
+        assert left or figures.running or item.hold is not None, (name, "it is over")
+        assert not left or (machine.next_due_ms() or 0) <= machine.clock_ms, (name, "nobody removes its jobs")
+
+
+def obey(log: list[LogEntry]) -> None:
+    """Play the log, from a snapshot now and then, and assert the law after each entry."""
+    machine = Machine()
+    for place, entry in enumerate(log):
+        if place % 100 == 50:
+            machine = restored(snapshot_of(machine))
+        machine.record(["FINI"])
+        before = cancelled(machine)
+        applied = machine.apply(machine.index + 1, *entry)
+        ended = {event.name for event in applied.events}
+        assert not {job.item for job in handed(applied.replies)} & (before.keys() - ended)
+        assert all(left <= before.get(name, left) for name, left in cancelled(machine).items() if name not in ended)
+        check(machine)
+
+
+def obey_all(logs: list[list[LogEntry]]) -> None:
+    """Assert the law over several logs."""
+    for log in logs:
+        obey(log)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_law_of_items(seed: int) -> None:
+    obey(random_time_log(seed, 500))
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_the_law_of_items_with_small_portions(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "PORTION_MAX", 2)
+    obey(random_time_log(seed, 300))
+
+
+Cure = Callable[[pytest.MonkeyPatch], None]
+
+CURES: dict[str, Cure] = {
+    "the decision": lambda patch: patch.setattr(Dependents, "release", lambda *_: None),
+    "the closed queue": lambda patch: patch.setattr(Queues, "withhold", lambda *_: None),
+    "the removal": lambda patch: patch.setattr(activate, "remove_cancelled", lambda *_: 0),
+    "the end of the way back": lambda patch: patch.setattr(complete, "end_if_cancelled", lambda *_: None),
+}
+
+
+@pytest.mark.parametrize("cure", CURES)
+def test_the_law_is_broken_without(cure: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    logs = [random_time_log(seed, 400) for seed in range(4)]
+    CURES[cure](monkeypatch)
+    with pytest.raises(AssertionError):
+        obey_all(logs)

@@ -1,4 +1,4 @@
-"""`pqctl item ..`: show, retry and hold items."""
+"""`pqctl item ..`: show, retry, hold and cancel items."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from sockpq import ItemNotHeld, ItemStat
 from sockpqd.pqctl.actions.existence import ITEM, existing
 from sockpqd.pqctl.connect import cluster_of, reading
 from sockpqd.pqctl.invocation import Call
+from sockpqd.pqctl.output.confirm import confirm
 from sockpqd.pqctl.output.exit_codes import DONE, REFUSED, Failure
 from sockpqd.pqctl.output.text import counted
 
@@ -79,6 +80,15 @@ def release(call: Call, name: str) -> int:
         except ItemNotHeld:
             raise Failure(REFUSED, f"item {name} is not held (`pqctl item list --held` shows those that are)") from None
     call.answer(f"{name} is no longer held" + (", and has ended" if ended else ""), {"item": name, "ended": ended})
+    return DONE
+
+
+def cancel(call: Call, name: str, reason: str | None, yes: bool) -> int:
+    """Remove the jobs of an item (ITEM CANCEL), after a confirmation."""
+    confirm(f"Remove the jobs of item {name}, and what waits for it to be done?", yes)
+    with cluster_of(call, serving=True) as (client, _), existing(client, ITEM, name):
+        jobs = client.item_cancel(name, reason)
+    call.answer(f"{name} is cancelled, with {counted(jobs, 'job')}", {"item": name, "jobs": jobs})
     return DONE
 
 

@@ -73,3 +73,17 @@ def release(call: Call, name: str) -> int:
     from sockpqd.pqctl.actions import items
 
     return items.release(call, name)
+
+
+@command(item, timeout=60.0)
+@click.argument("name")
+@click.option("--reason", metavar="WORD", help="Why, for records and logs.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def cancel(call: Call, name: str, reason: str | None, yes: bool) -> int:
+    """Remove the jobs of item NAME, and what waits for it to be done.
+
+    None of them is handed out any more. Workers of running ones are notified, and end them as they like.
+    """
+    from sockpqd.pqctl.actions import items
+
+    return items.cancel(call, name, reason, yes)

@@ -30,6 +30,7 @@ VERBS: dict[str, tuple[str, ...]] = {
     "QUEUE PAUSE": ("IN", "OUT", "ALL"), "QUEUE RESUME": (), "QUEUE MOVE": ("COUNT", "DIED"),
     "QUEUE PURGE": ("READY", "DELAYED", "RUNNING", "DEAD", "BURIED", "ENDED", "OWN", "ALL"),
     "QUEUE DELETE": ("FORCE", "LEAVE"), "ITEM STAT": (), "ITEM LIST": ("HELD",), "ITEM RETRY": (), "ITEM RELEASE": (),
+    "ITEM CANCEL": ("REASON",),
     "ITEM HOLD": ("NEW", "EXPIRE", "THEN", "CANCEL", "RELEASE"),
     "GROUP CONFIG": ("LIMIT", "RATE", "PER", "WEIGHT"), "GROUP PAUSE": ("FOR",), "GROUP RESUME": (), "GROUP DELETE": (),
     "GROUP LIST": (), "USER SET": (), "USER DELETE": (), "USER LIST": (), "INTERCONNECT": (),

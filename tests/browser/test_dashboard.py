@@ -183,6 +183,8 @@ JOBS_AND_QUEUES = (
     Press("/queue?name=acts", "queue.move", "Move", "QUEUE MOVE acts other COUNT 1: 200 OK",
           {"to": "other", "count": "1"}),
     Press("/items?name=album_8", "item.retry", "Retry dead and buried jobs", "ITEM RETRY album_8: 200 OK 0"),
+    Press("/items?name=album_8", "item.release", "Release the hold", "ITEM RELEASE album_8: 200 OK"),
+    Press("/items?name=album_8", "item.cancel", "Cancel the item", "ITEM CANCEL album_8: 200 OK"),
     Press("/queue?name=acts", "queue.purge", "Purge", "QUEUE PURGE acts READY: 200 OK"),
 )
 SERVICE = (
@@ -249,6 +251,7 @@ def test_actions_on_jobs_and_queues(cluster: LocalCluster, browser: Any) -> None
         for _ in range(3):
             client.put("taken", b"body", item="album_8")
         taken = [client.get("taken", expire=600) for _ in range(3)]
+        client.item_hold("album_8")
         for key in ("k1", None):
             client.put("acts", b"body", key=key)
         client.put("acts", b"dies")

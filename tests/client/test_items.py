@@ -25,6 +25,7 @@ from tests.client.conftest import MakeClient
 from tests.client.real_server import RealServer
 from tests.client.scripted_server import ScriptedServer
 from tests.client.test_fair_shares import answered
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -189,6 +190,39 @@ def test_a_held_item_does_not_end(server: RealServer, client: Client) -> None:
     assert client.item_release("order_1")
     with pytest.raises(ItemNotHeld):
         client.item_release("order_1")
+
+
+def test_a_cancelled_item_takes_no_jobs_and_ends_with_its_running_ones(server: RealServer, client: Client) -> None:
+    client.put_many("q", [b"a", b"b"], item="i")
+    client.put("never", b"", after="i")
+    job = take(client, "q")
+    assert client.item_cancel("i", "late") == 2
+    server.pass_time(1)                             # what waits is removed in portions, behind the answer
+    until(lambda: client.item_stat("i").cancelled)
+    stat = client.item_stat("i")
+    assert (stat.unfinished, stat.cancelled, stat.cancelling) == (1, 1, True)
+    assert client.items() == [ItemTotals("i", 1, 0, cancelling=True)]
+    for refused in (
+        lambda: client.put("q", b"c", item="i"), lambda: client.item_hold("i"), lambda: client.item_retry("i"),
+    ):
+        with pytest.raises(ItemCancelled):
+            refused()
+    job.done()
+    server.pass_time(1)
+    until(lambda: (client.items(), client.total("never").jobs) == ([], 0))
+    with pytest.raises(ItemNotFound):
+        client.item_cancel("i")
+
+
+def test_an_exception_leaves_nothing_of_a_held_item(server: RealServer, client: Client) -> None:
+    def half() -> None:
+        with client.hold() as item:
+            client.put("q", b"a", item=item)
+            raise ZeroDivisionError
+    with pytest.raises(ZeroDivisionError):
+        half()
+    server.pass_time(1)
+    until(lambda: (client.items(), client.total("q").jobs) == ([], 0))
 
 
 def test_holds_are_part_of_transactions(client: Client) -> None:

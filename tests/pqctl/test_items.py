@@ -8,6 +8,7 @@ from sockpq import Client
 from devcluster.cluster import LocalCluster
 from sockpqd.pqctl.output.exit_codes import DONE
 from tests.pqctl.running import ask, run
+from tests.waiting import until
 
 
 def test_an_item_is_shown_and_retried(nodes: LocalCluster, capsys: pytest.CaptureFixture[str]) -> None:
@@ -55,3 +56,11 @@ def test_an_item_is_shown_and_retried(nodes: LocalCluster, capsys: pytest.Captur
         assert told("item", "release", "album_8") == "album_8 is no longer held, and has ended\n"
         assert ask(capsys, servers, "item", "release", new) == (DONE, {"item": new, "ended": True})
         assert told("item", "list", "--held") == "there is no held item\n"
+        client.put_many("parts", [b"a", b"b"], item="album_9")
+        (job,) = client.get_many(1, "parts", expire=60)
+        assert told("item", "cancel", "album_9", "--yes", "--reason", "late") == "album_9 is cancelled, with 2 jobs\n"
+        until(lambda: client.item_stat("album_9").cancelled)        # it is removed behind the answer
+        assert told("item", "show", "album_9") == (
+            "album_9: 1 unfinished job (1 running); 0 done, 1 cancelled; it is cancelled, and ends with its running "
+            "jobs\n")
+        job.done()

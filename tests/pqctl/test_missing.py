@@ -48,6 +48,7 @@ def servers(nodes: LocalCluster) -> Iterator[list[str]]:
     ("cron delete nosuch", "no run of nosuch waits in queue cron (`pqctl cron list` shows all)\n"),
     ("item show nosuch", "there is no item nosuch (`pqctl item list` shows all)\n"),
     ("item retry nosuch", "there is no item nosuch (`pqctl item list` shows all)\n"),
+    ("item cancel nosuch --yes", "there is no item nosuch (`pqctl item list` shows all)\n"),
     ("item release nosuch", "item nosuch is not held (`pqctl item list --held` shows those that are)\n"),
     ("group show nosuch", "there is no group nosuch (`pqctl group list` shows all)\n"),
     ("group delete nosuch", "there is no group nosuch (`pqctl group list` shows all)\n"),

@@ -45,7 +45,7 @@ job change evil_q/evil_none --priority 1 | job delete evil_q/evil_none | job tou
 job kick evil_q 1 | job stat number:1
 job find evil_q | job retry number:1 | job cancel evil_q/evil_none | job await evil_q/evil_none
 item list | item list evil | item show evil_item | item show evil_none | item retry evil_item | item retry evil_none
-item hold evil_item | item hold | item release evil_item | item release evil_none
+item cancel evil_none --yes | item hold evil_item | item hold | item release evil_item | item release evil_none
 group list | group show evil_group | group show evil_none | group config evil_group --limit 3 | group pause evil_group
 group resume evil_group | group resume evil_none | group delete evil_group | group delete evil_none
 sched show | sched group evil_group | sched group evil_none | sched config

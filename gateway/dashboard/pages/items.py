@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from urllib.parse import urlencode
 
+from sockpqd.core import ItemSummary
 from sockpqd.gateway.dashboard.markup import Child, link, pairs, table, tag
 from sockpqd.gateway.dashboard.pages.parts.listing import listed, more
 from sockpqd.gateway.dashboard.pages.parts.view import NotAllowed, NotThere, View, counted, form, page, search, section
 from sockpqd.gateway.protocol import listings
 
+ACTIONS = (
+    ("item.retry", "Retry dead and buried jobs"), ("item.release", "Release the hold"),
+    ("item.cancel", "Cancel the item"),
+)
 QUEUES_MAX = 1000           # more are not looked at in one turn of the loop
 
 
@@ -23,7 +28,7 @@ async def show(view: View) -> str:
     )
     return page(
         view, "Items", search("/items", word),
-        await table(("item", "unfinished", "dead or buried"), _rows(view, listing.names),
+        await table(("item", "unfinished", "dead or buried", ""), _rows(view, listing.names),
                     counted(listing.count, "item")),
         more("/items", {"search": word}, listing),
     )
@@ -33,7 +38,11 @@ def _rows(view: View, names: Sequence[str]) -> Iterator[list[Child]]:
     for name in names:
         item = view.cluster.machine.item_summary(name)
         if item is not None:
-            yield [link(f"/items?{urlencode({'name': name})}", name), item.unfinished, item.dead]
+            yield [link(f"/items?{urlencode({'name': name})}", name), item.unfinished, item.dead, _marks(item)]
+
+
+def _marks(item: ItemSummary) -> str:
+    return ", ".join(word for word, holds in (("held", item.held), ("cancelled", item.cancelling)) if holds)
 
 
 def _one(view: View, name: str) -> str:
@@ -51,6 +60,7 @@ def _one(view: View, name: str) -> str:
     return page(
         view, f"Item {name}", tag("p", link("/items", "All items")),
         section("Jobs", pairs(known)),
-        section("Actions", form(view, "item.retry", "Retry dead and buried jobs", {"item": name}, back=back))
-        if name.startswith(view.visitor.rights.own_item) else None,
+        section("Actions", *(
+            form(view, action, label, {"item": name}, back=back) for action, label in ACTIONS
+        )) if name.startswith(view.visitor.rights.own_item) else None,
     )

@@ -12,7 +12,7 @@ from sockpq._protocol.reader import Reader, as_name, as_number, expect, fields_o
 from sockpq.errors import BadArguments
 from sockpq.model import ItemStat, ItemTotals
 
-NEEDS = ("movequeue",)
+NEEDS = ("items",)
 HOLD_S_MIN, HOLD_S_MAX = 1, 86_400
 
 

@@ -285,7 +285,7 @@ def put_options(
 
 def of_when(when: AfterWhen | None) -> tuple[str, ...]:
     """The words of CAPS that this option of a PUT needs."""
-    return ("movequeue",) if when else ()
+    return ("items",) if when else ()
 
 
 def put_marks(number: bool, every: float | None, lease: float | None, dedup: tuple[str, float] | None) -> str:

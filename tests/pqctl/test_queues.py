@@ -209,3 +209,6 @@ def test_what_has_happened_in_a_queue(servers: list[str], capsys: pytest.Capture
     assert [counters[f"total_{name}"] for name in ("put", "taken", "done", "later")] == [3, 1, 1, 0]
     _, out, _ = run(capsys, "--servers", servers[0], "queue", "stat", "q")
     assert out.endswith("; since it began 3 put, 1 taken, 1 done\n")
+    tell(capsys, servers, "queue", "pause", "q")
+    tell(capsys, servers, "queue", "resume", "q")
+    assert run(capsys, "--servers", servers[0], "queue", "stat", "q")[1].endswith(", 1 done, 1 pause\n")

@@ -12,6 +12,7 @@ from sockpqd.pqctl.output.text import counted, lasting
 
 TOLD = {"ready", "running", "priorities", "oldest_s"}       # mentioned in the sentence already
 UNTOLD = {"urgent", "pause_s"}      # for programs
+SINGULAR = {"pauses": "pause"}      # all other counters are of what was done to jobs: 1 put, 2 put
 PAST = "total_"         # prefix of counters since the queue was created
 
 
@@ -67,7 +68,8 @@ def show_list(call: Call, prefix: str) -> int:
 
 def _told(lead: str, counters: dict[str, int]) -> str:
     """Format the counters that are not zero as the end of a sentence."""
-    more = [f"{value:,} {word.replace('_', ' ')}" for word, value in counters.items() if value]
+    named = {word: SINGULAR.get(word, word) if value == 1 else word for word, value in counters.items()}
+    more = [f"{value:,} {named[word].replace('_', ' ')}" for word, value in counters.items() if value]
     return f"; {lead}{', '.join(more)}" if more else ""
 
 

@@ -186,6 +186,9 @@ FOUND_COST, STEP_COST = 10, 2
 FINDS_MAX = 4
 FIND_REST_S, FIND_REST_SLICES, FIND_REST_MAX_S = 0.001, 4, 0.004
 
+# Reasons for the ends of jobs that are written to the node's log in a second, of all clients and of one: 25 KB.
+REASONS_LOGGED_MAX, REASONS_OF_ONE_LOGGED_MAX = 250, 50
+
 # A look at this many priorities of a queue, or tickets of a pulse, is budgeted as one plain command.
 LOOKED_PER_COMMAND = 64
 

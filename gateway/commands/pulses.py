@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-
 from msgspec.structs import replace
 
 from sockpqd.core import Accepted, Pulse, Reply
@@ -13,8 +11,6 @@ from sockpqd.gateway.limits import LOOKED_PER_COMMAND
 from sockpqd.gateway.protocol import listings, responses
 from sockpqd.gateway.protocol.command import Command
 from sockpqd.gateway.waiting.grant_waiters import GrantWaiter
-
-log = logging.getLogger("sockpqd.gateway")
 
 
 def create(client: Client, command: Command) -> None:
@@ -44,8 +40,8 @@ def result(client: Client, command: Command) -> None:
     def tell(reply: Reply) -> Reply:
         if isinstance(reply, Accepted):
             operation = command.operation
-            log.info("%s: ticket %d: %s, %s", client.link.peer, operation.ticket, operation.result.name,
-                     command.arguments[0])
+            reason = f"ticket {operation.ticket}: {operation.result.name}, {command.arguments[0]}"
+            client.hub.reasons.note(client.link.peer, reason)
         return reply
     if command.arguments:
         client.propose_mapped(command.operation, tell, command.numbering)

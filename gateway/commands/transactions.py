@@ -8,7 +8,6 @@ client that pipelines all of them must not have some of them executed because th
 
 from __future__ import annotations
 
-import logging
 from typing import TypeVar
 
 from msgspec.structs import replace
@@ -23,8 +22,6 @@ from sockpqd.gateway.protocol import responses
 from sockpqd.gateway.protocol.command import Command, InTransaction
 from sockpqd.gateway.protocol.request_id import Numbering
 from sockpqd.gateway.waiting.slots import NoReply
-
-log = logging.getLogger("sockpqd.gateway")
 
 _Operation = TypeVar("_Operation", bound=Atomic)
 
@@ -164,7 +161,7 @@ def log_end(client: Client, command: Command) -> None:
     """Log why a job is done or was buried, for operators."""
     operation = command.operation
     what = "dead" if isinstance(operation, End) and operation.how is How.BURY else "done"
-    log.info("%s: job %d is %s, %s", client.link.peer, command.operation.id, what, command.arguments[0])
+    client.hub.reasons.note(client.link.peer, f"job {command.operation.id} is {what}, {command.arguments[0]}")
 
 
 def _not_allowed(client: Client, command: Command) -> None:

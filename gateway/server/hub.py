@@ -18,6 +18,7 @@ from sockpqd.connections import ConnectionManager, MemoryAccount, held_bytes_max
 from sockpqd.core import Effects, Event
 from sockpqd.gateway.auth.authenticator import Access
 from sockpqd.gateway.commands.catalog import VERBS
+from sockpqd.gateway.commands.context.reason_log import ReasonLog
 from sockpqd.gateway.counters import Tally
 from sockpqd.gateway.events.subscriptions import Subscriptions
 from sockpqd.gateway.limits import (
@@ -114,6 +115,7 @@ class Hub:
         self.shared_output = SharedOutput()     # events that clients have not read
         self.tally = Tally(verbs.rows)
         self.slow = SlowCommands()
+        self.reasons = ReasonLog()
         self.on_serving: Callable[[], None] = lambda: None
         self.new_secret: Callable[[], int] = lambda: secrets.randbits(64)       # for a session
         # Executes a call forwarded by another node (Cluster.forward_call).

@@ -12,6 +12,7 @@ from sockpqd.core import Reply, Requested
 from sockpqd.gateway.auth.authenticator import Access
 from sockpqd.gateway.auth.authorizer import Guard
 from sockpqd.gateway.commands.context.client_state import ClientState
+from sockpqd.gateway.commands.context.reason_log import ReasonLog
 from sockpqd.gateway.counters import Tally
 from sockpqd.gateway.events.subscriptions import Subscriptions
 from sockpqd.gateway.limits import LINES_PER_PIECE, Limits
@@ -43,6 +44,7 @@ class Services(Protocol):
     access: Access
     limits: Limits
     tally: Tally
+    reasons: ReasonLog
     budget: int                                 # what may still be executed in this turn, in plain commands
     exports: asyncio.Semaphore                  # limits concurrent snapshot exports
     searches: int                               # FINDs that search at present,

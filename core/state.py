@@ -122,6 +122,9 @@ class UndoLog(Protocol):
     def noted(self, pulse: Pulse) -> None:
         """Record that a result of one of the pulse's grants is about to be noted."""
 
+    def slept(self, queue: str, group: str) -> None:
+        """Record that the group is about to sleep in this queue."""
+
     def alarmed(self, queue: str, alarmed: bool) -> None:
         """Record that the next DEPTH event of the queue is for its other depth."""
 

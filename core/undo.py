@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from msgspec.structs import replace
+
 from sockpqd.core import limits
 from sockpqd.core.ops.effects import Effects
 from sockpqd.core.pulse.pulse import Pulse
@@ -158,6 +160,13 @@ class Undo:
     def noted(self, pulse: Pulse) -> None:
         before = pulse.results
         self._steps.append(lambda: self._state.pulses.restore_results(pulse, before))
+
+    def slept(self, queue: str, group: str) -> None:
+        scheduler = self._state.fair
+        assert scheduler is not None
+        window = scheduler.open.gates.windows.find(queue, group)
+        before = None if window is None else replace(window)
+        self._steps.append(lambda: scheduler.open.set_window(queue, group, before))
 
     def alarmed(self, queue: str, alarmed: bool) -> None:
         self._steps.append(lambda: self._state.set_alarmed(queue, not alarmed))

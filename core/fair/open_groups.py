@@ -14,7 +14,7 @@ from sockpqd.core.fair.group_order import GroupOrder, standing
 from sockpqd.core.fair.group_settings import GroupTable
 from sockpqd.core.fair.levels import GroupAccount
 from sockpqd.core.fair.queue_groups import QueueGroups, group_of
-from sockpqd.core.fair.rates import ANY_QUEUE
+from sockpqd.core.fair.rates import ANY_QUEUE, RateWindow
 from sockpqd.core.ops.effects import Effects
 from sockpqd.core.store.job import RunningJob
 from sockpqd.core.store.queues import Queue, Queues
@@ -136,9 +136,19 @@ class OpenGroups:
             self.changed_in(groups, group)
 
     def sleep(self, queue: Queue, group: str, until_ms: int, now_ms: int) -> None:
-        """Close the group in this queue until then."""
-        self.gates.sleep(queue, group, until_ms, now_ms)
-        groups = self._queue_groups.get(queue.name)
+        """Let the group have nothing from this queue until then; not if too many groups sleep already."""
+        if self.gates.windows.has_room(queue.name, group):
+            self.gates.sleep(queue, group, until_ms, now_ms)
+            self._list(queue.name, group)
+
+    def set_window(self, queue_name: str, group: str, window: RateWindow | None) -> None:
+        """Undo what was done to the window of the group in this queue."""
+        self.gates.windows.set(queue_name, group, window)
+        self._list(queue_name, group)
+
+    def _list(self, queue_name: str, group: str) -> None:
+        """List the group as open or closed in this queue."""
+        groups = self._queue_groups.get(queue_name)
         if groups is not None:
             self._firsts.changed(groups, group)
 

@@ -18,6 +18,7 @@ from sockpqd.core.fair.group_order import GroupOrder
 from sockpqd.core.fair.levels import GroupAccount
 from sockpqd.core.fair.own_jobs import OwnJobs
 from sockpqd.core.fair.place_order import PlaceOrder
+from sockpqd.core.fair.rates import RateWindows
 from sockpqd.core.store.job import AnyJob, Job
 from sockpqd.core.store.job_list import JobList
 from sockpqd.core.store.queues import Queue
@@ -36,6 +37,8 @@ def group_of(job: AnyJob) -> str:
 
 class Gates(Protocol):
     """Tells which groups a queue may give (gates.py)."""
+
+    windows: RateWindows
 
     def shut(self, group: str) -> bool:
         """Return whether the group may have no job from any queue."""
@@ -177,7 +180,9 @@ class QueueGroups(Struct, gc=False, eq=False):
         job, settings = self.first(group), self.queue.settings
         if job is None:
             return None
-        limited = settings is not None and (settings.group_limit or settings.group_rate or settings.group_order)
+        limited = settings is not None and (
+            settings.group_limit or settings.group_order or bool(self.gates.windows.by_queue)
+        )
         if limited and self.gates.shut_in(self, group):
             return None
         return job.rank, job.seq, self.queue.name

@@ -24,7 +24,7 @@ class RateWindow(Struct, gc=False, eq=False):
     slot_ms: int
     slots: list[tuple[int, int]] = field(default_factory=list)      # number of the slot, hand-outs; rising
     closed: bool = False            # nothing more is handed out before `due_ms`
-    sleep_until_ms: int = 0         # nor before this time
+    sleep_until_ms: int = 0         # nor before this time; 0: the group does not sleep
     due_ms: int = 0
 
     def resize(self, slot_ms: int, now_ms: int) -> None:
@@ -77,10 +77,11 @@ def slot_of(per_ms: int) -> int:
 class RateWindows:
     """The windows of groups, by queue (ANY_QUEUE: of all together) and group."""
 
-    __slots__ = ("by_queue", "timers")
+    __slots__ = ("by_queue", "sleeping", "timers")
 
     def __init__(self) -> None:
         self.by_queue: dict[str, dict[str, RateWindow]] = {}
+        self.sleeping = 0           # windows of groups that sleep
         self.timers: TimerIndex[tuple[int, tuple[str, str]]] = TimerIndex(limits.DUE_BITS)
 
     def find(self, queue: str, group: str) -> RateWindow | None:
@@ -98,14 +99,25 @@ class RateWindows:
             window.resize(slot_of(per_ms), now_ms)
         return window
 
+    def has_room(self, queue: str, group: str) -> bool:
+        """Return whether one more group may sleep: this one, in this queue."""
+        windows = self.by_queue.get(queue, {})
+        window = windows.get(group)
+        if window is None and len(windows) >= limits.GROUPS_RELISTED_MAX:
+            return False
+        return (window is not None and window.sleep_until_ms > 0) or self.sleeping < limits.GROUPS_MAX
+
     def set(self, queue: str, group: str, window: RateWindow | None) -> None:
         """Replace the window of the group by this one, or by none."""
         windows = self.by_queue.setdefault(queue, {})
         before = windows.pop(group, None)
-        if before is not None and before.due_ms:
-            self.timers.remove((before.due_ms, (queue, group)))
+        if before is not None:
+            self.sleeping -= before.sleep_until_ms > 0
+            if before.due_ms:
+                self.timers.remove((before.due_ms, (queue, group)))
         if window is not None:
             windows[group] = window
+            self.sleeping += window.sleep_until_ms > 0
             if window.due_ms:
                 self.timers.add((window.due_ms, (queue, group)))
         if not windows:
@@ -116,6 +128,9 @@ class RateWindows:
         """
         window = self.by_queue[queue][group]
         window.trim(now_ms)
+        if 0 < window.sleep_until_ms <= now_ms:
+            window.sleep_until_ms = 0
+            self.sleeping -= 1
         opens_ms = window.opens_ms(rate, now_ms)
         window.closed = opens_ms > now_ms
         due_ms = opens_ms if window.closed else window.over_ms()

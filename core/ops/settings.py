@@ -69,6 +69,12 @@ class QueueSettings(Struct, gc=False, frozen=True):
         return self.sched is not Sched.FIFO
 
     @property
+    def sleep_by_group(self) -> bool:
+        """Return whether SLEEP of a job holds its group (spec/fair 7)."""
+        by_settings = self.group_limit or self.group_rate or self.group_by is not GroupBy.PUT
+        return self.pulse is None and (self.sched is Sched.GROUPS or (self.by_groups and bool(by_settings)))
+
+    @property
     def shaping(self) -> bool:
         """Return whether the settings affect how jobs are added or handed out, not only leases, ends and records."""
         others = replace(

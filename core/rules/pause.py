@@ -1,11 +1,14 @@
-"""Ends pauses of queues and of groups: at their time, or when they are resumed (spec/state-machine 10, spec/fair 7)."""
+"""Ends pauses of queues and of groups, and lets a group sleep (spec/state-machine 10, spec/fair 7)."""
 
 from __future__ import annotations
 
 from msgspec.structs import replace
 
+from sockpqd.core import limits
+from sockpqd.core.fair.queue_groups import group_of
 from sockpqd.core.fair.rates import ANY_QUEUE
 from sockpqd.core.state import State
+from sockpqd.core.store.job import RunningJob
 from sockpqd.core.store.queues import Queue
 
 
@@ -35,3 +38,15 @@ def open_due(state: State, most: int) -> int:
     if left and state.fair is not None and state.fair.open.gates.windows.first_ms <= state.clock_ms:
         left -= state.fair.open.pass_time(state.clock_ms, left)
     return most - left
+
+
+def sleep_group(state: State, job: RunningJob, sleep_ms: int) -> None:
+    """Hold the group of a job that has just ended, if its queue holds groups so."""
+    queue = state.queues.find(job.queue)
+    if queue is None or queue.settings is None or not queue.settings.sleep_by_group or state.fair is None:
+        return
+    group, open_groups = group_of(job), state.fair.open
+    if state.undo is not None:
+        state.undo.slept(queue.name, group)
+    sleep_ms = min(max(sleep_ms, 0), limits.DURATION_MS_MAX)
+    open_groups.sleep(queue, group, state.clock_ms + sleep_ms, state.clock_ms)

@@ -17,8 +17,10 @@ from sockpqd.core import (
     ConfigureFair,
     ConfigureGroup,
     ConfigureQueue,
+    DeleteGroup,
     Done,
     End,
+    Feedback,
     Get,
     GetWith,
     Handed,
@@ -30,11 +32,13 @@ from sockpqd.core import (
     Move,
     Operation,
     Order,
+    PauseGroup,
     PauseQueue,
     Policy,
     Put,
     PutWith,
     QueueChange,
+    ResumeGroup,
     ResumeQueue,
     Return,
     Sched,
@@ -52,6 +56,7 @@ QUEUES = ("q", "r", "s")
 GROUPS = ("a", "b", "c", "d", "q")      # the last one is also that of a queue
 ASKED = (None, None, ("q",), ("r", "s"))
 LEVELS = ((0, 1, 10, 60, 300), (0, 1), (0, 5, 9), (0, 1, 2, 3, 4, 5))
+PER_MS = (100, 333, 1600, 20_000)
 RAN_MS = (0, 5, 900, 1000, 7000, 700_000)
 
 
@@ -63,6 +68,10 @@ def operation(random: Random, ids: list[int]) -> Operation:
     grouped = PutWith(put, group=group)
     get = Get(random.choice(ASKED), random.choice([None, None, 5000]), item=random.choice([None, None, None, "x"]))
     slice_ends = End(number, How.LATER, first=random.random() < 0.3, yielded=True, ran_ms=ran_ms)
+    sleeps: list[Operation] = [
+        End(number, how, feedback=Feedback.SLEEP, sleep_ms=random.choice([0, 300, 50_000]))
+        for how in (How.DONE, How.LATER)
+    ]
     kinds: list[tuple[int, list[Operation]]] = [
         (30, [grouped, grouped, put]),
         (30, [GetWith(get, random.choice([None, None, 3]), random.choice([Policy.FAIR] * 4 + [None, Policy.RANDOM]))]),
@@ -88,11 +97,19 @@ def operation(random: Random, ids: list[int]) -> Operation:
             ConfigureFair(random.choice(LEVELS), random.choice([1000, 30_000])),
             Configure(policy=random.choice([Policy.FAIR, Policy.RANDOM])),
         ]),
-        (3, [ConfigureGroup(group, weight=random.choice([1, 3, 7, 1000])), ConfigureGroup(group, weight=1)]),
+        (4, [
+            ConfigureGroup(group, weight=random.choice([1, 3, 7, 1000])), DeleteGroup(group), ResumeGroup(group),
+            ConfigureGroup(group, limit=random.choice([0, 1, 2])), PauseGroup(group, random.choice([None, 700, 9000])),
+            ConfigureGroup(group, rate=random.choice([0, 1, 2, 5]), per_ms=random.choice(PER_MS)),
+            ConfigureQueue(queue, QueueChange(group_rate=random.choice([0, 2, 3]), group_per_ms=random.choice(PER_MS))),
+            ConfigureQueue(queue, QueueChange(group_limit=random.choice([0, 1, 2]))),
+        ]),
+        (4, sleeps),
         (3, [
             Batch((PutWith(put, group="new"), End(number, How.DONE, ran_ms=9000), slice_ends, last), atomic=True)
             for last in (Done(0), Touch(number))
         ]),
+        (2, [Batch((sleep, grouped, last), atomic=True) for last in (Done(0), put) for sleep in sleeps]),
         (3, [Tick()]),
     ]
     return random.choice(random.choices([few for _, few in kinds], [weight for weight, _ in kinds])[0])

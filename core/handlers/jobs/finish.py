@@ -20,6 +20,7 @@ from sockpqd.core.rules import complete
 from sockpqd.core.rules.admit import too_large
 from sockpqd.core.rules.complete import finish, put_back
 from sockpqd.core.rules.items.cancel import end_if_cancelled
+from sockpqd.core.rules.pause import sleep_group
 from sockpqd.core.rules.pulses import result
 from sockpqd.core.state import State
 from sockpqd.core.store.job import RunningJob
@@ -72,6 +73,8 @@ def _end(state: State, number: int, options: ops.End, ran_ms: int | None) -> Rep
         return NOT_FOUND
     if job.pulse is not None:
         _tell_result(state, job, options)
+    elif options.feedback is ops.Feedback.SLEEP:
+        sleep_group(state, job, options.sleep_ms)
     if options.how is not DONE:
         finished = end_if_cancelled(state, job)
         if finished is not None:

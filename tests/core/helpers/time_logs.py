@@ -32,6 +32,7 @@ from sockpqd.core import (
     Due,
     End,
     ExpireQueue,
+    Feedback,
     Get,
     GetWith,
     Handed,
@@ -325,6 +326,7 @@ def random_time_operation(random: Random, ids: list[int], now_ms: int) -> Operat
             PutWith(Put(queue, 0, b"of a group", random.choice([None, *ITEMS])), group=random.choice(GROUPS)),
             End(number, How.DONE, ran_ms=random.choice(RAN_MS)), Touch(number, ran_ms=random.choice(RAN_MS)),
             End(number, How.LATER, when, yielded=True, ran_ms=random.choice(RAN_MS)),
+            End(number, random.choice([How.DONE, How.LATER]), feedback=Feedback.SLEEP, sleep_ms=60),
         ]
         if kind < 0.8:
             return random.choice(one)
@@ -390,7 +392,13 @@ def _random_on_queue(random: Random, queue: str) -> Operation:
             error_bytes=random.choice([None, 0, 9, 30]),
             dedup_max=random.choice([None, None, 0, 1, 2]),
         )),
+        ConfigureQueue(queue, QueueChange(
+            sched=random.choice([Sched.FAIR, Sched.GROUPS]), group_limit=random.choice([None, 0, 1]),
+            group_rate=random.choice([None, 0, 2]), group_per_ms=random.choice([100, 700]),
+        )),
         ConfigureGroup(random.choice(GROUPS), random.choice([0, 1, 2])), PauseGroup(random.choice(GROUPS)),
+        ConfigureGroup(random.choice(GROUPS), rate=random.choice([0, 1, 2]), per_ms=random.choice([100, 500])),
+        PauseGroup(random.choice(GROUPS), random.choice([20, 100])),
         ResumeGroup(random.choice(GROUPS)), DeleteGroup(random.choice(GROUPS)),
         ConfigureFair(multiplier=random.choice([None, 1, 3]), keep_ms=random.choice([None, 0, 300])),
         PauseQueue(queue, random.random() < 0.2, random.random() < 0.3), ResumeQueue(queue),

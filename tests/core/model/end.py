@@ -15,6 +15,7 @@ from sockpqd.core import (
     Done,
     End,
     EndState,
+    Feedback,
     Finished,
     How,
     ItemCancelled,
@@ -83,6 +84,8 @@ class ModelEnd(ModelSpread):
         return DataDropped(reply) if end.dropped and isinstance(end.ids, int) else reply
 
     def _ended(self, job: ModelJob, end: End) -> Reply:
+        if end.feedback is Feedback.SLEEP:
+            self.sleep_group(job, end.sleep_ms)
         if end.how is How.DONE:
             return self._done(job, end.last, end.text or b"")
         if self.cancelling(job.item):

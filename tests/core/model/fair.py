@@ -26,9 +26,11 @@ from sockpqd.core import (
     PauseGroup,
     Reply,
     ResumeGroup,
+    Sched,
 )
 from tests.core.model.jobs import ModelJob, first
 from tests.core.model.queues import PORTION, ModelQueues
+from tests.core.model.rates import LONGEST_MS, Rates
 
 SECOND_US = 1_000_000
 LEVELS = 16
@@ -127,6 +129,7 @@ class ModelFair(ModelQueues):
         super().__init__()
         self.fair: Fairness | None = None
         self.groups: dict[str, GroupSettings] = {}
+        self.rates = Rates()
         self.ran_ms: int | None = None          # as the present operation says
         self.given: list[ModelJob] = []         # what the present Get has been given so far
 
@@ -220,14 +223,24 @@ class ModelFair(ModelQueues):
             return first(self._more(queue, through) or through) if through else None
         return None
 
-    def is_open(self, group: str) -> bool:
-        """Return whether the group is neither paused nor at its limit."""
-        its = self.groups.get(group, GroupSettings())
-        running = len([job for job in self.jobs if job.unit == group and job.id is not None])
-        return not its.paused and not 0 < its.limit <= running
+    def runs(self, group: str, queue: str | None = None) -> int:
+        """The RUNNING jobs of the group, in one queue or in all."""
+        return len([
+            job for job in self.jobs if job.unit == group and job.id is not None and queue in (None, job.queue)])
+
+    def is_open(self, group: str, queue: str) -> bool:
+        """Return whether the group is not paused and below all limits and rates, which hold for it in this queue."""
+        its, here = self.groups.get(group, GroupSettings()), self.settings_of(queue)
+        everywhere = self.rates.is_open("", group, its.rate) or not its.rate
+        if its.paused or 0 < its.limit <= self.runs(group) or not everywhere:
+            return False
+        if here.sched is Sched.FIFO:
+            return True
+        limited = 0 < here.group_limit <= self.runs(group, queue)
+        return not limited and self.rates.is_open(queue, group, here.group_rate)
 
     def _open(self, jobs: list[ModelJob]) -> list[ModelJob]:
-        return [job for job in jobs if self.is_open(job.unit) and not self.held(job)]
+        return [job for job in jobs if self.is_open(job.unit, job.queue) and not self.held(job)]
 
     def held(self, job: ModelJob) -> bool:
         """Return whether a running job of its group stands before it, where that counts."""
@@ -246,30 +259,63 @@ class ModelFair(ModelQueues):
         last = next((job for job in reversed(self.given) if job.queue == queue), None)
         return [] if last is None else [job for job in jobs if job.unit == last.unit]
 
+    def count_hand_out(self, job: ModelJob) -> None:
+        """FAIR or GROUPS gave this job: it counts in the rates of its group."""
+        its, here = self.groups.get(job.unit, GroupSettings()), self.settings_of(job.queue)
+        if its.rate:
+            self.rates.give("", job.unit, its.per_ms, self.clock_ms)
+        if here.sched is not Sched.FIFO and here.group_rate:
+            self.rates.give(job.queue, job.unit, here.group_per_ms, self.clock_ms)
+
+    def resize_rates(self, queue: str, per_ms: int) -> None:
+        """The rate of each group of the queue has another period."""
+        self.rates.resize(queue, None, per_ms, self.clock_ms)
+
+    def sleep_group(self, job: ModelJob, sleep_ms: int) -> None:
+        """The group gets nothing from the queue of this job for so long."""
+        here = self.settings_of(job.queue)
+        fairly_held = here.sched is Sched.FAIR and (here.group_limit + here.group_rate + here.group_by > 0)
+        if (here.sched is Sched.GROUPS or fairly_held) and here.pulse is None:
+            self.rates.sleep(job.queue, job.unit, here.group_per_ms, sleep_ms, self.clock_ms)
+
+    def end_group_pauses(self, most: int) -> int:
+        """End the pauses whose time has come; returns how many."""
+        over = sorted((its.pause_ends_ms, name) for name, its in self.groups.items()
+                      if 0 < its.pause_ends_ms <= self.clock_ms)[:most]
+        for _, name in over:
+            self._set_group(name, structs.replace(self.groups[name], paused=False, pause_ends_ms=0))
+        self.rates.pass_time(self.clock_ms)
+        return len(over)
+
+    def _set_group(self, name: str, its: GroupSettings) -> None:
+        self.groups.pop(name, None)
+        if its != GroupSettings():
+            self.groups[name] = its
+        self.rates.resize("", name, its.per_ms, self.clock_ms)
+
     def on_group(self, operation: ConfigureGroup | PauseGroup | ResumeGroup | DeleteGroup) -> Reply:
-        """GROUP CONFIG with LIMIT and WEIGHT, PAUSE without FOR, RESUME, DELETE."""
+        """GROUP CONFIG, PAUSE, RESUME, DELETE."""
         name = operation.group
         its = self.groups.get(name, GroupSettings())
         match operation:
             case ConfigureGroup():
-                assert operation.rate is None
-                its = GroupSettings(
-                    limit=its.limit if operation.limit is None else operation.limit,
-                    weight=its.weight if operation.weight is None else operation.weight, paused=its.paused)
-            case PauseGroup():
-                assert operation.pause_ms is None
-                its = structs.replace(its, paused=True)
+                values = {"limit": operation.limit, "weight": operation.weight}
+                its = structs.replace(its, **{word: value for word, value in values.items() if value is not None})
+                if operation.rate is not None:
+                    per_ms = min(max(operation.per_ms or 0, 100), 86_400_000) if operation.rate else 0
+                    its = structs.replace(its, rate=min(operation.rate, 10_000), per_ms=per_ms)
+            case PauseGroup(_, pause_ms):
+                ends_ms = 0 if pause_ms is None else self.clock_ms + min(max(pause_ms, 1), LONGEST_MS)
+                its = structs.replace(its, paused=True, pause_ends_ms=ends_ms)
             case ResumeGroup():
                 if not its.paused:
                     return GroupNotFound()
-                its = structs.replace(its, paused=False)
+                its = structs.replace(its, paused=False, pause_ends_ms=0)
             case DeleteGroup():
                 if name not in self.groups:
                     return GroupNotFound()
                 its = GroupSettings()
-        self.groups.pop(name, None)
-        if its != GroupSettings():
-            self.groups[name] = its
+        self._set_group(name, its)
         return Accepted()
 
     def fair_chose(self, job: ModelJob) -> None:

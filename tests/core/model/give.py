@@ -83,9 +83,9 @@ class ModelGive(ModelTime):
             lists = {name: jobs for name, jobs in lists.items() if name not in left_out}
             if policy is Policy.FAIR:
                 self.use_fair()
-                by_turn, fairly, job = False, True, self.next_by_fair(lists)
+                by_turn, fairly, counts, job = False, True, True, self.next_by_fair(lists)
             else:
-                by_turn, fairly, job = False, False, None
+                by_turn, fairly, counts, job = False, False, False, None
             while policy is not Policy.FAIR and lists and job is None:
                 name, by_turn = chosen_queue(
                     lists, None if get.queues is None else order, policy, (bits + len(given) * GOLDEN) % 2**64,
@@ -95,7 +95,7 @@ class ModelGive(ModelTime):
                 assert name is not None
                 one = {name: lists.pop(name)}
                 sched = self.settings_of(name).sched
-                fairly = not of_put and sched is Sched.FAIR
+                fairly, counts = not of_put and sched is Sched.FAIR, not of_put and sched is not Sched.FIFO
                 if fairly:
                     job = self.next_by_fair(one)
                 elif not of_put and sched is Sched.GROUPS:
@@ -108,6 +108,8 @@ class ModelGive(ModelTime):
                 break
             if fairly:
                 self.fair_chose(job)
+            if counts:
+                self.count_hand_out(job)
             self._hand_out(job, get)
             self.end_operation()
             given.append(job)

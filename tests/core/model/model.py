@@ -567,7 +567,7 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
         for queue in self.queues:
             self.limit_records(queue, self.settings_of(queue))      # those that it brought too late
         self.past = other.past
-        self.fair, self.groups = other.fair, other.groups
+        self.fair, self.groups, self.rates = other.fair, other.groups, other.rates
         self.given_ms = other.given_ms
         for job in self.running():
             job.session = bound.get(job.id)

@@ -199,6 +199,10 @@ class ModelQueues(ModelAwaited):
         """Groups are counted from now on."""
         raise NotImplementedError
 
+    def resize_rates(self, queue: str, per_ms: int) -> None:
+        """The rate of each group of the queue has another period; 0: there is none."""
+        raise NotImplementedError
+
     # --- what happens to jobs
 
     def count(self, queue: str, event: str) -> None:
@@ -269,10 +273,11 @@ class ModelQueues(ModelAwaited):
                 if self.known(operation.queue):
                     return QueueExists()
                 settings = _changed(QueueSettings(bound=operation.session or 0), operation.change)
-                if (settings.group_by or settings.group_order) and settings.sched is Sched.FIFO:
+                if settings.sched is Sched.FIFO and _holds_groups(settings):
                     return BadSetting()
                 reply = self._give_settings(operation.queue, settings)
                 self._use_sched(operation.change, reply)
+                self._follow_rates(QueueSettings(), operation.queue, reply)
                 return reply
             case ExpireQueue():
                 return self._expire(operation)
@@ -346,6 +351,13 @@ class ModelQueues(ModelAwaited):
         if change.sched is not None and reply == Accepted():
             self.use_fair()
 
+    def _follow_rates(self, old: QueueSettings, queue: str, reply: Reply) -> None:
+        """The queue has other settings than before, perhaps of its groups."""
+        new = self.settings_of(queue)
+        same = (old.sched, old.group_rate, old.group_per_ms) == (new.sched, new.group_rate, new.group_per_ms)
+        if reply == Accepted() and not same:
+            self.resize_rates(queue, 0 if new.sched is Sched.FIFO else new.group_per_ms)
+
     def _give_settings(self, queue: str, settings: QueueSettings) -> Reply:
         if queue not in self.queues and len(self.queues) >= QUEUES_MAX:
             return TooManyQueues()
@@ -369,13 +381,14 @@ class ModelQueues(ModelAwaited):
         queue = operation.queue
         old = self.settings_of(queue)
         new = _changed(old, operation.change)
-        if (new.group_by or new.group_order) and new.sched is Sched.FIFO:
+        if new.sched is Sched.FIFO and _holds_groups(new):
             return BadSetting()
         waiting = self.in_state(queue, JobState.READY)
         if (new.order, new.item_limit) != (old.order, old.item_limit) and len(waiting) > RESORTED_MAX:
             return QueueNotEmpty()
         reply = self._give_settings(queue, new)
         self._use_sched(operation.change, reply)
+        self._follow_rates(old, queue, reply)
         if reply == Accepted() and new.order != old.order:
             for job in self.jobs:
                 if job.queue == queue and job.ready:
@@ -483,9 +496,19 @@ class ModelQueues(ModelAwaited):
         self.remove(job)
 
 
+def _holds_groups(settings: QueueSettings) -> bool:
+    """They are for queues that choose by groups."""
+    return settings.group_by + settings.group_order + settings.group_limit + settings.group_rate > 0
+
+
 def _changed(settings: QueueSettings, change: QueueChange) -> QueueSettings:
     values = {name: value for name, value in structs.asdict(change).items() if value is not None}
     values["passing"] = False
+    if change.group_rate is not None:
+        values["group_rate"] = min(change.group_rate, 10_000)
+        values["group_per_ms"] = min(max(change.group_per_ms or 0, 100), 86_400_000) if change.group_rate else 0
+    else:
+        values.pop("group_per_ms", None)
     del values["spread"]                # read with a rate only, which the model has not
     if "alarm" in values:
         values["alarmed"] = False

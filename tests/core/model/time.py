@@ -213,6 +213,7 @@ class ModelTime(ModelFair):
         shared = self.fair is not None          # then all that is due is one portion
         for portion in (
             self._end_ttls, self._remove_cancelled, self._release, self._activate, self.forget_groups, self.offer_more,
+            self.end_group_pauses,
         ):
             done = portion(left if shared else DUE_MAX)
             left -= done

@@ -95,15 +95,25 @@ class ModelView(ModelEnd):
         through = self._let_through(queue, self.givable(queue, item))
         groups = Counter(job.unit for job in through if not self.held(job))
         if item is not None:
-            return number if any(self.is_open(name) for name in groups) else 0
+            return number if any(self.is_open(name, queue) for name in groups) else 0
         if self.settings_of(queue).group_order:
             groups = Counter(dict.fromkeys(groups, 1))
         room = 0
         for name, jobs in groups.items():
-            limit = self.groups.get(name, GroupSettings()).limit
-            running = len([job for job in self.jobs if job.unit == name and job.id is not None])
-            room += 0 if not self.is_open(name) else jobs if not limit else min(jobs, limit - running)
+            limit, here = self.groups.get(name, GroupSettings()).limit, self.settings_of(queue).group_limit
+            jobs = min(jobs, limit - self.runs(name)) if limit else jobs
+            jobs = min(jobs, here - self.runs(name, queue)) if here else jobs
+            room += jobs if self.is_open(name, queue) else 0
         return min(room, number)
+
+    def opens_or_ends_ms(self, name: tuple[str, str]) -> int:
+        """Return when the rate of this name allows hand-outs again, or else is forgotten."""
+        (queue, group), rate = name, self.rates.known[name]
+        here = self.settings_of(queue)
+        most = self.groups.get(group, GroupSettings()).rate if not queue else (
+            0 if here.sched is Sched.FIFO else here.group_rate)
+        opens_ms = rate.opens_ms(most, self.clock_ms)
+        return opens_ms if opens_ms > self.clock_ms else rate.over_ms()
 
     def nonempty(self) -> list[str]:
         """Names of the queues with a job that would be given."""
@@ -117,6 +127,8 @@ class ModelView(ModelEnd):
         starts += [job.due_ms for job in self.jobs] + [job.fade_ms for job in self.jobs if job.ready]
         times += [(time_ms + BUCKET_MS - 1) // BUCKET_MS * BUCKET_MS for time_ms in starts if time_ms is not None]
         pauses = [one.pause_ends_ms for one in self.queues.values() if one.pause_ends_ms]
+        pauses += [one.pause_ends_ms for one in self.groups.values() if one.pause_ends_ms]
+        pauses += [self.opens_or_ends_ms(name) for name in self.rates.known]
         times += [(time_ms + BUCKET_MS - 1) // BUCKET_MS * BUCKET_MS for time_ms in pauses]
         # Those that a CLONE brought although their time was over are forgotten in its entry.
         remembered = [until_ms for until_ms, _ in self.remembered.values() if until_ms > self.clock_ms]

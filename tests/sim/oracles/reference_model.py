@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from sockpqd.core import Aborted, Batch, End, GetWith, Operation, Reply, Requested, Results
+from sockpqd.core import Aborted, Batch, GetWith, Operation, Reply, Requested, Results
 from tests.core.model.jobs import ModelApplied, ModelJob
 from tests.core.model.model import Fine, Model, parts_of
 
@@ -74,6 +74,7 @@ def jobs_of(model: Model) -> dict[str, Any]:
         "queues": dict(model.queues), "topics": {name: list(bound) for name, bound in model.topics.items()},
         "past": {name: happened.copy() for name, happened in model.past.items()}, "given_ms": dict(model.given_ms),
         "kept": dict(model.kept), "left": list(model.left), "fair": copy.deepcopy(model.fair),
+        "rates": copy.deepcopy(model.rates), "groups": dict(model.groups),
         "records": list(model.records), "remembered": dict(model.remembered),
         "used": dict(model.used), "event_seq": model.event_seq, "had": model.had,
         "next_seq": model.next_seq, "next_item": model.next_item, "put_item": model.put_item,
@@ -88,9 +89,4 @@ def _copy(job: ModelJob) -> ModelJob:
 
 def _unrated(operation: Operation) -> Operation:
     """The same without a pulse. That decides nothing while no queue has a rate, as in all runs."""
-    match operation:
-        case End():
-            return replace(operation, feedback=None, sleep_ms=0)
-        case GetWith():
-            return replace(operation, free=None)
-    return operation
+    return replace(operation, free=None) if isinstance(operation, GetWith) else operation

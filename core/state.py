@@ -592,6 +592,8 @@ class State:
     def start(self, queue: Queue, job: RunningJob) -> None:
         """Make `job` RUNNING; its id is greater than those of all others that run (but see undo.py)."""
         queue.taken[job.id] = None
+        if self.fair is not None:           # before anything looks at the groups of the queue
+            self.fair.started(job)
         if queue.shaped and queue.settings is not None:
             queue.used_ms = self.clock_ms
             if queue.settings.limit:
@@ -605,8 +607,6 @@ class State:
             self.leases.add(job)
         if job.extras is not None:
             self._index_key(queue, job, job.extras)
-        if self.fair is not None:
-            self.fair.started(job)
 
     def stop(self, number: int, ran_ms: int | None = None, *, charged: bool = True) -> RunningJob | None:
         """End the hand-out `number`, whose id becomes void; None if there is none. The caller must place its job.
@@ -622,6 +622,8 @@ class State:
         del queue.taken[number]
         if self.undo is not None:
             self.undo.stopped(job)
+        if self.fair is not None:
+            self.fair.stopped(job)
         if queue.shaped and queue.settings is not None:
             queue.used_ms = self.clock_ms
             if queue.settings.limit:
@@ -634,8 +636,6 @@ class State:
                 apply_item_limit(self.queues, self.effects, queue, item_queue)
         if job.deadline_ms is not None:
             self.leases.remove(job)
-        if self.fair is not None:
-            self.fair.stopped(job)
         if job.session is not None:
             self.sessions.unbind(job)
         if job.extras is not None:

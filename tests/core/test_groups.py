@@ -146,6 +146,18 @@ def test_a_plain_queue_and_a_number_ignore_the_limit(cluster: Cluster) -> None:
     assert cluster.get(GetWith(Get(None), number=stored.number)) is not None
 
 
+def test_a_job_that_an_item_lets_go_does_not_exceed_the_limit_of_its_group() -> None:
+    cluster = Cluster(Sched.FAIR)
+    cluster.do(ConfigureQueue("q", QueueChange(group_limit=1, item_limit=1)))
+    cluster.do(Put("q", 9, b"q", item="one"), PutWith(Put("q", 5, b"a", item="two"), group="a"))
+    first, second = cluster.get(), cluster.get()
+    assert first is not None
+    assert second is not None
+    cluster.do(Put("q", 0, b"q", item="two"))
+    cluster.do(Done(second[0] if second[1] == "a" else first[0]))
+    assert cluster.get(BY_FAIR) is None                 # one of q runs
+
+
 def test_several_jobs_of_one_command_do_not_exceed_the_limit(cluster: Cluster) -> None:
     cluster.do(ConfigureGroup("a", limit=3))
     cluster.put("a", 5)

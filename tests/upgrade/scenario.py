@@ -277,6 +277,13 @@ class Story:
         self.put("album 2 IS ~other_album KEY awaited")
         self.put("album 3 AFTER ~album|~other_album WHEN END")
         assert self.connection.ask(f"AWAIT KEY {self.part}album unknown") == "404 Job Not Found"
+        self.say("ITEM HOLD ~held EXPIRE 3000 THEN RELEASE")
+        self.put("album 4 AFTER ~held")
+        self.say("ITEM HOLD ~released")
+        self.say("ITEM RELEASE ~released")
+        self.put("album 5 IS ~withdrawn")
+        self.put("album 6 AFTER ~withdrawn")
+        self.say("ITEM CANCEL ~withdrawn REASON enough")
 
     def _tenants(self) -> None:
         self.say("GROUP CONFIG ~red LIMIT 7 RATE 100 PER 60")

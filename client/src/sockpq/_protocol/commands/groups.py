@@ -11,7 +11,7 @@ from sockpq._protocol.reader import Reader, accepted, as_number, expect, lines_o
 from sockpq.errors import BadArguments, ProtocolError
 from sockpq.model import GroupConfig, GroupTotals
 
-NEEDS = ("movequeue",)
+NEEDS = ("groups",)
 RUNNING_MAX = 2**63 - 1
 RATE_MAX = 10_000
 WEIGHT_MAX = 1_000

@@ -120,9 +120,8 @@ _NUMBERS = {
 }
 _NEEDS = {      # words of CAPS, for settings that older servers do not have
     "retain": "retain", "retain_max": "retain", "retain_bytes": "retain", "numbered": "retain", "backoff": "backoff",
-    "error_bytes": "backoff", "dedup_max": "dedup", "retained_bytes": "retain", "group_limit": NEEDS[0],
-    "group_rate": NEEDS[0], "group_per": NEEDS[0], "group_by": NEEDS[0],
-    "group_order": NEEDS[0],
+    "error_bytes": "backoff", "dedup_max": "dedup", "retained_bytes": "retain", "group_limit": "groups",
+    "group_rate": "groups", "group_per": "groups", "group_by": "groups", "group_order": "groups",
 }
 _OVERFLOW = {"refuse": "REFUSE", "drop_oldest": "DROPOLDEST"}
 _CLUSTER = {

@@ -150,7 +150,7 @@ def test_a_restored_machine_goes_on_like_the_one_of_the_snapshot(seed: int) -> N
 
 def test_the_histories_have_all_there_is() -> None:
     machine, given = Machine(), 0
-    for number, entry in enumerate(history(1, 250)):
+    for number, entry in enumerate(history(9, 250)):
         for reply in machine.apply(number + 1, *entry).replies:
             given += len(reply.jobs) if isinstance(reply, HandedMany) else isinstance(reply, Handed)
     assert given > 50

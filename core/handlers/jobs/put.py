@@ -45,9 +45,10 @@ def put(state: State, operation: Put, seed: int) -> Reply:
     if queue is None or queue.shaped:
         if name in state.queues.settings and _shapes_puts(state.queues.settings[name]):
             return put_with(state, PutWith(operation), seed)
-        refusal = (
-            rejects_puts(state, name, len(operation.data)) or refused_put(state, operation) or at_capacity(state, name)
-        )
+        refusal = rejects_puts(state, name, len(operation.data))
+        if refusal is None and operation.item is not None:
+            refusal = refused_put(state, operation)
+        refusal = refusal or at_capacity(state, name)
         if refusal is not None:
             state.put_item = None
             return refusal

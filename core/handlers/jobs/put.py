@@ -108,7 +108,7 @@ def put_with(state: State, operation: PutWith, seed: int) -> Reply:
     name = put.queue
     if operation.number and _nothing_but_numbered(operation):
         queue = state.queues.by_name.get(name)
-        if queue is not None and not (queue.settings is not None and _shapes_puts(queue.settings)):
+        if queue is not None and not (queue.shaped and queue.settings is not None and _shapes_puts(queue.settings)):
             return _put_numbered_at_once(state, queue, put, lease_of(operation))
     state.put_item = None
     dedup = operation.dedup

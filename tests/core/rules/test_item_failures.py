@@ -27,6 +27,8 @@ from tests.core.helpers.logs import ask, restored, run, snapshot_of
 
 BURY = End(1, How.BURY)
 
+NEITHER = {"held": False, "cancelling": False}
+
 
 def said(machine: Machine, *operations: object) -> list[str]:
     """Return which of the events of these operations are about an item."""
@@ -48,8 +50,10 @@ def test_jobs_of_an_item_are_counted_by_their_states() -> None:
     ask(machine, *[Put("q", 0, b"", "x")] * 5, PutWith(Put("p", 0, b"", "x"), when=Due(delay_ms=1000)))
     ask(machine, *[Get(("q",))] * 4, BURY, End(2, How.BURY, here=True), Done(3))
     ask(machine, PutWith(Put("p", 0, b"", "y"), after=("x",)))
-    assert counts(machine) == ItemCounts(ready=1, delayed=1, running=1, dead=1, buried=1, done=1, waiters=1)
-    assert machine.item_summary("x") == ItemSummary("x", unfinished=5, dead=2)
+    assert counts(machine) == ItemCounts(
+        ready=1, delayed=1, running=1, dead=1, buried=1, done=1, cancelled=0, **NEITHER, waiters=1,
+    )
+    assert machine.item_summary("x") == ItemSummary("x", unfinished=5, dead=2, **NEITHER)
     assert sorted(machine.item_names()) == ["x", "y"]
 
 
@@ -83,7 +87,7 @@ def test_first_death_is_told_and_the_second_is_not() -> None:
 def test_dead_job_that_is_put_back_is_told_again() -> None:
     machine = Machine()
     ask(machine, Put("q", 0, b"", "x"), Get(None), BURY, Get(("q_dead",)))
-    assert counts(machine) == ItemCounts(0, 0, running=1, dead=0, buried=0, done=0, waiters=0)
+    assert counts(machine) == ItemCounts(0, 0, running=1, dead=0, buried=0, done=0, cancelled=0, **NEITHER, waiters=0)
     assert said(machine, Later(2)) == ["FAILI x"]
 
 

@@ -92,6 +92,8 @@ class Connection:
             jobs = [self.wire.line() for _ in range(int(first.split()[2]))]
             length = sum(int(job.split()[3]) for job in jobs) if "COUNT" in words else 0
             return "\n".join((answer, *jobs)) + self._data(length)
+        if words == ["MAP"]:
+            return answer + self._data(int(first.split()[3]))
         if words[0].startswith("GET") or (words[0] == "SNAPSHOT"):
             return answer + self._data(int(first.split()[5 if words[0] != "SNAPSHOT" else 2]))
         return answer
@@ -147,6 +149,7 @@ class Story:
         self._failed_items()
         self._tenants()
         self.say("CONFIG FASTEMPTY ON")         # from now on such an answer is kept no more
+        self._cluster_map()
         self._things_that_end()
 
     def _settings(self) -> None:
@@ -169,6 +172,14 @@ class Story:
         self.say("CONFIG SESSIONTTL 86400")
         self.say("CONFIG POLICY PRIORITY")
         self.say("CONFIG EXPIREDEFAULT DONE")
+
+    def _cluster_map(self) -> None:
+        version, cluster_id = int(self.say("MAP").split()[2]), self.say("CLUSTER ID").split()[2]
+        text = (
+            f"CLUSTER one {cluster_id} h:1\nCLUSTER two 00c0ffee00c0ffee h:2,[::1]:3\n"
+            "RULE ~two. two\nRULE ~none. -\nMOVING ~old. two one\nSPREAD ~all\n"
+        ).replace("~", self.part)
+        self.say(f"MAP SET {version + 1} {len(text)}", text)
 
     def _users(self) -> None:
         key = f"key-of-{self.part}".encode().ljust(16, b".").hex()
@@ -778,6 +789,9 @@ def _since_format6(machine: Machine) -> dict[str, Any]:
             if (lines := [line for line in machine.stat(name, machine.clock_ms) or () if line[0] in MORE_LINES])
             and any(value for _, value in lines)
         },
+        "map of clusters": None if (known := machine.cluster_map) is None else [
+            known.version, known.own, _text(known.text),
+        ],
         "idle since": {name: machine.used_ms(name) for name in sorted(machine.expiring)},
         "more settings": {
             name: more for name in sorted(machine.queue_names(""))

@@ -65,12 +65,11 @@ def main(
     secret = os.environ.get("SOCKPQ_SECRET") if user is not None and secret_file is None else None
     if user is not None and not secret and secret_file is None:
         raise click.UsageError("--user needs --secret-file or SOCKPQ_SECRET")
-    asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
     try:
         access = {"tls": ca, "user": user, "secret": secret, "secret_file": secret_file if user else None}
         limits = ListenerLimits(connections_max=connections_max, hello_timeout_s=hello_timeout)
         door = ProxyListener(limits, memory_max * MIB)
-        asyncio.run(_serve(host.strip("[]"), int(port), servers, access, job_bytes_max, memory_max, door))
+        uvloop.run(_serve(host.strip("[]"), int(port), servers, access, job_bytes_max, memory_max, door))
     except (OSError, SockpqError) as error:
         raise click.ClickException(str(error)) from error
 

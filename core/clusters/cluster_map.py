@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct
 
 DEAD_SUFFIX = "_dead"       # the dead-letter queue <q>_dead is where <q> is
-FOUND_MAX = 10_000          # names of which it is remembered
+FOUND_MAX = 20_000          # names of which it is remembered
 ID_BYTES = 8                # of a cluster's id: as many as CLUSTER ID shows
 
 

@@ -90,7 +90,7 @@ def settings_bring(state: State, operation: ops.CreateQueue | ops.ConfigureQueue
 
 def _created(state: State, name: str) -> tuple[str, ...]:
     """The name, if there is no such queue yet."""
-    return (name,) if state.queues.find(name) is None else ()
+    return () if exists(state, name) else (name,)
 
 
 def pause_brings(state: State, operation: ops.PauseQueue) -> tuple[str, ...]:

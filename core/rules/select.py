@@ -132,7 +132,7 @@ def _candidates(state: State, asked: tuple[str, ...] | None, item_name: str | No
         state.spent += limits.STEP * len(item.nonempty)        # there may be any number of them
         return [
             name for name in item.nonempty
-            if can_hand_out(by_name[name], by_queue[name])
+            if ((queue := by_name[name]).settings is None and not queue.withheld) or can_hand_out(queue, by_queue[name])
         ]
     return [
         name for name in dict.fromkeys(asked)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import pickle
 import ssl
 from collections.abc import Awaitable, Callable, Iterator
@@ -332,8 +331,8 @@ class Effect:
     def __init__(self, file: Path) -> None:
         self._file = file
 
-    def __reduce__(self) -> tuple[Callable[[str], int], tuple[str]]:
-        return os.system, (f"touch {self._file}",)
+    def __reduce__(self) -> tuple[Callable[[Path], None], tuple[Path]]:
+        return Path.touch, (self._file,)
 
 
 def payloads(file: Path) -> Iterator[bytes]:

@@ -59,6 +59,8 @@ def exported() -> Iterator[dict[str, set[str]]]:
         with Client(cluster.servers) as client:
             client.put("q", b"x")
             client.pulse_create("p")
+            client.put("q", b"x", group="tenant")
+            client.group_config("tenant", limit=3, rate=1, per=1, weight=2)
         labels: dict[str, set[str]] = {name: set(found) for name, found in WITH_TLS.items()}
         for family in text_string_to_metric_families(get(cluster.http(leader), "metrics")[1]):
             for sample in family.samples:

@@ -383,10 +383,11 @@ def _kick_selected(state: State, selector: ops.Number) -> Reply:
 
 def _kick_ended(state: State, selector: ops.Number) -> Reply:
     """Make a job that has ended READY again, as it was put; its record is removed."""
-    known = state.records.find(selector.number, state.clock_ms)
-    refusal = None if known is None else refused(state, known.record.item)
-    if refusal is not None and state.numbered(selector.number) is None:
-        return refusal
+    if state.items.cancelled and state.numbered(selector.number) is None:
+        known = state.records.find(selector.number, state.clock_ms)
+        refusal = None if known is None else refused(state, known.record.item)
+        if refusal is not None:
+            return refusal
     found = take_record(state, selector)
     if found is None:
         return NOT_FOUND

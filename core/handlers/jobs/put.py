@@ -188,8 +188,8 @@ def put_with_cost(operation: PutWith) -> Cost:
 
 
 def put_with_brings(state: State, operation: PutWith) -> Iterable[str]:
-    """The queue or queues of a PutWith, or its topic and the queues that it reaches."""
-    return (operation.put.queue,) if operation.targets is None else targets_bring(state, operation.targets)
+    """The queue or queues of a PutWith, or its topic."""
+    return (operation.put.queue,) if operation.targets is None else targets_bring(operation.targets)
 
 
 def _exists(operation: PutWith, number: int) -> Reply:

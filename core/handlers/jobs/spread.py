@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec.structs import replace
 
 from sockpqd.core import limits
+from sockpqd.core.handlers.cluster.elsewhere import elsewhere
 from sockpqd.core.handlers.cost import JOB, JOB_WITH_EXTRAS, Cost, of_names
 from sockpqd.core.handlers.jobs.place import place
 from sockpqd.core.ops import replies
@@ -36,10 +37,14 @@ def spread(state: State, operation: PutWith, targets: ToQueues | ToTopic) -> Rep
         operation = replace(operation, number=False, lease_ms=None)
     if isinstance(targets, ToQueues):
         return _spread(state, tuple(dict.fromkeys(targets.queues)), operation)
-    if _too_many_steps(state, targets):
-        return replies.DATA_TOO_LARGE
-    state.spent += limits.STEP // 7 * len(state.topics.by_name.get(targets.topic, ())) * _words(targets)
-    return _spread(state, state.topics.reached(targets.topic, targets.route), operation)
+    bindings = state.topics.by_name.get(targets.topic)
+    if bindings is not None:
+        words = targets.route.count(".") + 1
+        if len(bindings) * words > limits.ROUTE_STEPS_MAX and _patterns(bindings) * words > limits.ROUTE_STEPS_MAX:
+            return replies.DATA_TOO_LARGE
+        state.spent += limits.STEP // 7 * len(bindings) * words
+    names = state.topics.reached(targets.topic, targets.route)
+    return elsewhere(state, names) or _spread(state, names, operation)
 
 
 def targets_cost(operation: PutWith, targets: ToQueues | ToTopic) -> Cost:
@@ -50,13 +55,9 @@ def targets_cost(operation: PutWith, targets: ToQueues | ToTopic) -> Cost:
     return of_names(*queues), max(0, len(queues) - 1) * (JOB if _plain(operation) else JOB_WITH_EXTRAS)
 
 
-def targets_bring(state: State, targets: ToQueues | ToTopic) -> Iterable[str]:
-    """The queues, or the topic and the queues that the routing key reaches."""
-    if isinstance(targets, ToQueues):
-        return targets.queues
-    if _too_many_steps(state, targets):         # it is refused
-        return (targets.topic,)
-    return (targets.topic, *state.topics.reached(targets.topic, targets.route))
+def targets_bring(targets: ToQueues | ToTopic) -> Iterable[str]:
+    """The queues, or the topic; those that its routing key reaches are looked at when they are known."""
+    return targets.queues if isinstance(targets, ToQueues) else (targets.topic,)
 
 
 def _plain(job: PutWith) -> bool:
@@ -66,17 +67,6 @@ def _plain(job: PutWith) -> bool:
 def _unmarked(job: PutWith) -> bool:
     put = job.put
     return job == PutWith(Put(put.queue, put.priority, put.data), targets=job.targets, head=job.head, user=job.user)
-
-
-def _too_many_steps(state: State, targets: ToTopic) -> bool:
-    """Return whether it would take too long to find the queues that the routing key reaches."""
-    bindings, words = state.topics.by_name.get(targets.topic, {}), _words(targets)
-    most = limits.ROUTE_STEPS_MAX
-    return len(bindings) * words > most and _patterns(bindings) * words > most
-
-
-def _words(targets: ToTopic) -> int:
-    return targets.route.count(".") + 1
 
 
 def _patterns(bindings: Mapping[Binding, Pattern | None]) -> int:
@@ -109,7 +99,8 @@ def _refusal(state: State, name: str, operation: PutWith) -> Reply | None:
     """The reply of a queue that refuses the job; None if it accepts it."""
     plain = name not in state.queues.settings and state.settings.autocreate     # then only the key can refuse
     refusal = None if plain else rejects_puts(state, name, len(operation.put.data))
-    refusal = refusal or refused_put(state, operation.put)
+    if refusal is None and operation.put.item is not None:
+        refusal = refused_put(state, operation.put)
     if refusal is None and operation.key is not None and key_taken(state, name, operation.key):
         refusal = replies.JOB_EXISTS
     if not plain:

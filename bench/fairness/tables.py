@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from bench.fairness.cases import FULL_MS, NARROW_S, Case, customers, dependent, full, hung, stream, ten
 from bench.fairness.simulation import DISCIPLINES, FAIR, FIFO, PRIORITY, simulate
+from bench.fairness.tenants import MINUTES, TENANT_CASES, waits
 
 CaseOf = Callable[[int], Case]
 FULL_WORKERS = 4
@@ -46,6 +47,21 @@ def _share_row(name: str, shares: list[float]) -> str:
     return f"| {name} | " + " | ".join(f"{100 * share:.1f}%" for share in shares) + " |"
 
 
+def tenants() -> str:
+    """The waits of the jobs of quiet tenants, and how many the other one had done, by the settings of the queue."""
+    lines = ["| | mean wait | median | p99 | jobs of the other one, a second |", "|---|---|---|---|---|"]
+    for one in TENANT_CASES:
+        found = waits(one)
+        mean_ms = sum(found.ms) / len(found.ms)
+        cells = [_time(ms) for ms in (mean_ms, found.percentile(0.5), found.percentile(0.99))]
+        lines.append(f"| {one.name} | {' | '.join(cells)} | {found.flooded / (MINUTES * 60):.0f} |")
+    return "\n".join(lines)
+
+
+def _time(ms: float) -> str:
+    return f"{ms:.0f} ms" if ms < 1000 else f"{ms / 1000:.1f} s"
+
+
 def sections() -> dict[str, str]:
     """The text for each place in the document."""
     return {
@@ -54,4 +70,5 @@ def sections() -> dict[str, str]:
             latencies(stream, (1, 2, 4, 8)), latencies(customers, (1, 2, 4, 8)),
         ]) + "\n",
         "levels": levels() + "\n",
+        "tenants": tenants() + "\n",
     }

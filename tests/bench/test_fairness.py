@@ -12,6 +12,9 @@ from bench.fairness import __main__ as program
 from bench.fairness.cases import FULL_MS, KINDS, customers, dependent, full, hung, stream, ten
 from bench.fairness.simulation import DISCIPLINES, FAIR, FAIR_4, FIFO, PRIORITY, Course, Discipline, simulate
 from bench.fairness.tables import sections
+from bench.fairness.tenants import ALONE, BOTH, TENANT_CASES, waits
+from bench.fairness.tenants import FAIR as ONE_LEVEL
+from bench.fairness.tenants import FIFO as FIFO_QUEUE
 from bench.reports.tables import replaced
 
 ROOT = Path(__file__).parents[2]
@@ -84,6 +87,16 @@ def test_the_number_of_queries_of_a_kind_stays_the_same(hour: Course) -> None:
     for kind, (_, count) in enumerate(KINDS):
         of_kind = [number for number, query in enumerate(hour.case.queries) if query.kind == kind]
         assert len(of_kind) - sum(number in hour.latency_ms for number in of_kind) == count
+
+
+def test_quiet_tenants_hardly_notice_one_with_many_jobs() -> None:
+    alone = waits(ALONE).percentile(0.99)
+    assert waits(FIFO_QUEUE).percentile(0.99) > 100 * alone
+    assert waits(ONE_LEVEL).percentile(0.99) < 3 * alone
+    assert waits(BOTH).percentile(0.99) < 2.5 * alone
+    assert waits(BOTH).percentile(0.5) == waits(ALONE).percentile(0.5) == 0
+    assert waits(BOTH).flooded > waits(ONE_LEVEL).flooded / 2
+    assert all(waits(one).busy <= 1.001 for one in TENANT_CASES)
 
 
 def test_the_page_has_these_tables_and_pictures(tmp_path: Path) -> None:

@@ -1635,7 +1635,7 @@ class Client:
     async def set_cluster_map(self, new: ClusterMap, *, timeout: float | None = None) -> None:
         """Replace the map of this cluster by one of a greater version; the same map again is accepted, too.
 
-        Raises MapChanged when the cluster has this version or a greater one. `pqctl map` changes the map everywhere.
+        Other clusters keep theirs. Raises MapChanged when the cluster has this version or a greater one.
         """
         await run(self._executor.run(clusters.set_cluster_map(new), timeout=timeout))
 

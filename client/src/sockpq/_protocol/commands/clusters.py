@@ -22,7 +22,7 @@ def cluster_map() -> Command[ClusterMap]:
 def set_cluster_map(new: ClusterMap) -> Command[None]:
     """Replace the map of this cluster by one of a greater version; the same map again is accepted, too.
 
-    Raises MapChanged when the cluster has this version or a greater one. `pqctl map` changes the map everywhere.
+    Other clusters keep theirs. Raises MapChanged when the cluster has this version or a greater one.
     """
     data = new.text().encode()
     if not 0 < new.version <= VERSION_MAX or not new.clusters:

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 from sockpqd.core.handlers.cost import AFTER, BASE_BYTES, JOB, JOB_WITH_EXTRAS, OPTIONS_BYTES, Cost, of_names
 from sockpqd.core.handlers.jobs.place import lease_of, place
-from sockpqd.core.handlers.jobs.spread import spread, targets_bring, targets_cost
+from sockpqd.core.handlers.jobs.spread import spread, targets_cost
 from sockpqd.core.ops import replies
-from sockpqd.core.ops.jobs import OnDup, Put, PutWith
+from sockpqd.core.ops.jobs import OnDup, Put, PutWith, ToTopic
 from sockpqd.core.ops.replies import ITEM_CANCELLED, STORED, Reply, Stored, StoredNumber
 from sockpqd.core.ops.settings import QueueSettings
 from sockpqd.core.rules.activate import awaited_items, never_comes
@@ -188,8 +188,11 @@ def put_with_cost(operation: PutWith) -> Cost:
 
 
 def put_with_brings(state: State, operation: PutWith) -> Iterable[str]:
-    """The queue or queues of a PutWith, or its topic."""
-    return (operation.put.queue,) if operation.targets is None else targets_bring(operation.targets)
+    """The queue or queues of a PutWith, or its topic; spread.py checks the queues that a topic reaches."""
+    targets = operation.targets
+    if isinstance(targets, ToTopic):
+        return (targets.topic,)
+    return (operation.put.queue,) if targets is None else targets.queues
 
 
 def _exists(operation: PutWith, number: int) -> Reply:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -53,11 +53,6 @@ def targets_cost(operation: PutWith, targets: ToQueues | ToTopic) -> Cost:
         return of_names(targets.topic, targets.route), 0
     queues = targets.queues
     return of_names(*queues), max(0, len(queues) - 1) * (JOB if _plain(operation) else JOB_WITH_EXTRAS)
-
-
-def targets_bring(targets: ToQueues | ToTopic) -> Iterable[str]:
-    """The queues, or the topic; those that its routing key reaches are looked at when they are known."""
-    return targets.queues if isinstance(targets, ToQueues) else (targets.topic,)
 
 
 def _plain(job: PutWith) -> bool:

@@ -26,7 +26,7 @@ def is_cancelled(state: State, item: str | None) -> bool:
 
 def refused(state: State, item: str | None) -> Reply | None:
     """The refusal of what brings a job to this item, or takes one away from it, if it is cancelled."""
-    return ITEM_CANCELLED if state.items.cancelled and is_cancelled(state, item) else None
+    return ITEM_CANCELLED if is_cancelled(state, item) else None
 
 
 def refused_put(state: State, put: Put) -> Reply | None:
@@ -128,4 +128,4 @@ def end_if_cancelled(state: State, job: RunningJob) -> bool | None:
 
     None: it goes on.
     """
-    return end_cancelled(state, job) if state.items.cancelled and is_cancelled(state, job.item) else None
+    return end_cancelled(state, job) if is_cancelled(state, job.item) else None

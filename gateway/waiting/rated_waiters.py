@@ -1,4 +1,4 @@
-"""Queues that have jobs for waiters and need a grant of their pulse: which have one, and who is to have the next.
+"""Tracks queues whose jobs for waiters need a grant of a pulse: which have one, and which gets the next.
 
 Nothing here looks at all queues of a pulse: what waits for grants is noted by pulse, and when grants come it is taken
 from there until they are used up. Waiters for any queue need no note, as every queue of the pulse is theirs; they are

@@ -1,4 +1,4 @@
-"""Items: counts, retries, and jobs that wait for what becomes of one, against the real gateway in memory."""
+"""Items: counts, retries, and jobs that wait for the outcome of an item, against the real gateway in memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose message it is: the property of kombu's transport for SQS is the group of the job."""
+"""The property MessageGroupId, that of kombu's transport for SQS, sets the group of the job."""
 
 from __future__ import annotations
 

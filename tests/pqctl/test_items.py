@@ -1,4 +1,4 @@
-"""`pqctl item`, and jobs that wait for what becomes of an item, against real nodes."""
+"""`pqctl item`, and jobs that wait for the outcome of an item, against real nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""With GROUPORDER the jobs of each group are worked off in order, whatever fails and whoever takes them (spec/fair 7).
+"""With GROUPORDER the jobs of each group are processed in order, also when jobs fail and leases end (spec/fair 7).
 
 Workers take jobs in batches from several queues, work each batch in its order and give back the rest of it when one
 fails, so that all that fails comes back to its place: the jobs have numbers, or are put back with FIRST. Workers die,

@@ -1,4 +1,4 @@
-"""The jobs of flows that are no steps; workers run them, as any jobs, and to run them twice does no harm.
+"""The jobs of flows that are not steps. Workers run them like other jobs; running one twice does no harm.
 
 A *watch* lets a failed step fail what comes after it: it waits for the first failure, and then cancels that. So this
 needs neither the author of the flow nor the worker whose step has failed. It is put again for the steps that may still

@@ -181,6 +181,7 @@ REDIAL_S = 0.03, 0.1            # pause before dialling again, drawn from this r
 REDIAL_REFUSED_S = 1.0          # a peer that refuses us is dialled less and less often, down to once in this time
 DUPLICATE_S = 1.0               # who was heard within this time keeps its place when another comes with its name
 SILENCE_S = 3.0                 # silence of a dead connection: nodes describe themselves every INFO_S
+WATCH_S = 0.5                   # how often a node looks for silent connections
 STRANGERS_MAX = 64              # connections that have not greeted yet, and TLS handshakes in progress
 
 # ---- File descriptors

@@ -313,9 +313,12 @@ class PeerNetwork:
 
     async def _watch(self) -> None:
         """Close connections that have fallen silent or never sent a greeting."""
+        now = self._loop.time()
         while True:
-            await asyncio.sleep(0.5)
-            now = self._loop.time()
+            await asyncio.sleep(limits.WATCH_S)
+            looked, now = now, self._loop.time()
+            if now - looked > 2 * limits.WATCH_S:
+                continue                    # this process stood still, and has not read yet what arrived meanwhile
             for link in list(self._links.values()):
                 if link.up and link.incoming is not None and now - link.incoming.heard_at > limits.SILENCE_S:
                     log.info("%s has been silent for %.0f s", link.name, limits.SILENCE_S)

@@ -14,6 +14,7 @@ from tests.cluster.test_peer_network import End, members, run, until
 ALIVE_S = 0.05
 WATCHED_S = 3.0
 CLOSED_S = 0.2                  # what was refused a moment ago is closed by then
+PATIENT_S = 60.0                # longer than a busy machine stands still
 
 
 def info() -> Message:
@@ -36,7 +37,8 @@ def free() -> str:
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever is there counts as heard a moment ago, so that a busy machine makes no difference."""
-    monkeypatch.setattr(limits, "DUPLICATE_S", limits.SILENCE_S)
+    monkeypatch.setattr(limits, "DUPLICATE_S", PATIENT_S)
+    monkeypatch.setattr(limits, "SILENCE_S", PATIENT_S)
 
 
 def links(end: End, name: str) -> int:
@@ -116,7 +118,8 @@ def test_when_the_one_that_is_there_is_silent_who_answers_at_the_address_has_the
         await until(lambda: node.events and first.events)
         await twin.network.start()
         await until(lambda: links(node, "n2") > 1)
-        monkeypatch.setattr(limits, "DUPLICATE_S", limits.SILENCE_S)
+        monkeypatch.setattr(limits, "DUPLICATE_S", PATIENT_S)
+        monkeypatch.setattr(limits, "SILENCE_S", PATIENT_S)
         lives = [asyncio.create_task(alive(end)) for end in (first, twin, node)]
         # Where the machine stands still in between it may be lost, and found again, once more.
         await until(lambda: links(node, "n2") > 1 and links(node, "n2") % 2)

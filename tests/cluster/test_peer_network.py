@@ -7,11 +7,13 @@ import contextlib
 import pickle
 import socket
 import struct
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
 
+from sockpqd.cluster import limits
 from sockpqd.cluster.limits import MESSAGE_BYTES_MAX
 from sockpqd.cluster.settings import Member, NodeSettings, PeerTls
 from sockpqd.cluster.wire.messages import (
@@ -297,6 +299,31 @@ def test_whoever_makes_no_sense_is_closed_and_nothing_else_happens(knock: bytes)
         await until(lambda: a.events and b.events and isinstance(a.events[-1][1], Hello))
         await a.network.stop()
         await b.network.stop()
+    run(test)
+
+
+def test_a_node_that_stood_still_reads_what_arrived_before_it_calls_a_peer_silent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(limits, "SILENCE_S", 1.0)
+
+    async def test() -> None:
+        both = members(2)
+        a, b = End("n1", both), End("n2", both)
+        await a.network.start()
+        await b.network.start()
+        await until(lambda: a.events and b.events)
+        for stands_still_s in (0.0, 2.0, 0.0):
+            time.sleep(stands_still_s)
+            await asyncio.sleep(0.01)                   # the timers that are due come before anything arrives
+            for _ in range(10):
+                for end, other in ((a, "n2"), (b, "n1")):
+                    end.network.send(other, Ack(1, 1, 0.5, 3, False, True))
+                    end.network.flush()
+                await asyncio.sleep(0.05)
+        assert not [event for _, event in a.events + b.events if event is None]
+        for end in (a, b):
+            await end.network.stop()
     run(test)
 
 

@@ -577,7 +577,10 @@ class Machine:
         return queries.queues_of_group(self._state, group)
 
     def nonempty(self) -> Sequence[str]:
-        """Sorted names of the queues that can hand out a job: a view, valid until the next entry."""
+        """Sorted names of the queues that can hand out a job, unless all its groups are closed (see `offering`).
+
+        A view, valid until the next entry.
+        """
         names: Sequence[str] = self._state.queues.nonempty
         return names
 

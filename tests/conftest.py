@@ -23,6 +23,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
+from hypothesis.internal.conjecture import providers
 from sockpq import Client
 from sockpq.testing import Server
 
@@ -168,6 +169,8 @@ def pytest_configure(config: pytest.Config) -> None:
     # where CI is set hypothesis itself derandomizes, and each round of a campaign would draw the same
     settings.register_profile("laws", unhurried, derandomize=False, print_blob=True)
     settings.load_profile("gate" if config.getoption("--laws") is None else "laws")
+    if config.getoption("--laws") is None:
+        draw_no_constants()
     sys.addaudithook(_forbid_processes)
 
 
@@ -301,6 +304,14 @@ def draw(laws: Iterable[Any], times: float) -> None:
             law.settings = _more(law.settings, times)
         else:       # there is no public way: what a decorator says goes before any profile
             law._hypothesis_internal_use_settings = _more(law._hypothesis_internal_use_settings, times)
+
+
+def draw_no_constants() -> None:
+    """Let hypothesis draw none of the constants that it reads in the modules of this process.
+
+    A law would have other examples alone than among all tests, and a failure could not be repeated. No setting does it.
+    """
+    providers._get_local_constants = providers.Constants
 
 
 def _keep_least_seeds(config: pytest.Config, items: list[pytest.Item]) -> None:

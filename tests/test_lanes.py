@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import os
 import re
@@ -222,6 +223,23 @@ def test_examples_are_the_same_in_each_run() -> None:
 
     law()
     runs.reverse()
+    law()
+    assert runs[0] == runs[1] != []
+
+
+def test_examples_are_the_same_whatever_is_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs: list[list[int]] = [[], []]
+
+    @settings(max_examples=100)
+    @given(st.lists(st.integers()))
+    def law(numbers: list[int]) -> None:
+        runs[-1] += numbers
+
+    law()
+    runs.reverse()
+    (tmp_path / "of_constants.py").write_text(f"CONSTANTS = {[10**9 + 7 * number for number in range(500)]}\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    importlib.import_module("of_constants")
     law()
     assert runs[0] == runs[1] != []
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from random import Random
 from typing import Any
 
@@ -206,6 +207,12 @@ def places(machine: Machine) -> list[Place]:
     return found or [Place("a", 0)]
 
 
+@cache
+def _names_of_fields(kind: type) -> tuple[str, ...]:
+    """Return the names of the fields: msgspec evaluates all annotations of a class each time."""
+    return tuple(field.name for field in structs.fields(kind))
+
+
 def aimed(operation: Any, ids: list[int], found: list[Place]) -> Any:
     """The operation with the n-th of these ids for each n that it names as an id, and the n-th of these places."""
     changes: dict[str, Any] = {}
@@ -213,21 +220,21 @@ def aimed(operation: Any, ids: list[int], found: list[Place]) -> Any:
         return Number(found[operation.number % len(found)].seq) if operation.number else operation
     if isinstance(operation, Place):
         return found[operation.seq % len(found)] if operation.seq else operation
-    for field in structs.fields(operation):
-        value = getattr(operation, field.name)
-        if field.name == "id" and 0 < value < 8:
+    for name in _names_of_fields(type(operation)):
+        value = getattr(operation, name)
+        if name == "id" and 0 < value < 8:
             changes["id"] = ids[value % len(ids)]
-        elif field.name == "ids":
+        elif name == "ids":
             if isinstance(value, tuple):
                 changes["ids"] = tuple(ids[number % len(ids)] for number in value)
             elif 0 < value < 8:
                 changes["ids"] = ids[value % len(ids)]
-        elif field.name == "number" and isinstance(operation, GetWith) and value:
+        elif name == "number" and isinstance(operation, GetWith) and value:
             changes["number"] = found[value % len(found)].seq
-        elif field.name == "operations":
+        elif name == "operations":
             changes["operations"] = tuple(aimed(one, ids, found) for one in value)
-        elif field.name in ("selector", "operation") and value is not None:
-            changes[field.name] = aimed(value, ids, found)
+        elif name in ("selector", "operation") and value is not None:
+            changes[name] = aimed(value, ids, found)
     return structs.replace(operation, **changes)
 
 

@@ -108,10 +108,10 @@ def _leadership(view: ServerView) -> tuple[bool, int]:
     return (False, 0) if line is None else (line.role == "LEADER", line.term or 0)
 
 
-def find(call: Call) -> Servers:
+def find(call: Call, *, several: bool = False) -> Servers:
     """Find the servers of the cluster the given ones belong to; raises Unavailable or AuthError if none answers.
 
-    Raises Failure if they belong to several clusters: it is unknown which one is meant.
+    Raises Failure if they belong to several clusters, as it is unknown which one is meant; with `several` any will do.
     """
     views, count = ask(call.servers, min(ASK_S, call.timeout), call.access)
     own = of_one_cluster(views, count)
@@ -119,7 +119,7 @@ def find(call: Call) -> Servers:
         refused = any(isinstance(view.error, AuthError) for view in views)
         raise (AuthError if refused else Unavailable)("; ".join(map(complaint, views)))
     foreign = [view for view in strangers(views[:count], own) if view.cluster is not None]
-    if foreign and id_of(own) is not None:
+    if foreign and id_of(own) is not None and not several:
         raise Failure(USAGE_ERROR, f"{in_words(foreign, own)}; correct the list of servers")
     return Servers(own)
 

@@ -20,14 +20,14 @@ from sockpqd.pqctl.output.text import one_line
 from sockpqd.pqctl.settings import Options
 
 COMMANDS = (
-    "cluster", "node", "queue", "topic", "job", "item", "group", "sched", "pulse", "backup", "verify", "restore",
-    "import", "session", "worker", "user", "cron", "config", "bench", "doctor", "shell", "events", "top",
+    "cluster", "node", "map", "queue", "topic", "job", "item", "group", "sched", "pulse", "backup", "verify",
+    "restore", "import", "session", "worker", "user", "cron", "config", "bench", "doctor", "shell", "events", "top",
 )
 
 # In which module a command stands that is not named like it.
 HOMES = {
     "top": "events", "sched": "config", "topic": "queue", "verify": "backup", "restore": "backup", "import": "backup",
-    "cron": "worker", "bench": "doctor",
+    "cron": "worker", "bench": "doctor", "session": "user",
 }
 
 RANGE_OF = re.compile(r"a valid (integer|float) range\b")      # what click calls a number that has limits

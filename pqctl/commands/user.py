@@ -1,4 +1,4 @@
-"""`pqctl user ..`: users and their rights."""
+"""`pqctl user ..`: users and their rights; `pqctl session ..`: the sessions of their clients."""
 
 from __future__ import annotations
 
@@ -45,3 +45,28 @@ def delete(call: Call, name: str) -> int:
     from sockpqd.pqctl.actions import users
 
     return users.delete(call, name)
+
+
+@group("session")
+def session() -> None:
+    """The sessions of all clients."""
+
+
+@command(session, "list", timeout=10.0, epilog=exit_codes.READING)
+def list_sessions(call: Call) -> int:
+    """Show all sessions: user, address, idle time and number of bound jobs."""
+    from sockpqd.pqctl.actions import sessions
+
+    return sessions.show_list(call)
+
+
+@command(session, timeout=10.0, epilog=exit_codes.epilog(refused="refused, or there is no such session"))
+@click.argument("number", type=click.IntRange(1))
+def close(call: Call, number: int) -> int:
+    """End session NUMBER; the jobs bound to it go back to their queues.
+
+    Its client notices at the next use, and opens a new one.
+    """
+    from sockpqd.pqctl.actions import sessions
+
+    return sessions.close(call, number)

@@ -20,6 +20,7 @@ from tests.pqctl.running import PROGRAM, run
 NAMES = {
     "cluster": ["add", "hash", "leader", "offline", "online", "remove", "snapshot", "status", "transfer"],
     "node": ["offline", "online", "shutdown", "snapshot"],
+    "map": ["add", "assign", "check", "init", "move", "remove", "show", "spread"],
     "queue": ["config", "create", "delete", "drain", "list", "move", "pause", "peek", "purge", "resume", "stat"],
     "pulse": ["config", "create", "delete", "list", "set", "stat", "watch"],
     "item": ["cancel", "hold", "list", "release", "retry", "show"],
@@ -59,6 +60,8 @@ NEEDED = {                      # arguments with which each command is complete
     ("cluster", "remove"): ["n1"],
     ("node", "offline"): ["n1"], ("node", "online"): ["n1"], ("node", "snapshot"): ["n1"],
     ("node", "shutdown"): ["n1", "--yes"],
+    ("map", "init"): ["a"], ("map", "add"): ["b", "b:1"], ("map", "remove"): ["b", "--yes"],
+    ("map", "assign"): ["p.", "b"], ("map", "move"): ["p.", "b"], ("map", "spread"): ["q"],
     ("queue", "create"): ["q"], ("queue", "config"): ["q"], ("queue", "delete"): ["q", "--yes"],
     ("queue", "purge"): ["q", "all", "--yes"], ("queue", "pause"): ["q"], ("queue", "resume"): ["q"],
     ("queue", "peek"): ["q"], ("queue", "drain"): ["q"], ("queue", "move"): ["q", "other"],
@@ -184,6 +187,8 @@ BAD = [
     ("item", "hold", "a", "--then", "release"), ("item", "hold", "NEW"), ("item", "release"),
     ("item", "cancel", "i"), ("item", "cancel", "i", "--yes", "--reason", "a b"),
     ("item", "retry"), ("item", "retry", "a", "b"),
+    ("map", "init", "a b"), ("map", "move", "a\nRULE b", "c"), ("map", "assign", "p.", ""), ("map", "spread"),
+    ("map", "add", "b"), ("map", "move", "p.", "b", "--wait", "-1"),
     ("group", "show"), ("group", "list", "a b"), ("group", "config", "g", "--limit", "-1"),
     ("group", "config", "g", "--rate", "5"), ("group", "config", "g", "--per", "5"),
     ("group", "config", "g", "--rate", "5", "--per", "0.01"), ("group", "config", "g", "--rate", "10001", "--per", "1"),
@@ -331,9 +336,9 @@ def test_output_that_cannot_be_written_is_told(cluster: FakeCluster) -> None:
 
 
 @pytest.mark.parametrize(("words", "expected"), [
-    ("pqctl ", {"cluster", "node", "queue", "topic", "job", "item", "group", "sched", "pulse", "backup", "verify",
-                "restore", "session", "worker", "user", "cron", "import", "config", "bench", "doctor", "shell",
-                "events", "top"}),
+    ("pqctl ", {"cluster", "node", "map", "queue", "topic", "job", "item", "group", "sched", "pulse", "backup",
+                "verify", "restore", "session", "worker", "user", "cron", "import", "config", "bench", "doctor",
+                "shell", "events", "top"}),
     ("pqctl cluster ", set(NAMES["cluster"] or [])),
     ("pqctl job get --th", {"--then"}),
     ("pqctl job get --then ", {"later", "done", "dead"}),

@@ -150,8 +150,8 @@ test-browser: dev                    ## the dashboard in chromium (Debian: chrom
 demo: $(VENV)/.installed                        ## three nodes, real work, a killed leader; DIR=folder to hash
 	$(BIN)/python -m bench.demo $(if $(DIR),"$(DIR)")
 
-play: $(VENV)/.installed                        ## three nodes that stay, a producer and workers; kill what you like, Ctrl-C ends it
-	$(BIN)/python -m bench.play
+play: $(VENV)/.installed                        ## three nodes that stay, a producer and workers; kill what you like, Ctrl-C ends it; CLUSTERS=2
+	$(BIN)/python -m bench.play $(if $(CLUSTERS),--clusters $(CLUSTERS))
 
 play-celery: dev                     ## the same with a worker and a producer of Celery's
 	$(BIN)/python -m bench.play --celery

@@ -1,10 +1,12 @@
 """`make play`: a cluster of three nodes that stays, with a producer and a pqworker, so that there is something to see.
 
-    python -m bench.play [--celery] [DIR]
+    python -m bench.play [--celery] [--clusters 2] [DIR]
 
 The cluster is `sockpqd --dev --nodes 3`, with its data below DIR (default: here). The producer puts jobs of three
 priorities into the queue `play`, two in a second; a pqworker with two children takes them. All go on through the loss
 of any node. Ctrl-C ends everything.
+
+With two clusters, a and b, the second one owns the queue `film.play`, and has a producer and a pqworker too.
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ ROOT = Path(__file__).parents[1]
 
 NODES = 3
 QUEUE = "play"
+PREFIX = "film."            # of names that the second cluster owns
 WORKERS = 2
 PUT_EVERY_S = 0.5
 WORK_S = 0.7                # what a job takes
@@ -46,6 +49,7 @@ PRCTL = ctypes.CDLL(None).prctl
 app = App()
 
 
+@app.handler(PREFIX + QUEUE, expire=LEASE_S)
 @app.handler(QUEUE, expire=LEASE_S)
 def deliver(job: Job) -> None:
     """Work on a letter, whatever it says: people put some by hand."""
@@ -78,8 +82,9 @@ class Celery:
 class Play:
     """A producer in this process, and a pqworker."""
 
-    def __init__(self, servers: str) -> None:
+    def __init__(self, servers: str, queue: str = QUEUE) -> None:
         self._servers = servers
+        self._queue = queue
         self._client = Client(servers)
         self._put = 0
         self._done_before = 0       # by earlier runs with the same data
@@ -87,12 +92,12 @@ class Play:
 
     def start(self) -> None:
         with suppress(QueueExists):
-            self._client.queue_create(QUEUE)        # else it would end, with its counters, whenever it is empty
-        self._done_before = self._client.queue_stat(QUEUE)["total_done"]
-        os.environ["SOCKPQ_SERVERS"] = self._servers        # which the app reads
+            self._client.queue_create(self._queue)        # else it would end, with its counters, whenever it is empty
+        self._done_before = self._client.queue_stat(self._queue)["total_done"]
         self._worker = subprocess.Popen(
             [program().with_name("pqworker"), "bench.play:app", "-c", str(WORKERS)],
             cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, process_group=0,
+            env={**os.environ, "SOCKPQ_SERVERS": self._servers},        # which the app reads
             preexec_fn=_end_with_parent,
         )
         for run in (self._produce, self._tell):
@@ -106,15 +111,34 @@ class Play:
 
     def _produce(self) -> None:
         for number in itertools.count(1):
-            self._client.put(QUEUE, f"letter {number}", priority=random.choice((0, 0, 0, 5, 9)))
+            self._client.put(self._queue, f"letter {number}", priority=random.choice((0, 0, 0, 5, 9)))
             self._put += 1
             time.sleep(PUT_EVERY_S)
 
     def _tell(self) -> None:
         while True:
             time.sleep(TELL_EVERY_S)
-            done = self._client.queue_stat(QUEUE)["total_done"] - self._done_before
-            _say(f"producer: {self._put} jobs put into {QUEUE}; workers: {done} done")
+            done = self._client.queue_stat(self._queue)["total_done"] - self._done_before
+            _say(f"producer: {self._put} jobs put into {self._queue}; workers: {done} done")
+
+
+class TwoPlays:
+    """A producer and a pqworker at each of two clusters."""
+
+    def __init__(self, servers: str) -> None:
+        with Client(servers) as client:
+            (_, first), (name, second) = client.cluster_map().clusters.items()
+        command = ["--servers", servers, "map", "move", PREFIX, name]
+        subprocess.run([program().with_name("pqctl"), *command], check=True, stdout=subprocess.DEVNULL)
+        self._plays = [Play(",".join(first.servers)), Play(",".join(second.servers), PREFIX + QUEUE)]
+
+    def start(self) -> None:
+        for play in self._plays:
+            play.start()
+
+    def stop(self) -> None:
+        for play in self._plays:
+            play.stop()
 
 
 def _end_with_parent() -> None:
@@ -146,10 +170,14 @@ def _say(what: str) -> None:
 @click.command()
 @click.argument("folder", metavar="[DIR]", default=".", type=click.Path(path_type=Path, file_okay=False, exists=True))
 @click.option("--celery", is_flag=True, help="Instead a producer and a worker of Celery's, from examples/celery.")
-def main(folder: Path, celery: bool) -> None:
+@click.option("--clusters", type=click.IntRange(1, 2), default=1, metavar="N", help="Two clusters used as one.")
+def main(folder: Path, celery: bool, clusters: int) -> None:
     """Run three nodes with a producer and workers until Ctrl-C."""
+    if celery and clusters > 1:
+        raise click.UsageError("--celery goes with one cluster")
+    kind: Callable[[str], Play | Celery | TwoPlays] = Celery if celery else TwoPlays if clusters > 1 else Play
     try:
-        command = [str(program()), "--dev", "--nodes", str(NODES)]
+        command = [str(program()), "--dev", "--nodes", str(NODES), "--clusters", str(clusters)]
     except NodeError as error:
         raise click.UsageError(str(error)) from None
     # Groups of their own: Ctrl-C is for this process alone, which ends workers before nodes, so that none misses them.
@@ -159,13 +187,13 @@ def main(folder: Path, celery: bool) -> None:
     assert cluster.stdout is not None
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
-    play: Play | Celery | None = None
+    play: Play | Celery | TwoPlays | None = None
     while True:
         try:
             for line in cluster.stdout:
                 print(line, end="", flush=True)
                 if SERVERS in line and play is None:
-                    play = (Celery if celery else Play)(line.partition(SERVERS)[2].strip())
+                    play = kind(line.partition(SERVERS)[2].strip())
                     play.start()
             if play is not None:
                 play.stop()

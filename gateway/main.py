@@ -28,6 +28,7 @@ EXIT_FAILED = 70
 EXIT_START_AGAIN = 75           # EX_TEMPFAIL
 
 NODES_MAX = 9                   # of a cluster for trying things out
+CLUSTERS_MAX = 4                # likewise; each has a thousand ports, up to where ephemeral ones begin
 
 DEFAULT_FILE = Path("/etc/sockpqd.toml")     # read when nothing else is asked for
 
@@ -45,14 +46,16 @@ CONFIG_FILE = click.Path(path_type=Path, dir_okay=False)
 @click.option("--dev", "as_dev", is_flag=True, help="Run a node alone on loopback, its data in ./sockpqd-dev.")
 @click.option("--nodes", type=click.IntRange(1, NODES_MAX), default=1, metavar="N",
               help="With --dev: run a cluster of N nodes, in ./sockpqd-dev-N. Ctrl-C ends it and keeps its data.")
+@click.option("--clusters", type=click.IntRange(1, CLUSTERS_MAX), default=1, metavar="K",
+              help="With --dev: run K such clusters, named a, b, .., which programs use as one, in ./sockpqd-dev-NxK.")
 @click.option("--hash-secret", "as_hash", is_flag=True,
               help="Read a user's secret from the terminal or standard input and print what the users file wants.")
 @click.option("--bootstrap", is_flag=True,
               help="Found a new cluster although not every member says that it is empty; if one is not, jobs are lost.")
 @click.version_option(package_name="sockpqd", prog_name="sockpqd")
 def main(
-    config_file: Path | None, check_file: Path | None, data_dir: Path | None, as_dev: bool, nodes: int, as_hash: bool,
-    bootstrap: bool,
+    config_file: Path | None, check_file: Path | None, data_dir: Path | None, as_dev: bool, nodes: int, clusters: int,
+    as_hash: bool, bootstrap: bool,
 ) -> None:
     """One node of a replicated priority job queue."""
     checks = check_file is not None or data_dir is not None
@@ -64,18 +67,18 @@ def main(
         if not DEFAULT_FILE.exists():
             raise click.UsageError(f"there is no {DEFAULT_FILE}: give --config FILE, or --dev to try things out")
         config_file = DEFAULT_FILE
-    if nodes > 1 and (not as_dev or bootstrap):
-        raise click.UsageError("--nodes goes with --dev only")
+    if max(nodes, clusters) > 1 and (not as_dev or bootstrap):
+        raise click.UsageError("--nodes and --clusters go with --dev only")
     if as_hash:
         print(_hashed(_secret()))
         return
     from sockpqd.gateway.config import ConfigError
 
     try:
-        if nodes > 1:
+        if max(nodes, clusters) > 1:
             from sockpqd.gateway.dev import cluster
 
-            sys.exit(cluster.run(Path.cwd(), nodes))
+            sys.exit(cluster.run(Path.cwd(), nodes, clusters))
         if data_dir is not None:
             print(_checked(data_dir, check_file))
             return

@@ -1,4 +1,4 @@
-"""`sockpqd --dev --nodes 3`: a cluster of child processes, to play with and to kill.
+"""`sockpqd --dev --nodes 3`: a cluster of child processes, or several, to play with and to kill.
 
 A child that ends for any reason is started again after RESTART_S; one that cannot run at all is not, and its log says
 why. Ctrl-C ends all of them in an orderly way, a second one by force. Their data stay.
@@ -14,36 +14,42 @@ import time
 from pathlib import Path
 
 from sockpqd.gateway.dev.child import how_ended, start
-from sockpqd.gateway.dev.folder import DevNode, child_environment, prepare
+from sockpqd.gateway.dev.folder import DevNode, child_environment, prepare, prepare_several
 from sockpqd.gateway.dev.guide import guide
 from sockpqd.gateway.dev.leader import serving
+from sockpqd.gateway.dev.map import join
 
 RESTART_S = 3.0
 POLL_S = 0.2            # between two looks at who leads
 STOP_S = 15.0           # after it processes are killed
 LOG_TAIL_LINES = 5
 FOLDER = "sockpqd-dev-{}"
+SEVERAL = "sockpqd-dev-{}x{}"
 
 CONFIG, FAILED = 2, 70  # exit codes of a node that another start does not help
 INTERRUPTED = 128 + signal.SIGINT
 
 
-def run(directory: Path, count: int) -> int:
+def run(directory: Path, count: int, clusters: int = 1) -> int:
     """Run the cluster in its folder below `directory` until a signal ends it; returns the exit code.
 
-    Raises ConfigError if it cannot be started.
+    With `clusters` several of `count` nodes each, which have a map with all of them. Raises ConfigError if they cannot
+    be started.
     """
-    folder = directory / FOLDER.format(count)
-    nodes = prepare(folder, count, child_environment())
-    return asyncio.run(DevCluster(folder, nodes).run())
+    if clusters == 1:
+        folder = directory / FOLDER.format(count)
+        return asyncio.run(DevCluster(folder, [prepare(folder, count, child_environment())]).run())
+    folder = directory / SEVERAL.format(count, clusters)
+    return asyncio.run(DevCluster(folder, prepare_several(folder, count, clusters, child_environment())).run())
 
 
 class DevCluster:
-    """Nodes as children of this process."""
+    """Nodes as children of this process: a list for each cluster."""
 
-    def __init__(self, folder: Path, nodes: list[DevNode]) -> None:
+    def __init__(self, folder: Path, clusters: list[list[DevNode]]) -> None:
         self._folder = folder
-        self._nodes = nodes
+        self._clusters = clusters
+        self._nodes = [node for nodes in clusters for node in nodes]
         self._children: dict[str, asyncio.subprocess.Process] = {}
         self._given_up: dict[str, int] = {}     # exit codes of nodes that are not started again
         self._stopping = asyncio.Event()
@@ -82,23 +88,27 @@ class DevCluster:
                 await asyncio.wait_for(self._stopping.wait(), RESTART_S)
 
     async def _watch(self) -> None:
-        """Print which node leads, and the guide when there is a leader for the first time."""
-        leader: str | None = None
+        """Print which nodes lead, and the guide when each cluster has a leader for the first time."""
+        leaders: list[DevNode | None] = []
         pids: dict[str, int] = {}
         explained = False
         while True:
-            serves = await serving(self._nodes)
-            if serves is not None and not explained:
+            found = [await serving(nodes) for nodes in self._clusters]
+            serve = [node for node in found if node is not None]
+            if not explained and len(serve) == len(self._clusters) and (len(serve) == 1 or await join(serve)):
                 explained = True
                 pids = self._pids()
-                print(guide(self._folder, self._nodes, pids, serves), flush=True)
-            elif explained and serves != leader and not self._stopping.is_set():
-                _say(f"{serves} leads" if serves else "no node answers as the leader")
+                print(guide(self._folder, self._clusters, pids, [node.name for node in serve]), flush=True)
+            elif explained and not self._stopping.is_set():
+                for nodes, node, before in zip(self._clusters, found, leaders, strict=True):
+                    if node is not before:
+                        cluster = f" of {nodes[0].cluster}" if nodes[0].cluster else ""
+                        _say(f"no node{cluster} answers as the leader" if node is None else f"{node.name} leads")
             for name, pid in self._pids().items():
                 if explained and pid != pids.get(name):
                     pids[name] = pid
                     _say(f"{name} runs again (pid {pid})")
-            leader = serves
+            leaders = found
             await asyncio.sleep(POLL_S)
 
     def _pids(self) -> dict[str, int]:

@@ -10,6 +10,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from string import ascii_lowercase
 
 from msgspec import Struct
 
@@ -25,28 +26,51 @@ PORT_MAX = 32_000           # above may be ephemeral ports, which are taken by a
 
 
 class DevNode(Struct, frozen=True):
-    """A node of the cluster, and where its files are."""
+    """A node of the cluster, and where its files are. `cluster`: the name of its cluster among several, else ""."""
 
     config: Config
     file: Path
     log: Path
+    cluster: str = ""
 
     @property
     def name(self) -> str:
-        return self.config.node.name
+        """Return its name, behind the name of its cluster if there are several."""
+        name = self.config.node.name
+        return f"{self.cluster}/{name}" if self.cluster else name
+
+    @property
+    def port(self) -> int:
+        """Return its port for clients."""
+        return split_address(self.config.listen.client)[1]
 
 
-def prepare(folder: Path, count: int, environment: Mapping[str, str]) -> list[DevNode]:
-    """Return the nodes of the cluster in this folder, which is made if it is not there. Raises ConfigError."""
+def prepare_several(folder: Path, count: int, clusters: int, environment: Mapping[str, str]) -> list[list[DevNode]]:
+    """Return the nodes of each of the clusters a, b, .. in folders below this one. Raises ConfigError."""
+    found: list[list[DevNode]] = []
+    first = CLIENT
+    for name in ascii_lowercase[:clusters]:
+        found.append(prepare(folder / name, count, environment, name, first))
+        first = max(first, found[-1][0].port) + OTHER_STEP
+    return found
+
+
+def prepare(
+    folder: Path, count: int, environment: Mapping[str, str], cluster: str = "", first: int = CLIENT
+) -> list[DevNode]:
+    """Return the nodes of the cluster in this folder, which is made if it is not there. Raises ConfigError.
+
+    `cluster`: its name among several; `first`: the lowest port for clients that it may have if it is made.
+    """
     names = [f"n{number + 1}" for number in range(count)]
     files = {name: folder / f"{name}.toml" for name in names}
     known = all(file.exists() for file in files.values())
     if not known:
         try:
-            _make(folder, files)
+            _make(folder, files, first)
         except OSError as error:
             raise ConfigError(f"{folder}: {error.strerror}") from None
-    nodes = [DevNode(load(file, environment), file, folder / f"{name}.log") for name, file in files.items()]
+    nodes = [DevNode(load(file, environment), file, folder / f"{name}.log", cluster) for name, file in files.items()]
     if known:
         _check(nodes)
     return nodes
@@ -60,8 +84,8 @@ def child_environment() -> dict[str, str]:
     }
 
 
-def _make(folder: Path, files: Mapping[str, Path]) -> None:
-    first = _first_port(len(files))
+def _make(folder: Path, files: Mapping[str, Path], lowest: int) -> None:
+    first = _first_port(len(files), lowest)
     members = ""
     addresses = {}
     for number, name in enumerate(files):
@@ -80,9 +104,9 @@ def _make(folder: Path, files: Mapping[str, Path]) -> None:
         )
 
 
-def _first_port(count: int) -> int:
+def _first_port(count: int, lowest: int) -> int:
     """Return the port of the first node for clients, such that all ports of all nodes are free. Raises ConfigError."""
-    for first in range(CLIENT, PORT_MAX - count * PORTS_STEP, OTHER_STEP):
+    for first in range(lowest, PORT_MAX - count * PORTS_STEP, OTHER_STEP):
         ports = (first + number * PORTS_STEP + use for number in range(count) for use in (0, 1, 2))
         if claim(first) and all(map(free, ports)):
             return first

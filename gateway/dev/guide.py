@@ -12,15 +12,21 @@ from sockpqd.gateway.dev.folder import CLIENT, DevNode
 from sockpqd.gateway.dev.ports import HOST
 
 
-def guide(folder: Path, nodes: Sequence[DevNode], pids: Mapping[str, int], leader: str) -> str:
-    """Return the text. `pids`: of the nodes that run."""
+def guide(
+    folder: Path, clusters: Sequence[Sequence[DevNode]], pids: Mapping[str, int], leaders: Sequence[str]
+) -> str:
+    """Return the text. `pids`: of the nodes that run; `leaders`: of each cluster, by name."""
+    nodes = clusters[0]
     servers = ",".join(node.config.listen.client for node in nodes)
     pqctl = program("pqctl")
-    lines = [f"{len(nodes)} nodes run as one cluster; their data, logs and configuration are in {folder}", ""]
-    for node in nodes:
+    names = [of_one[0].cluster for of_one in clusters]
+    one = "one cluster" if len(clusters) == 1 else f"each of the clusters {' and '.join(names)}"
+    run = "1 node runs" if len(nodes) == 1 else f"{len(nodes)} nodes run"
+    lines = [f"{run} as {one}; their data, logs and configuration are in {folder}", ""]
+    for node in (node for of_one in clusters for node in of_one):
         http = node.config.listen.http
         where = f"clients {node.config.listen.client}" + (f"  dashboard http://{http}/" if http else "")
-        lines.append(f"  {node.name}  {where}  pid {pids.get(node.name, '-')}{'  leads' * (node.name == leader)}")
+        lines.append(f"  {node.name}  {where}  pid {pids.get(node.name, '-')}{'  leads' * (node.name in leaders)}")
     if nodes[0].config.listen.client != f"{HOST}:{CLIENT}":
         lines += [
             "", f"The usual ports ({CLIENT} and more) were in use when this cluster was made, so it has others:",
@@ -34,12 +40,23 @@ def guide(folder: Path, nodes: Sequence[DevNode], pids: Mapping[str, int], leade
         f"  {pqctl} job put notes hello",
         f"  {pqctl} queue list",
         f"  {pqctl} shell   # the protocol, typed by hand",
-        f"  kill -9 {pids.get(leader, '')}   # the leader: another takes over, and this one is started again",
+        *_on_the_map(pqctl, names),
+        f"  kill -9 {pids.get(leaders[0], '')}   # the leader: another takes over, and this one is started again",
         "",
         "Ctrl-C ends all nodes and keeps their data.",
         "",
     ]
     return "\n".join(lines)
+
+
+def _on_the_map(pqctl: str, names: Sequence[str]) -> list[str]:
+    """Return the lines about several clusters."""
+    if len(names) == 1:
+        return []
+    return [
+        f"  {pqctl} map show   # all names are owned by {names[0]}",
+        f"  {pqctl} map move video. {names[1]}   # what is put into queues video.* goes there from now on",
+    ]
 
 
 def program(name: str) -> str:

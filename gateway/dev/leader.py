@@ -13,10 +13,10 @@ ASK_S = 0.5
 QUESTION = b"INTERCONNECT\r\nCLUSTER STATUS\r\n"
 
 
-async def serving(nodes: Sequence[DevNode]) -> str | None:
-    """Return the name of the node that executes commands, None if there is none."""
+async def serving(nodes: Sequence[DevNode]) -> DevNode | None:
+    """Return the node that executes commands, None if there is none."""
     answers = await asyncio.gather(*(_serves(node) for node in nodes))
-    return next((node.name for node, serves in zip(nodes, answers, strict=True) if serves), None)
+    return next((node for node, serves in zip(nodes, answers, strict=True) if serves), None)
 
 
 async def _serves(node: DevNode) -> bool:

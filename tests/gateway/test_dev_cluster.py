@@ -177,6 +177,7 @@ def until_ready(lines: Iterable[str]) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("arguments", [["--nodes", "3"], ["--dev", "--nodes", "0"], ["--dev", "--nodes", "x"],
+                                       ["--clusters", "2"], ["--dev", "--clusters", "5"],
                                        ["--dev", "--nodes", "3", "--bootstrap"], ["--dev", "--nodes", "10"]])
 def test_wrong_arguments_are_refused(arguments: list[str], tmp_path: Path) -> None:
     run = sockpqd(*arguments, folder=tmp_path)
@@ -215,10 +216,48 @@ def test_a_cluster_on_other_ports_says_so(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(folder, "free", lambda port: True)
     nodes = folder.prepare(tmp_path, 1, {})
     assert nodes[0].config.listen.client == f"{HOST}:{folder.CLIENT + folder.OTHER_STEP}"
-    assert f"go to {HOST}:{folder.CLIENT}, which is not this cluster" in guide(tmp_path, nodes, {"n1": 5}, "n1")
+    assert f"go to {HOST}:{folder.CLIENT}, which is not this cluster" in guide(tmp_path, [nodes], {"n1": 5}, ["n1"])
     monkeypatch.setattr(folder, "claim", lambda port: True)
     nodes = folder.prepare(tmp_path / "usual", 1, {})
-    assert "not this cluster" not in guide(tmp_path, nodes, {"n1": 5}, "n1")
+    assert "not this cluster" not in guide(tmp_path, [nodes], {"n1": 5}, ["n1"])
+
+
+def test_several_clusters_have_one_map(tmp_path: Path) -> None:
+    command = (str(SOCKPQD), "--dev", "--clusters", "2")
+    for first_time in (True, False):
+        running = Running(*command, folder=tmp_path)
+        try:
+            running.wait_for("Ctrl-C ends")
+            known = {name: (address, int(pid)) for name, address, pid in re.findall(
+                r"^  ([ab]/n1)  clients (\S+)  dashboard \S+  pid (\d+)  leads", running.text, re.MULTILINE)}
+            addresses = [address for address, _ in known.values()]
+            assert list(known) == ["a/n1", "b/n1"]
+            assert "1 node runs as each of the clusters a and b" in running.text
+            names = [say(address, b"CLUSTER ID\r\n").split()[3] for address in addresses]
+            assert names == [b"a", b"b"]
+            maps = {say(address, b"MAP\r\n").split(b" ", 2)[2] for address in addresses}
+            assert len(maps) == 1
+            (text,) = maps
+            assert text.startswith(b"1 " if first_time else b"2 ")
+            changed = text.partition(b"\r\n")[2].partition(b"RULE")[0] + b"RULE film. b\n"
+            for address in addresses:
+                assert say(address, b"MAP SET 2 %d\r\n%b" % (len(changed), changed)) == b"200 OK\r\n"
+            assert say(addresses[0], b"PUT film.in 0 1\r\nx") == b"409 Elsewhere b\r\n"
+            os.kill(known["b/n1"][1], signal.SIGKILL)
+            running.wait_for("no node of b answers as the leader")
+        finally:
+            running.end(signal.SIGTERM)
+    assert {path.name for path in tmp_path.iterdir()} == {"sockpqd-dev-1x2"}
+
+
+def test_play_with_two_clusters_works_in_both(tmp_path: Path) -> None:
+    small = PLAY[2].replace("bench.play.main", "bench.play.NODES = 1; bench.play.main")
+    running = Running(*PLAY[:2], small, "--clusters", "2", folder=tmp_path)
+    try:
+        for queue in ("play", "film.play"):
+            running.wait_for(rf"jobs put into {re.escape(queue)}; workers: [1-9]\d* done")
+    finally:
+        assert running.end(signal.SIGINT) == 0
 
 
 def test_play_has_a_producer_and_workers_and_goes_on_without_its_leader(tmp_path: Path) -> None:

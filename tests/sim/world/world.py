@@ -43,7 +43,7 @@ class World:
         self.seed = seed
         self.plan = plans.draw(seed, **fixed)
         self.rng = random.Random(seed)
-        self.events = Events()
+        self.events = self._new_events()
         self.trace = Trace(self.events, digesting=digesting)
         self.steps = 0
         self.healed = False
@@ -77,6 +77,9 @@ class World:
         for name in founders:
             self.nodes[name].configured = tuple(self.addresses[name] for name in founders)
         self.network.nodes.update(self.nodes)
+
+    def _new_events(self) -> Events:
+        return Events()
 
     def _new_checks(self, founders: tuple[str, ...]) -> Checks:
         return Checks(self.trace, founders)

@@ -50,8 +50,8 @@ def test_map_of_a_cluster() -> None:
         assert pickle.loads(pickle.dumps(changed.value)).version == 3
         client.put("mail", b"1")
         for name, owner in (("video.in", "video"), ("now.x", None)):
-            with pytest.raises(Elsewhere) as refusal:
-                client.put(name, b"1")
+            with Client(cluster.servers, cluster=id_) as only, pytest.raises(Elsewhere) as refusal:
+                only.put(name, b"1")
             assert pickle.loads(pickle.dumps(refusal.value)).cluster == owner
 
 

@@ -31,6 +31,8 @@
     │   │   ├── TicketNotFound  the result of this turn is known, or comes too late
     │   │   ├── WaitTimeout     turn(within=): no turn came in time
     │   │   ├── Denied          turn(): the pulse says not to act
+    │   │   ├── Elsewhere       another cluster owns the name, or at present none does
+    │   │   ├── MapChanged      set_cluster_map(): the cluster has this version of the map, or a greater one
     │   │   └── Aborted         transaction(): none of its commands was executed, because one would be refused
     │   ├── AuthError           user and secret are refused, or missing (`401`); trying again is no use
     │   ├── ForbiddenError      `403`: the user has no right to do that
@@ -39,6 +41,7 @@
     │   ├── Unavailable         no server could execute it before the deadline
     │   │   └── Untrusted       TLS: no server has a certificate that is good here; trying again is no use
     │   ├── ForeignCluster      the servers belong to another cluster than the one that this client has used
+    │   ├── CrossCluster        with several clusters: what must be done in one piece has names of more than one
     │   ├── Inherited           a forked child has used a job, a loop or a session of its parent
     │   └── ClientClosed        close() was called
     ├── EventsLost              events(): some were missed and cannot be delivered any more; the loop may continue
@@ -195,6 +198,10 @@ class Elsewhere(Refused):
         return type(self), (self.args[0], self.cluster)
 
 
+class MapUnread(Elsewhere):
+    """The cluster has a map of clusters, which decides where the command goes and was not read yet. Internal."""
+
+
 class MapChanged(Refused):
     """The cluster has a map of clusters of this `version`, which the new one does not exceed: 409 Map Changed."""
 
@@ -250,6 +257,13 @@ class ForeignCluster(NotExecuted):
 
     The client stays with the first cluster: ids of jobs and sessions mean something else in the other one. It goes on
     when servers of the first one are back; to use the other one make a new Client.
+    """
+
+
+class CrossCluster(NotExecuted):
+    """A command, or a transaction, is executed in one piece, and names things or jobs of several clusters of the map.
+
+    Nothing was sent. Names that belong together need a common prefix in the map: then one cluster owns all of them.
     """
 
 

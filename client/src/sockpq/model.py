@@ -242,7 +242,10 @@ class PeekedJob(NamedTuple):
 
 
 class FoundJob(NamedTuple):
-    """A job of find(): as PeekedJob, with the `length` of its data in the place of these, and all else in `meta`."""
+    """A job of find(): as PeekedJob, with the `length` of its data in the place of these, and all else in `meta`.
+
+    `cluster`: the name of the cluster that has it, where a map of clusters is in use.
+    """
 
     id: int | None
     queue: str
@@ -252,6 +255,7 @@ class FoundJob(NamedTuple):
     item: str | None
     meta: Meta
     place: Place | None
+    cluster: str | None = None
 
     @property
     def number(self) -> int | None:
@@ -316,7 +320,10 @@ class Totals(NamedTuple):
 
 
 class QueueTotals(NamedTuple):
-    """One line of QUEUE LIST: the numbers of waiting, delayed, running, dead and buried jobs of the queue."""
+    """One line of QUEUE LIST: the numbers of waiting, delayed, running, dead and buried jobs of the queue.
+
+    `cluster`: the name of the cluster that has them, where a map of clusters is in use.
+    """
 
     name: str
     ready: int
@@ -324,6 +331,7 @@ class QueueTotals(NamedTuple):
     running: int
     dead: int
     buried: int = 0
+    cluster: str | None = None
 
 
 class Grant(NamedTuple):

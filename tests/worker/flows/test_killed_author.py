@@ -27,17 +27,17 @@ def step(*given):
 '''
 AUTHOR = APP + '''
 import sys
-from sockpq._engine.executor import Executor
+from sockpq._routing.router import Router
 
 app.use_servers(sys.argv[1])
-run = Executor.run
+run = Router.run
 
 async def asked(self, *arguments, **options):
     print("call", flush=True)
     sys.stdin.readline()
     return await run(self, *arguments, **options)
 
-Executor.run = asked
+Router.run = asked
 app.flow(chain(step.s(n) for n in range(4)))
 print("put", flush=True)
 '''

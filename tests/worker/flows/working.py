@@ -8,9 +8,9 @@ from typing import Any
 
 from sockpq import Client
 from sockpq._backends.sync import run
-from sockpq._engine.executor import Executor
 from sockpq._protocol.command import Command
 from sockpq._protocol.commands import jobs
+from sockpq._routing.router import Router
 from sockpq.model import Handed
 from sockpq.worker import App
 from sockpq.worker.children.serving import Serving
@@ -70,7 +70,7 @@ class Death(BaseException):
 class Dying:
     """An executor whose process dies at its call number `at` (0, 1, ..), before or after the servers execute it."""
 
-    def __init__(self, executor: Executor, at: int, executed: bool, death: type[BaseException] = Death) -> None:
+    def __init__(self, executor: Router, at: int, executed: bool, death: type[BaseException] = Death) -> None:
         self.bodies, self.limits = executor.bodies, executor.limits
         self.calls = 0
         self._executor, self._at, self._executed, self._death = executor, at, executed, death

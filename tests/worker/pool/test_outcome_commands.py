@@ -6,8 +6,8 @@ import asyncio
 from typing import Any, cast
 
 from sockpq import DataTooLarge
-from sockpq._engine.executor import Executor
 from sockpq._protocol.command import Command
+from sockpq._routing.router import Router
 from sockpq.model import Handed
 from sockpq.worker.outcome import Failure, Outcome
 from sockpq.worker.pool.fetch import request
@@ -73,6 +73,6 @@ def test_a_result_that_is_too_long_is_a_failure() -> None:
             if b"RESULT" in command.line:
                 raise DataTooLarge("413 Data Too Large")
 
-    assert asyncio.run(end_job(cast(Executor, Refusing()), JOB, Outcome("done", returned=b"xyz"), 1))
+    assert asyncio.run(end_job(cast(Router, Refusing()), JOB, Outcome("done", returned=b"xyz"), 1))
     text = b"BadResult: what the task returned has 3 bytes: 413 Data Too Large"
     assert sent == [b"DONE 7 RESULT 3\r\nxyz", b"BURY 7 REASON BadResult ERROR %d\r\n%s" % (len(text), text)]

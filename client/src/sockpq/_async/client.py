@@ -17,8 +17,6 @@ from sockpq._async.pulse import Pulse
 from sockpq._async.transaction import Transaction
 from sockpq._backends.access import Access, Tls
 from sockpq._backends.asyncio import LoopNetwork, run
-from sockpq._engine import batches as batch_calls
-from sockpq._engine.executor import Executor
 from sockpq._engine.limits import Limits
 from sockpq._engine.stats import Stats
 from sockpq._engine.tracing import Tracing
@@ -49,6 +47,8 @@ from sockpq._protocol.command import Command
 from sockpq._protocol.commands import batches, cluster, clusters, groups, items, jobs, pulses, records
 from sockpq._protocol.commands import events as event_commands
 from sockpq._protocol.commands import queues as queue_commands
+from sockpq._routing import batches as batch_calls
+from sockpq._routing.router import Router
 from sockpq._streaming.event_stream import EventStream
 from sockpq.configuration import configuration
 from sockpq.errors import NoOutput, SockpqError
@@ -157,7 +157,7 @@ class Client:
         ).checked()
         traced = Tracing() if switch(tracing, "tracing") else None
         self._network = LoopNetwork(Access(tls, user, secret, secret_file))
-        self._executor = Executor(self._network, parse_servers(servers), limits, codec, traced, cluster_of(cluster))
+        self._executor = Router(self._network, parse_servers(servers), limits, codec, traced, cluster_of(cluster))
 
     async def close(self) -> None:
         """Close all connections. Calls in other threads or tasks end with an error: ClientClosed, or OutcomeUnknown."""
@@ -403,11 +403,12 @@ class Client:
         when no event comes for this many seconds. `timeout`: for how long a server is looked for before Unavailable is
         raised. Raises EventsLost when events may have been missed: read the state again; the loop may go on.
         """
-        words = event_commands.words_of(types, names)
+        about = None if names is None else (names,) if isinstance(names, str) else tuple(names)
+        words = event_commands.words_of(types, about)
         if after is not None:
             integer(after, "after", 0, 2**63 - 1)
         return Events(EventStream(
-            self._executor, words, after, None if wait is None else span(wait, "wait"),
+            self._executor, words, about, after, None if wait is None else span(wait, "wait"),
             self._executor.limits.timeout if timeout is None else span(timeout, "timeout"),
         ))
 

@@ -14,12 +14,12 @@ from sockpq._async.heartbeat import Heartbeat
 from sockpq._async.job import Job
 from sockpq._backends.asyncio import run
 from sockpq._backends.stopwatch import stopwatch
-from sockpq._engine.executor import Executor
 from sockpq._process import check_own, is_inherited
 from sockpq._protocol import arguments
 from sockpq._protocol.arguments import Then
 from sockpq._protocol.command import Command
 from sockpq._protocol.commands import batches, jobs, queues
+from sockpq._routing.router import Router
 from sockpq.errors import JobNotFound, NotExecuted, SockpqError
 from sockpq.model import Handed
 
@@ -39,7 +39,7 @@ class Consumption:
 
     def __init__(
         self,
-        executor: Executor,
+        executor: Router,
         taking: batches.TakeSource,
         timeout: float | None,
         heartbeat: bool,
@@ -192,7 +192,7 @@ class Consumption:
         if self._prefetch > 1:
             taken = await self._take_many(done, blocks)
         else:
-            one = await run(self._executor.calls.run_behind(
+            one = await run(self._executor.run_behind(
                 done, self._single, self._put_back_one, timeout=self._timeout, wait=self._taking.wait
             ))
             taken = [one] if one else []
@@ -214,7 +214,7 @@ class Consumption:
 
     async def _take_many(self, done: Command[Any] | None, blocks: bool) -> Sequence[Handed]:
         command = self._taking.many(self._prefetch - len(self._waiting), blocks)
-        return await run(self._executor.calls.run_behind(
+        return await run(self._executor.run_behind(
             done, command, self._put_back_many, timeout=self._timeout, wait=self._taking.wait if blocks else None
         )) or ()
 

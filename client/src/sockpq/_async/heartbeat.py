@@ -7,14 +7,14 @@ from contextlib import suppress
 from time import monotonic
 
 from sockpq._async.job import Job
-from sockpq._engine.executor import Executor
+from sockpq._routing.router import Router
 from sockpq._streaming.lease_renewals import LeaseRenewals
 
 
 class Heartbeat:
     """Renews the leases of the jobs of one loop."""
 
-    def __init__(self, executor: Executor, expire: float, *, uncharged: bool = False) -> None:
+    def __init__(self, executor: Router, expire: float, *, uncharged: bool = False) -> None:
         """`expire`: the lease, in seconds; `uncharged`: see LeaseRenewals."""
         self._beats: LeaseRenewals[Job] = LeaseRenewals(executor, expire, uncharged=uncharged)
         self._changed = asyncio.Event()

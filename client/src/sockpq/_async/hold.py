@@ -6,10 +6,10 @@ import os
 from types import TracebackType
 
 from sockpq._backends.asyncio import run
-from sockpq._engine.executor import Executor
 from sockpq._process import check_own, is_inherited
 from sockpq._protocol.arguments import HoldThen
 from sockpq._protocol.commands import items
+from sockpq._routing.router import Router
 from sockpq.errors import ItemNotFound, ItemNotHeld, SockpqError
 
 
@@ -23,7 +23,7 @@ class Hold:
     __slots__ = ("_executor", "_expire", "_process", "_then", "_timeout", "ended", "item")
 
     def __init__(
-        self, executor: Executor, item: str | None, expire: float | None, then: HoldThen | None,
+        self, executor: Router, item: str | None, expire: float | None, then: HoldThen | None,
         timeout: float | None,
     ) -> None:
         self._executor = executor

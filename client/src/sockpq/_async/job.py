@@ -10,11 +10,11 @@ from typing import Any
 
 from sockpq._backends.asyncio import at_once, run
 from sockpq._backends.stopwatch import Stopwatch
-from sockpq._engine.executor import Executor
 from sockpq._process import is_inherited
 from sockpq._protocol.arguments import ABSENT, Data, Then
 from sockpq._protocol.commands import jobs
 from sockpq._protocol.headers import header_block
+from sockpq._routing.router import Router
 from sockpq.errors import BadArguments, JobNotFound, SockpqError
 from sockpq.model import Finished, Handed, Meta, PeekedJob
 
@@ -36,7 +36,7 @@ class Job:
         "lost", "meta", "priority", "queue",
     )
 
-    def __init__(self, executor: Executor, handed: Handed) -> None:
+    def __init__(self, executor: Router, handed: Handed) -> None:
         self._executor = executor
         self._ended = False
         self._process = os.getpid()             # a child that this one forks does not hold it

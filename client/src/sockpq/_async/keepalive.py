@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 
-from sockpq._streaming.bound_session import BoundSession
+from sockpq._streaming.bound_sessions import BoundSessions
 
 
 class KeepAlive:
     """Keeps one session alive while its jobs are in progress."""
 
-    def __init__(self, session: BoundSession) -> None:
+    def __init__(self, session: BoundSessions) -> None:
         self._session = session
         self._task: asyncio.Task[None] | None = None
 

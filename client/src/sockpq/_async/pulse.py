@@ -6,11 +6,11 @@ import os
 from types import TracebackType
 
 from sockpq._backends.asyncio import run
-from sockpq._engine.executor import Executor
 from sockpq._process import check_own, is_inherited
 from sockpq._protocol import arguments
 from sockpq._protocol.arguments import EXPIRE_S_MAX
 from sockpq._protocol.commands import pulses
+from sockpq._routing.router import Router
 from sockpq.errors import Denied, SockpqError, TicketNotFound, WaitTimeout
 
 LEAST_S = 0.001         # of a wait
@@ -21,7 +21,7 @@ class Pulse:
 
     __slots__ = ("_executor", "name")
 
-    def __init__(self, executor: Executor, name: str) -> None:
+    def __init__(self, executor: Router, name: str) -> None:
         self._executor = executor
         self.name = arguments.name(name, "pulse")
 
@@ -45,7 +45,7 @@ class Turn:
         "_executor", "_feedback", "_process", "_pulse", "_reason", "_sleep", "_timeout", "_within", "payload", "ticket",
     )
 
-    def __init__(self, executor: Executor, pulse: str, within: float | None, timeout: float | None) -> None:
+    def __init__(self, executor: Router, pulse: str, within: float | None, timeout: float | None) -> None:
         self._executor = executor
         self._process = os.getpid()
         self._pulse = pulse

@@ -9,11 +9,11 @@ from typing import Any
 
 from sockpq._async.job import Job
 from sockpq._backends.asyncio import run
-from sockpq._engine.executor import Executor
 from sockpq._process import check_own
 from sockpq._protocol.arguments import ABSENT, AfterWhen, Data, HoldThen, OnDuplicate, Then
 from sockpq._protocol.command import Command
 from sockpq._protocol.commands import batches, items, jobs
+from sockpq._routing.router import Router
 from sockpq.errors import BadArguments, OutcomeUnknown
 from sockpq.model import Key, Number, Place
 
@@ -25,7 +25,7 @@ class Transaction:
     call: Stored for put, Finished for done, move, delete and bury, and so on.
     """
 
-    def __init__(self, executor: Executor, timeout: float | None) -> None:
+    def __init__(self, executor: Router, timeout: float | None) -> None:
         self.results: list[Any] = []
         self._executor = executor
         self._timeout = timeout

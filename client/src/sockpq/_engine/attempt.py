@@ -37,6 +37,10 @@ class Watch(Protocol):
         """Return whether another server serves now, or this one does not answer any more."""
         ...
 
+    async def waiting(self) -> None:
+        """Do what is to be done now and then while a command is blocked; never raises."""
+        ...
+
 
 class Alone:
     """The caller named the server: no other counts, and only their deadline ends the waiting."""
@@ -48,6 +52,9 @@ class Alone:
 
     async def vanished(self, address: Address) -> bool:
         return False
+
+    async def waiting(self) -> None:
+        pass
 
 
 class Attempt:
@@ -200,6 +207,7 @@ class Attempt:
                     return None
             if await self._watch.vanished(self._connection.address):
                 raise self._connection.lost("the server no longer serves, or no longer answers")
+            await self._watch.waiting()
 
     async def _withdraw(self) -> Answer:
         """Cancel a blocked command: half-close, and take the answer that may already be in flight."""

@@ -89,6 +89,20 @@ class CallRunner:
         self.limits = connections.limits
         self.counters = connections.counters
         self._connections = connections
+        self._blocking: dict[Call[Any], Slot] = {}      # GETs that may wait, with their slots
+
+    @property
+    def blocking(self) -> list[Call[Any]]:
+        """The calls in progress that may wait for a job."""
+        return list(self._blocking)
+
+    def withdraw(self, call: Call[Any]) -> None:
+        """End the wait of a call; what it has got is returned. Callable from any thread."""
+        call.wait, call.wait_until = 0.0, self.network.now()
+        slot = self._blocking.get(call)
+        connection = slot.connection if slot else None
+        if connection:
+            connection.withdraw()
 
     def call(
         self, command: Command[T], *, timeout: float | None = None, wait: float | None = None,
@@ -101,6 +115,8 @@ class CallRunner:
 
     async def run_in(self, slot: Slot, call: Call[T], put_back: PutBack[T] | None = None) -> T:
         """Execute a call in this slot, which stays the caller's. `put_back`: see run."""
+        if call.command.unblocked:
+            self._blocking[call] = slot
         try:
             return await self._counted(slot, call)
         except BaseException as error:
@@ -112,6 +128,8 @@ class CallRunner:
                 finally:
                     slot.leaving = False
             raise
+        finally:
+            self._blocking.pop(call, None)
 
     async def _counted(self, slot: Slot, call: Call[T]) -> T:
         """Execute the call, and count its outcome."""
@@ -155,11 +173,14 @@ class CallRunner:
         slot = self._connections.take()
         begun = self.network.now()
         ok = False
+        if command.unblocked:
+            self._blocking[call] = slot
         try:
             try:
                 failure = await self._together(slot, before, call) if before else None
                 if before:
                     await self._settle(slot, before, failure)
+                    call.retry.bound = True
                 value = await self._settle(slot, call, failure)
                 ok = True
             except BaseException as error:
@@ -167,6 +188,7 @@ class CallRunner:
                 raise
         finally:
             now = self.network.now()
+            self._blocking.pop(call, None)
             self._connections.give_back(slot)
             for one in (before, call) if before else (call,):
                 self.counters.called(one.command.line, (one.answered or now) - begun, ok)

@@ -32,7 +32,8 @@ from sockpq.errors import (
     ProtocolError,
 )
 
-OfCluster: TypeAlias = Callable[[Address, str], None]      # raises ForeignServer unless it may be of this cluster
+# Called with a server, the id of its cluster and its name in the map; raises ForeignServer unless it may be used.
+OfCluster: TypeAlias = Callable[[Address, str, str | None], None]
 
 TINY_S = 0.001          # a timeout that is over still takes what is there
 
@@ -264,7 +265,7 @@ class Connection:
         self.leaderless = self.cluster is None
         if self.cluster is not None:
             try:
-                of_cluster(self.address, self.cluster)
+                of_cluster(self.address, self.cluster, answer.value.name)
             except ForeignServer:
                 self._finished = True
                 raise

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from sockpq._backends.base import Network
 from sockpq._engine.identity import Identity
@@ -47,6 +47,7 @@ class Discovery:
 
     def __init__(
         self, network: Network, addresses: tuple[Address, ...], identity: Identity, timeout: float, life_s: float,
+        counters: Counters,
     ) -> None:
         """`timeout`: seconds a server has for connecting and answering; `life_s`: for a sign that it lives."""
         self._network = network
@@ -60,7 +61,8 @@ class Discovery:
         self._vanished: dict[Address, tuple[float, bool]] = {}  # how long the verdict is valid, and the verdict
         self._has_refused = False       # any server, ever
         self._was_asked = False         # a single server, who else is there
-        self.counters = Counters()
+        self.counters = counters
+        self.look_around: Callable[[], Awaitable[None]] | None = None       # see Watch.waiting
         self._last: Address | None = None           # the leader that was found last
         self.new_locks()
 
@@ -161,6 +163,11 @@ class Discovery:
             return vanished
         finally:
             self._checking.release()
+
+    async def waiting(self) -> None:
+        """Look whether the map of clusters has changed, if there is one."""
+        if self.look_around:
+            await self.look_around()
 
     def _verdict(self, address: Address) -> bool | None:
         """Return whether this server has vanished; None if it was not probed lately."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
 from sockpq._backends.base import Network
 from sockpq._engine.attempt import TINY_S, Alone, Attempt, unknown_words, value_of
 from sockpq._engine.batch import Batch
-from sockpq._engine.call_runner import CallRunner, PutBack
+from sockpq._engine.call_runner import Call, CallRunner, PutBack
 from sockpq._engine.connection import Connection
 from sockpq._engine.identity import Identity
 from sockpq._engine.leader_connections import LeaderConnections
@@ -17,6 +17,7 @@ from sockpq._engine.limits import Limits
 from sockpq._engine.pool import Slot
 from sockpq._engine.probe import hopeless, status_of_best
 from sockpq._engine.retry import ForeignServer, Lost, Retry, as_unknown, is_unknown, least_s, pause_s
+from sockpq._engine.stats import Counters
 from sockpq._engine.tracing import Tracing
 from sockpq._protocol.addresses import Address, parse_server
 from sockpq._protocol.arguments import Bodies, Codec, HeadersWanted, switch
@@ -43,14 +44,17 @@ class Executor:
 
     def __init__(
         self, network: Network, addresses: tuple[Address, ...], limits: Limits, codec: Codec | None = None,
-        tracing: Tracing | None = None, cluster: str | None = None,
+        tracing: Tracing | None = None, cluster: str | None = None, counters: Counters | None = None,
     ) -> None:
-        """`codec`, `tracing` and `cluster` are the client's; Job reaches the first two through the executor."""
+        """`codec` and `tracing` are the client's; `cluster`: the id of the only one to use, if it is known.
+
+        `counters`: shared by all clusters of a client.
+        """
         self.bodies = Bodies(codec, tracing.headers if tracing else None)
         self.tracing = tracing
         self.limits = limits
         self.network = network
-        self._connections = LeaderConnections(network, addresses, limits, Identity(cluster))
+        self._connections = LeaderConnections(network, addresses, limits, Identity(cluster), counters)
         self.calls = CallRunner(self._connections)
         self.identity = self._connections.identity
         self.counters = self._connections.counters
@@ -108,7 +112,12 @@ class Executor:
         self, command: Command[T], timeout: float | None, wait: float | None, retry_unknown: bool | None,
         put_back: PutBack[T] | None,
     ) -> T:
-        call = self.calls.call(command, timeout=timeout, wait=wait, retry_unknown=retry_unknown)
+        return await self.run_call(
+            self.calls.call(command, timeout=timeout, wait=wait, retry_unknown=retry_unknown), put_back
+        )
+
+    async def run_call(self, call: Call[T], put_back: PutBack[T] | None) -> T:
+        """Execute a call that was made before, so that it can be withdrawn. `put_back`: see run."""
         slot = self._connections.take()
         try:
             return await self.calls.run_in(slot, call, put_back)
@@ -137,6 +146,7 @@ class Executor:
         slot = self._connections.take()
         try:
             while True:
+                retry.bound = any(batch.answers)
                 failure = await self._try_batch(slot, batch, retry, timeout)
                 if failure is None or (partly and not batch.exact and any(batch.answers)):
                     break
@@ -232,6 +242,10 @@ class Executor:
     async def status_of_best(self, timeout: float) -> list[NodeStatus]:
         """Return CLUSTER STATUS of the best server of the client's cluster. Raises Unavailable, AuthError."""
         return await status_of_best(self.network, self.addresses, timeout, self.identity.check)
+
+    def look_around(self, look: Callable[[], Awaitable[None]]) -> None:
+        """Call this now and then while a command of this executor is blocked; it must not raise."""
+        self._connections.discovery.look_around = look
 
     # for what lasts longer than a call (_streaming)
 

@@ -31,6 +31,9 @@ class Identity:
         if cluster is not None:
             self._known[None] = Known(cluster, None)
         self._warned: set[tuple[Address, str]] = set()
+        self.follows_map = False    # commands go where the map of clusters says
+        self.map_is_read = False
+        self._name: str | None = None       # of the cluster in the map
 
     @property
     def cluster(self) -> str | None:
@@ -38,15 +41,22 @@ class Identity:
         known = self._known.get(None)
         return known.cluster if known else None
 
-    def use(self, address: Address, cluster: str) -> None:
+    @property
+    def map_is_unread(self) -> bool:
+        """Return whether the cluster has a map of clusters that this client should follow and has not read yet."""
+        return self._name is not None and self.follows_map and not self.map_is_read
+
+    def use(self, address: Address, cluster: str, name: str | None) -> None:
         """Bind the client to this cluster; raises ForeignServer if it is bound to another one."""
         self._known.setdefault(None, Known(cluster, address))
-        self.check(address, cluster)
+        self.check(address, cluster, name)
 
-    def check(self, address: Address, cluster: str) -> None:
-        """Raise ForeignServer for another cluster than the client's."""
+    def check(self, address: Address, cluster: str, name: str | None) -> None:
+        """Raise ForeignServer for another cluster than the client's. `name`: in the map of clusters, if it has one."""
         known = self._known.get(None)
         if known is None or known.cluster == cluster:
+            if known and name:
+                self._name = name
             return
         began = f"began with {known.cluster} at {known.server}" if known.server else f"is for {known.cluster}"
         why = f"of cluster {cluster}, but this client {began}"

@@ -14,6 +14,7 @@ from sockpq._engine.identity import Identity
 from sockpq._engine.limits import Limits
 from sockpq._engine.pool import Pool, Slot
 from sockpq._engine.retry import ForeignServer, GivenUp, Lost, NoLeader, Retry
+from sockpq._engine.stats import Counters
 from sockpq._protocol.addresses import Address
 from sockpq._protocol.commands.cluster import CLUSTER_STATUS, PING
 from sockpq._protocol.commands.connection import session_attach, session_open
@@ -22,6 +23,7 @@ from sockpq.errors import (
     AuthError,
     BadArguments,
     Busy,
+    MapUnread,
     NotServing,
     NotSupported,
     OutcomeUnknown,
@@ -42,12 +44,16 @@ class LeaderConnections:
 
     def __init__(
         self, network: Network, addresses: tuple[Address, ...], limits: Limits, identity: Identity,
+        counters: Counters | None = None,
     ) -> None:
+        """`counters`: shared by all clusters of a client."""
         self.network = network
         self.limits = limits
         self.identity = identity
-        self.discovery = Discovery(network, addresses, identity, limits.connect_timeout, limits.server_timeout)
-        self.counters = self.discovery.counters
+        self.counters = counters or Counters()
+        self.discovery = Discovery(
+            network, addresses, identity, limits.connect_timeout, limits.server_timeout, self.counters
+        )
         self._pool = Pool(limits.idle_max)
         self._process = os.getpid()
 
@@ -114,6 +120,11 @@ class LeaderConnections:
                 raise Lost(str(failure), sent=False) from failure
         if retry.too_late(self.network.now()):
             raise retry.last or Lost("no time is left for it", sent=False)
+        if numbered and self.identity.follows_map and not self.identity.map_is_read:
+            if connection.entering:
+                await self.attempt(connection).enter(retry.deadline)
+            if self.identity.map_is_unread and not (retry.in_doubt or retry.bound):
+                raise MapUnread("the map of clusters was not read yet", None)
         return connection
 
     async def connect(self, slot: Slot, address: Address, deadline: float) -> Connection:

@@ -55,7 +55,7 @@ class ServerView(NamedTuple):
     cluster: str | None = None
 
 
-def any_cluster(address: Address, cluster: str) -> None:
+def any_cluster(address: Address, cluster: str, name: str | None) -> None:
     """Accept any cluster, for callers that only read."""
 
 

@@ -100,6 +100,7 @@ class Retry:
         self.attempts = 0               # failed ones
         self.failing_since = 0.0        # when the first one failed, on the monotonic clock; 0: none has
         self.told = False               # was somebody warned of that?
+        self.bound = False              # other parts of the same call were executed in this cluster
         self.last: Exception | None = None      # why the last one failed
         self._unknown: Exception | None = None  # why nobody will ever know what became of an earlier attempt
         self._open: Exception | None = None     # why the session must be asked what became of an earlier attempt

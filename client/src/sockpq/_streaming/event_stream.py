@@ -11,12 +11,13 @@ from contextlib import suppress
 
 from sockpq._engine.attempt import TINY_S
 from sockpq._engine.connection import Connection
-from sockpq._engine.executor import Executor
 from sockpq._engine.pool import Slot
 from sockpq._engine.retry import ForeignServer, Lost
 from sockpq._process import check_own, is_inherited
 from sockpq._protocol.addresses import Address
 from sockpq._protocol.commands.events import Began, Gap, Heard, subscribe
+from sockpq._protocol.job_ids import TAG_SHIFT
+from sockpq._routing.router import Router
 from sockpq.errors import (
     BadArguments,
     Busy,
@@ -43,19 +44,23 @@ class EventStream:
     """The events of one loop. For one user at a time."""
 
     def __init__(
-        self, executor: Executor, words: str, after: int | None, wait: float | None, timeout: float,
+        self, router: Router, words: str, names: tuple[str, ...] | None, after: int | None, wait: float | None,
+        timeout: float,
     ) -> None:
-        """`words`: types and names; `after`: the number of the last event that is known already, if any.
+        """`words`: types and names; `names`: these alone, None for all; `after`: the number of the last known event.
 
         `wait`: how many seconds without an event end the loop; `timeout`: for how many a server is looked for.
         """
         self.position = after               # events up to this number were heard, or came before
-        self._executor = executor
+        self._router = router
+        self._executor = router.first
+        self._tag = 0                       # of the jobs of that cluster
+        self._names = names
         self._process = os.getpid()
         self._words = words
         self._wait = math.inf if wait is None else wait
         self._timeout = timeout
-        self._network = executor.network
+        self._network = router.network
         self._slot: Slot | None = None
         self._heard: list[Heard] = []       # filled by the reader of the connection
         self._came: deque[Event | Gap] = deque()
@@ -132,6 +137,7 @@ class EventStream:
         until = self._network.now() + self._timeout
         pause = PAUSE_S[0]
         while True:
+            await self._choose_cluster()
             addresses = await self._executor.event_servers(until)
             random.shuffle(addresses)
             addresses.sort(key=lambda address: address == self._executor.leader)      # spare the leader
@@ -167,6 +173,14 @@ class EventStream:
             await self._network.sleep(pause)
             pause = min(2 * pause, PAUSE_S[1])
 
+    async def _choose_cluster(self) -> None:
+        """Take the cluster of the names; raises CrossCluster if they are of several."""
+        route = await self._router.of_events(self._words, self._names)
+        if route.executor is not self._executor:
+            self.leave()
+            self._executor, self.position = route.executor, None        # events have other numbers there
+        self._tag = route.tag
+
     async def _give_up(self, refused: list[Address], until: float) -> None:
         """Report the events since the last one as lost, as no server has them, and go on behind them."""
         for address in refused:
@@ -192,6 +206,8 @@ class EventStream:
         await connection.enter(patience)
         if connection.leaderless:
             raise Lost(f"{address} has not heard of a leader", sent=False)
+        if self._router.identity.map_is_unread:
+            raise Lost("the map of clusters is read first", sent=False)
         if not await connection.send(subscribe(self._words, after, self._heard), 0, patience):
             raise Lost(f"{address}: the connection broke while sending", sent=False)
         while not self._heard:
@@ -249,4 +265,5 @@ class EventStream:
                 self._came.append(one)          # it has no number of its own
             elif position is None or one.seq > position:
                 self.position = one.seq
-                self._came.append(one)
+                tagged = one.id is not None and self._tag << TAG_SHIFT | one.id
+                self._came.append(one._replace(id=tagged) if self._tag and tagged else one)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Generic, Protocol, TypeVar
 
-from sockpq._engine.executor import Executor
 from sockpq._protocol.commands import jobs
+from sockpq._routing.router import Router
 from sockpq.errors import (
     AuthError,
     BadArguments,
@@ -37,7 +37,7 @@ J = TypeVar("J", bound=Beating)
 class LeaseRenewals(Generic[J]):
     """The jobs of one loop, and when the lease of each is to be renewed, on the monotonic clock."""
 
-    def __init__(self, executor: Executor, expire: float, *, uncharged: bool = False) -> None:
+    def __init__(self, executor: Router, expire: float, *, uncharged: bool = False) -> None:
         """`expire`: the lease, in seconds; `uncharged`: renewals tell no time, as the end of a job tells all of it."""
         self._executor = executor
         self._expire = expire

@@ -11,8 +11,6 @@ from typing import Any, BinaryIO, Literal, overload
 
 from sockpq._backends.access import Access, Tls
 from sockpq._backends.sync import ThreadNetwork, run
-from sockpq._engine import batches as batch_calls
-from sockpq._engine.executor import Executor
 from sockpq._engine.limits import Limits
 from sockpq._engine.stats import Stats
 from sockpq._engine.tracing import Tracing
@@ -43,6 +41,8 @@ from sockpq._protocol.command import Command
 from sockpq._protocol.commands import batches, cluster, clusters, groups, items, jobs, pulses, records
 from sockpq._protocol.commands import events as event_commands
 from sockpq._protocol.commands import queues as queue_commands
+from sockpq._routing import batches as batch_calls
+from sockpq._routing.router import Router
 from sockpq._streaming.event_stream import EventStream
 from sockpq._sync.consume import LEASE_S, Consumption, consume
 from sockpq._sync.consumer import Consumer
@@ -158,7 +158,7 @@ class Client:
         ).checked()
         traced = Tracing() if switch(tracing, "tracing") else None
         self._network = ThreadNetwork(Access(tls, user, secret, secret_file))
-        self._executor = Executor(self._network, parse_servers(servers), limits, codec, traced, cluster_of(cluster))
+        self._executor = Router(self._network, parse_servers(servers), limits, codec, traced, cluster_of(cluster))
 
     def close(self) -> None:
         """Close all connections. Calls in other threads or tasks end with an error: ClientClosed, or OutcomeUnknown."""
@@ -404,11 +404,12 @@ class Client:
         when no event comes for this many seconds. `timeout`: for how long a server is looked for before Unavailable is
         raised. Raises EventsLost when events may have been missed: read the state again; the loop may go on.
         """
-        words = event_commands.words_of(types, names)
+        about = None if names is None else (names,) if isinstance(names, str) else tuple(names)
+        words = event_commands.words_of(types, about)
         if after is not None:
             integer(after, "after", 0, 2**63 - 1)
         return Events(EventStream(
-            self._executor, words, after, None if wait is None else span(wait, "wait"),
+            self._executor, words, about, after, None if wait is None else span(wait, "wait"),
             self._executor.limits.timeout if timeout is None else span(timeout, "timeout"),
         ))
 

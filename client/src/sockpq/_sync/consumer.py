@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from types import TracebackType
 
 from sockpq._backends.sync import run
-from sockpq._engine.executor import Executor
 from sockpq._protocol.arguments import Block, Policy, integer
 from sockpq._protocol.commands import batches
-from sockpq._streaming.bound_session import BoundSession
+from sockpq._routing.router import Router
+from sockpq._streaming.bound_sessions import BoundSessions
 from sockpq._sync.job import Job
 from sockpq._sync.keepalive import KeepAlive
 
@@ -22,10 +22,10 @@ class Consumer:
     For one user at a time, except `wake`.
     """
 
-    def __init__(self, executor: Executor, ttl: float) -> None:
+    def __init__(self, executor: Router, ttl: float) -> None:
         """`ttl`: the time to live of the session in seconds."""
         self._executor = executor
-        self._session = BoundSession(executor, ttl)
+        self._session = BoundSessions(executor, ttl)
         self._keep_alive = KeepAlive(self._session)
 
     def get_many(

@@ -6,7 +6,7 @@ import threading
 from time import monotonic
 
 from sockpq._backends.sync import run
-from sockpq._engine.executor import Executor
+from sockpq._routing.router import Router
 from sockpq._streaming.lease_renewals import LeaseRenewals
 from sockpq._sync.job import Job
 
@@ -14,7 +14,7 @@ from sockpq._sync.job import Job
 class Heartbeat:
     """Renews the leases of the jobs of one loop."""
 
-    def __init__(self, executor: Executor, expire: float, *, uncharged: bool = False) -> None:
+    def __init__(self, executor: Router, expire: float, *, uncharged: bool = False) -> None:
         """`expire`: the lease, in seconds; `uncharged`: see LeaseRenewals."""
         self._beats: LeaseRenewals[Job] = LeaseRenewals(executor, expire, uncharged=uncharged)
         self._changed = threading.Condition()

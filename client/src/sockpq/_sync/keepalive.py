@@ -5,13 +5,13 @@ from __future__ import annotations
 import threading
 
 from sockpq._backends.sync import run
-from sockpq._streaming.bound_session import BoundSession
+from sockpq._streaming.bound_sessions import BoundSessions
 
 
 class KeepAlive:
     """Keeps one session alive."""
 
-    def __init__(self, session: BoundSession) -> None:
+    def __init__(self, session: BoundSessions) -> None:
         self._session = session
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import groupby
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from sockpq._protocol import arguments
@@ -34,6 +35,7 @@ from sockpq._protocol.commands.jobs import (
     put_of,
     put_options,
 )
+from sockpq._protocol.job_ids import tag_of
 from sockpq._protocol.reader import (
     LINE,
     Reader,
@@ -122,7 +124,8 @@ def puts_batch(puts: Sequence[Command[Stored]]) -> list[Part]:
             continue
         read = partial(_each, _is_new, len(piece))
         needs = tuple({"batch": None} | dict.fromkeys(word for put in piece for word in put.needs))
-        parts.append(Part(Command(head, body, read, Repeat.IF_ASKED, logged=True, needs=needs), len(piece)))
+        parts.append(Part(Command(head, body, read, Repeat.IF_ASKED, logged=True, needs=needs,
+                                  members=tuple(piece)), len(piece)))
     return parts
 
 
@@ -218,10 +221,11 @@ def _jobs(queues: tuple[str, ...] | None, count: int, shown: Shown) -> Reader[li
 def ends(verb: Literal["DONE", "LATER"], jobs: Iterable[HeldJob | int], option: str = "") -> list[Part]:
     """DONE or LATER of several jobs, in as many commands as needed; `option`: for all, with a leading blank."""
     of_line: Callable[[str], object] = finished if verb == "DONE" else _put_back
-    words = [b" %d" % arguments.job_id(job) for job in jobs]
+    ids = [arguments.job_id(job) for job in jobs]
     room = arguments.LINE_BYTES_MAX - NUMBER_BYTES_MAX - len(verb) - len(option) - 2
     parts = []
-    for piece in _pieces(words, len, room):
+    in_clusters = ([b" %d" % job for job in of_one] for _, of_one in groupby(ids, key=tag_of))
+    for piece in (piece for words in in_clusters for piece in _pieces(words, len, room)):
         line = verb.encode() + b"".join(piece) + option.encode() + b"\r\n"
         several = len(piece) > 1        # one has an answer of another form
         reader = partial(_each, of_line, len(piece)) if several else partial(_alone, of_line)
@@ -299,7 +303,10 @@ def transaction(commands: Sequence[Command[Any]]) -> Command[list[object]]:
     if len(prelude) > BATCH_BYTES_MAX:
         raise DataTooLarge(f"a transaction has {BATCH_BYTES_MAX} bytes at most, not {len(prelude)}")
     read = partial(_committed, tuple(command.of_line or fields_of for command in commands))
-    return Command(b"COMMIT\r\n", b"", read, Repeat.IF_ASKED, logged=True, opening=_BEGIN, prelude=prelude)
+    return Command(
+        b"COMMIT\r\n", b"", read, Repeat.IF_ASKED, logged=True, opening=_BEGIN, prelude=prelude,
+        members=tuple(commands),
+    )
 
 
 def _committed(readers: tuple[Callable[[str], object], ...]) -> Reader[list[object]]:

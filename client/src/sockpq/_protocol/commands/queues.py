@@ -275,7 +275,8 @@ def _queue_line(line: str) -> QueueTotals:
     """Parse `<q> <ready> <delayed> <running> <dead> <buried>`."""
     fields = line.split(" ")
     expect(len(fields) == 6, "not a line of QUEUE LIST")
-    return QueueTotals(as_name(fields[0]), *(as_number(field) for field in fields[1:]))
+    ready, delayed, running, dead, buried = (as_number(field) for field in fields[1:])
+    return QueueTotals(as_name(fields[0]), ready, delayed, running, dead, buried)
 
 
 def _run_list(with_data: bool) -> Reader[list[RunningJob]]:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from sockpq._backends import asyncio as loops
 from sockpq._backends import sync as threads
-from sockpq._engine.executor import Executor
 from sockpq._protocol.arguments import Codec
 from sockpq._protocol.command import Command
+from sockpq._routing.router import Router
 from sockpq.errors import BadArguments
 
 if TYPE_CHECKING:
@@ -48,19 +48,19 @@ class Home(Protocol):
         ...
 
 
-def executor_of(home: Home) -> Executor:
+def executor_of(home: Home) -> Router:
     """Return the executor of the app's blocking client. Raises BadArguments when it has no server."""
     _check(home)
     return home.client._executor
 
 
-def async_executor_of(home: Home) -> Executor:
+def async_executor_of(home: Home) -> Router:
     """Return the executor of the client of the running event loop. Raises BadArguments without a server."""
     _check(home)
     return home.async_client._executor
 
 
-def made(executor: Executor, calls: Calls[T]) -> T:
+def made(executor: Router, calls: Calls[T]) -> T:
     """Make the calls in this thread, and return what the generator returns; what a call raises is raised in it."""
     try:
         call = next(calls)
@@ -76,7 +76,7 @@ def made(executor: Executor, calls: Calls[T]) -> T:
         return result
 
 
-async def amade(executor: Executor, calls: Calls[T]) -> T:
+async def amade(executor: Router, calls: Calls[T]) -> T:
     """Make the calls like made(), in asyncio."""
     try:
         call = next(calls)

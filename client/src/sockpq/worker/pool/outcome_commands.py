@@ -6,11 +6,11 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from sockpq._engine.executor import Executor
 from sockpq._protocol import arguments
 from sockpq._protocol.command import Command
 from sockpq._protocol.commands import batches, jobs
 from sockpq._protocol.reader import Reader
+from sockpq._routing.router import Router
 from sockpq.errors import Aborted, DataTooLarge, JobNotFound
 from sockpq.model import Handed
 from sockpq.worker.errors import BadResult
@@ -23,7 +23,7 @@ RESULT_TTL_S = 3600         # a result that nobody fetches, because its caller i
 LEAST_DELAY_S = 0.001
 
 
-async def end_job(executor: Executor, job: Handed, outcome: Outcome, timeout: float, ran: float | None = None) -> bool:
+async def end_job(executor: Router, job: Handed, outcome: Outcome, timeout: float, ran: float | None = None) -> bool:
     """End it; False when it was not ours any more, as its lease had ended. Raises another SockpqError.
 
     `ran`: how many seconds are charged to its group, instead of those since the hand-out.
@@ -47,7 +47,7 @@ async def end_job(executor: Executor, job: Handed, outcome: Outcome, timeout: fl
         return False
 
 
-async def _run(executor: Executor, job: Handed, outcome: Outcome, command: Command[Any], timeout: float) -> None:
+async def _run(executor: Router, job: Handed, outcome: Outcome, command: Command[Any], timeout: float) -> None:
     """Run the command; a result that is too long for the queue is a failure of its task that no retry mends."""
     try:
         await executor.run(command, timeout=timeout)

@@ -12,10 +12,10 @@ from contextlib import suppress
 from time import monotonic
 from typing import Any
 
-from sockpq._engine.executor import Executor
 from sockpq._protocol.command import Command
 from sockpq._protocol.commands import jobs as job_commands
 from sockpq._protocol.commands.batches import BATCH_JOBS_MAX
+from sockpq._routing.router import Router
 from sockpq.errors import JobNotFound, SockpqError
 from sockpq.model import Handed
 from sockpq.worker.outcome import Outcome
@@ -38,7 +38,7 @@ class OutcomeSender:
     """
 
     def __init__(
-        self, executor: Executor, leases: Leases, counters: PoolCounters, changed: Callable[[], None],
+        self, executor: Router, leases: Leases, counters: PoolCounters, changed: Callable[[], None],
         is_timed: Callable[[Handed], bool],
     ) -> None:
         self._executor = executor

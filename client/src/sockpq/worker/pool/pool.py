@@ -271,7 +271,7 @@ class Pool:
             return [self._sender.giving_back(job) for job in taken]
 
         try:
-            taken = await self.client._executor.calls.run_behind(
+            taken = await self.client._executor.run_behind(
                 self._sender.done(finished) if finished else None,
                 request(self.queues, count, self._taken_for(), self.settings.by), put_back, timeout=CALL_S, wait=WAIT_S,
             )

@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import accumulate
+from itertools import accumulate, count
 from typing import Any
 
-from sockpq._engine.executor import Executor
 from sockpq._protocol.command import Command
 from sockpq._protocol.commands.batches import BATCH_JOBS_MAX, Part, TakeSource, puts_batch
 from sockpq._protocol.commands.jobs import untaken
-from sockpq.errors import AuthError, BatchFailed, ForbiddenError, JobNotFound, NotSupported, SockpqError
+from sockpq._routing.router import Router
+from sockpq.errors import AuthError, BatchFailed, Elsewhere, ForbiddenError, JobNotFound, NotSupported, SockpqError
 from sockpq.model import Handed, Stored
 
 
 async def put_many(
-    executor: Executor, puts: Sequence[Command[Stored]], timeout: float | None, retry_unknown: bool | None
+    executor: Router, puts: Sequence[Command[Stored]], timeout: float | None, retry_unknown: bool | None
 ) -> int:
     """Execute these PUTs; returns how many jobs are there because of them. Raises BatchFailed."""
-    try:
-        results = await _run_parts(executor, puts_batch(puts), timeout, retry_unknown)
-    except NotSupported:
-        results = await _run_parts(executor, [Part(put.older or put, 1) for put in puts], timeout, retry_unknown)
+    until = executor.network.now() + executor.calls_timeout(timeout)
+    results = await _put(executor, puts, timeout, retry_unknown)
+    for attempts in count(1):
+        moved = [position for position, found in enumerate(results) if isinstance(found, Elsewhere)]
+        if not moved or not await executor.may_try_again(attempts, until):
+            break
+        again = await _put(executor, [puts[position] for position in moved], timeout, retry_unknown)
+        for position, result in zip(moved, again, strict=True):
+            results[position] = result
     refused = {position: found for position, found in enumerate(results) if isinstance(found, SockpqError)}
     for error in refused.values():
         if len(refused) == len(puts) and isinstance(error, AuthError | ForbiddenError):
@@ -30,7 +35,17 @@ async def put_many(
     return sum(found is not False for found in results)
 
 
-async def get_many(executor: Executor, count: int, taking: TakeSource, timeout: float | None) -> list[Handed]:
+async def _put(
+    executor: Router, puts: Sequence[Command[Stored]], timeout: float | None, retry_unknown: bool | None
+) -> list[object]:
+    """Return for each of these PUTs whether it has made the job, or its error. Raises BatchFailed, about all."""
+    try:
+        return await _run_parts(executor, puts_batch(puts), timeout, retry_unknown)
+    except NotSupported:
+        return await _run_parts(executor, [Part(put.older or put, 1) for put in puts], timeout, retry_unknown)
+
+
+async def get_many(executor: Router, count: int, taking: TakeSource, timeout: float | None) -> list[Handed]:
     """Take up to `count` jobs; only for the first of them it may wait."""
     single = taking.one()
     if taking.headers == "if_known":        # asked for one by one, they would not be known
@@ -55,7 +70,7 @@ async def get_many(executor: Executor, count: int, taking: TakeSource, timeout: 
 
 
 async def _get_singly(
-    executor: Executor, command: Command[Handed | None], count: int, timeout: float | None
+    executor: Router, command: Command[Handed | None], count: int, timeout: float | None
 ) -> list[Handed]:
     answers = await executor.run_batch([command] * count, timeout=timeout, partly=True)
     for answer in answers:
@@ -65,7 +80,7 @@ async def _get_singly(
 
 
 async def end_many(
-    executor: Executor, parts: Sequence[Part], singles: Sequence[Command[Any]], timeout: float | None
+    executor: Router, parts: Sequence[Part], singles: Sequence[Command[Any]], timeout: float | None
 ) -> list[object]:
     """Return the value or JobNotFound for each job. Raises any other error."""
     try:
@@ -79,7 +94,7 @@ async def end_many(
 
 
 async def _run_parts(
-    executor: Executor, parts: Sequence[Part], timeout: float | None, retry_unknown: bool | None = None
+    executor: Router, parts: Sequence[Part], timeout: float | None, retry_unknown: bool | None = None
 ) -> list[object]:
     """Execute a batch in parts; returns what came for each of its members. Raises BatchFailed, about members."""
     starts = list(accumulate((part.members for part in parts), initial=0))

@@ -1,0 +1,39 @@
+"""Ids of jobs that say in which of several clusters the job is.
+
+Each cluster counts its jobs, numbers and tickets from 1 on, so the same ones are in use in all of them. A client that
+uses several clusters adds a *tag* of the cluster to those that it hands to its program, in bits that no cluster uses,
+and takes it off before it sends them. So they stay plain integers, unique among the clusters of the map, which may be
+kept, compared and given to other processes. Without a map, and for the first cluster of the map, there is no tag.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain, count
+
+TAG_BITS = 11           # so that an id with a tag has 63 bits at most
+TAG_SHIFT = 52          # numbers of jobs, which begin with the time, get there in the year 2109, and ids never
+ID_MASK = (1 << TAG_SHIFT) - 1
+
+
+def tag_of(job: int) -> int:
+    """Return the tag in the id of a job, 0 without one."""
+    return job >> TAG_SHIFT
+
+
+def untagged(job: int) -> int:
+    """Return the id as the job's cluster knows it."""
+    return job & ID_MASK
+
+
+def tags(clusters: Sequence[str]) -> list[int]:
+    """Return the tag of each of these clusters, by their ids (16 hexadecimal digits), all different and none 0.
+
+    They are bits of the ids; where an earlier cluster has the same ones, other bits: so a cluster that is added behind
+    the others changes nothing for them.
+    """
+    found: list[int] = []
+    for cluster in clusters:
+        candidates = (int(cluster, 16) >> shift & (1 << TAG_BITS) - 1 for shift in range(64 - TAG_BITS, -1, -1))
+        found.append(next(tag for tag in chain(candidates, count(1)) if tag and tag not in found))
+    return found

@@ -1,0 +1,114 @@
+"""The routes of one version of the map of clusters: to whom a name belongs, and where what lies under it may be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from hashlib import blake2b
+from typing import NamedTuple, TypeVar
+
+from sockpq._engine.executor import Executor
+from sockpq._protocol.cluster_map import DEAD_SUFFIX, ClusterMap
+from sockpq._protocol.job_ids import tags
+
+T = TypeVar("T")
+
+CACHED_NAMES_MAX = 100_000
+
+
+class Route(NamedTuple):
+    """A cluster of the map: its name, what executes commands there, and the tag of its jobs (_protocol/job_ids)."""
+
+    name: str
+    executor: Executor
+    tag: int
+
+
+class Routes:
+    """The clusters of one map. It does not change; names that were looked up are remembered."""
+
+    def __init__(
+        self, clusters: ClusterMap, executor_of: Callable[[str, tuple[str, ...]], Executor], plain: str | None
+    ) -> None:
+        """`executor_of` makes or finds what executes commands in the cluster with this id and these servers.
+
+        `plain`: the id of the cluster whose jobs have no tags, as this client has used it without a map; None: home.
+        """
+        self.map = clusters
+        self.all: tuple[Route, ...] = tuple(
+            Route(name, executor_of(one.id, one.servers), 0 if one.id == plain or (plain is None and not at) else tag)
+            for at, ((name, one), tag) in enumerate(
+                zip(clusters.clusters.items(), tags([one.id for one in clusters.clusters.values()]), strict=True))
+        )
+        self.home = self.all[0]
+        self._by_name: Mapping[str, Route] = {route.name: route for route in self.all}
+        self._by_tag = {route.tag: route for route in self.all}
+        self._owners: dict[str, Route | None] = {}
+        self._sources: dict[str, tuple[Route, ...]] = {}
+
+    def owner(self, name: str) -> Route | None:
+        """Return the cluster that accepts what is brought to this name; None: none does at present."""
+        try:
+            return self._owners[name]
+        except KeyError:
+            cluster = self.map.owner(name)
+            return _remember(self._owners, name, None if cluster is None else self._by_name[cluster])
+
+    def sources(self, name: str) -> tuple[Route, ...]:
+        """Return the clusters in which something may lie under this name, in the order in which it is taken.
+
+        While a name moves these are its old owner, and the new one. While it has no owner it may lie in all of them.
+        """
+        try:
+            return self._sources[name]
+        except KeyError:
+            return _remember(self._sources, name, self._find_sources(name))
+
+    def is_spread(self, name: str) -> bool:
+        """Return whether every cluster accepts what is brought to this queue."""
+        return name in self.map.spread
+
+    def with_tag(self, tag: int) -> Route | None:
+        """Return the cluster of jobs with this tag, None when the map does not have it any more."""
+        return self._by_tag.get(tag) or (self.home if tag == 0 else None)
+
+    def of_item(self, item: str) -> Route | None:
+        """Return the cluster of an item: the one behind the last dot of its name, else the owner of that name."""
+        return self._by_name.get(item.rpartition(".")[2]) or self.owner(item)
+
+    def of_key(self, key: str) -> Route:
+        """Return the cluster for this key, or item, of a spread queue.
+
+        By rendezvous hashing: a cluster that is added or removed changes that of few keys.
+        """
+        return max(self.all, key=lambda route: _weight(self.map.clusters[route.name].id, key))
+
+    def _find_sources(self, name: str) -> tuple[Route, ...]:
+        if name in self.map.spread:
+            return self.all
+        owner, moving = self.owner(name), self._moving(name)
+        if owner is None:
+            return self.all
+        return (self._by_name[moving], owner) if moving else (owner,)
+
+    def _moving(self, name: str) -> str | None:
+        """Return the cluster that this name moves from, None if it does not move."""
+        while name.endswith(DEAD_SUFFIX) and name != DEAD_SUFFIX:
+            name = name[: -len(DEAD_SUFFIX)]
+        for length in range(len(name), 0, -1):
+            prefix = name[:length]
+            if prefix in self.map.moving:
+                return self.map.moving[prefix].source
+            if prefix in self.map.rules:
+                return None
+        return None
+
+
+def _remember(cache: dict[str, T], key: str, value: T) -> T:
+    if len(cache) >= CACHED_NAMES_MAX:
+        cache.clear()
+    cache[key] = value
+    return value
+
+
+def _weight(cluster: str, key: str) -> bytes:
+    return blake2b(f"{cluster} {key}".encode(), digest_size=8).digest()

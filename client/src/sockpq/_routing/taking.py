@@ -1,0 +1,156 @@
+"""Takes jobs from several clusters: from each in turn what is there, and if there is none waits in all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from sockpq._backends.base import Network
+from sockpq._engine.call_runner import Call, PutBack
+from sockpq._engine.executor import Executor
+from sockpq._protocol.command import Blocks, Command
+from sockpq._protocol.commands.jobs import untaken
+from sockpq.errors import NotExecuted, SockpqError, Unavailable
+
+LOOK_S = 1.0            # between two looks whether the map has changed, while it waits in several clusters
+LEAVE_S = 3.0           # what it may take to end the waits that are not needed any more
+SILENT_S = 5.0          # a cluster that did not answer is left out for so long by those who do not wait
+TRY_S = 1.0             # what one that may not answer has to answer a GET that does not wait
+
+
+class Taken(NamedTuple):
+    """The jobs taken, None or [] for none, and the cluster that had them, by its place in the list.
+
+    `again`: there was nothing because the wait has ended early, when the map has changed or a cluster did not answer.
+    """
+
+    value: Any
+    cluster: int
+    again: bool = False
+
+
+class Taking:
+    """Takes jobs for one client from several clusters."""
+
+    def __init__(self, network: Network) -> None:
+        self._network = network
+        self._silent: dict[Executor, float] = {}        # clusters that did not answer, and until when
+
+    async def at_once(
+        self, command: Command[Any], clusters: Sequence[Executor], first: int, timeout: float,
+        put_back: PutBack[Any] | None,
+    ) -> Taken:
+        """Take what is there, from the first cluster that has something, beginning with number `first`.
+
+        One that does not answer is left out, unless none does.
+        """
+        failure: NotExecuted | None = None
+        order = [(first + step) % len(clusters) for step in range(len(clusters))]
+        answering = [at for at in order if self._silent.get(clusters[at], 0) <= self._network.now()]
+        nothing: Any = None
+        answered = False
+        for at in answering or order:
+            executor = clusters[at]
+            known = executor.leader is not None
+            try:
+                value = await executor.run(
+                    command.unblocked or command, timeout=timeout if known else min(timeout, TRY_S), put_back=put_back,
+                )
+            except Unavailable as error:
+                self._silent[executor] = self._network.now() + SILENT_S
+                failure = error
+                continue
+            answered, nothing = True, value
+            if value:
+                return Taken(value, at)
+        if failure and not answered:
+            raise failure
+        return Taken(nothing, order[0])
+
+    async def waiting(
+        self, command: Command[Any], clusters: Sequence[Executor], wait: float | None, timeout: float,
+        changed: Callable[[], bool], put_back: PutBack[Any] | None,
+    ) -> Taken:
+        """Wait in all of these clusters, for up to `wait` seconds if given; the first job wins.
+
+        One more that comes at the same moment goes back to its place. It ends early with nothing when `changed()`, and
+        when a cluster has not answered for `timeout` seconds, so that it is asked again.
+        """
+        calls = [executor.calls.call(command, timeout=timeout, wait=wait) for executor in clusters]
+        put_back = put_back or untaken
+        race = self._network.race([
+            _ended(executor, call, put_back) for executor, call in zip(clusters, calls, strict=True)
+        ])
+        left = set(range(len(clusters)))
+        winner: Taken | None = None
+        failures: list[SockpqError] = []
+        withdrawn = False
+        nothing: Any = None
+        try:
+            while left:
+                if (winner or failures or changed()) and not withdrawn:
+                    withdrawn = True
+                    _withdraw(clusters, calls, left)
+                ended = await race.next(LOOK_S)
+                if ended is None:
+                    continue
+                at, (value, error) = ended
+                left.discard(at)
+                if error:
+                    failures.append(error)
+                elif value and winner:
+                    await _give_back(clusters[at], value, put_back)
+                elif value:
+                    winner = Taken(value, at)
+                else:
+                    nothing = value
+        except BaseException:
+            _withdraw(clusters, calls, left)
+            if winner:
+                await _give_back(clusters[winner.cluster], winner.value, put_back)
+            await self._collect(race, clusters, left, put_back)
+            raise
+        if winner:
+            return winner
+        for failure in failures:
+            if len(failures) == len(clusters) or not isinstance(failure, Unavailable):
+                raise failure
+        return Taken(nothing, 0, again=withdrawn)
+
+    async def _collect(
+        self, race: Any, clusters: Sequence[Executor], left: set[int], put_back: PutBack[Any]
+    ) -> None:
+        """Give back what still comes although the caller was interrupted."""
+        until = self._network.now() + LEAVE_S
+        while left and self._network.now() < until:
+            ended = await race.next(until - self._network.now())
+            if ended:
+                at, (value, _) = ended
+                left.discard(at)
+                if value:
+                    await _give_back(clusters[at], value, put_back)
+        race.stop()
+
+
+async def _ended(executor: Executor, call: Call[Any], put_back: PutBack[Any]) -> tuple[Any, SockpqError | None]:
+    try:
+        return await executor.run_call(call, put_back), None
+    except SockpqError as error:
+        return None, error
+
+
+def _withdraw(clusters: Sequence[Executor], calls: Sequence[Call[Any]], left: set[int]) -> None:
+    for at in left:
+        clusters[at].calls.withdraw(calls[at])
+
+
+async def _give_back(executor: Executor, value: Any, put_back: PutBack[Any]) -> None:
+    """Put jobs back to their places that came when they were not wanted any more; else their leases end."""
+    with suppress(SockpqError):
+        await executor.run_batch(list(put_back(value)), timeout=LEAVE_S)
+
+
+def waits(command: Command[Any]) -> bool:
+    """Return whether a GET waits for a job."""
+    return command.blocks is not Blocks.NEVER

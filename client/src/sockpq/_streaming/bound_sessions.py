@@ -1,0 +1,142 @@
+"""The sessions of one consumer, one in each cluster that it takes jobs from; see BoundSession."""
+
+from __future__ import annotations
+
+import os
+
+from sockpq._engine.executor import Executor
+from sockpq._process import check_own, is_inherited
+from sockpq._protocol import arguments
+from sockpq._protocol.command import Command
+from sockpq._routing.router import UNTIL_DONE, Router
+from sockpq._routing.routes import Route
+from sockpq._routing.targets import target_of
+from sockpq._routing.values import labelled
+from sockpq._streaming.bound_session import BEATS_PER_TTL, BoundSession
+from sockpq.errors import CrossCluster, Elsewhere, SockpqError
+from sockpq.model import Handed
+
+LOOK_S = 1.0            # how long a wait for the next of several clusters may be
+SLICE_S = 30.0          # a wait in several clusters is begun again after this time, by the map as it is then
+
+
+class BoundSessions:
+    """Takes jobs for one user at a time; others may wake it, and keep it alive, meanwhile."""
+
+    def __init__(self, router: Router, ttl: float) -> None:
+        """`ttl`: in seconds, how long each cluster waits for a sign of life."""
+        arguments.session_ttl(ttl)
+        self.period = ttl / BEATS_PER_TTL       # seconds between two beats
+        self._router = router
+        self._ttl = ttl
+        self._process = os.getpid()
+        self._sessions: dict[Executor, BoundSession] = {}
+        self._kept: list[Handed] = []           # came from one cluster at the moment when another one had sent jobs
+        self._turn = 0
+        self._woken = False
+        self._closed = False
+
+    @property
+    def inherited(self) -> bool:
+        """Return whether the sessions belong to a parent of this process."""
+        return is_inherited(self._process)
+
+    async def take(
+        self, command: Command[list[Handed]], wait: float | None, timeout: float | None
+    ) -> list[Handed]:
+        """Execute this GET; [] also when `wake` was called since the last one. Raises Inherited.
+
+        Over several clusters it takes what one of them has; if none has anything it waits in all.
+        """
+        check_own(self._process, "this consumer")
+        now = self._router.network.now
+        until = None if wait is None else now() + wait
+        try:
+            while not self._kept:
+                left = None if until is None else max(until - now(), 0.0)
+                try:
+                    routes = await self._router.sources(target_of(command.line).names)
+                    jobs, ended = await self._take(routes, command, left, timeout)
+                except Elsewhere:               # there is a map, which was not known
+                    await self._router.read_map()
+                    continue
+                if jobs or self._woken or self._closed or ended or (until is not None and now() >= until):
+                    return jobs
+            jobs, self._kept = self._kept, []
+            return jobs
+        finally:
+            self._woken = False
+
+    async def _take(
+        self, routes: tuple[Route, ...], command: Command[list[Handed]], wait: float | None, timeout: float | None
+    ) -> tuple[list[Handed], bool]:
+        """Take by the map as it is now; returns the jobs, and whether an empty answer is final."""
+        if len(routes) == 1:
+            jobs = await self._taken(routes[0], command, wait, timeout)
+            same = routes == await self._router.sources(target_of(command.line).names)
+            return jobs, same
+        if command.line.startswith(b"GETBE") and len({route.name for route in routes}) > 1:
+            raise CrossCluster(UNTIL_DONE)
+        self._turn += 1
+        for at in ((self._turn + step) % len(routes) for step in range(len(routes))):
+            jobs = await self._taken(routes[at], command.unblocked or command, None, timeout)
+            if jobs or self._woken:
+                return jobs, True
+        if not command.unblocked:
+            return [], True
+        limit = SLICE_S if wait is None else min(wait, SLICE_S)
+        race = self._router.network.race([
+            self._caught(route, command, limit, timeout) for route in routes])
+        found: list[Handed] = []
+        failures: list[SockpqError] = []
+        left = set(range(len(routes)))
+        while left:
+            ended = await race.next(LOOK_S)
+            if ended is None:
+                continue
+            at, (jobs, error) = ended
+            left.discard(at)
+            failures += [error] if error else []
+            if found:
+                self._kept += jobs
+            elif jobs or error:
+                found = jobs
+                for other in left:
+                    self._sessions[routes[other].executor].wake()
+        if len(failures) == len(routes):
+            raise failures[0]
+        return found, False
+
+    async def _taken(
+        self, route: Route, command: Command[list[Handed]], wait: float | None, timeout: float | None
+    ) -> list[Handed]:
+        session = self._sessions.get(route.executor)
+        if session is None:
+            session = self._sessions[route.executor] = BoundSession(route.executor, self._ttl)
+        jobs: list[Handed] = labelled(await session.take(command, wait, timeout), route.name, route.tag)
+        return jobs
+
+    async def _caught(
+        self, route: Route, command: Command[list[Handed]], wait: float, timeout: float | None
+    ) -> tuple[list[Handed], SockpqError | None]:
+        try:
+            return await self._taken(route, command, wait, timeout), None
+        except SockpqError as error:
+            return [], error
+
+    def wake(self) -> None:
+        """End the GET that waits, or the next one; what it has got is returned. Callable from any thread."""
+        self._woken = True
+        for session in list(self._sessions.values()):
+            session.wake()
+
+    async def beat(self) -> None:
+        """Keep the sessions alive that have no call in flight."""
+        for session in list(self._sessions.values()):
+            await session.beat()
+
+    async def close(self) -> None:
+        """Put the jobs that were not ended back to their places, and end the sessions."""
+        self._closed = True
+        for session in list(self._sessions.values()):
+            await session.close()

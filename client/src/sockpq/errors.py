@@ -261,7 +261,7 @@ class ForeignCluster(NotExecuted):
 
 
 class CrossCluster(NotExecuted):
-    """A command, or a transaction, is executed in one piece, and names things or jobs of several clusters of the map.
+    """A command or transaction that is executed in one piece has names or jobs of several clusters of the map.
 
     Nothing was sent. Names that belong together need a common prefix in the map: then one cluster owns all of them.
     """

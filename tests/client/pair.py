@@ -39,6 +39,13 @@ class Pair:
         cluster = self._clusters[name]
         return Client(cluster.servers, cluster=cluster.id, timeout=10)
 
+    def clear(self) -> None:
+        """Delete all queues, with their jobs."""
+        for name in "ab":
+            with self.only(name) as client:
+                for queue in client.queues():
+                    client.queue_delete(queue.name, force=True)
+
     def set(
         self, rules: dict[str, str | None], moving: dict[str, Moving] | None = None, spread: tuple[str, ...] = (),
         where: str = "ab",

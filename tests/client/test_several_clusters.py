@@ -29,10 +29,7 @@ def clusters() -> Iterator[Pair]:
 @pytest.fixture
 def pair(clusters: Pair) -> Pair:
     """Both clusters without jobs, with a map by which b owns what begins with "b."."""
-    for name in "ab":
-        with clusters.only(name) as client:
-            for queue in client.queues():
-                client.queue_delete(queue.name, force=True)
+    clusters.clear()
     clusters.set({"b.": "b"})
     return clusters
 

@@ -48,6 +48,7 @@ from sockpq._protocol.commands import batches, cluster, clusters, groups, items,
 from sockpq._protocol.commands import events as event_commands
 from sockpq._protocol.commands import queues as queue_commands
 from sockpq._routing import batches as batch_calls
+from sockpq._routing.pages import Pages
 from sockpq._routing.router import Router
 from sockpq._streaming.event_stream import EventStream
 from sockpq.configuration import configuration
@@ -590,14 +591,10 @@ class Client:
     async def _found(
         self, search: records.Search, server: str | None, timeout: float | None
     ) -> AsyncIterator[FoundJob]:
-        cursor: str | None = None
-        while True:
-            page = await run(self._executor.run_where(search.page(cursor), server, timeout=timeout))
-            for job in page.jobs:
+        pages = Pages(self._executor, search, server, timeout)
+        while (found := await run(pages.next())) is not None:
+            for job in found:
                 yield job
-            cursor = page.cursor
-            if cursor is None:
-                return
 
     # the cluster
 

@@ -7,6 +7,7 @@ import os
 from collections import deque
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
+from itertools import groupby
 from time import monotonic, thread_time
 from typing import Any
 
@@ -19,6 +20,7 @@ from sockpq._protocol import arguments
 from sockpq._protocol.arguments import Then
 from sockpq._protocol.command import Command
 from sockpq._protocol.commands import batches, jobs, queues
+from sockpq._protocol.job_ids import tag_of
 from sockpq._routing.router import Router
 from sockpq.errors import JobNotFound, NotExecuted, SockpqError
 from sockpq.model import Handed
@@ -204,10 +206,16 @@ class Consumption:
                 self._beat.begin(job)
 
     async def _done(self, finished: list[Job]) -> Command[Any]:
-        """Return the DONE of these jobs; with fair shares each reports its time, so all but the last are sent here."""
-        if not self._measures:
-            return jobs.done(finished[0]) if len(finished) == 1 else batches.done_all(finished)
-        ends = [jobs.done(job, ran=job._ran) for job in finished]
+        """Return the DONE of these jobs; with fair shares each reports its time, so all but the last are sent here.
+
+        So are those of other clusters than the last one.
+        """
+        if self._measures:
+            ends: list[Command[Any]] = [jobs.done(job, ran=job._ran) for job in finished]
+        else:
+            finished.sort(key=lambda job: tag_of(job.id))
+            several = [list(of_one) for _, of_one in groupby(finished, key=lambda job: tag_of(job.id))]
+            ends = [jobs.done(some[0]) if len(some) == 1 else batches.done_all(some) for some in several]
         if len(ends) > 1:
             await run(self._executor.run_batch(ends[:-1], timeout=self._timeout))
         return ends[-1]

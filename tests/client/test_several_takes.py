@@ -1,0 +1,295 @@
+"""Taking jobs from two clusters that a program uses as one: in turn, waiting in both, and while names move."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from sockpq import Client, CrossCluster, Moving, Unavailable
+from sockpq._routing import router, taking
+
+from tests.client.conftest import MakeClient
+from tests.client.pair import Pair
+from tests.waiting import eventually, until
+
+
+@pytest.fixture(scope="module")
+def clusters() -> Iterator[Pair]:
+    with Pair() as pair:
+        yield pair
+
+
+@pytest.fixture
+def pair(clusters: Pair, monkeypatch: pytest.MonkeyPatch) -> Pair:
+    """Both clusters without jobs, with a map by which b owns what begins with "b.", which clients read often."""
+    monkeypatch.setattr(router, "READ_AGAIN_S", 0.3)
+    clusters.clear()
+    clusters.set({"b.": "b"})
+    return clusters
+
+
+@pytest.fixture
+def client(pair: Pair, make_client: MakeClient) -> Client:
+    return make_client(pair.a.servers, timeout=20, server_timeout=0.3)
+
+
+class Caller:
+    """A call in a thread, and its result."""
+
+    def __init__(self, call: Callable[[], Any]) -> None:
+        self._call = call
+        self.value: Any = None
+        self.error: Exception | None = None
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self.value = self._call()
+        except Exception as error:
+            self.error = error
+
+    @property
+    def runs(self) -> bool:
+        return self._thread.is_alive()
+
+    def result(self) -> Any:
+        self._thread.join(30)
+        assert not self._thread.is_alive()
+        if self.error:
+            raise self.error
+        return self.value
+
+
+def waiters(pair: Pair, cluster: str, queue: str) -> int:
+    with pair.only(cluster) as only:
+        return sum(only.queue_stat(queue)["waiters"] for one in only.queues() if one.name == queue)
+
+
+def test_jobs_of_both_are_taken_in_turn(pair: Pair, client: Client) -> None:
+    for name in ("q", "b.q"):
+        client.put_many(name, [b"1", b"2", b"3"])
+    queues = [job.queue for job in (client.get(["q", "b.q"], expire=60) for _ in range(4)) if job]
+    assert sorted(queues) == ["b.q", "b.q", "q", "q"]
+    assert {job.queue for job in (client.get(expire=60) for _ in range(2)) if job} == {"q", "b.q"}
+    assert client.get(["q", "b.q"], expire=60) is None
+    assert client.get(expire=60) is None
+
+
+@pytest.mark.parametrize("to", ["q", "b.q"])
+@pytest.mark.parametrize("queues", [["q", "b.q"], None])
+def test_the_first_job_of_any_cluster_ends_the_wait(
+    pair: Pair, client: Client, to: str, queues: list[str] | None
+) -> None:
+    client.connect()
+    waiting = Caller(lambda: client.get(queues, expire=60, wait=25))
+    assert not eventually(lambda: not waiting.runs, 0.3)
+    with pair.only("b" if to == "b.q" else "a") as only:
+        only.put(to, b"x")
+    job = waiting.result()
+    assert (job.queue, job.data) == (to, b"x")
+    job.done()
+    assert pair.count("a", "q") == pair.count("b", "b.q") == (0, 0)
+    assert client.put(to, b"y").outcome == "new"
+    assert client.get(queues, expire=60).data == b"y"           # nobody waits any more
+
+
+def test_a_wait_in_both_ends_in_time(client: Client) -> None:
+    assert client.get(["q", "b.q"], expire=60, wait=0.2) is None
+    assert client.get_many(3, ["q", "b.q"], expire=60, wait=0.2) == []
+
+
+def test_a_second_job_goes_back_to_its_place(
+    pair: Pair, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The waits in both clusters get a job: one is taken, the other one is as if it had not been handed out."""
+    monkeypatch.setattr(taking, "_withdraw", lambda *_: None)
+    client.connect()
+    waiting = Caller(lambda: client.get(["q", "b.q"], expire=60, wait=25))
+    with pair.only("a") as a, pair.only("b") as b:
+        until(lambda: a.total("q").queues + 1)
+        assert not eventually(lambda: not waiting.runs, 0.5)
+        a.put("q", b"1")
+        b.put("b.q", b"2")
+        job = waiting.result()
+        job.done()
+        left, queue = (b, "b.q") if job.queue == "q" else (a, "q")
+        until(lambda: left.total(queue).jobs == 1)
+        again = left.get(queue, expire=60, meta=True)
+        assert again
+        assert again.attempt == 1
+
+
+def test_a_loop_over_both(pair: Pair, client: Client) -> None:
+    for name in ("q", "b.q"):
+        client.put_many(name, [b"%d" % number for number in range(20)])
+    for prefetch in (1, 7):
+        found = [job.data for job in client.consume(["q", "b.q"], expire=60, wait=0.3, prefetch=prefetch)]
+        assert sorted(found) == sorted(b"%d" % number for number in range(20) for _ in "ab")
+        for name in ("q", "b.q"):
+            client.put_many(name, [b"%d" % number for number in range(20)])
+    jobs = client.consume(expire=60, wait=0.3, prefetch=7)
+    next(jobs)
+    jobs.close()
+    assert (sum(pair.count("a", "q")), sum(pair.count("b", "b.q"))) == (20, 20)
+    until(lambda: (pair.count("a", "q"), pair.count("b", "b.q")) == ((20, 0), (20, 0)))
+
+
+def test_a_consumer_of_both(pair: Pair, make_client: MakeClient) -> None:
+    with Client(pair.b.servers, timeout=20) as client, client.consumer(ttl=30) as consumer:
+        client.put_many("q", [b"1", b"2"])
+        client.put_many("b.q", [b"3", b"4"])
+        jobs = [job for _ in "ab" for job in consumer.get_many(10, ["q", "b.q"])]
+        assert sorted(job.data for job in jobs) == [b"1", b"2", b"3", b"4"]
+        assert client.done_many(jobs[1:3]) != [None, None]
+        assert consumer.get_many(10, ["q", "b.q"], wait=0.2) == []
+        waiting = Caller(lambda: consumer.get_many(10, ["q", "b.q"]))
+        assert not eventually(lambda: not waiting.runs, 0.3)
+        client.put("b.q", b"5")
+        assert [job.data for job in waiting.result()] == [b"5"]
+        waiting = Caller(lambda: consumer.get_many(10, ["q", "b.q"]))
+        assert not eventually(lambda: not waiting.runs, 0.3)
+        consumer.wake()
+        assert waiting.result() == []
+    until(lambda: (pair.count("a", "q"), pair.count("b", "b.q")) == ((1, 0), (2, 0)))
+
+
+def test_what_moves_is_taken_from_its_old_owner_first(pair: Pair, client: Client) -> None:
+    with pair.only("b") as b:
+        b.put_many("b.q", [b"old 1", b"old 2"])
+    pair.set({}, {"b.": Moving("b", "a")})
+    client.put("b.q", b"new", priority=9)
+    assert pair.count("a", "b.q") == (1, 0)
+    assert client.total("b.q").jobs == 3
+    found = [client.get("b.q", expire=60) for _ in range(3)]
+    assert [job.data for job in found if job] == [b"old 1", b"old 2", b"new"]
+    for job in found:
+        assert job
+        job.done()
+    assert client.get("b.q", expire=60, block="until_done") is None
+
+
+def test_until_done_of_what_moves_is_about_both(pair: Pair, client: Client) -> None:
+    with pair.only("b") as b:
+        b.put("b.q", b"old")
+    pair.set({}, {"b.": Moving("b", "a")})
+    old = client.get("b.q", expire=60)
+    assert old
+    waiting = Caller(lambda: client.get("b.q", expire=60, block="until_done"))
+    assert not eventually(lambda: not waiting.runs, 0.3)
+    client.put("b.q", b"new")
+    new = waiting.result()
+    assert new.data == b"new"
+    new.done()
+    waiting = Caller(lambda: client.get("b.q", expire=60, block="until_done"))
+    assert not eventually(lambda: not waiting.runs, 0.3)
+    old.done()
+    assert waiting.result() is None
+
+
+def test_a_wait_follows_the_map(pair: Pair, client: Client) -> None:
+    """It stands at the old owner, and no refusal tells it: it looks at the map from time to time."""
+    client.connect()
+    waiting = Caller(lambda: client.get("b.q", expire=60, block=True))
+    assert not eventually(lambda: not waiting.runs, 0.3)
+    pair.set({"b.": "a"})
+    with pair.only("a") as a:
+        a.put("b.q", b"x")
+    assert waiting.result().data == b"x"
+
+
+def test_a_wait_follows_the_first_map(pair: Pair, make_client: MakeClient) -> None:
+    """A client of a cluster that had no map learns of it where it waits."""
+    with Pair() as fresh:
+        client = make_client(fresh.a.servers, timeout=20, server_timeout=0.3)
+        loop = client.consume("b.q", expire=60)
+        client.put("b.q", b"before")
+        before = next(loop)
+        assert before.data == b"before"
+        waiting = Caller(lambda: next(loop))
+        assert not eventually(lambda: not waiting.runs, 0.3)
+        fresh.set({"b.": "b"})
+        with fresh.only("b") as b:
+            b.put("b.q", b"after")
+        assert waiting.result().data == b"after"
+        loop.close()
+        assert fresh.count("b", "b.q") == (1, 0)
+
+
+def test_a_loop_follows_the_map(pair: Pair, client: Client) -> None:
+    client.put_many("b.q", [b"1", b"2"])
+    loop = client.consume("b.q", expire=60, wait=20)
+    assert next(loop).data == b"1"
+    pair.set({}, {"b.": Moving("b", "a")})
+    client.put("b.q", b"3")
+    assert [next(loop).data for _ in "ab"] == [b"2", b"3"]
+    pair.set({"b.": "a"})
+    client.put("b.q", b"4")
+    assert next(loop).data == b"4"
+    loop.close()
+    assert (pair.count("a", "b.q"), pair.count("b", "b.q")) == ((1, 0), (0, 0))
+
+
+def test_a_spread_queue(pair: Pair, client: Client) -> None:
+    pair.set({}, spread=("s",))
+    for number in range(20):
+        client.put("s", b"%d" % number)
+    assert {sum(pair.count("a", "s")), sum(pair.count("b", "s"))} == {10}
+    assert client.total("s").jobs == 20
+    assert sorted(job.data for job in client.consume("s", expire=60, wait=0.3)) == sorted(
+        b"%d" % number for number in range(20))
+    for _ in "ab":
+        for number in range(20):
+            client.put("s", b"", key=f"k{number}", on_duplicate="ignore")
+    assert sum(pair.count("a", "s")) + sum(pair.count("b", "s")) == 20
+    assert pair.count("a", "s") != (0, 0)
+    assert pair.count("b", "s") != (0, 0)
+    with pytest.raises(CrossCluster):
+        client.get("s", block="until_done", expire=60)
+
+
+def test_lists_are_about_all_clusters(pair: Pair, client: Client) -> None:
+    client.put("q", b"1", number=True)
+    client.put("b.q", b"22", number=True)
+    assert client.total().jobs == 2
+    assert {(queue.name, queue.cluster) for queue in client.queues()} == {("q", "a"), ("b.q", "b")}
+    found = {job.queue: job for job in client.find()}
+    assert {(name, job.cluster) for name, job in found.items()} == {("q", "a"), ("b.q", "b")}
+    assert client.job_stat(found["b.q"].number).queue == "b.q"
+    assert [job.queue for job in client.find("b.q")] == ["b.q"]
+    assert len(list(client.find(count=1))) == 2
+    job = client.get("b.q", expire=60)
+    assert job
+    assert [one.id for one in client.running()] == [job.id]
+
+
+def test_settings_of_groups_are_in_all_clusters(pair: Pair, client: Client) -> None:
+    client.group_config("anna", limit=3)
+    for name in "ab":
+        with pair.only(name) as only:
+            assert only.group_config("anna").limit == 3
+    client.group_delete("anna")
+
+
+def test_a_dead_cluster_delays_only_what_it_owns(pair: Pair, make_client: MakeClient) -> None:
+    with Pair() as dying:
+        dying.set({"b.": "b"})
+        client = make_client(dying.a.servers, timeout=2, server_timeout=0.5, connect_timeout=0.3)
+        client.put("b.q", b"1")
+        dying.b.kill("n1")
+        client.put("q", b"2")
+        with pytest.raises(Unavailable):
+            client.put("b.q", b"3", timeout=0.5)
+        job = client.get(["b.q", "q"], expire=60)
+        assert job
+        assert job.queue == "q"
+        job.done()
+        waiting = Caller(lambda: client.get(["q", "b.q"], expire=60, wait=25))
+        client.put("q", b"4")
+        assert waiting.result().data == b"4"
+        waiting = Caller(lambda: client.get(["q", "b.q"], expire=60, wait=60))
+        dying.b.restart("n1")
+        dying.b.wait_for_leader()
+        assert waiting.result().data == b"1"

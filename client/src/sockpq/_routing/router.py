@@ -490,10 +490,32 @@ class Router:
         first = next(self._turns) % len(clusters) if several else 0
         taken = await self._taking.at_once(command, clusters, first, options.timeout, options.put_back)
         if not taken.value and waits(command):
+            if command.line.startswith(b"GETBE"):
+                return await self._take_until_done(routes, sources[0], sources[1], command, options)
             taken = await self._taking.waiting(
-                command, clusters, options.wait, options.timeout, lambda: self._routes is not routes, options.put_back)
+                [command] * len(clusters), clusters, options.wait, options.timeout,
+                lambda: self._routes is not routes, options.put_back,
+            )
         route = sources[taken.cluster]
         return labelled(taken.value, route.name, route.tag), taken.again
+
+    async def _take_until_done(
+        self, routes: Routes, source: Route, owner: Route, command: Command[Any], options: Options
+    ) -> tuple[Any, bool]:
+        """Take from queues that move, as long as there is unfinished work at the old owner, and then at the new one."""
+        begun = self.network.now()
+        waits_on = command._replace(line=b"GETB" + command.line.removeprefix(b"GETBE"), older=None)
+        taken = await self._taking.waiting(
+            [command, waits_on], [source.executor, owner.executor], options.wait, options.timeout,
+            lambda: self._routes is not routes, options.put_back, last=0,
+        )
+        if taken.value or taken.again:
+            route = (source, owner)[taken.cluster]
+            return labelled(taken.value, route.name, route.tag), taken.again
+        left = None if options.wait is None else max(options.wait - (self.network.now() - begun), 0.0)
+        value = await owner.executor.run(
+            command, timeout=options.timeout, wait=left, retry_unknown=options.retry_unknown, put_back=options.put_back)
+        return labelled(value, owner.name, owner.tag), not value and self._routes is not routes
 
     # the map
 

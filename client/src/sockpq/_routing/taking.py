@@ -69,15 +69,19 @@ class Taking:
         return Taken(nothing, order[0])
 
     async def waiting(
-        self, command: Command[Any], clusters: Sequence[Executor], wait: float | None, timeout: float,
-        changed: Callable[[], bool], put_back: PutBack[Any] | None,
+        self, commands: Sequence[Command[Any]], clusters: Sequence[Executor], wait: float | None, timeout: float,
+        changed: Callable[[], bool], put_back: PutBack[Any] | None, last: int | None = None,
     ) -> Taken:
         """Wait in all of these clusters, for up to `wait` seconds if given; the first job wins.
 
-        One more that comes at the same moment goes back to its place. It ends early with nothing when `changed()`, and
-        when a cluster has not answered for `timeout` seconds, so that it is asked again.
+        `commands`: the GET for each. One more job that comes at the same moment goes back to its place. It ends early
+        with nothing when `changed()`, and when a cluster has not answered for `timeout` seconds, so that it is asked
+        again; and when cluster `last` says that there will be nothing.
         """
-        calls = [executor.calls.call(command, timeout=timeout, wait=wait) for executor in clusters]
+        calls = [
+            executor.calls.call(command, timeout=timeout, wait=wait)
+            for executor, command in zip(clusters, commands, strict=True)
+        ]
         put_back = put_back or untaken
         race = self._network.race([
             _ended(executor, call, put_back) for executor, call in zip(clusters, calls, strict=True)
@@ -85,11 +89,12 @@ class Taking:
         left = set(range(len(clusters)))
         winner: Taken | None = None
         failures: list[SockpqError] = []
-        withdrawn = False
+        withdrawn = early = finished = False
         nothing: Any = None
         try:
             while left:
-                if (winner or failures or changed()) and not withdrawn:
+                early = early or changed() or bool(failures)
+                if (winner or early or finished) and not withdrawn:
                     withdrawn = True
                     _withdraw(clusters, calls, left)
                 ended = await race.next(LOOK_S)
@@ -104,7 +109,7 @@ class Taking:
                 elif value:
                     winner = Taken(value, at)
                 else:
-                    nothing = value
+                    nothing, finished = value, finished or at == last
         except BaseException:
             _withdraw(clusters, calls, left)
             if winner:
@@ -116,7 +121,7 @@ class Taking:
         for failure in failures:
             if len(failures) == len(clusters) or not isinstance(failure, Unavailable):
                 raise failure
-        return Taken(nothing, 0, again=withdrawn)
+        return Taken(nothing, 0, again=early)
 
     async def _collect(
         self, race: Any, clusters: Sequence[Executor], left: set[int], put_back: PutBack[Any]

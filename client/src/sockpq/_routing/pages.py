@@ -38,7 +38,7 @@ class Pages:
         page = await route.executor.run(self._search.page(self._cursor), timeout=self._timeout)
         if first:
             self._left = list(await self._router.sources(self._names))
-            if self._left != left:          # the first connection has told that there is a map
+            if self._left != left:          # the first connection has shown that there is a map
                 return []
         self._cursor = page.cursor
         if page.cursor is None:

@@ -1,6 +1,7 @@
 """The machine replicated and durable: Raft, journal, snapshots, and the connections between nodes."""
 
 from sockpqd.cluster.api import Cluster, ClusterListener, Figures, NodeStatus, PagingFigures, PeerFigures, Pending
+from sockpqd.cluster.damage.data_check import check_data
 from sockpqd.cluster.damage.file_check import FileCheck, check_files
 from sockpqd.cluster.errors import ApplyFailed, ClusterError, FailStop, LibraryMismatch, OutOfMemory, RaftViolated
 from sockpqd.cluster.exit_codes import restart_cures
@@ -42,6 +43,7 @@ __all__ = [
     "StorageError",
     "StorageInUse",
     "TlsTransport",
+    "check_data",
     "check_files",
     "disk_needs",
     "reserved_descriptors",

@@ -40,9 +40,9 @@ CONFIG_FILE = click.Path(path_type=Path, dir_okay=False)
               help="Run the node that this TOML file describes.  [default: /etc/sockpqd.toml]")
 @click.option("--check-config", "check_file", type=CONFIG_FILE, help="Check a configuration file and exit.")
 @click.option("--check-data", "data_dir", type=click.Path(path_type=Path, file_okay=False, exists=True),
-              help="Read the snapshots in the data directory of a node, which may run, and the pages of jobs that they "
-                   "name; with --check-config, also compare the size of the disk with what these settings need; print "
-                   "a JSON object for each finding, as pqctl doctor needs it, and exit.")
+              help="Read the journal and the snapshots in the data directory of a node, which may run, and the pages "
+                   "of jobs that they name; with --check-config, also compare the size of the disk with what these "
+                   "settings need; print a JSON object for each finding, as pqctl doctor needs it, and exit.")
 @click.option("--dev", "as_dev", is_flag=True, help="Run a node alone on loopback, its data in ./sockpqd-dev.")
 @click.option("--nodes", type=click.IntRange(1, NODES_MAX), default=1, metavar="N",
               help="With --dev: run a cluster of N nodes, in ./sockpqd-dev-N. Ctrl-C ends it and keeps its data.")
@@ -166,12 +166,12 @@ def _check_disk(config: Config) -> None:
 
 def _checked(data_dir: Path, check_file: Path | None) -> str:
     """Check the files and the disk of a node; prints a JSON object on each line. Raises ConfigError."""
-    from sockpqd.cluster import check_files
+    from sockpqd.cluster import check_data
     from sockpqd.gateway.process.disk_size import disk_check
 
     config = None if check_file is None else _config(check_file)
     try:
-        checks = check_files(data_dir)
+        checks = check_data(data_dir)
         if config is not None:
             checks.append(disk_check(data_dir, config.limits))
     except OSError as error:

@@ -23,6 +23,7 @@ from sockpqd.pqctl.invocation import Call
 from sockpqd.pqctl.output.exit_codes import DONE, REFUSED, UNREACHED, USAGE_ERROR, Failure
 from sockpqd.pqctl.output.stdio import say
 
+NO_LEADER = "no server leads: `pqctl cluster status` shows which nodes run"
 PAUSE_S = 0.05      # between two attempts to find a leader
 ASK_S = 0.6         # timeout for asking a server for the leader; slower ones are tried last
 
@@ -76,7 +77,7 @@ class Servers:
         """Return name and address of this node, or of the leader. Raises Failure and Unavailable."""
         if name is None:
             if self.leader is None:
-                raise Unavailable("no server leads")
+                raise Unavailable(NO_LEADER)
             name = self.leader.name
         for told, address in self.named():
             if told == name:
@@ -136,7 +137,7 @@ def find_leader(call: Call) -> Servers:
         if servers.leader is not None:
             return servers
         if monotonic() + PAUSE_S > until:
-            raise Unavailable("no server leads")
+            raise Unavailable(NO_LEADER)
         sleep(PAUSE_S)
 
 

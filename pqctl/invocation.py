@@ -36,6 +36,21 @@ class Seconds(click.FloatRange):
         return number
 
 
+SHORT_HELP_MAX = 500        # longer than any first sentence
+
+
+class Group(click.Group):
+    """A group of commands whose help page has the whole first sentence of each, on two lines if need be."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands. Click's own cuts sentences to one line of the terminal."""
+        found = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl([
+                (name, command.get_short_help_str(SHORT_HELP_MAX)) for name, command in found if command is not None
+            ])
+
+
 SERVERS_HELP = "Servers of the cluster; one that answers is enough, the others are found."
 
 
@@ -182,7 +197,7 @@ def given(**options: Any) -> Any:
 
 def group(name: str, **more: Any) -> Callable[[Callable[[], None]], click.Group]:
     """Create a group of commands; using it without a command is an error, not a request for help."""
-    return click.group(name, no_args_is_help=False, **more)
+    return click.group(name, cls=Group, no_args_is_help=False, **more)
 
 
 def files(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:

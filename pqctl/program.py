@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import click
 
-from sockpqd.pqctl.invocation import SERVERS_HELP, files
+from sockpqd.pqctl.invocation import SERVERS_HELP, Group, files
 from sockpqd.pqctl.output.exit_codes import BUG, DONE, INTERRUPTED, PIPE_CLOSED, USAGE_ERROR, Failure
 from sockpqd.pqctl.output.signals import EndedBySignal
 from sockpqd.pqctl.output.stdio import output, prepare, say
@@ -31,11 +31,12 @@ HOMES = {
 }
 
 RANGE_OF = re.compile(r"a valid (integer|float) range\b")      # what click calls a number that has limits
+NEAR = 0.7              # the likeness of two names of options from which on one is suggested for the other
 OF_COMMANDS = ("--json", "--timeout")       # options of commands, not of the program
 OF_PROGRAM = ("--ca", "--user", "--secret-file", "--tls", "--no-tls")       # options of the program, not of commands
 
 
-class Commands(click.Group):
+class Commands(Group):
     """Loads a command's module only when it is used, for a fast start."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -60,7 +61,7 @@ class Commands(click.Group):
 
             similar = [] if args[0] == "help" else get_close_matches(args[0], COMMANDS)
             if similar:
-                ctx.fail(f"No such command {args[0]!r}. Did you mean {' or '.join(similar)}?")
+                ctx.fail(f"No such command {args[0]!r}. Did you mean {' or '.join(map(repr, similar))}?")
         return super().resolve_command(ctx, args)
 
 
@@ -153,11 +154,21 @@ def _command_in(arguments: Sequence[str]) -> str:
     return path
 
 
+def _no_such_option(error: click.NoSuchOption) -> str:
+    """Return the message, with suggestions that are near without their dashes, as `--bogus` is not to `--user`."""
+    from difflib import get_close_matches
+
+    offered = {option.lstrip("-"): option for option in error.possibilities or ()}
+    near = get_close_matches(error.option_name.lstrip("-"), offered, cutoff=NEAR)
+    return error.message + (f" Did you mean {' or '.join(repr(offered[name]) for name in near)}?" if near else "")
+
+
 def _misused(error: click.ClickException, arguments: Sequence[str]) -> int:
     """Report wrong usage and point to the help page; as JSON as well if --json is among the arguments."""
     context = error.ctx if isinstance(error, click.UsageError) else None
     path = context.command_path if context else _command_in(arguments)
-    message = RANGE_OF.sub(r"a valid \1", one_line(error.format_message()))
+    words = _no_such_option(error) if isinstance(error, click.NoSuchOption) else error.format_message()
+    message = RANGE_OF.sub(r"a valid \1", one_line(words))
     if isinstance(error, click.NoSuchOption) and error.option_name in OF_COMMANDS:
         message = f"{error.option_name} goes after the command"
     elif isinstance(error, click.NoSuchOption) and error.option_name in OF_PROGRAM:

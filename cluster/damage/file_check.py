@@ -185,4 +185,4 @@ def _bytes(disk: Disk, folder: Path, names: list[str] | set[str]) -> int:
 
 
 def _size(count: int) -> str:
-    return f"{count / MIB:,.1f} MiB"
+    return f"{count:,} bytes" if count < MIB else f"{count / MIB:,.1f} MiB"

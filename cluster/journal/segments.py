@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import re
+from collections.abc import Iterable
 from concurrent.futures import Future
 from pathlib import Path
 
@@ -24,6 +25,18 @@ log = logging.getLogger("sockpqd.cluster")
 
 _WIPE_BYTES = 1 << 20
 _NAME = re.compile(r"journal-(\d{8})")
+
+
+def numbers_of(names: Iterable[str]) -> tuple[list[int], list[int]]:
+    """Return the numbers of the segments among these names, sorted, and those that are the journal.
+
+    A crash while old segments were deleted can leave some before a gap, which are not.
+    """
+    numbers = sorted(int(match[1]) for name in names if (match := _NAME.fullmatch(name)))
+    oldest = max(0, len(numbers) - 1)
+    while oldest > 0 and numbers[oldest - 1] == numbers[oldest] - 1:
+        oldest -= 1
+    return numbers, numbers[oldest:]
 
 
 class Segments:
@@ -122,13 +135,9 @@ class Segments:
         Raises JournalDamaged and JournalTooNew. Afterwards either `active` is 0 (there was never a frame), or the next
         frame can be appended.
         """
-        numbers = [int(match[1]) for name in self._disk.names(self.directory) if (match := _NAME.fullmatch(name))]
+        numbers, run = numbers_of(self._disk.names(self.directory))
         if not numbers:
             return
-        oldest = len(numbers) - 1
-        while oldest > 0 and numbers[oldest - 1] == numbers[oldest] - 1:
-            oldest -= 1
-        run = numbers[oldest:]      # a crash while old segments were deleted can leave some before a gap
         self._oldest = numbers[0]
         self._disk.trust(self.directory, [self.path(number).name for number in run])
         scan = Scan(self, replay)

@@ -13,7 +13,7 @@ from sockpq import Client, Refused
 from sockpqd.pqctl.connect import Servers, cluster_of
 from sockpqd.pqctl.invocation import Call
 from sockpqd.pqctl.output.confirm import confirm
-from sockpqd.pqctl.output.exit_codes import DONE, FILE_ERROR, REFUSED, Failure
+from sockpqd.pqctl.output.exit_codes import DONE, FILE_ERROR, REFUSED, UNREACHED, Failure
 from sockpqd.pqctl.output.files import NewFile, opened
 from sockpqd.pqctl.output.text import counted, sized
 from sockpqd.pqctl.snapshot_file import Contents, Damaged, users_in
@@ -30,6 +30,9 @@ def backup(call: Call, directory: str, keep: int | None, node: str | None, *, wi
     new = NewFile(directory)
     contents: Contents | None = None
     with cluster_of(call) as (client, servers):
+        if node is None and servers.leader is None:
+            raise Failure(UNREACHED, f"no server leads: name the node whose state to save, by --node NAME; "
+                                     f"those that answer: {', '.join(name for name, _ in servers.named())}")
         name, address = servers.find(node or _follower(servers))
 
         def fetch(file: BinaryIO) -> str:
@@ -106,7 +109,9 @@ def restore(call: Call, file: str, *, dry_run: bool, with_users: bool, yes: bool
         told = {"file": file, **_as_json(contents)}
         replaced = {"waiting": now.jobs, "running": now.running, "queues": now.queues}
         if dry_run:
-            call.answer(f"{file} is good: {_described(contents)}; it would replace the cluster's {there}. "
+            holds = now.jobs or now.running or now.queues
+            what = f"the cluster's {there}" if holds else "nothing, as there is no job"
+            call.answer(f"{file} is good: {_described(contents)}; it would replace {what}. "
                         "Nothing was done.", {**told, "replaced": replaced, "restored": False})
             return DONE
         if not yes:

@@ -54,7 +54,9 @@ def show(call: Call, name: str) -> int:
     if used is not None:
         sentence += f"{counted(used.waiting, 'job')} waiting, {used.running:,} running, "
         sentence += f"{used.used_us / SECOND_US:.3f} s used; "
-    sentence += f"limit {_limit(settings)}, rate {_rate(settings)}, weight {settings.weight}"
+    limit = f"limit {_limit(settings)}" if settings.limit else "no limit"
+    rate = f"rate {_rate(settings)}" if settings.rate else "no rate"
+    sentence += f"{limit}, {rate}, weight {settings.weight}"
     held = [word for word, holds in (
         ("it is paused", settings.paused),
         ("its limit is reached", used is not None and 0 < settings.limit <= used.running),

@@ -11,8 +11,9 @@ from sockpqd.pqctl.connect import cluster_of, reading
 from sockpqd.pqctl.invocation import Call
 from sockpqd.pqctl.output.confirm import confirm
 from sockpqd.pqctl.output.exit_codes import DONE, REFUSED, Failure
-from sockpqd.pqctl.output.text import counted
+from sockpqd.pqctl.output.text import counted, lasting
 
+HOLD_S = 600            # the servers' default
 STATES = ("ready", "delayed", "running", "dead", "buried")
 
 
@@ -68,7 +69,9 @@ def hold(call: Call, name: str | None, expire: float | None, then: str | None) -
     """Hold an item (ITEM HOLD), a new one without a name."""
     with cluster_of(call, serving=True) as (client, _):
         held = client.item_hold(name, expire=expire, then=cast(Literal["cancel", "release"] | None, then))
-    call.answer(f"{held} is held until `pqctl item release {held}`", {"item": held})
+    end = "is released" if then == "release" else "is cancelled"
+    call.answer(f"{held} is held until `pqctl item release {held}`; without that it {end} after "
+                f"{lasting(expire or HOLD_S)}", {"item": held})
     return DONE
 
 

@@ -48,11 +48,12 @@ def servers_answer(views: Sequence[ServerView], own: Sequence[ServerView]) -> Ch
                      "connections, or raise limits.connections_max")
     if silent:
         state = FAIL if len(silent) == len(views) else WARN
-        return Check(state, "servers", "; ".join(silent), "start them, or correct the list of servers")
+        return Check(state, "servers", "; ".join(silent),
+                     f"start {'it' if len(silent) == 1 else 'them'}, or correct the list of servers")
     foreign = strangers(views, own)
     if foreign:
         return Check(FAIL, "servers", in_words(foreign, own), "correct the list of servers")
-    return Check(OK, "servers", f"{'all ' if len(views) > 1 else ''}{len(views)} given answer")
+    return Check(OK, "servers", "the one given answers" if len(views) == 1 else f"all {len(views)} given answer")
 
 
 def leader(health: Health) -> Check:
@@ -62,7 +63,8 @@ def leader(health: Health) -> Check:
     if health.switched_off:
         return Check(FAIL, "leader", "the service is switched offline", "pqctl cluster online")
     if health.up < health.majority:
-        why = f"only {health.up} of {health.voters} nodes answer, {health.majority} are needed"
+        answer = "answers" if health.up == 1 else "answer"
+        why = f"only {health.up} of {health.voters} nodes {answer}, {health.majority} are needed"
         return Check(FAIL, "leader", f"no node serves, {why}", "start nodes until there is a majority")
     return Check(FAIL, "leader", "no node serves, though a majority answers",
                  "look again in some seconds, then at the network between the nodes and at their logs")
@@ -72,8 +74,9 @@ def members(health: Health) -> Check:
     """Check that all members are up, and how many can be lost."""
     missing = sorted(health.missing)
     if missing:
-        return Check(FAIL if not health.serving else WARN, "members", f"{', '.join(missing)} missing; {_spare(health)}",
-                     "start them, or look at the network")
+        spare = f"; {_spare(health)}" if health.serving else ""
+        return Check(WARN if health.serving else FAIL, "members", f"{', '.join(missing)} missing{spare}",
+                     f"start {'it' if len(missing) == 1 else 'them'}, or look at the network")
     if health.learners:
         return Check(WARN, "members", f"{', '.join(sorted(health.learners))} has not caught up yet", "wait for it")
     if health.voters == 1:

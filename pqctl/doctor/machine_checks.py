@@ -15,6 +15,7 @@ from sockpq.interpreter import how_built
 
 from sockpqd.pqctl.doctor import files
 from sockpqd.pqctl.doctor.check import FAIL, OK, WARN, Check
+from sockpqd.pqctl.output.text import sized
 
 FSYNCS = 200
 FSYNCS_S = 2.0                  # stop measuring after this long
@@ -101,7 +102,7 @@ def free_space(data_dir: Path) -> Check:
     """Check that the disk has room."""
     disk = os.statvfs(data_dir)
     free, size = disk.f_bavail * disk.f_frsize, disk.f_blocks * disk.f_frsize
-    found = f"{free / 2**30:.1f} GiB of {size / 2**30:.1f} GiB free"
+    found = f"{sized(free)} of {sized(size)} free"
     advice = "make room: without it the cluster takes no further jobs"
     if free < FREE_BYTES_FAIL:
         return Check(FAIL, "free space", found, advice)
@@ -117,8 +118,8 @@ def memory(data_dir: Path) -> Check | None:
     available = _kib(Path("/proc/meminfo"), "MemAvailable:")
     if used is None or available is None:
         return None
-    found = (f"process {process} uses {used / 2**20:.2f} GiB, and may need as much again while it writes a snapshot; "
-             f"{available / 2**20:.1f} GiB are available")
+    found = (f"process {process} uses {sized(used * 1024)}, and may need as much again while it writes a snapshot; "
+             f"{sized(available * 1024)} are available")
     if used > available:
         return Check(WARN, "memory", found, "lower limits.memory_mark, keep more waiting jobs on the disk "
                      "(limits.hot_bytes), or add memory")

@@ -94,7 +94,9 @@ def import_jobs(call: Call, address: str) -> int:
                     for tube in source.tubes()}
     except (OSError, ValueError) as error:
         done = f"; {counted(sum(moved.values()), 'job')} moved before: run it again to continue" if moved else ""
-        raise Failure(UNREACHED, f"{address}: {getattr(error, 'strerror', None) or error}{done}") from error
+        refused = "nobody listens there (connection refused)" if isinstance(error, ConnectionRefusedError) else None
+        why = refused or getattr(error, "strerror", None) or error
+        raise Failure(UNREACHED, f"{address}: {why}{done}") from error
     return _tell(call, f"beanstalkd {version} at {address}", moved, sum(left.values()))
 
 

@@ -21,6 +21,7 @@ KINDS = {
 }
 
 
+UNSAYING = "409 Not Possible"       # the beginning of answers that are words for programs
 EXPLAINED = {                   # explanations of error answers, see docs/PROTOCOL.md
     "403 Forbidden": "the user has no right to do that: `pqctl user list`",
     "409 User In File": "this user is in the servers' users file: change it there",
@@ -28,9 +29,10 @@ EXPLAINED = {                   # explanations of error answers, see docs/PROTOC
     "409 Job Exists": "an unfinished job of the queue has this key: `pqctl job show QUEUE/KEY`",
     "409 Job Running": "a worker has it: `pqctl job running`",
     "409 Queue Exists": "change it by `pqctl queue config`",
+    "409 Pulse Exists": "change it by `pqctl pulse config`",
     "409 Queue Not Empty": "it has jobs: `pqctl queue purge`, or --force",
     "409 Last Node": "there is no other",
-    "409 Not Possible alone": "no other node can lead now",
+    "409 Not Possible alone": "no other node can lead now: `pqctl cluster status` shows whether one is up and online",
     "409 Not Possible behind": "it has not caught up",
     "409 Not Possible busy": "another transfer is in progress",
     "409 Not Possible down": "the leader has no connection to it",
@@ -47,8 +49,12 @@ EXPLAINED = {                   # explanations of error answers, see docs/PROTOC
 }
 
 
-def _explained(words: str) -> str:
-    return f" ({EXPLAINED[words]})" if words in EXPLAINED else ""
+def _explained(error: Exception) -> str:
+    """Return an error answer with its explanation if there is one, which comes first where the answer says nothing."""
+    words = str(error)
+    if words not in EXPLAINED:
+        return words
+    return f"{EXPLAINED[words]} ({words})" if words.startswith(UNSAYING) else f"{words} ({EXPLAINED[words]})"
 
 
 def as_failure(error: Exception) -> Failure | None:
@@ -68,9 +74,9 @@ def as_failure(error: Exception) -> Failure | None:
             hint = "" if "refuses" in str(error) else " (give --user and --secret-file)"
             return Failure(NOT_ALLOWED, f"{error}{hint}")
         case ForbiddenError():
-            return Failure(NOT_ALLOWED, f"refused: {error}{_explained(str(error))}")
+            return Failure(NOT_ALLOWED, f"refused: {_explained(error)}")
         case NotExecuted():
-            return Failure(REFUSED, f"refused: {error}{_explained(str(error))}")
+            return Failure(REFUSED, f"refused: {_explained(error)}")
         case OSError():
             return Failure(FILE_ERROR, str(error))
         case MemoryError():

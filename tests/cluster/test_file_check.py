@@ -11,7 +11,8 @@ from random import Random
 import pytest
 from click.testing import CliRunner
 
-from sockpqd.cluster import FileCheck, check_files
+from sockpqd.cluster import FileCheck, check_data, check_files
+from sockpqd.cluster.journal.journal import Journal
 from sockpqd.cluster.paging import file_space
 from sockpqd.cluster.paging.page_format import HEADER
 from sockpqd.cluster.snapshots import snapshot_file
@@ -205,9 +206,11 @@ def test_what_the_node_removes_meanwhile_is_not_missing(node: Node, tmp_path: Pa
 
 def test_the_program_prints_it(node: Node, tmp_path: Path) -> None:
     node.close()
+    Journal.open(tmp_path / "journal", Disk(), segment_bytes=1 << 16).close()
     told = CliRunner().invoke(main, ["--check-data", str(tmp_path)])
     assert told.exit_code == 0
-    assert [FileCheck(**json.loads(line)) for line in told.output.splitlines()] == check_files(tmp_path)
+    assert [FileCheck(**json.loads(line)) for line in told.output.splitlines()] == check_data(tmp_path)
+    assert check_data(tmp_path)[1:] == check_files(tmp_path)
     refused = CliRunner().invoke(main, ["--check-data", str(tmp_path), "--hash-secret"])
     assert refused.exit_code == 2
 

@@ -104,7 +104,8 @@ def test_a_node_can_be_asked_when_no_majority_is_left(tmp_path: Path, capsys: py
         code, told = ask(capsys, nodes.servers, "backup", str(tmp_path), "--timeout", "1")
         while code == DONE:                         # the leader has not noticed yet
             code, told = ask(capsys, nodes.servers, "backup", str(tmp_path), "--timeout", "1")
-        assert (code, told["message"]) == (UNREACHED, "no server leads")
+        assert (code, told["message"]) == (UNREACHED, "no server leads: name the node whose state to save, by --node "
+                                                      "NAME; those that answer: n3")
         code, told = ask(capsys, nodes.servers, "backup", str(tmp_path), "--node", "n3")
         assert (code, told["name"]) == (DONE, "n3")
         assert b"kept" in Path(told["file"]).read_bytes()

@@ -49,11 +49,11 @@ def test_a_healthy_cluster_and_its_machine(nodes: LocalCluster, capsys: pytest.C
     until(leads, "a leader")
     found = states(told)
     assert list(found) == ["servers", "leader", "members", "peers", "clocks", "versions", "online",
-                           "file system", "fsync", "free space", "memory", "open files", "interpreter", "snapshots",
-                           "disk size"]
+                           "file system", "fsync", "free space", "memory", "open files", "interpreter", "journal",
+                           "snapshots", "disk size"]
     for name in ("servers", "leader", "members", "peers", "clocks", "versions", "online"):
         assert found[name] == OK, told
-    assert [list(check) for check in told["checks"]] == [["state", "name", "found", "advice"]] * 15
+    assert [list(check) for check in told["checks"]] == [["state", "name", "found", "advice"]] * 16
     texts = {check["name"]: check["found"] for check in told["checks"]}
     assert f"process {nodes.pid('n2')} may open" in texts["open files"]
     assert "p99" in texts["fsync"]
@@ -127,7 +127,7 @@ def test_leader(lines: tuple[NodeStatus, ...], state: str, text: str) -> None:
 def test_leader_without_a_majority() -> None:
     alone = view("n3", 2**31 - 1, *(node._replace(role="DOWN") for node in THREE[:2]), THREE[2])
     check = cluster_checks.leader(assess([alone, no_view("10.0.0.1:11361")], 2))
-    assert (check.state, check.found) == (FAIL, "no node serves, only 1 of 3 nodes answer, 2 are needed")
+    assert (check.state, check.found) == (FAIL, "no node serves, only 1 of 3 nodes answers, 2 are needed")
 
 
 @pytest.mark.parametrize(("lines", "state", "text"), [
@@ -234,7 +234,7 @@ def test_memory_for_a_snapshot(
     check = machine_checks.memory(tmp_path)
     assert check is not None
     assert check.state == state
-    assert "process 7 uses 2.00 GiB, and may need as much again" in check.found
+    assert "process 7 uses 2.0 GiB, and may need as much again" in check.found
 
 
 def test_what_sockpqd_finds_in_the_files_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -65,7 +65,7 @@ def test_a_group_is_limited_shown_and_paused(servers: list[str], capsys: pytest.
 def test_a_group_that_nothing_holds_back_says_no_more(servers: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     told(capsys, servers, "queue", "create", "reports", "--sched", "fair")
     told(capsys, servers, "group", "pause", "dora")
-    assert told(capsys, servers, "group", "show", "dora") == "dora: limit -, rate -, weight 1; it is paused\n"
+    assert told(capsys, servers, "group", "show", "dora") == "dora: no limit, no rate, weight 1; it is paused\n"
     code, found = ask(capsys, servers, "group", "show", "dora")
     assert (code, found["paused"], found["waiting"], found["used_us"]) == (DONE, True, None, None)
     told(capsys, servers, "job", "put", "reports", "x", "--group", "carl")
@@ -73,6 +73,6 @@ def test_a_group_that_nothing_holds_back_says_no_more(servers: list[str], capsys
     for by, shown in (("header:shop", "HEAD shop"), ("user", "USER"), ("off", None)):
         _, changed = ask(capsys, servers, "queue", "config", "reports", "--group-by", by)
         assert changed["settings"].get("group_by") == shown
-    assert told(capsys, servers, "group", "show", "carl").endswith("; limit -, rate -, weight 1\n")
+    assert told(capsys, servers, "group", "show", "carl").endswith("; no limit, no rate, weight 1\n")
     code, _, err = run(capsys, "--servers", ",".join(servers), "group", "resume", "carl")
     assert (code, err) == (REFUSED, "group carl is not paused (`pqctl group list` shows those that are)\n")

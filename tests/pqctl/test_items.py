@@ -48,7 +48,7 @@ def test_an_item_is_shown_and_retried(nodes: LocalCluster, capsys: pytest.Captur
         client.queue_delete("sorry", force=True)
         assert told("item", "list") == "there is no item\n"
         assert told("item", "hold", "album_8", "--expire", "60") == (
-            "album_8 is held until `pqctl item release album_8`\n")
+            "album_8 is held until `pqctl item release album_8`; without that it is cancelled after 60 s\n")
         assert told("item", "show", "album_8") == "album_8: 0 unfinished jobs; 0 done; held\n"
         new = ask(capsys, servers, "item", "hold", "--expire", "60", "--then", "release")[1]["item"]
         assert [line.split()[::3] for line in told("item", "list", "--held").splitlines()[1:]] == sorted(

@@ -79,12 +79,12 @@ def test_done_and_later_tell_of_each_id(servers: list[str], capsys: pytest.Captu
         run(capsys, "--servers", servers[0], "job", "put", "ends", "x")
     ids = [str(ask(capsys, servers, "job", "get")[1]["job"]["id"]) for _ in range(2)]
     code, out, _ = run(capsys, "--servers", servers[0], "job", "later", ids[0], "999999")
-    assert (code, out) == (REFUSED, f"{ids[0]} is back in its queue\n999999 {NOT_RUNNING}\n")
+    assert (code, out) == (REFUSED, f"job {ids[0]} is back in its queue\njob 999999 {NOT_RUNNING}\n")
     code, out, _ = run(capsys, "--servers", servers[0], "job", "done", ids[1], ids[0])
-    assert (code, out) == (REFUSED, f"{ids[1]} is done\n{ids[0]} {NOT_RUNNING}\n")
+    assert (code, out) == (REFUSED, f"job {ids[1]} is done\njob {ids[0]} {NOT_RUNNING}\n")
     last = str(ask(capsys, servers, "job", "get")[1]["job"]["id"])
     _, out, _ = run(capsys, "--servers", servers[0], "job", "done", last)
-    assert out == f"{last} is done, the last one of its queue\n"
+    assert out == f"job {last} is done, the last one of its queue\n"
     assert ask(capsys, servers, "job", "later", last) == (
         REFUSED, {"jobs": [{"id": int(last), "later": False}]})
 

@@ -73,4 +73,4 @@ def test_a_queue_that_is_made_by_a_command_is_said_to_be_new(
 def test_what_goes_to_no_queue_is_said_to_do_so(servers: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, "--servers", ",".join(servers), "topic", "publish", "nosuch", "x")
     assert (code, out) == (
-        DONE, "1 byte queued in 0 queues: nothing is bound to nosuch for it (`pqctl topic list` shows all bindings)\n")
+        DONE, "1 byte not queued: no queue is bound to nosuch for it (`pqctl topic list` shows all bindings)\n")

@@ -75,7 +75,7 @@ def test_a_queue_from_its_making_to_its_end(servers: list[str], capsys: pytest.C
     told = tell(capsys, servers, "queue", "config", "q", "--item-limit", "2", "--limit", "0")
     assert (told["settings"]["item_limit"], told["settings"]["limit"]) == ("2", "0")
     _, out, _ = run(capsys, "--servers", servers[0], "queue", "config", "q")
-    assert ["keep", "5"] in [line.split() for line in out.splitlines()]
+    assert ["keep", "5", "s"] in [line.split() for line in out.splitlines()]
     assert tell(capsys, servers, "queue", "pause", "q", "in") == {"queue": "q", "paused": "in"}
     code, told = ask(capsys, servers, "job", "put", "q", "x")
     assert (code, told["message"]) == (REFUSED, "refused: 503 Queue Paused (`pqctl queue resume` ends it)")

@@ -6,6 +6,7 @@ import threading
 
 import pytest
 
+from sockpqd.pqctl.connect import NO_LEADER
 from sockpqd.pqctl.output.exit_codes import DONE, REFUSED, UNKNOWN, UNREACHED, USAGE_ERROR
 from tests.client.fake_server import FakeCluster, Fault
 from tests.pqctl.running import ask, run
@@ -94,7 +95,7 @@ def test_nobody_leads(
 ) -> None:
     cluster.lead(None)
     code, out, err = steer(capsys, cluster.addresses, *arguments, timeout=0.3)
-    assert (code, out, err, cluster.executed) == (UNREACHED, "", "no server leads\n", [])
+    assert (code, out, err, cluster.executed) == (UNREACHED, "", f"{NO_LEADER}\n", [])
     changes = [line for server in cluster.servers for line in server.received if line.startswith("CLUSTER ")]
     assert set(changes) == {"CLUSTER STATUS"}       # nothing was sent whose outcome nobody could know
 
@@ -197,7 +198,7 @@ def test_who_leads_and_whether_he_serves(cluster: FakeCluster, capsys: pytest.Ca
     cluster.online = False
     assert steer(capsys, cluster.addresses, "leader") == (REFUSED, f"n1  {first}  (it is switched offline)\n", "")
     cluster.lead(None)
-    assert steer(capsys, cluster.addresses, "leader") == (UNREACHED, "", "no server leads\n")
+    assert steer(capsys, cluster.addresses, "leader") == (UNREACHED, "", f"{NO_LEADER}\n")
 
 
 def test_a_leader_elected_to_follow_a_dead_one_is_shown(

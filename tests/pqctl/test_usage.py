@@ -227,8 +227,8 @@ def test_a_group_alone_shows_its_help(group: str, capsys: pytest.CaptureFixture[
 
 
 @pytest.mark.parametrize(("typed", "told"), [
-    (("jobs",), "No such command 'jobs'. Did you mean job?"), (("queues", "list"), "Did you mean queue?"),
-    (("workers",), "Did you mean worker?"), (("nonsense",), "No such command 'nonsense'. (see"),
+    (("jobs",), "No such command 'jobs'. Did you mean 'job'?"), (("queues", "list"), "Did you mean 'queue'?"),
+    (("workers",), "Did you mean 'worker'?"), (("nonsense",), "No such command 'nonsense'. (see"),
     (("help",), "No such command 'help'. (see"), (("job", "put", "q", "--every"), "(see `pqctl job put --help`)"),
     (("queue", "create", "q", "--tries", "x"), "'x' is not a valid integer. (see"),
     (("job", "kick", "q", "x"), "'x' is not a valid integer. (see"),
@@ -239,6 +239,22 @@ def test_a_slip_is_told_in_words_that_help(
     code, out, err = run(capsys, *typed)
     assert (code, out) == (64, "")
     assert told in err
+
+
+@pytest.mark.parametrize(("typed", "suggested"), [
+    ("--bogus", ""), ("--serves", " Did you mean '--servers'?"), ("--x", ""),
+])
+def test_only_options_that_are_near_are_suggested(
+    typed: str, suggested: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(capsys, typed)[2] == f"Error: No such option '{typed}'.{suggested} (see `pqctl --help`)\n"
+
+
+@pytest.mark.parametrize("path", sorted({path[:-1] for path in LEAVES}), ids=" ".join)
+def test_no_sentence_of_a_list_of_commands_is_cut(path: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    page = run(capsys, *path, "--help")[1]
+    assert "Commands:" in page
+    assert not [line for line in page.splitlines() if line.endswith("...") and "[ARGS]" not in line]
 
 
 @pytest.mark.parametrize("arguments", BAD, ids=lambda arguments: ascii(" ".join(arguments)))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from sockpqd.gateway.dashboard.pages.parts.view import size
+from sockpqd.pqctl.actions.queues.counts import in_words
+from sockpqd.pqctl.actions.queues.settings import with_unit
 from sockpqd.pqctl.output.text import counted, lasting, sized
 
 
@@ -27,3 +29,17 @@ def test_times_have_the_unit_that_makes_them_short(seconds: float, words: str) -
 def test_one_is_no_plural() -> None:
     assert [counted(count, "job") for count in (0, 1, 2, 1234)] == ["0 jobs", "1 job", "2 jobs", "1,234 jobs"]
     assert counted(2, "priority", "priorities") == "2 priorities"
+
+
+@pytest.mark.parametrize(("name", "value", "shown"), [
+    ("expire", "0", "0 s"), ("retain", "604800", "604800 s (7.0 days)"), ("retain_bytes", "67108864",
+                                                                         "67108864 bytes (64.0 MiB)"),
+    ("data_bytes_max", "0", "0 bytes"), ("limit", "100000", "100000"), ("grace", "-", "-"), ("order", "FIFO", "FIFO"),
+])
+def test_settings_are_shown_as_they_are_given_with_words_behind(name: str, value: str, shown: str) -> None:
+    assert with_unit(name, value) == shown
+
+
+def test_counters_are_sizes_or_counts_and_none_of_one_is_a_plural() -> None:
+    counters = {"dead": 1, "retained": 6, "retained_bytes": 796, "waiters": 1, "pauses": 2, "buried": 0}
+    assert in_words("", counters) == "; 1 dead, 6 retained, 796 B retained, 1 waiter, 2 pauses"

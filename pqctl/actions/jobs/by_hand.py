@@ -61,8 +61,9 @@ def publish(call: Call, topic: str, body: bytes, route: str | None, priority: in
     """Put a job into all queues bound to a topic (PUT @<topic>)."""
     with cluster_of(call, serving=True) as (client, _):
         count = client.publish(topic, body, priority, item, route=route)
-    nowhere = "" if count else f": nothing is bound to {topic} for it (`pqctl topic list` shows all bindings)"
-    call.answer(f"{counted(len(body), 'byte')} queued in {counted(count, 'queue')}{nowhere}", {
+    size = counted(len(body), "byte")
+    call.answer(f"{size} queued in {counted(count, 'queue')}" if count else
+                f"{size} not queued: no queue is bound to {topic} for it (`pqctl topic list` shows all bindings)", {
         "topic": topic, "route": route, "priority": priority, "item": item, "bytes": len(body), "queues": count,
     })
     return DONE
@@ -153,8 +154,8 @@ def _tell_done(call: Call, ids: Sequence[int], answers: Sequence[Finished | None
     for number, answer in zip(ids, answers, strict=True):
         ends = [what for what, ended in (("its queue", answer and answer.queue_done),
                                          ("its item", answer and answer.item_done)) if ended]
-        lines.append(f"{number} {NOT_RUNNING}" if answer is None else
-                     f"{number} is done" + (f", the last one of {' and of '.join(ends)}" if ends else ""))
+        lines.append(f"job {number} {NOT_RUNNING}" if answer is None else
+                     f"job {number} is done" + (f", the last one of {' and of '.join(ends)}" if ends else ""))
         told.append({
             "id": number, "done": answer is not None,
             "queue_done": bool(answer and answer.queue_done), "item_done": bool(answer and answer.item_done),

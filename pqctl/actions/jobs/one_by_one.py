@@ -33,6 +33,6 @@ def end_each(
                 ended = ", ".join(str(number) for number, ok in zip(ids, found, strict=False) if ok)
                 raise Failure(UNKNOWN, f"only these are certainly {many}: {ended}; then: {error}") from error
     each = list(zip(ids, found, strict=True))
-    lines = [f"{number} is {one}" if ok else f"{number} {NOT_RUNNING}" for number, ok in each]
+    lines = [f"job {number} is {one}" if ok else f"job {number} {NOT_RUNNING}" for number, ok in each]
     call.answer("\n".join(lines), {"jobs": [{"id": number, key: ok} for number, ok in each]})
     return DONE if all(found) else REFUSED

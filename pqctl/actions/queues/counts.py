@@ -8,11 +8,12 @@ from sockpqd.pqctl.actions.existence import must_exist
 from sockpqd.pqctl.connect import reading
 from sockpqd.pqctl.invocation import Call
 from sockpqd.pqctl.output.exit_codes import DONE
-from sockpqd.pqctl.output.text import counted, lasting
+from sockpqd.pqctl.output.text import counted, lasting, sized
 
 TOLD = {"ready", "running", "priorities", "oldest_s"}       # mentioned in the sentence already
 UNTOLD = {"urgent", "pause_s"}      # for programs
-SINGULAR = {"pauses": "pause"}      # all other counters are of what was done to jobs: 1 put, 2 put
+SINGULAR = {"pauses": "pause", "waiters": "waiter"}      # all other counters are of what was done to jobs: 1 put, 2 put
+BYTES = "_bytes"        # suffix of counters of bytes
 PAST = "total_"         # prefix of counters since the queue was created
 
 
@@ -22,15 +23,15 @@ def show_stat(call: Call, name: str | None) -> int:
         totals = client.total(name, server=server)
         counters = None if name is None else must_exist(client, name, server) or None
     whose = "all queues" if name is None else name
-    priorities = counted(totals.priorities, "priority", "priorities")
-    sentence = f"{whose}: {counted(totals.jobs, 'job')} waiting in {priorities}, {totals.running:,} running"
+    priorities = f" in {counted(totals.priorities, 'priority', 'priorities')}" if totals.jobs else ""
+    sentence = f"{whose}: {counted(totals.jobs, 'job')} waiting{priorities}, {totals.running:,} running"
     if name is None:
         sentence += f"; {counted(totals.queues, 'queue')}"
     now = {word: value for word, value in (counters or {}).items() if not word.startswith(PAST)}
     if now.get("oldest_s"):
         sentence += f"; the oldest for {lasting(now['oldest_s'])}"
-    sentence += _told("", {word: value for word, value in now.items() if word not in TOLD | UNTOLD})
-    sentence += _told("since it began ", {
+    sentence += in_words("", {word: value for word, value in now.items() if word not in TOLD | UNTOLD})
+    sentence += in_words("since it began ", {
         word.removeprefix(PAST): value for word, value in (counters or {}).items() if word.startswith(PAST)
     })
     told = {"queue": name, "queues": totals.queues, **_counts(totals)}
@@ -66,11 +67,18 @@ def show_list(call: Call, prefix: str) -> int:
     return DONE
 
 
-def _told(lead: str, counters: dict[str, int]) -> str:
+def in_words(lead: str, counters: dict[str, int]) -> str:
     """Format the counters that are not zero as the end of a sentence."""
     named = {word: SINGULAR.get(word, word) if value == 1 else word for word, value in counters.items()}
-    more = [f"{value:,} {named[word].replace('_', ' ')}" for word, value in counters.items() if value]
+    more = [_counter(word, named[word], value) for word, value in counters.items() if value]
     return f"; {lead}{', '.join(more)}" if more else ""
+
+
+def _counter(word: str, named: str, value: int) -> str:
+    """Format one counter; those of bytes with their unit: "1.5 KiB retained"."""
+    if word.endswith(BYTES):
+        return f"{sized(value)} {word.removesuffix(BYTES).replace('_', ' ')}"
+    return f"{value:,} {named.replace('_', ' ')}"
 
 
 def _counts(totals: Totals) -> dict[str, int]:
@@ -91,5 +99,6 @@ def show_topics(call: Call, prefix: str) -> int:
         columns = [Column(title, folds=True) for title in ("topic", "queue", "pattern")]
         print_rows(call, columns, [(one.topic, one.queue, one.pattern or "-") for one in found])
     else:
-        call.print("nothing is bound to a topic")
+        call.print(f"nothing is bound to a topic whose name begins with {prefix}" if prefix else
+                   "nothing is bound to a topic")
     return DONE

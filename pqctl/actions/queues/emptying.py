@@ -47,6 +47,7 @@ def _unfinished(client: Client, queue: str) -> str:
 def move(call: Call, source: str, target: str, count: int | None, died: str | None) -> int:
     """Move READY jobs in order (QUEUE MOVE), until the target refuses one."""
     with cluster_of(call, serving=True) as (client, _), existing(client, QUEUE, source):
+        must_exist(client, source)
         moved, refusal = client.queue_move(source, target, count, died=died)
     sentence = f"{counted(moved, 'job')} moved from {source} to {target}"
     if refusal is not None:

@@ -15,7 +15,10 @@ from sockpqd.pqctl.invocation import Call
 from sockpqd.pqctl.output.confirm import confirm
 from sockpqd.pqctl.output.exit_codes import DONE, REFUSED, Failure
 from sockpqd.pqctl.output.stdio import say
-from sockpqd.pqctl.output.text import counted, lasting
+from sockpqd.pqctl.output.text import counted, lasting, sized
+
+BYTES = frozenset(("data_bytes_max", "error_bytes", "retain_bytes", "retained_bytes"))
+SECONDS = frozenset(("expire", "keep", "ttl", "idle", "retain", "grace", "session_ttl", "cap", "group_keep", "per"))
 
 
 def create(call: Call, queue: str, settings: Mapping[str, Any]) -> int:
@@ -105,8 +108,20 @@ def show_settings(call: Call, whose: Mapping[str, object], settings: Mapping[str
 
     from sockpqd.pqctl.output.table import Column, print_rows
 
-    print_rows(call, (Column("setting"), Column("value", folds=True)), list(settings.items()))
+    rows = [(name, with_unit(name, value)) for name, value in settings.items()]
+    print_rows(call, (Column("setting"), Column("value", folds=True)), rows)
     return DONE
+
+
+def with_unit(name: str, value: str) -> str:
+    """Return the value of a setting as it is given, with a long time or a large size in words behind it."""
+    if not value.isdigit():
+        return value
+    if name in SECONDS:
+        return f"{value} s" if int(value) < 120 else f"{value} s ({lasting(int(value))})"
+    if name in BYTES:
+        return f"{value} bytes" if int(value) < 1000 else f"{value} bytes ({sized(int(value))})"
+    return value
 
 
 def bind(call: Call, topic: str, queue: str, pattern: str | None) -> int:

@@ -83,8 +83,9 @@ def test_check_data_says_it_for_the_settings_of_a_configuration(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     disk_of(300 * MIB, monkeypatch)
+    (tmp_path / "journal").mkdir()
     told = checked(tmp_path, "--check-data", str(tmp_path))
     assert told.exit_code == 0
-    snapshots, disk = [json.loads(line) for line in told.stdout.splitlines()]
+    _, snapshots, disk = [json.loads(line) for line in told.stdout.splitlines()]
     assert (snapshots["name"], disk["name"], disk["state"]) == ("snapshots", "disk size", WARN)
     assert "with these settings a node needs" in disk["found"]

@@ -9,13 +9,14 @@ import secrets
 import signal
 import sys
 from contextlib import suppress
+from difflib import get_close_matches
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import click
 import uvloop
-from sockpq import ForeignCluster, SockpqError
+from sockpq import ForeignCluster, SockpqError, Unavailable
 from sockpq.aio import Client
 
 from sockpqd.beanstalk import BODY_BYTES_MAX, BeanstalkdServer, ClientConnection
@@ -24,12 +25,27 @@ from sockpqd.beanstalk_proxy.listener import ListenerLimits, ProxyListener
 
 log = logging.getLogger("sockpq-beanstalkd")
 
+LOOK_S = 2.0                    # for which a server is looked for at the start, before that is reported
 END_S = 5.0                     # for which the end of the program waits for jobs to go back
 MIB = 1 << 20
+NEAR = 0.7                      # the likeness from which on one name is suggested for another
 LOOKED_AT_BYTES = 32 * MIB      # what a look at a job can take before it is counted: 8 MiB, in pieces, joined, cut out
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+class Program(click.Command):
+    """A command that suggests for an unknown option only what is near without its dashes: `--bogus` is not `--user`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments; raises click.UsageError."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            name = error.option_name.lstrip("-")
+            near = [one for one in error.possibilities or () if get_close_matches(name, [one.lstrip("-")], cutoff=NEAR)]
+            raise click.NoSuchOption(error.option_name, possibilities=near, ctx=ctx) from None
+
+
+@click.command(cls=Program, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--listen", default="127.0.0.1:11300", show_default=True, metavar="HOST:PORT",
               help="Where clients of beanstalkd connect.")
 @click.option("--servers", metavar="HOST:PORT,..", help="The cluster's servers.  [default: as for pqctl]")
@@ -93,12 +109,14 @@ async def _serve(
         cluster = SharedClient(client, leave, max(1, memory_max * MIB // LOOKED_AT_BYTES))
         server = BeanstalkdServer(secrets.token_hex(8), body_bytes_max=job_bytes_max, draining=draining.is_set)
         try:
-            await door.open(host, port, lambda: ClientConnection(server, ClientBackend(cluster, draining.is_set), door))
+            port = await door.open(host, port, lambda: ClientConnection(server, ClientBackend(cluster, draining.is_set), door))
         except OSError as error:
             reason = os.strerror(error.errno) if error.errno else str(error)
             raise click.ClickException(f"cannot listen on {host}:{port}: {reason}") from error
         log.info("listening on %s:%d", host, port)
+        looking = asyncio.create_task(_look(client))
         await stopping.wait()
+        looking.cancel()
         door.close()
         server.hang_up()
         with suppress(TimeoutError):
@@ -107,6 +125,18 @@ async def _serve(
                     await asyncio.sleep(0.01)
     if foreign:
         raise foreign[0]
+
+
+async def _look(client: Client) -> None:
+    """Say whether the cluster answers: clients that connect before it does wait, without a word."""
+    try:
+        found = await client.cluster_id(timeout=LOOK_S)
+    except Unavailable as error:
+        log.warning("the cluster does not answer: clients wait until it does (%s)", error)
+    except SockpqError as error:
+        log.warning("the cluster refuses this program: clients get no answers but INTERNAL_ERROR (%s)", error)
+    else:
+        log.info("cluster %s answers", found.id)
 
 
 if __name__ == "__main__":

@@ -32,6 +32,8 @@ signal.signal(signal.SIGINT, signal.SIG_DFL)        # Ctrl-C ends it at once; it
 with Client() as client:
     client.queue_config("calls", rate=RATE, per=1)
     client.put_many("calls", [b"%d" % number for number in range(JOBS)])
+    seconds = max(JOBS / RATE, JOBS * JOB_S / WORKERS)
+    print(f"{JOBS} jobs, {RATE} in a second at most: waiting some {seconds:.0f} s for the last one ..", file=sys.stderr)
     threads = [threading.Thread(target=work, args=[client]) for _ in range(WORKERS)]
     for thread in threads:
         thread.start()

@@ -101,6 +101,13 @@ def picture(seen: list[tuple[float, str]]) -> str:
     )
 
 
+async def say_phases(api: Api) -> None:
+    """Say what is waited for, as the results come only at the end."""
+    for number, name in enumerate(PHASES):
+        print(f"{name}: waiting {PHASE_S:g} s, phase {number + 1} of {len(PHASES)} ..", file=sys.stderr)
+        await asyncio.sleep(max(0.0, api.begun + (number + 1) * PHASE_S - time.monotonic()))
+
+
 async def main() -> None:
     async with aio.Client() as client:
         with contextlib.suppress(PulseNotFound):
@@ -109,7 +116,7 @@ async def main() -> None:
         # ten are a little late. Each answer also says whether the next should come later.
         await client.pulse_create(PULSE, rate=1, per=APART_S, step=0.03)
         api = Api()
-        await asyncio.gather(ask_without_turns(api), *(work(client, api) for _ in range(WORKERS)))
+        await asyncio.gather(say_phases(api), ask_without_turns(api), *(work(client, api) for _ in range(WORKERS)))
         for number, name in enumerate(PHASES):
             answers = [answer for at, answer in api.seen if int(at / PHASE_S) == number]
             print(f"{name}: {len(answers)} requests, {len(answers) - answers.count('ok')} refused")

@@ -108,8 +108,12 @@ async def _serve(
     async with Client(servers, **access) as client:
         cluster = SharedClient(client, leave, max(1, memory_max * MIB // LOOKED_AT_BYTES))
         server = BeanstalkdServer(secrets.token_hex(8), body_bytes_max=job_bytes_max, draining=draining.is_set)
+
+        def connection() -> ClientConnection:
+            return ClientConnection(server, ClientBackend(cluster, draining.is_set), door)
+
         try:
-            port = await door.open(host, port, lambda: ClientConnection(server, ClientBackend(cluster, draining.is_set), door))
+            port = await door.open(host, port, connection)
         except OSError as error:
             reason = os.strerror(error.errno) if error.errno else str(error)
             raise click.ClickException(f"cannot listen on {host}:{port}: {reason}") from error

@@ -110,11 +110,16 @@ def is_full(view: ServerView) -> bool:
     return isinstance(view.error, Busy)
 
 
+CLOSED = "the server closed the connection"     # without a word, as a server does that expects TLS
+
+
 def complaint(view: ServerView) -> str:
     """Describe why this server is of no use, including its address to tell several apart."""
     if is_full(view):
         return f"{view.server} is full: it takes no further connections"
     reason = "reports no nodes" if view.error is None else str(view.error)
+    if reason.endswith(CLOSED):
+        reason += " (if it expects TLS, give --ca FILE or --tls)"
     return reason if reason.startswith(view.server) else f"{view.server}: {reason}"
 
 

@@ -31,6 +31,7 @@ from sockpq import (
 from sockpq._protocol.command import Command
 from sockpq._protocol.commands import cluster, jobs, queues
 from sockpq._protocol.protocol import Answer, Protocol
+from sockpq._protocol.reader import failure
 from sockpq.model import Handed, JobStat, Meta, PeekedJob, Stored
 
 CASES: list[tuple[Command[Any], bytes, Any]] = [
@@ -260,3 +261,9 @@ def test_a_large_body_in_small_pieces_takes_linear_time() -> None:
     stream = b"200 OK q 1 0 %d\r\n" % len(body) + body
     answers = [one for at in range(0, len(stream), 4096) for one in protocol.receive(stream[at : at + 4096])]
     assert answers == [Answer(Handed(1, "q", 0, body, None))]
+
+
+def test_the_port_for_http_is_recognized() -> None:
+    error = failure("HTTP/1.0 400 Bad Request")
+    assert isinstance(error, ProtocolError)
+    assert "give the one for clients" in str(error)

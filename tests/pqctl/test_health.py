@@ -7,7 +7,7 @@ from sockpq import Busy, NodeStatus, ServerView, Unavailable
 
 from sockpqd.pqctl import health as judgement
 from sockpqd.pqctl.doctor.cluster_checks import servers_answer
-from sockpqd.pqctl.health import DEGRADED, HEALTHY, NOT_SERVING, Health
+from sockpqd.pqctl.health import DEGRADED, HEALTHY, NOT_SERVING, Health, complaint
 from sockpqd.pqctl.report import headline
 
 
@@ -147,3 +147,12 @@ def test_a_node_without_a_place_for_us_is_full_and_not_down() -> None:
     assert headline(health) == "NOT SERVING: 3 of 3 nodes up, 3 full: no further connections are taken"
     check = servers_answer([full("10.0.0.1:11361")], [])
     assert (check.state, check.found) == ("FAIL", "10.0.0.1:11361 is full: it takes no further connections")
+
+
+@pytest.mark.parametrize(("error", "told"), [
+    ("a:1: the server closed the connection", "a:1: the server closed the connection (if it expects TLS, give --ca "
+                                              "FILE or --tls)"),
+    ("a:1: nobody listens there (connection refused)", "a:1: nobody listens there (connection refused)"),
+])
+def test_a_server_that_may_expect_tls_is_asked_for_it(error: str, told: str) -> None:
+    assert complaint(no_view("a:1")._replace(error=Unavailable(error))) == told

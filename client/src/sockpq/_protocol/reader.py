@@ -129,6 +129,8 @@ def failure(text: str) -> SockpqError:
         return Elsewhere(text, None if cluster == "-" else cluster)
     if text.startswith(_MAP_CHANGED):
         return MapChanged(text, as_number(text.removeprefix(_MAP_CHANGED)))
+    if text.startswith("HTTP/"):
+        return ProtocolError("this is a port for HTTP, such as the dashboard's: give the one for clients, as 11361")
     error = _REFUSAL_LINES.get(text) or _REFUSALS.get(text[:3] if text[3:4] == " " else text)
     return error(text) if error else ProtocolError(f"unexpected answer {text[:200]!r}")
 

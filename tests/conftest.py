@@ -38,6 +38,7 @@ PROCESSES = (
     "bench", "chaos/test_clocks.py", "chaos/test_faults.py", "chaos/test_machines.py", "chaos/test_proxies.py",
     "chaos/test_pulses.py", "chaos/test_results.py", "chaos/test_scenarios.py", "chaos/test_workers.py",
     "beanstalk/test_cluster.py", "beanstalk/test_node.py", "beanstalk/test_program_and_another_cluster.py",
+    "beanstalk/test_program_start.py",
     "browser", "deploy", "packaging", "hostile/test_runner.py",
     "system", "upgrade",
     "client/test_against_sockpqd.py", "client/test_awaited_jobs.py", "client/test_cluster_map.py",

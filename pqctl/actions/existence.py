@@ -76,6 +76,17 @@ def must_exist(client: Client, queue: str, server: str | None = None) -> dict[st
         return {}
 
 
+def absent_queues(client: Client, queues: Iterable[str], server: str | None = None) -> list[str]:
+    """Describe each queue that does not exist: its name may be misspelt."""
+    told = []
+    for queue in queues:
+        try:
+            must_exist(client, queue, server)
+        except Failure as failure:
+            told.append(str(failure))
+    return told
+
+
 @contextmanager
 def existing_job(client: Client, job: int | Key | Place | Number) -> Iterator[None]:
     """Turn the server's answer that there is no such job into a Failure with a hint."""

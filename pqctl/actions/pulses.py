@@ -16,6 +16,7 @@ from sockpqd.pqctl.connect import cluster_of, reading
 from sockpqd.pqctl.invocation import Call
 from sockpqd.pqctl.output.exit_codes import DONE, REFUSED, Failure
 from sockpqd.pqctl.output.files import read_stream
+from sockpqd.pqctl.output.text import counted
 
 PERIODS = 60
 PAYLOAD_BYTES_MAX = 64 << 10
@@ -24,6 +25,12 @@ OWN = "queue:"                  # before a queue's name: its own pulse
 WAITS = "--max-wait is for a pulse with --together"
 BARS = " ▁▂▃▄▅▆▇█"
 
+SHOWN = {               # names of figures for people; the others are the same
+    "sleepuntil": "asleep until", "maxpause": "longest pause", "maxrun": "result within", "maxwait": "wait for others",
+    "deny": "denied", "open": "without result",
+}
+TIMES = frozenset(("pause", "step", "maxpause", "maxrun", "maxwait"))      # in seconds
+YES_OR_NO = frozenset(("deny", "together", "spread"))
 Figures = Mapping[str, float | None]
 
 
@@ -61,8 +68,11 @@ def show_stat(call: Call, name: str) -> int:
     if call.as_json:
         call.answer("", {"pulse": name, **figures})
     else:
-        for word in figures:
-            call.print(f"{word} {_asleep(figures) if word == 'sleepuntil' else _word(figures, word)}")
+        from sockpqd.pqctl.output.table import Column, print_rows
+
+        print_rows(call, (Column("pulse"), Column(name, folds=True)), [
+            (SHOWN.get(word, word), _in_words(figures, word)) for word in figures if word != "per"
+        ])
     return DONE
 
 
@@ -111,7 +121,7 @@ def change_payload(call: Call, name: str, payload: str, path: str | None, deny: 
     with cluster_of(call, serving=True) as (client, _), existing(client, PULSE, name):
         client.pulse_set(name, data, deny=deny)
     denied = "its turns are denied until it is set without --deny"
-    what = denied if deny else f"{len(data):,} bytes come with each turn of it"
+    what = denied if deny else f"{counted(len(data), 'byte')} with each turn"
     call.answer(f"{name} is set: {what}", {"pulse": name, "bytes": len(data), "deny": deny})
     return DONE
 
@@ -151,6 +161,18 @@ def _bars(granted: deque[int], rate: int) -> str:
 def _word(figures: Figures, name: str) -> str:
     value = figures.get(name)
     return "-" if value is None else f"{value:,}"
+
+
+def _in_words(figures: Figures, name: str) -> str:
+    """Return one figure for people: with its unit, as a moment, or as yes or no."""
+    value = _word(figures, name)
+    if name == "rate":
+        return f"{value} per {_word(figures, 'per')} s"
+    if name == "sleepuntil":
+        return _asleep(figures)
+    if name in YES_OR_NO:
+        return "yes" if figures[name] else "no"
+    return f"{value} s" if name in TIMES and value != "-" else value
 
 
 def _asleep(figures: Figures) -> str:

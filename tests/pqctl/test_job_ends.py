@@ -154,7 +154,8 @@ def test_jobs_are_found_by_what_they_are(
     assert (code, err) == (DONE, "")
     assert out.splitlines()[0].split() == ["queue", "state", "job", "key", "item", "attempt", "times", "size"]
     assert out.splitlines()[1].split()[:4] == ["kept", "ready", first, "order.1"]
-    assert run(capsys, "--servers", servers[0], "job", "find", "nowhere")[1:] == ("", "no job is like that\n")
+    assert run(capsys, "--servers", servers[0], "job", "find", "nowhere")[1:] == (
+        "", "no job is like that; there is no queue nowhere (`pqctl queue list` shows all)\n")
     assert run(capsys, "--servers", servers[0], "job", "find", "--header", "task")[0] == USAGE_ERROR
 
 

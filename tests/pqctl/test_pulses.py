@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +85,10 @@ def test_a_sleeping_pulse_says_until_when(nodes: LocalCluster, capsys: pytest.Ca
     servers = ",".join(nodes.servers)
     with Client(nodes.servers) as client:
         client.pulse_create("ga")
-        assert "sleepuntil -\n" in run(capsys, "--servers", servers, "pulse", "stat", "ga")[1]
+        awake = run(capsys, "--servers", servers, "pulse", "stat", "ga")[1]
+        shown = dict(re.split("  +", line.strip(), maxsplit=1) for line in awake.splitlines())
+        assert (shown["rate"], shown["asleep until"], shown["denied"]) == ("1 per 1 s", "-", "no")
+        assert (shown["longest pause"], shown["result within"]) == ("300 s", "7 s")
         with client.pulse("ga").turn() as turn:
             turn.sleep(3600)
         until = local_time(int(client.pulse_stat("ga")["sleepuntil"] or 0))

@@ -10,9 +10,9 @@ from contextlib import suppress
 from typing import Any, Literal, cast
 
 import click
-from sockpq import Client, Finished, Job, JobNotFound, RunningJob, SockpqError
+from sockpq import Finished, Job, JobNotFound, RunningJob, SockpqError
 
-from sockpqd.pqctl.actions.existence import NOT_RUNNING, must_exist
+from sockpqd.pqctl.actions.existence import NOT_RUNNING, absent_queues, must_exist
 from sockpqd.pqctl.actions.jobs.one_by_one import end_each
 from sockpqd.pqctl.connect import cluster_of, reading
 from sockpqd.pqctl.invocation import Call
@@ -90,22 +90,11 @@ def get(
                 until = f"until its lease of {expire:g} s ends" if expire else "for ever: look at `pqctl job running`"
                 say(f"interrupted; if a job was on its way it is running {until}")
             raise
-        absent = [] if job else _absent(client, queues)
+        absent = [] if job else absent_queues(client, queues)
     if job is None:
         call.answer_nothing("; ".join(["there is no job", *absent]), {"job": None})
         return REFUSED
     return DONE
-
-
-def _absent(client: Client, queues: Sequence[str]) -> list[str]:
-    """Describe the queues that do not exist: they may only be empty, but a name may be misspelt."""
-    told = []
-    for queue in queues:
-        try:
-            must_exist(client, queue)
-        except Failure as failure:
-            told.append(str(failure))
-    return told
 
 
 def _put_back(job: Job, error: BaseException) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from sockpq import FoundJob
 
+from sockpqd.pqctl.actions.existence import absent_queues
 from sockpqd.pqctl.connect import reading
 from sockpqd.pqctl.invocation import Call
 from sockpqd.pqctl.output.exit_codes import DONE, REFUSED
@@ -24,11 +25,12 @@ def find(call: Call, queues: Sequence[str], wanted: Mapping[str, Any], count: in
         found = list(islice(
             client.find(queues or None, **wanted, count=min(count + 1, PAGE_JOBS_MAX), server=server), count + 1,
         ))
+        absent = [] if found else absent_queues(client, queues, server)
     jobs, more = found[:count], len(found) > count
     if call.as_json:
         call.answer("", {"jobs": [_as_json(job) for job in jobs], "more": more})
     elif not jobs:
-        say("no job is like that")
+        say("; ".join(["no job is like that", *absent]))
     else:
         from sockpqd.pqctl.output.table import Column, print_rows
 

@@ -60,7 +60,8 @@ def show_queue(call: Call, queue: str, state: str, count: int, whole: bool, raw:
     if call.as_json:
         call.answer("", {"jobs": [as_json(job) for job in jobs]})
     elif not jobs:
-        call.print(f"no job is {state} in {queue}")
+        call.print(f"{queue} keeps no job that {'has ended' if state == 'ended' else 'is ' + state}"
+                   if state == "ended" or state in ENDED_STATES else f"no job is {state} in {queue}")
     else:
         from sockpqd.pqctl.output.table import Column, print_rows
 

@@ -122,7 +122,7 @@ class Heartbeat:
                 LOG.warning("WORKER SET: %s", error)
         if wish.state == before.state:
             return
-        LOG.info("an operator says %s", wish.state)
+        LOG.info("an operator says %s", "resume" if wish.state == "run" else wish.state)
         if wish.state == "stop":
             self._pool.stop()
         else:

@@ -21,7 +21,7 @@ from sockpq.worker.program.loading import load
 from sockpq.worker.program.metrics import MetricsServer
 from sockpq.worker.program.metrics import check as check_metrics
 from sockpq.worker.program.options import Options, parse, pool_settings
-from sockpq.worker.program.overview import banner, check
+from sockpq.worker.program.overview import banner, bounds, check
 from sockpq.worker.program.progress import check as check_progress
 from sockpq.worker.program.progress import show
 from sockpq.worker.program.signals import Signals, abrupt
@@ -111,8 +111,8 @@ async def _work(
             await metrics.start(*check_metrics(options.get("metrics")))
             LOG.info("metrics at http://%s:%d/metrics", *metrics.place)
         LOG.info(
-            "worker %s: %s of %s, at most %d and at least %d", settings.name, settings.kind, ", ".join(pool.queues),
-            settings.most, settings.least,
+            "worker %s: %s %s (%s) for %s", settings.name, bounds(settings),
+            "child" if settings.most == 1 else "children", settings.kind, ", ".join(pool.queues),
         )
         beats = Heartbeat(pool, settings.name)
         helpers.append(asyncio.create_task(keep(lambda: _start_cron(cron, pool))))

@@ -15,11 +15,15 @@ USUAL = {"expire": "0", "tries": "0", "limit": "0", "order": "FIFO", "sched": "F
 
 def banner(app: App, settings: PoolSettings) -> str:
     """The app, its tasks and queues, the children and the cluster; lines with their ends."""
-    bounds = str(settings.most) if settings.most == settings.least else f"{settings.least} to {settings.most}"
     lines = [f"pqworker {__version__}, worker {settings.name}"]
     lines += [f"  {'queue':<9} {line}" for line in _queues(app, settings)]
-    lines += [f"  {'children':<9} {bounds} ({settings.kind})", f"  {'cluster':<9} {app.servers}"]
+    lines += [f"  {'children':<9} {bounds(settings)} ({settings.kind})", f"  {'cluster':<9} {app.servers}"]
     return "".join(f"{line}\n" for line in lines)
+
+
+def bounds(settings: PoolSettings) -> str:
+    """Return how many children there may be: "2", or "3 to 10"."""
+    return str(settings.most) if settings.most == settings.least else f"{settings.least} to {settings.most}"
 
 
 def check(app: App, settings: PoolSettings) -> str:

@@ -87,7 +87,7 @@ def test_a_sleeping_pulse_says_until_when(nodes: LocalCluster, capsys: pytest.Ca
         client.pulse_create("ga")
         awake = run(capsys, "--servers", servers, "pulse", "stat", "ga")[1]
         shown = dict(re.split("  +", line.strip(), maxsplit=1) for line in awake.splitlines())
-        assert (shown["rate"], shown["asleep until"], shown["denied"]) == ("1 per 1 s", "-", "no")
+        assert (shown["rate"], shown["asleep until"], shown["denied"]) == ("10 per 1 s", "-", "no")
         assert (shown["longest pause"], shown["result within"]) == ("300 s", "7 s")
         with client.pulse("ga").turn() as turn:
             turn.sleep(3600)

@@ -248,7 +248,16 @@ from sockpqd.core.pages.page_space import PageLost, PageSpace, PageStore
 from sockpqd.core.pages.pager import Pager
 from sockpqd.core.pages.pages import Pages
 from sockpqd.core.pulse.pulse import OWN_PREFIX, Pulse
-from sockpqd.core.queries import FairGroup, FairLevel, GroupCounts, JobView, QueueCounts, QueueHistory
+from sockpqd.core.queries import (
+    FairGroup,
+    FairLevel,
+    GroupCounts,
+    JobView,
+    QueueCounts,
+    QueueFlow,
+    QueueHistory,
+    flow_of,
+)
 from sockpqd.core.sessions.session import Session
 from sockpqd.core.sessions.workers import WorkerPool
 from sockpqd.core.snapshot.frames import SnapshotError
@@ -451,6 +460,7 @@ __all__ = [
     "QueueChange",
     "QueueCounts",
     "QueueExists",
+    "QueueFlow",
     "QueueFull",
     "QueueHistory",
     "QueueNotEmpty",
@@ -532,6 +542,7 @@ __all__ = [
     "encode_entry",
     "encode_operation",
     "expanded",
+    "flow_of",
     "head_of",
     "level_of",
     "name_of",

@@ -15,6 +15,7 @@ DURATION_MS_MAX = 4_294_967_295_000         # of a lease, delay, TTL, period, KE
 NUMBER_MAX = 1 << 62                # of all other numbers: a snapshot holds 63 bits, and counting on needs some room
 PRIORITY_MIN, PRIORITY_MAX = -(1 << 63), (1 << 63) - 1
 NAME_CHARS_MAX = 255                # of the names of queues, items and keys
+GONE_MAX = 100_000                  # names of queues that are gone whose counters are kept until they are taken
 DEDUP_MS_MIN, DEDUP_MS_MAX = 1000, 86_400_000   # for which a key is remembered: longer is a matter of the application
 HEADERS_MAX, HEADERS_BYTES_MAX = 64, 16_384     # of one job, in all: what a mail or an HTTP request may have
 HEADER_NAME_BYTES_MAX, HEADER_VALUE_BYTES_MAX = 64, 1024

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain, islice
 
 from msgspec import Struct
@@ -121,6 +121,16 @@ class QueueHistory(Struct, gc=False, frozen=True):
     pauses: int = 0     # that began or were ended by a time of 0
 
 
+class QueueFlow(Struct, gc=False, frozen=True):
+    """The counters of a queue by which its rates are known: jobs that came, hand-outs, and how these ended."""
+
+    put: int
+    taken: int
+    done: int
+    failed: int         # put back by Later, or by the end of a lease
+    died: int
+
+
 class StateSums(Struct, gc=False, frozen=True):
     """The number of jobs of all queues in each state, dead ones counted where they are."""
 
@@ -171,6 +181,17 @@ def history(state: State, name: str, now_ms: int) -> QueueHistory:
     oldest_ms = 0 if seq is None else max(0, now_ms - max(seq >> limits.SEQ_BITS, state.seqs_since_ms))
     put, taken, done, later, expired, dead, expired_ttl, deleted, pauses = queue.counters
     return QueueHistory(put, taken, done, later, expired, dead, expired_ttl, oldest_ms, deleted, pauses)
+
+
+def flows(state: State, names: Iterable[str]) -> list[QueueFlow | None]:
+    """The flow of each of these queues; None where there is no such queue."""
+    return [None if queue is None else flow_of(queue.counters) for queue in map(state.queues.find, names)]
+
+
+def flow_of(counters: Sequence[int]) -> QueueFlow:
+    """Return the flow that the counters of a queue show."""
+    put, taken, done, later, expired, dead, *_ = counters
+    return QueueFlow(put, taken, done, later + expired, dead)
 
 
 def sums(state: State) -> StateSums:

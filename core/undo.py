@@ -81,6 +81,8 @@ class Undo:
             known = state.queues.find(name)
             if known is not None:
                 known.counters, known.used_ms = counters, used_ms
+            if state.queues.gone is not None:
+                state.queues.gone.pop(name, None)       # it is not gone
         if self._fair is not None:
             self._fair.undo()
         for number in self._sessions:       # ids came back behind greater ones

@@ -41,6 +41,7 @@ from sockpqd.gateway.process.logs import Logs
 from sockpqd.gateway.process.memory_limit import hot_complaint, memory_mark_bytes
 from sockpqd.gateway.process.restarts import Restarts
 from sockpqd.gateway.process.systemd import ServiceManager, describe
+from sockpqd.gateway.samples import FigureSampler
 from sockpqd.gateway.server.doors import Doors
 from sockpqd.gateway.server.hub import Hub
 from sockpqd.gateway.server.port import fixed_port
@@ -48,6 +49,7 @@ from sockpqd.gateway.server.server import Server
 
 log = logging.getLogger("sockpqd")
 
+SAMPLES = "samples"             # below data_dir: the figures of the last days, for the dashboard
 EXPORTS = "exports"             # below data_dir: snapshots on their way to clients
 REJOIN_MEMBERS = 3              # of a cluster in which a damaged node rejoins, by default
 DAY_S = 86_400                  # between two warnings about expiring certificates
@@ -110,7 +112,7 @@ async def _run(
         await node.start()
         beanstalkd = await _listen(server, hub, config, certificates)
         loop_lag = LoopLag()
-        http = await _listen_http(server.doors, config, Sources(
+        http, samples = await _listen_http(server.doors, config, Sources(
             hub, version("sockpqd"), loop_lag, lambda: logs.lines_lost,
             lambda: () if certificates is None else certificates.expiries.items(),
         ), certificates)
@@ -143,8 +145,7 @@ async def _run(
     await node.stop()           # operations in flight are settled and answered, leadership is handed over
     await server.close()
     loop_lag.stop()
-    if http is not None:
-        await http.close()          # last, so that probes see "not ready" in the meantime
+    await _close_http(http, samples)        # last, so that probes see "not ready" in the meantime
     log.info("stopped")
 
 
@@ -197,19 +198,28 @@ async def _listen_beanstalkd(
 
 async def _listen_http(
     doors: Doors, config: Config, sources: Sources, certificates: Certificates | None,
-) -> HttpServer | None:
+) -> tuple[HttpServer | None, FigureSampler | None]:
     if config.listen.http is None:
-        return None
+        return None, None
     access = sources.hub.access
     context = None if certificates is None else certificates.clients
     users = access if access.required else None
     host, port = split_address(config.listen.http)
-    site = None
+    site, samples = None, None
     if with_dashboard(config):
-        site = Dashboard(sources.hub, users, sources.version)
-        site.start()
+        samples = FigureSampler(sources.hub, sources.loop_lag, Path(config.node.data_dir) / SAMPLES)
+        site = Dashboard(sources.hub, users, sources.version, samples)
+        samples.start()
     hosts = OwnHosts((host, config.node.name, *config.listen.hosts))
-    return await start_http(doors, host, port, context, HttpPages(sources, users, site, hosts), sources.hub)
+    http = await start_http(doors, host, port, context, HttpPages(sources, users, site, hosts), sources.hub)
+    return http, samples
+
+
+async def _close_http(http: HttpServer | None, samples: FigureSampler | None) -> None:
+    if samples is not None:
+        await samples.stop()
+    if http is not None:
+        await http.close()
 
 
 def with_dashboard(config: Config) -> bool:

@@ -27,7 +27,7 @@ ORDER = {
     ),
     "gateway": (
         "limits", "link", "rights", "audit", "events", "protocol", "config", "process", "auth", "pulses", "waiting",
-        "counters", "commands", "server", "beanstalkd", "monitoring", "dashboard",
+        "counters", "commands", "server", "beanstalkd", "monitoring", "samples", "dashboard",
         "dev", "daemon", "main",
     ),
     "beanstalk": (

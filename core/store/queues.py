@@ -184,8 +184,8 @@ class Queues:
     """All queues by name, their settings, and the sums that TOTAL reports."""
 
     __slots__ = (
-        "bound", "buried", "by_name", "by_rank", "by_user", "delayed", "ends", "expiring", "fair", "idle", "nonempty",
-        "of_pulse", "oldest", "others", "paused", "priorities", "ready_of_pulse", "settings", "waiting",
+        "bound", "buried", "by_name", "by_rank", "by_user", "delayed", "ends", "expiring", "fair", "gone", "idle",
+        "nonempty", "of_pulse", "oldest", "others", "paused", "priorities", "ready_of_pulse", "settings", "waiting",
         "waiting_bytes", "weights", "with_buried",
     )
 
@@ -213,6 +213,9 @@ class Queues:
         self.others = 0                             # and the READY ones that are not urgent
         self.buried = 0                             # BURIED jobs,
         self.with_buried: dict[str, None] = {}      # and the names of the queues that have some
+        # The counters of queues that are gone, by name, for who takes them now and then; None while nobody does. Local
+        # to this node, not part of the state: without them nothing could be known of a queue whose workers keep up.
+        self.gone: dict[str, list[int]] | None = None
 
     def get_or_create(self, name: str) -> Queue:
         """The queue of this name, created if necessary; the caller must put a job into it."""
@@ -237,6 +240,7 @@ class Queues:
         queue = self.idle.get(name)
         if queue is not None and not _is_kept(queue):
             del self.idle[name]
+            self._note_gone(queue)
 
     def add(self, queue: Queue, job: Job, blocked: bool = False) -> None:
         """Add `job` to the READY jobs of `queue`."""
@@ -489,7 +493,9 @@ class Queues:
         self.paused -= settings is not None and settings.paused_out
         self.by_user -= _by_user(settings)
         self._set_pause_end(name, settings, None)
-        self.idle.pop(name, None)
+        queue = self.idle.pop(name, None)
+        if queue is not None:
+            self._note_gone(queue)
         self.expiring.pop(name, None)
         if settings is not None and settings.bound:
             self._unbind(settings.bound, name)
@@ -539,7 +545,16 @@ class Queues:
         del self.by_name[queue.name]
         if _is_kept(queue):
             self.idle[queue.name] = queue
+        elif self.gone is not None:
+            self._note_gone(queue)
         return True
+
+    def _note_gone(self, queue: Queue) -> None:
+        gone = self.gone
+        if gone is not None and len(gone) < limits.GONE_MAX:
+            before = gone.get(queue.name)
+            gone[queue.name] = queue.counters if before is None else [
+                old + new for old, new in zip(before, queue.counters, strict=True)]
 
     def join_topic(self, name: str) -> None:
         """Note a first binding to the queue, which makes it exist."""

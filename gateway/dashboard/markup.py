@@ -7,7 +7,7 @@ import html
 from collections.abc import Iterable, Sequence
 
 VOID = ("input", "link", "meta")
-ROWS_PER_PORTION = 2        # of a table, before others have a turn: half a millisecond, with pictures in them
+ROWS_PER_PORTION = 1        # of a table, before others have a turn: half a millisecond, with pictures in it
 
 
 class Markup(str):

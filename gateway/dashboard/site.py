@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import secrets
 from collections.abc import Awaitable, Callable
@@ -17,7 +16,6 @@ from sockpqd.gateway.auth.authorizer import Guard, Someone
 from sockpqd.gateway.dashboard import actions, live
 from sockpqd.gateway.dashboard.commands import NO_ANSWER, execute
 from sockpqd.gateway.dashboard.forms import TooLarge, fields_of
-from sockpqd.gateway.dashboard.history import FigureHistory
 from sockpqd.gateway.dashboard.markup import link, tag
 from sockpqd.gateway.dashboard.pages import (
     cluster,
@@ -37,6 +35,7 @@ from sockpqd.gateway.dashboard.pages import (
 from sockpqd.gateway.dashboard.pages.parts.view import NotAllowed, NotThere, View, form, page
 from sockpqd.gateway.dashboard.visitor import Tokens, Visitor, same_origin, visitor_of
 from sockpqd.gateway.monitoring.basic_auth import HttpAccess
+from sockpqd.gateway.samples import FigureSampler
 from sockpqd.gateway.server.hub import Hub
 
 log = logging.getLogger("sockpqd.http")
@@ -75,21 +74,13 @@ PATHS = frozenset((*PAGES, *ASSETS, "/live", "/act"))
 class Dashboard:
     """The pages and actions of one node. `access`: None if no users are required."""
 
-    def __init__(self, hub: Hub, access: HttpAccess | None, version: str) -> None:
+    def __init__(self, hub: Hub, access: HttpAccess | None, version: str, samples: FigureSampler) -> None:
         self._hub = hub
         self._access = access
         self._version = version
         self._tokens = Tokens()
         self._notes: dict[str, str] = {}        # what was done, for the page that is shown next
-        self._history = FigureHistory()
-        self._sampling: asyncio.Task[None] | None = None
-
-    def start(self) -> None:
-        self._sampling = asyncio.get_running_loop().create_task(self._history.run(self._hub.cluster))
-
-    def stop(self) -> None:
-        if self._sampling is not None:
-            self._sampling.cancel()
+        self._samples = samples
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse | None:
         """Answer a request; None if it is not for the dashboard."""
@@ -129,7 +120,7 @@ class Dashboard:
 
     def _view(self, visitor: Visitor, words: dict[str, str]) -> View:
         note = self._notes.pop(words.get("note", ""), "")
-        return View(self._hub, visitor, words, self._tokens.new(visitor), self._version, self._history, note)
+        return View(self._hub, visitor, words, self._tokens.new(visitor), self._version, self._samples, note)
 
     # ---- actions
 

@@ -48,11 +48,12 @@ async def show(view: View) -> str:
         tag("p", link("/queues", "All queues")),
         section("Up to the last hour", [
             captioned(picture or Markup("soon"), caption) for picture, caption in zip(
-                pictures(view.history, name),
+                pictures(view.samples, name),
                 ("jobs put (line) and done (dashes)", "jobs that wait", "how long the oldest has waited"), strict=True)
         ]),
         section("Figures", pairs(known)),
     ]
+    await asyncio.sleep(0)              # the pictures are as long a turn as some lines of a table
     if view.visitor.manages(name):
         content += [
             *[await _jobs(view, name, state) for state in JobState],

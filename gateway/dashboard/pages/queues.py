@@ -53,6 +53,6 @@ def _rows(view: View, names: Sequence[str]) -> Iterator[list[Child]]:
         oldest_ms = machine.history(name, view.cluster.time_ms).oldest_ms
         yield [
             link(f"/queue?{urlencode({'name': name})}", name), counts.ready, counts.delayed, counts.running,
-            counts.dead, counts.buried, duration(oldest_ms) if oldest_ms else "", *pictures(view.history, name),
+            counts.dead, counts.buried, duration(oldest_ms) if oldest_ms else "", *pictures(view.samples, name),
             tag("strong", "paused") if paused else "",
         ]

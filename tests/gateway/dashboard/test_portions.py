@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from array import array
 from collections.abc import Awaitable, Generator
 from types import FrameType
 from typing import Any, cast
@@ -17,10 +18,10 @@ import pytest
 from sockpqd.core import BindQueue, ConfigureGroup, CreatePulse, PulseChange, Put, PutWith
 from sockpqd.gateway.dashboard import site
 from sockpqd.gateway.dashboard.forms import FORM_BYTES_MAX, fields_of
-from sockpqd.gateway.dashboard.history import SAMPLES, FigureHistory, Samples
 from sockpqd.gateway.dashboard.pages.parts.listing import ROWS
 from sockpqd.gateway.dashboard.pages.parts.view import View
 from sockpqd.gateway.dashboard.visitor import EVERYTHING, Visitor
+from sockpqd.gateway.samples.kept_queues import KEPT_MAX
 from tests.gateway.helpers.dashboard import Site, run
 
 STEPS_MAX = 45_000
@@ -67,11 +68,13 @@ def filled(found: Site) -> View:
         ("deep", b"[" * 900 + b"]" * 900),
     )]
     machine.apply(machine.index + 1, machine.clock_ms, 0, operations)
-    history, samples = FigureHistory(), Samples(0, 0)
-    for number in range(SAMPLES):
-        samples.add(number, number * 1000, 7 * number, 5 * number)
-    history._samples = dict.fromkeys(machine.queue_names(""), samples)
-    return View(found.hub, Visitor(None, EVERYTHING, "here", True), {}, "token", "1", history)
+    samples = found.samples
+    for number in range(KEPT_MAX):
+        samples.queue(f"q{QUEUES - 1 - number:05}")
+    for course in samples.queues.courses.values():
+        course.rings[1].values = array("f", range(len(course.rings[1].values)))
+        course.rings[1].newest = samples.now_s // 10
+    return View(found.hub, Visitor(None, EVERYTHING, "here", True), {}, "token", "1", samples)
 
 
 PAGES = (
@@ -92,15 +95,18 @@ def counted() -> dict[str, tuple[str, list[int]]]:
     async def test(found: Site) -> None:
         view = filled(found)
         for path, words in PAGES:
-            asked = View(view.hub, view.visitor, words, view.token, view.version, view.history)
+            asked = View(view.hub, view.visitor, words, view.token, view.version, view.samples)
             made[f"{path} {words}"] = steps(site.PAGES[path](asked))
-        made["the history"] = "", steps(view.history.sample(found.cluster))[1]
+        made["a sample"] = "", steps(view.samples.sample())[1]
+        for pass_number in range(2):
+            flows = steps(view.samples.flows.look(found.cluster.machine))[1]
+            made[f"the flows, pass {pass_number}"] = "", flows
 
     run(test)
     return made
 
 
-@pytest.mark.parametrize("page", ["the history", *(f"{path} {words}" for path, words in PAGES)])
+@pytest.mark.parametrize("page", ["a sample", "the flows, pass 1", *(f"{path} {words}" for path, words in PAGES)])
 def test_a_page_does_little_at_a_time(page: str, counted: dict[str, tuple[str, list[int]]]) -> None:
     assert max(counted[page][1]) < STEPS_MAX
 

@@ -15,6 +15,7 @@ from sockpqd.gateway.auth.users_file import Account
 from sockpqd.gateway.dashboard import Dashboard, execute
 from sockpqd.gateway.monitoring import HttpPages, HttpServer, LoopLag, Sources, start
 from sockpqd.gateway.rights import Rights
+from sockpqd.gateway.samples import FigureSampler
 from tests.gateway.helpers.sockets import Gateway
 
 PATIENCE_S = 20.0
@@ -44,8 +45,9 @@ class Site:
             self.hub.access.file_users = {
                 name: Account(known, None, None) for name, known in users.known.items()
             }
-        self.dashboard = Dashboard(self.hub, users, "1.2.3")
         sources = Sources(self.hub, "1.2.3", LoopLag(), lambda: 0, list)
+        self.samples = FigureSampler(self.hub, sources.loop_lag)
+        self.dashboard = Dashboard(self.hub, users, "1.2.3", self.samples)
         self.pages = HttpPages(sources, users, self.dashboard)
         self.user: str | None = None if users is None else "eva"
         self.secret = "secret"

@@ -1,37 +1,45 @@
-"""Small pictures of figures over the last quarter of an hour to the last hour, as SVG in the page."""
+"""Small pictures of a queue's figures over the last hour, as SVG in the page."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import ceil
 
-from sockpqd.gateway.dashboard.history import EVERY_S, FigureHistory
 from sockpqd.gateway.dashboard.markup import Child, Markup, tag
+from sockpqd.gateway.samples import FigureSampler
 
 WIDTH, HEIGHT = 120, 24
-POINTS = 30                     # of each line at most: each is the greatest of some samples
+POINTS = 36                     # of each line: each is of a hundred seconds
+HOUR_S = 3600
+
+Line = Sequence[float | None]
 
 
-def pictures(history: FigureHistory, queue: str) -> tuple[Markup, Markup, Markup]:
-    """Return pictures of the rates (put and done), of how many jobs wait, and of how long the oldest has waited."""
-    samples = history.of(queue)
-    if samples is None:
+def pictures(samples: FigureSampler, queue: str) -> tuple[Markup, Markup, Markup]:
+    """Return pictures of the rates (put and done), of how many jobs wait, and of how long the oldest has waited.
+
+    They are empty until something is known of the queue, which is some seconds after somebody has looked at it first.
+    """
+    course = samples.queue(queue)
+    if course is None:
         return Markup(), Markup(), Markup()
-    rates = f"put now {_rate(samples.put[-1])}, at most {_rate(max(samples.put))} per second; " \
-            f"done now {_rate(samples.done[-1])}, at most {_rate(max(samples.done))} per second"
-    waiting = f"waiting now {samples.waiting[-1]}, at most {max(samples.waiting)}"
-    oldest = f"the oldest waits {samples.oldest_s[-1]} s now, at most {max(samples.oldest_s)} s"
-    span = f"last {samples_per_point(len(samples.put)) * POINTS * EVERY_S / 60:.0f} minutes"
+    names = "put", "done", "waiting", "oldest"
+    values = course.window(samples.now_s, HOUR_S, POINTS, names).values
+    put, done, waiting, oldest = (values[name] for name in names)
     return (
-        _sparkline(f"{queue}, {span}: {rates}", samples.put, samples.done),
-        _sparkline(f"{queue}, {span}: {waiting}", samples.waiting),
-        _sparkline(f"{queue}, {span}: {oldest}", samples.oldest_s),
+        _sparkline(f"{queue}, last hour: put at most {rate(most(put))}, done at most {rate(most(done))}", put, done),
+        _sparkline(f"{queue}, last hour: at most {most(waiting):.0f} waiting", waiting),
+        _sparkline(f"{queue}, last hour: the oldest waited at most {most(oldest):.0f} s", oldest),
     )
 
 
-def samples_per_point(samples: int) -> int:
-    """Return how many samples make one point, so that all of them fit; a young node has short lines."""
-    return max(1, ceil(samples / POINTS))
+def most(line: Line) -> float:
+    """Return the greatest value that is known, 0 without any."""
+    return max((value for value in line if value is not None), default=0.0)
+
+
+def rate(per_second: float) -> str:
+    """Return a rate with its unit."""
+    return f"{per_second:,.0f}/s" if per_second >= 10 else f"{per_second:.1f}/s"
 
 
 def captioned(picture: Markup, *caption: Child) -> Markup:
@@ -39,25 +47,24 @@ def captioned(picture: Markup, *caption: Child) -> Markup:
     return tag("figure", picture, tag("figcaption", caption))
 
 
-def _sparkline(label: str, *lines: Sequence[int]) -> Markup:
+def _sparkline(label: str, *lines: Line) -> Markup:
     """Return lines, the newest on the right; `label` is read aloud."""
-    top = max(1, *map(max, lines))
-    each = samples_per_point(len(lines[0]))
+    top = max(1e-6, *map(most, lines))
     return tag(
-        "svg", tag("title", label), [tag("polyline", points=_points(line, top, each)) for line in lines],
+        "svg", tag("title", label),
+        [tag("polyline", points=run) for line in lines for run in _runs(line, top)] if len(lines) == 1 else
+        [tag("g", [tag("polyline", points=run) for run in _runs(line, top)]) for line in lines],
         viewBox=f"0 0 {WIDTH} {HEIGHT}", width=WIDTH, height=HEIGHT, role="img", class_="spark",
     )
 
 
-def _points(line: Sequence[int], top: int, each: int) -> str:
-    """Return the points of a line, the newest first. `each`: samples of a point."""
-    step = WIDTH / (POINTS - 1)
-    greatest = [max(line[max(0, end - each):end]) for end in range(len(line), 0, -each)]
-    return " ".join(
-        f"{WIDTH - at * step:.0f},{HEIGHT - 1 - value * (HEIGHT - 2) / top:.0f}" for at, value in enumerate(greatest)
-    )
-
-
-def _rate(count: int) -> str:
-    rate = count / EVERY_S
-    return f"{rate:.0f}" if rate >= 10 else f"{rate:.1f}"
+def _runs(line: Line, top: float) -> list[str]:
+    """Return the points of each run of values that are known."""
+    step = WIDTH / (len(line) - 1)
+    runs: list[list[str]] = [[]]
+    for at, value in enumerate(line):
+        if value is None:
+            runs.append([])
+        else:
+            runs[-1].append(f"{at * step:.0f},{HEIGHT - 1 - value * (HEIGHT - 2) / top:.0f}")
+    return [" ".join(run) for run in runs if run]

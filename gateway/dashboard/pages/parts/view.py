@@ -8,9 +8,9 @@ from math import isinf
 from msgspec import Struct
 
 from sockpqd.cluster import Cluster
-from sockpqd.gateway.dashboard.history import FigureHistory
 from sockpqd.gateway.dashboard.markup import Child, Markup, tag, text
 from sockpqd.gateway.dashboard.visitor import Visitor
+from sockpqd.gateway.samples import FigureSampler
 from sockpqd.gateway.server.hub import Hub
 
 PAGES = (
@@ -29,7 +29,7 @@ class View(Struct, frozen=True):
     words: Mapping[str, str]
     token: str
     version: str
-    history: FigureHistory
+    samples: FigureSampler
     note: str = ""
 
     @property

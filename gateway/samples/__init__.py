@@ -1,0 +1,14 @@
+"""Samples: the figures of the cluster, of this node and of its queues over the last seven days.
+
+`ring` keeps rows of figures at equal steps of time, `course` one subject in rings of coarser and coarser steps, `flows`
+and `oldest` find the figures of queues, `cluster_figures` has the cluster's and the node's, `kept_queues` chooses the
+queues that have a course, `sample_file` keeps all of it through a restart, and `sampler` takes a sample each second.
+May use all rooms before it.
+"""
+
+from sockpqd.gateway.samples.cluster_figures import CLUSTER_FIELDS, NODE_FIELDS
+from sockpqd.gateway.samples.course import QUEUE_FIELDS, FigureRows, FigureSeries
+from sockpqd.gateway.samples.flows import QueueRates
+from sockpqd.gateway.samples.sampler import FigureSampler
+
+__all__ = ["CLUSTER_FIELDS", "NODE_FIELDS", "QUEUE_FIELDS", "FigureRows", "FigureSampler", "FigureSeries", "QueueRates"]

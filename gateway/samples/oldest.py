@@ -1,0 +1,47 @@
+"""Finds how long the oldest READY job of all queues has been waiting, by looking at some queues each second."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections.abc import Iterator
+from itertools import islice
+
+from sockpqd.cluster import Cluster
+
+QUEUES_PER_LOOK = 300       # of 10,000 queues each is looked at twice a minute
+PORTION = 20                # queues before others have a turn: in each a few hundred jobs may be searched
+CANDIDATES = 20             # the oldest of the queues looked at, which are looked at each time
+DEAD_SUFFIX = "_dead"       # of dead-letter queues, unless their queue says otherwise
+
+
+class Oldest:
+    """The queues whose oldest jobs have waited longest, `longest` first: (milliseconds, queue).
+
+    Dead jobs wait for nobody, so dead-letter queues are left out.
+    """
+
+    def __init__(self) -> None:
+        self.longest: list[tuple[int, str]] = []
+        self._names: Iterator[str] = iter(())
+        self._dead: set[str] = set()        # the dead-letter queues that settings name
+
+    async def look(self, cluster: Cluster) -> None:
+        """Look at the candidates, and at the next queues."""
+        machine = cluster.machine
+        names = list(islice(self._names, QUEUES_PER_LOOK))
+        if len(names) < QUEUES_PER_LOOK:
+            self._names = machine.all_queue_names()
+            names += islice(self._names, QUEUES_PER_LOOK - len(names))
+        found: dict[str, int] = {}
+        for at, name in enumerate(dict.fromkeys([*(name for _, name in self.longest), *names]), start=1):
+            settings = machine.queue_settings(name)
+            if settings is not None and settings.dead is not None:
+                self._dead.add(settings.dead)
+            waits_ms = machine.history(name, cluster.time_ms).oldest_ms
+            if waits_ms and not name.endswith(DEAD_SUFFIX):
+                found[name] = waits_ms
+            if at % PORTION == 0:
+                await asyncio.sleep(0)
+        self.longest = heapq.nlargest(
+            CANDIDATES, ((waits_ms, name) for name, waits_ms in found.items() if name not in self._dead))

@@ -1,0 +1,138 @@
+"""Takes the samples: one of the cluster, of this node and of some queues each second, and writes them to the disk."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from sockpqd.gateway.monitoring.loop_lag import LoopLag
+from sockpqd.gateway.samples import sample_file
+from sockpqd.gateway.samples.cluster_figures import CLUSTER_FIELDS, NODE_FIELDS, NodeFigures, cluster_row, dead_jobs
+from sockpqd.gateway.samples.course import QUEUE_FIELDS, SHORT, FigureSeries
+from sockpqd.gateway.samples.flows import Flows
+from sockpqd.gateway.samples.kept_queues import KeptQueues
+from sockpqd.gateway.samples.oldest import Oldest
+from sockpqd.gateway.server.hub import Hub
+
+log = logging.getLogger("sockpqd")
+
+SAVE_S = 300            # between two writes of the file; a node that is killed loses so much
+BEHIND_S = 3.0          # a node that is further behind than this catches up in no time: its rates say nothing
+CLUSTER, NODE = "cluster", "node"       # names of courses in the file
+QUEUE = "queue "                        # with the name of the queue behind it
+
+
+class FigureSampler:
+    """The samples of this node. `path`: the file that keeps them, None for memory only."""
+
+    def __init__(
+        self, hub: Hub, loop_lag: LoopLag, path: Path | None = None, clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.cluster = FigureSeries(CLUSTER_FIELDS)
+        self.node = FigureSeries(NODE_FIELDS)
+        self.queues = KeptQueues()
+        self.flows = Flows()
+        self.oldest = Oldest()
+        self._hub = hub
+        self._path = path
+        self._clock = clock
+        self._node_figures = NodeFigures(hub, loop_lag)
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def start(self) -> None:
+        """Begin to take samples."""
+        loop = asyncio.get_running_loop()
+        self._tasks = [loop.create_task(self._run()), loop.create_task(self._run_flows())]
+
+    async def stop(self) -> None:
+        """Stop, and write the file."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks = []
+        await self.save()
+
+    @property
+    def now_s(self) -> int:
+        """The Unix time in seconds."""
+        return int(self._clock())
+
+    def queue(self, name: str) -> FigureSeries | None:
+        """Return the course of a queue, None if it has none yet; as somebody looks at it, it is kept from now on."""
+        return self.queues.look(name, self.now_s)
+
+    async def sample(self) -> None:
+        """Take one sample of everything but the flows."""
+        cluster, now_s = self._hub.cluster, self.now_s
+        known = self.flows.total is not None
+        self.queues.busy(self.flows.of, now_s)
+        await self.oldest.look(cluster)
+        dead = await dead_jobs(self._hub)
+        longest_ms = self.oldest.longest[0][0] if self.oldest.longest else 0
+        self.cluster.add(now_s, cluster_row(self._hub, self.flows.total, dead, longest_ms))
+        self.node.add(now_s, self._node_figures.row())
+        await self.queues.sample(cluster, self.flows.of, now_s, known=known)
+
+    async def look(self) -> None:
+        """Look at the flows of all queues, which are not known on a node that is behind."""
+        if self._hub.cluster.age_s() > BEHIND_S:
+            self.flows.forget()
+        await self.flows.look(self._hub.cluster.machine)
+
+    async def save(self) -> None:
+        """Write the file, in a thread."""
+        if self._path is None:
+            return
+        courses = {CLUSTER: self.cluster, NODE: self.node} | {
+            QUEUE + name: course for name, course in self.queues.courses.items()}
+        try:
+            await asyncio.to_thread(sample_file.save, self._path, courses)
+        except OSError as error:        # a full disk, say, which others report
+            log.info("the samples of the dashboard cannot be written: %s", error)
+
+    async def load(self) -> None:
+        """Take what the file has, reading it in a thread."""
+        if self._path is None:
+            return
+        stored = await asyncio.to_thread(sample_file.load, self._path)
+        for name, course in ((CLUSTER, self.cluster), (NODE, self.node)):
+            if name in stored:
+                sample_file.fill(course, stored.pop(name))
+        for name, one in stored.items():
+            course = FigureSeries(QUEUE_FIELDS, SHORT)
+            if name.startswith(QUEUE) and sample_file.fill(course, one):
+                self.queues.restore(name.removeprefix(QUEUE), course, self.now_s)
+            await asyncio.sleep(0)
+
+    async def _run(self) -> None:
+        await self.load()
+        saved_s = self.now_s
+        while True:
+            await self._next_second()
+            with _reported():
+                await self.sample()
+            if not 0 <= self.now_s - saved_s < SAVE_S:
+                saved_s = self.now_s
+                await self.save()
+
+    async def _run_flows(self) -> None:
+        while True:
+            with _reported():
+                await self.look()
+            await self._next_second()
+
+    async def _next_second(self) -> None:
+        await asyncio.sleep(1.0 - self._clock() % 1.0)
+
+
+@contextlib.contextmanager
+def _reported() -> Iterator[None]:
+    """Log what goes wrong with a sample: the next one may be better."""
+    try:
+        yield
+    except Exception:
+        log.exception("a sample failed: report it, with this line")

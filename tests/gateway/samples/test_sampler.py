@@ -1,0 +1,172 @@
+"""What is sampled each second, which queues are kept, and what survives a restart."""
+
+from __future__ import annotations
+
+import zlib
+from math import isnan
+from pathlib import Path
+
+import pytest
+
+from sockpqd.cluster import Histogram
+from sockpqd.gateway.monitoring import LoopLag
+from sockpqd.gateway.samples import FigureSampler, kept_queues, sample_file
+from sockpqd.gateway.samples.cluster_figures import Difference
+from sockpqd.gateway.samples.course import QUEUE_FIELDS, SHORT, FigureSeries
+from sockpqd.gateway.samples.flows import QueueRates
+from sockpqd.gateway.samples.kept_queues import WANTED_S, KeptQueues
+from sockpqd.gateway.samples.oldest import QUEUES_PER_LOOK, Oldest
+from tests.gateway.helpers.dashboard import Site, run
+
+NOW_S = 1_800_000_000
+
+
+def sampler(found: Site, path: Path | None = None, now_s: float = NOW_S) -> FigureSampler:
+    """One whose clock stands still."""
+    return FigureSampler(found.hub, LoopLag(), path, lambda: now_s)
+
+
+def test_a_sample_has_the_jobs_of_the_cluster_and_dead_ones_do_not_wait() -> None:
+    async def test(found: Site) -> None:
+        samples = sampler(found)
+        await found.say(b"PUT mail 0 1\r\nxPUT mail 0 1\r\nxPUT mail 0 1 DELAY 60\r\nxPUT w 0 1\r\nxGET mail\r\n"
+                        b"GET w\r\nBURY 2\r\n")
+        found.cluster.now_ms += 7000
+        await samples.sample()
+        now = samples.cluster.now()
+        assert (now["waiting"], now["delayed"], now["running"], now["dead"], now["buried"]) == (1, 1, 1, 1, 0)
+        assert now["oldest"] is not None
+        assert 6 <= now["oldest"] <= 8
+        assert now["put"] is None               # before the second look at the flows nothing is known
+        await samples.look()
+        await found.say(b"PUT mail 0 1\r\nx")
+        await samples.look()
+        await samples.sample()
+        rate = samples.cluster.now()["put"]
+        assert rate is not None
+        assert rate > 0
+        node = samples.node.now()
+        assert node["connections"] is not None
+        assert node["commit_p50"] is None       # nothing was committed in this second
+
+    run(test)
+
+
+def test_the_queues_that_are_busy_or_looked_at_have_a_course() -> None:
+    async def test(found: Site) -> None:
+        samples = sampler(found)
+        await found.say(b"PUT mail 0 1\r\nxPUT other 0 1\r\nx")
+        assert samples.queue("other") is None or isnan(samples.queue("other").rings[0].values[0])   # type: ignore[union-attr]
+        samples.flows.of, samples.flows.total = {"mail": QueueRates(put=5.0)}, QueueRates(put=5.0)
+        await samples.sample()
+        mail, other = samples.queue("mail"), samples.queue("other")
+        assert mail is not None
+        assert other is not None
+        assert (mail.now()["put"], mail.now()["waiting"]) == (5, 1)
+        assert (other.now()["put"], other.now()["waiting"]) == (0, 1)
+
+    run(test)
+
+
+def test_a_queue_that_is_looked_at_takes_the_place_of_one_that_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept_queues, "KEPT_MAX", 3)
+    kept = KeptQueues()
+    kept.busy({f"busy{number}": QueueRates(put=number + 1) for number in range(3)}, NOW_S)
+    assert set(kept.courses) == {"busy0", "busy1", "busy2"}
+    kept.look("mine", NOW_S + 1)
+    assert "mine" in kept.courses
+    assert len(kept.courses) == 3
+    for later in range(2, 200):
+        kept.busy({"late": QueueRates(put=100)}, NOW_S + later)
+    assert "late" not in kept.courses           # the others were busy minutes ago
+    kept.busy({"late": QueueRates(put=100)}, NOW_S + 200 + WANTED_S)
+    assert "late" in kept.courses
+    assert "mine" in kept.courses               # it goes last
+
+
+def test_the_oldest_job_of_all_queues_is_found_and_dead_ones_are_not_old() -> None:
+    async def test(found: Site) -> None:
+        oldest = Oldest()
+        await found.say(b"QUEUE CREATE mail TRIES 3 DEAD morgue\r\n")
+        await found.say(b"PUT old 0 1\r\nxPUT quiet_dead 0 1\r\nxPUT morgue 0 1\r\nx")
+        found.cluster.now_ms += 8000
+        await found.say(b"".join(b"PUT q%d 0 1\r\nx" % number for number in range(2 * QUEUES_PER_LOOK)))
+        found.cluster.now_ms += 1000
+        for _ in range(4):
+            await oldest.look(found.cluster)
+        assert oldest.longest[0][1] == "old"
+        assert not {"quiet_dead", "morgue"} & {name for _, name in oldest.longest}
+        await found.say(b"QUEUE PURGE old ALL\r\n")
+        await oldest.look(found.cluster)
+        assert oldest.longest[0][1] != "old"
+
+    run(test)
+
+
+def test_samples_survive_a_restart(tmp_path: Path) -> None:
+    async def test(found: Site) -> None:
+        path = tmp_path / "samples"
+        samples = sampler(found, path)
+        samples.queue("mail")
+        await found.say(b"PUT mail 0 1\r\nx")
+        await samples.sample()
+        await samples.stop()
+        assert path.stat().st_mode & 0o777 == 0o600
+        assert path.stat().st_size < 100_000
+        later = sampler(found, path, NOW_S + 30)
+        await later.load()
+        assert later.cluster.now()["waiting"] == 1
+        mail = later.queue("mail")
+        assert mail is not None
+        assert mail.now()["waiting"] == 1
+        assert mail.window(NOW_S + 30, 60, 60).values["waiting"] == [None] * 29 + [1] + [None] * 30
+
+    run(test)
+
+
+@pytest.mark.parametrize("harm", ["torn", "flipped", "another version", "empty", "no course", "a folder"])
+def test_a_damaged_file_is_ignored(tmp_path: Path, harm: str) -> None:
+    path, course = tmp_path / "samples", FigureSeries(QUEUE_FIELDS, SHORT)
+    course.add(NOW_S, [1.0] * len(QUEUE_FIELDS))
+    sample_file.save(path, {"queue mail": course})
+    assert sample_file.load(path).keys() == {"queue mail"}
+    data = bytearray(path.read_bytes())
+    if harm == "flipped":
+        data[len(data) // 2] ^= 1
+    content = zlib.compress(b"\0\0\0\5hello")
+    whole = {
+        "torn": data[:-1], "flipped": data, "another version": data.replace(b"samples 1", b"samples 2"), "empty": b"",
+        "no course": sample_file.MAGIC + zlib.crc32(content).to_bytes(4) + content,
+    }
+    if harm == "a folder":
+        path.unlink()
+        path.mkdir()
+    else:
+        path.write_bytes(whole[harm])
+    assert sample_file.load(path) == {}
+
+
+def test_a_course_of_other_fields_begins_again(tmp_path: Path) -> None:
+    path, course = tmp_path / "samples", FigureSeries(QUEUE_FIELDS, SHORT)
+    course.add(NOW_S, [1.0] * len(QUEUE_FIELDS))
+    sample_file.save(path, {"a": course})
+    stored = sample_file.load(path)["a"]
+    for other in (
+        FigureSeries(QUEUE_FIELDS[:-1], SHORT), FigureSeries(QUEUE_FIELDS),
+        FigureSeries(QUEUE_FIELDS, ((1, 600), (20, 2160))),
+    ):
+        assert not sample_file.fill(other, stored)
+        assert other.last_s == 0
+    assert sample_file.fill(FigureSeries(QUEUE_FIELDS, SHORT), stored)
+
+
+def test_quantiles_are_of_what_was_counted_since() -> None:
+    histogram = Histogram((1.0, 2.0, 4.0))
+    histogram.observe(3.0)
+    new = Difference(histogram)
+    assert isnan(new.quantiles(0.5)[0])
+    for _ in range(10):
+        histogram.observe(1.5)
+    assert new.quantiles(0.5, 1.0) == [1.5, 2.0]
+    histogram.observe(100.0)
+    assert new.quantiles(1.0) == [4.0]

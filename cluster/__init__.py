@@ -1,6 +1,15 @@
 """The machine replicated and durable: Raft, journal, snapshots, and the connections between nodes."""
 
-from sockpqd.cluster.api import Cluster, ClusterListener, Figures, NodeStatus, PagingFigures, PeerFigures, Pending
+from sockpqd.cluster.api import (
+    Cluster,
+    ClusterListener,
+    Figures,
+    HostFigures,
+    NodeStatus,
+    PagingFigures,
+    PeerFigures,
+    Pending,
+)
 from sockpqd.cluster.damage.data_check import check_data
 from sockpqd.cluster.damage.file_check import FileCheck, check_files
 from sockpqd.cluster.errors import ApplyFailed, ClusterError, FailStop, LibraryMismatch, OutOfMemory, RaftViolated
@@ -28,6 +37,7 @@ __all__ = [
     "FileCheck",
     "Handshakes",
     "Histogram",
+    "HostFigures",
     "LibraryMismatch",
     "Member",
     "NodeSettings",

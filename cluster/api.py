@@ -123,6 +123,16 @@ class ClusterListener(Protocol):
         """Write the answers to committed operations: the turn's entries have been sent to the other nodes."""
 
 
+class HostFigures(Struct, frozen=True):
+    """The memory and the disk of a member, and the port of its pages for browsers, 0 without; sizes in bytes."""
+
+    memory_used_bytes: int = 0
+    memory_mark_bytes: int = 0
+    disk_free_bytes: int = 0
+    disk_free_bytes_min: int = 0
+    http_port: int = 0
+
+
 class NodeStatus(Struct, frozen=True):
     """A member as this node knows it, None where nothing is known (CLUSTER STATUS)."""
 
@@ -138,6 +148,7 @@ class NodeStatus(Struct, frozen=True):
     ahead_ms: int | None        # how far its clock is ahead of this node's, estimated from messages
     level: int | None = None    # the feature level that it knows
     cluster_level: int | None = None    # of the cluster, as far as it has applied the log
+    host: HostFigures | None = None     # None also from older versions
 
 
 class PeerFigures(Struct, frozen=True):

@@ -123,6 +123,7 @@ class DrivenNode:
         return NodeStatus(
             server_id, name, client, role, info.online, info.term, info.applied, info.lag, info.version,
             0 if peer is None else driver.leadership.ahead_ms(peer), info.level, info.cluster_level,
+            info.host,
         )
 
     def state_hash(self) -> tuple[int, bytes]:

@@ -19,11 +19,12 @@ from __future__ import annotations
 
 import logging
 import random
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Protocol
 
 from sockpqd.cluster import limits
-from sockpqd.cluster.api import Channels, ClusterListener
+from sockpqd.cluster.api import Channels, ClusterListener, HostFigures
 from sockpqd.cluster.capacity import Capacity
 from sockpqd.cluster.damage.repair import Repair
 from sockpqd.cluster.errors import EntryTooNew, FailStop, OutOfMemory, RejoinFailed
@@ -89,6 +90,8 @@ class Driver:
 
     `pages`: where the machine keeps what is not in memory.
     """
+
+    host: Callable[[], HostFigures] = HostFigures      # its memory and disk, for the other nodes
 
     def __init__(
         self,
@@ -473,6 +476,7 @@ class Driver:
             *self.chain.checkpoint(), time_ms=self.leadership.time_ms(), exhausted=self.capacity.exhausted,
             subscribed=tuple(sorted(self.recording.own)), level=self.machine.known_level,
             raise_to=self.leadership.feature_level.raise_to, cluster_level=self.machine.level,
+            host=self.host(),
         )
 
     def hello(self, receiver: str) -> Hello:

@@ -9,6 +9,7 @@ import os
 import random
 import time
 from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -40,7 +41,7 @@ from sockpqd.cluster.paging.page_files import PageFiles
 from sockpqd.cluster.paging.paging import paging_machine
 from sockpqd.cluster.settings import NodeSettings
 from sockpqd.cluster.snapshots.snapshot_store import SnapshotStore
-from sockpqd.cluster.stats import figures
+from sockpqd.cluster.stats import figures, host_figures
 from sockpqd.cluster.storage.disk import Disk, TimedDisk
 from sockpqd.cluster.storage.errors import StorageDamaged
 from sockpqd.cluster.wire.messages import (
@@ -92,6 +93,7 @@ class ClusterNode(DrivenNode):
             settings.memory_mark_bytes, settings.disk_free_bytes_min, lambda: self._driver.capacity.ballast.bytes,
             lambda: pages.written_bytes,
         )
+        self._driver.host = partial(host_figures, self._marks, settings.http_port)
         self._watch = WatermarkMonitor(settings.data_dir, self._marks, self._loop)
         self._administration = Administration(self._driver, self._wake)
         self._commands = ForwardedCommands(self._driver.peers, self._driver.leader, listener, self._send_beside)

@@ -47,6 +47,7 @@ class NodeSettings(Struct, frozen=True):
     rejoin: bool = False                # when its files are damaged; False: it stops
     rejoins_per_hour: int = 3           # more often it stops; 0: no limit
     feature_level_max: int = 0          # the cluster's level is not raised beyond that; 0: no limit
+    http_port: int = 0                  # of this node's pages for browsers, which the others link to; 0: none
 
     def member(self, name: str) -> Member:
         """The member of this name; raises KeyError."""

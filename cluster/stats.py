@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sockpqd.cluster.api import Figures, NodeStatus, PagingFigures, PeerFigures
+from sockpqd.cluster.api import Figures, HostFigures, NodeStatus, PagingFigures, PeerFigures
 from sockpqd.cluster.driver import Driver
 from sockpqd.cluster.metrics.loop_turns import LoopTurns
 from sockpqd.cluster.metrics.watermarks import Watermarks
@@ -61,6 +61,12 @@ def figures(
         paging=_paging(driver),
         disk_held=_disk_held(driver),
     )
+
+
+def host_figures(marks: Watermarks, http_port: int) -> HostFigures:
+    """Return the figures of this node's host that the other nodes show."""
+    return HostFigures(marks.memory_used_bytes, marks.memory_mark_bytes, marks.disk_free_bytes,
+                       marks.disk_free_bytes_min, http_port)
 
 
 def _disk_held(driver: Driver) -> tuple[tuple[str, int], ...]:

@@ -208,7 +208,7 @@ async def _listen_http(
     site, samples = None, None
     if with_dashboard(config):
         samples = FigureSampler(sources.hub, sources.loop_lag, Path(config.node.data_dir) / SAMPLES)
-        site = Dashboard(sources.hub, users, sources.version, samples)
+        site = Dashboard(sources.hub, users, sources.version, samples, sources.certificates)
         samples.start()
     hosts = OwnHosts((host, config.node.name, *config.listen.hosts))
     http = await start_http(doors, host, port, context, HttpPages(sources, users, site, hosts), sources.hub)
@@ -267,6 +267,7 @@ def settings(config: Config, *, bootstrap: bool, certificates: Certificates | No
         disk_free_bytes_min=config.limits.disk_free_bytes_min,
         hot_bytes=config.limits.hot_bytes,
         tls=None if certificates is None else certificates.peers,
+        http_port=split_address(config.listen.http)[1] if config.listen.http and with_dashboard(config) else 0,
     )
 
 

@@ -341,5 +341,5 @@ def _restarted(info: messages.Info, hello: messages.Hello) -> messages.Info:
         role="FOLLOWER", term=info.term, applied=info.applied, lag=info.lag, online=info.online, voter=hello.voter,
         empty=hello.empty, full=info.full, wall_ms=hello.wall_ms, version=hello.version,
         checkpoint=0, chain=b"", time_ms=hello.time_ms, exhausted=info.exhausted, subscribed=info.subscribed,
-        level=hello.level, raise_to=hello.raise_to, cluster_level=hello.cluster_level,
+        level=hello.level, raise_to=hello.raise_to, cluster_level=hello.cluster_level, host=info.host,
     )

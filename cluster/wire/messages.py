@@ -12,7 +12,7 @@ from struct import Struct as Layout
 import msgspec
 from msgspec import Struct
 
-from sockpqd.cluster.api import Channels
+from sockpqd.cluster.api import Channels, HostFigures
 from sockpqd.core import FIRST_LEVEL
 
 WIRE_FORMAT = 2
@@ -83,10 +83,11 @@ class Info(Struct, tag="info", frozen=True):
     level: int = FIRST_LEVEL
     raise_to: int = FIRST_LEVEL
     cluster_level: int = FIRST_LEVEL
+    host: HostFigures | None = None     # None from older versions
 
 
 def is_news(before: Info | None, info: Info) -> bool:
-    """Return whether `info` differs from `before` in more than the node's position in the log and its time."""
+    """Return whether `info` differs from `before` in more than the node's position in the log, time and host."""
     return before is None or (
         info.role != before.role or info.term != before.term or info.online is not before.online
         or info.voter is not before.voter or info.empty is not before.empty or info.full is not before.full

@@ -1,4 +1,4 @@
-"""Tells browsers of changes, by server-sent events: once a second what changes with the state, and how old that is.
+"""Notifies browsers of changes, by server-sent events: twice a second what changes with the state, and how old that is.
 
 A connection ends after a few seconds, as all of the HTTP port do, and the browser comes back by itself.
 """
@@ -6,6 +6,8 @@ A connection ends after a few seconds, as all of the HTTP port do, and the brows
 from __future__ import annotations
 
 import asyncio
+import json
+from math import isinf
 
 from aiohttp import web
 
@@ -13,9 +15,10 @@ from sockpqd.cluster import Cluster
 from sockpqd.gateway.auth.authorizer import Guard
 from sockpqd.gateway.dashboard.pages.parts.view import age, state
 
-EVERY_S = 1.0
+EVERY_S = 0.5
 LASTS_S = 8.0               # less than a connection may
-COME_BACK_MS = 500
+COME_BACK_MS = 200
+STALE_S = 1.3               # with EVERY_S a browser knows within two seconds; a follower hears its leader each 50 ms
 
 
 async def stream(
@@ -29,7 +32,20 @@ async def stream(
     loop = asyncio.get_running_loop()
     until = loop.time() + LASTS_S
     while loop.time() < until and not guard.unauthenticated:
-        await response.write(f"event: age\ndata: {age(cluster)}\n\ndata: {state(cluster)}\n\n".encode())
+        known = json.dumps({"age": age(cluster), "stale": why_stale(cluster)})
+        await response.write(f"event: age\ndata: {known}\n\ndata: {state(cluster)}\n\n".encode())
         await asyncio.sleep(EVERY_S)
     await response.write_eof()
     return response
+
+
+def why_stale(cluster: Cluster) -> str | None:
+    """Say why what this node shows is older than it should be; None if it is not."""
+    age_s = cluster.age_s()
+    if age_s <= STALE_S:
+        return None
+    leader = cluster.leader()
+    if isinf(age_s):
+        return f"{cluster.name} has heard no leader since it was started"
+    reason = "knows no leader" if leader in (None, cluster.name) else f"is behind {leader}"
+    return f"{cluster.name} {reason}: this is {age_s:.0f} s old"

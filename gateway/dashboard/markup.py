@@ -16,7 +16,14 @@ class Markup(str):
     __slots__ = ()
 
 
+class FigureText(str):
+    """Text that is a figure with its unit, and aligned as numbers are."""
+
+    __slots__ = ()
+
+
 Child = str | int | None | Iterable["Child"]
+NUMBERS = int | FigureText
 
 
 def text(child: Child) -> Markup:
@@ -44,7 +51,7 @@ def tag(element: str, /, *children: Child, **attributes: str | int | bool | None
 
 
 async def table(heads: Sequence[Child], rows: Iterable[Sequence[Child]], caption: str) -> Markup:
-    """Return a table; cells that are ints are aligned to the right.
+    """Return a table; cells that are ints or FigureTexts are aligned to the right.
 
     The rows are made and written a few at a time, and others have a turn of the loop in between: `rows` should be a
     generator that copes with changes of the state since its last row.
@@ -53,8 +60,8 @@ async def table(heads: Sequence[Child], rows: Iterable[Sequence[Child]], caption
     body: list[Markup] = []
     for cells in rows:
         if not body:
-            numbers = [isinstance(cell, int) for cell in cells]
-        body.append(tag("tr", [tag("td", cell, class_="n" if isinstance(cell, int) else None) for cell in cells]))
+            numbers = [isinstance(cell, NUMBERS) for cell in cells]
+        body.append(tag("tr", [tag("td", cell, class_="n" if isinstance(cell, NUMBERS) else None) for cell in cells]))
         if len(body) % ROWS_PER_PORTION == 0:
             await asyncio.sleep(0)
     await asyncio.sleep(0)

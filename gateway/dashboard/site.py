@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Awaitable, Callable
-from pathlib import Path
+from collections.abc import Awaitable, Callable, Iterable
 from urllib.parse import urlencode, urlsplit
 
 from aiohttp import web
@@ -14,7 +13,9 @@ from sockpqd.cluster.api import NotLeader, OutcomeUnknown
 from sockpqd.gateway import audit
 from sockpqd.gateway.auth.authorizer import Guard, Someone
 from sockpqd.gateway.dashboard import actions, live
+from sockpqd.gateway.dashboard.asset_files import ASSETS
 from sockpqd.gateway.dashboard.commands import NO_ANSWER, execute
+from sockpqd.gateway.dashboard.figures import NoFigures, figures
 from sockpqd.gateway.dashboard.forms import TooLarge, fields_of
 from sockpqd.gateway.dashboard.markup import link, tag
 from sockpqd.gateway.dashboard.pages import (
@@ -32,6 +33,7 @@ from sockpqd.gateway.dashboard.pages import (
     users,
     workers,
 )
+from sockpqd.gateway.dashboard.pages.overview import page as overview
 from sockpqd.gateway.dashboard.pages.parts.view import NotAllowed, NotThere, View, form, page
 from sockpqd.gateway.dashboard.visitor import Tokens, Visitor, same_origin, visitor_of
 from sockpqd.gateway.monitoring.basic_auth import HttpAccess
@@ -55,32 +57,30 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-ASSETS = {
-    f"/assets/{path.name}": (path.read_bytes(), kind)
-    for path, kind in (
-        (Path(__file__).parent / "assets" / "style.css", "text/css"),
-        (Path(__file__).parent / "assets" / "script.js", "text/javascript"),
-    )
-}
+KEPT = {"Cache-Control": "private, max-age=31536000, immutable"}       # of assets: their addresses change with them
 PAGES: dict[str, Callable[[View], Awaitable[str]]] = {
-    "/": cluster.show, "/queues": queues.show, "/queue": queue.show, "/job": job.show, "/groups": groups.show,
-    "/items": items.show,
-    "/pulses": pulses.show, "/workers": workers.show, "/topics": topics.show, "/events-live": events.show,
+    "/": overview.show, "/cluster": cluster.show, "/queues": queues.show, "/queue": queue.show, "/job": job.show,
+    "/groups": groups.show, "/items": items.show, "/pulses": pulses.show, "/workers": workers.show,
+    "/topics": topics.show, "/events-live": events.show,
     "/slow": slow.show, "/sessions": sessions.show, "/users": users.show,
 }
-PATHS = frozenset((*PAGES, *ASSETS, "/live", "/act"))
+PATHS = frozenset((*PAGES, *ASSETS, "/live", "/figures", "/act"))
 
 
 class Dashboard:
     """The pages and actions of one node. `access`: None if no users are required."""
 
-    def __init__(self, hub: Hub, access: HttpAccess | None, version: str, samples: FigureSampler) -> None:
+    def __init__(
+        self, hub: Hub, access: HttpAccess | None, version: str, samples: FigureSampler,
+        certificates: Callable[[], Iterable[tuple[str, float]]] = tuple,
+    ) -> None:
         self._hub = hub
         self._access = access
         self._version = version
         self._tokens = Tokens()
         self._notes: dict[str, str] = {}        # what was done, for the page that is shown next
         self._samples = samples
+        self._certificates = certificates
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse | None:
         """Answer a request; None if it is not for the dashboard."""
@@ -95,11 +95,22 @@ class Dashboard:
         if posted:
             return await self._act(request, visitor)
         if request.path in ASSETS:
-            content, kind = ASSETS[request.path]
-            return web.Response(body=content, headers={**HEADERS, "Content-Type": f"{kind}; charset=utf-8"})
+            asset = ASSETS[request.path]
+            kept = KEPT if request.rel_url.query.get("v") == asset.version else {}
+            return web.Response(
+                body=asset.content, headers={**HEADERS, **kept, "Content-Type": f"{asset.kind}; charset=utf-8"})
         if request.path == "/live":
             return await live.stream(self._hub.cluster, request, HEADERS, self._guard(visitor))
+        if request.path == "/figures":
+            return await self._figures(request, visitor)
         return await self._page(request, visitor)
+
+    async def _figures(self, request: web.BaseRequest, visitor: Visitor) -> web.Response:
+        try:
+            rows = await figures(self._samples, visitor, request.rel_url.query)
+        except NoFigures as error:
+            return _text(404, f"{error}")
+        return web.Response(body=rows, headers={**HEADERS, "Content-Type": "application/json"})
 
     async def _page(self, request: web.BaseRequest, visitor: Visitor) -> web.Response:
         view = self._view(visitor, dict(request.rel_url.query))
@@ -120,7 +131,8 @@ class Dashboard:
 
     def _view(self, visitor: Visitor, words: dict[str, str]) -> View:
         note = self._notes.pop(words.get("note", ""), "")
-        return View(self._hub, visitor, words, self._tokens.new(visitor), self._version, self._samples, note)
+        return View(self._hub, visitor, words, self._tokens.new(visitor), self._version, self._samples, note,
+                    self._certificates)
 
     # ---- actions
 

@@ -8,7 +8,8 @@ May use all rooms before it.
 
 from sockpqd.gateway.samples.cluster_figures import CLUSTER_FIELDS, NODE_FIELDS
 from sockpqd.gateway.samples.course import QUEUE_FIELDS, FigureRows, FigureSeries
-from sockpqd.gateway.samples.flows import QueueRates
+from sockpqd.gateway.samples.flows import STILL, QueueRates
 from sockpqd.gateway.samples.sampler import FigureSampler
 
-__all__ = ["CLUSTER_FIELDS", "NODE_FIELDS", "QUEUE_FIELDS", "FigureRows", "FigureSampler", "FigureSeries", "QueueRates"]
+__all__ = ["CLUSTER_FIELDS", "NODE_FIELDS", "QUEUE_FIELDS", "STILL", "FigureRows", "FigureSampler", "FigureSeries",
+           "QueueRates"]

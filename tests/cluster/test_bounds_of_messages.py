@@ -13,6 +13,7 @@ import pytest
 from sockpqd.beanstalk import U32_MAX, calls
 from sockpqd.beanstalk.limits import WATCHED_MAX
 from sockpqd.cluster import limits
+from sockpqd.cluster.api import HostFigures
 from sockpqd.cluster.wire.messages import (
     WIRE_FORMAT,
     Ack,
@@ -58,7 +59,7 @@ LARGEST: dict[type, Callable[[], Message]] = {
     # Numbers, words of the program, and names and addresses of the configuration.
     Info: lambda: Info(
         "CANDIDATE", MOST, MOST, MOST, True, True, False, False, MOST, "x" * 100, MOST, bytes(32), MOST, True,
-        tuple(EVENT_TYPES), MOST, MOST, MOST),
+        tuple(EVENT_TYPES), MOST, MOST, MOST, HostFigures(MOST, MOST, MOST, MOST, MOST)),
     Heartbeat: lambda: Heartbeat(MOST, MOST, SECONDS, MOST, MOST),
     Ack: lambda: Ack(MOST, MOST, SECONDS, MOST, True, True, MOST, MOST),
     PreVote: lambda: PreVote(MOST, MOST, MOST, MOST),

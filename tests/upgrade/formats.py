@@ -97,6 +97,8 @@ def _value(kind: Any) -> Any:
             return [_value(item) for item in kind.item_types]
         case inspect.LiteralType():
             return kind.values[0]
+        case inspect.StructType():
+            return {field.encode_name: _value(field.type) for field in kind.fields}
         case inspect.DictType():
             return {_value(kind.key_type): _value(kind.value_type)}
     raise TypeError(kind)

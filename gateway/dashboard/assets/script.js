@@ -3,14 +3,40 @@
 "use strict";
 
 const content = document.getElementById("content");
+const stale = document.getElementById("stale");
 const REST = 5;               // times as long as a refresh took nothing is asked for
-const SILENCE_MS = 3000;      // the source comes back twice in that time
+const SILENCE_MS = 1600;      // three times what the source takes at most, also to come back
+const LOOK_MS = 200;
+const AGAIN_MS = 2000;        // after which a source that the browser has given up is opened again
 
 function inUse() {
   const active = document.activeElement;
-  return document.hidden || content.querySelector("details[open]") !== null
+  return document.hidden || content.querySelector("details[open], .chart:hover") !== null
     || (content.contains(active) && active.matches("input, select, textarea, button"))
     || !getSelection().isCollapsed;
+}
+
+// Gives each cell the head of its column, which narrow screens show beside it (style.css).
+function label(root) {
+  for (const table of root.querySelectorAll("table")) {
+    const heads = [...table.querySelectorAll("thead th")].map((head) => head.textContent.replace(" ↓", ""));
+    for (const row of table.querySelectorAll("tbody tr")) {
+      [...row.children].forEach((cell, at) => { cell.dataset.head = heads[at] ?? ""; });
+    }
+    table.classList.add("labelled");
+  }
+}
+
+// Says that what is seen is old, and why, until `why` is null.
+function setStale(why) {
+  document.body.classList.toggle("stale", why !== null);
+  stale.hidden = why === null;
+  if (why === null) return;
+  const text = document.getElementById("stale-why");
+  if (text.textContent !== why) text.textContent = why;
+  for (const link of stale.querySelectorAll("a")) {
+    link.href = `//${link.dataset.node}${location.pathname}${location.search}`;
+  }
 }
 
 async function refresh() {
@@ -20,12 +46,20 @@ async function refresh() {
   const next = fresh.getElementById("content");
   if (next === null || inUse()) return;
   const note = content.querySelector(".note");        // what was just done is told once, and stays until one goes on
-  content.replaceChildren(...next.childNodes);
+  const nodes = document.importNode(next, true);
+  for (const chart of content.querySelectorAll("figure.chart")) {       // which charts.js keeps fresh
+    const place = nodes.querySelector(`#${CSS.escape(chart.id)}`);
+    if (place !== null && place.dataset.figures === chart.dataset.figures) place.replaceWith(chart);
+  }
+  label(nodes);
+  content.replaceChildren(...nodes.childNodes);
   if (note !== null) content.querySelector("h1").after(note);
   for (const part of ["header", "footer"]) {
     document.querySelector(part).replaceChildren(...fresh.querySelector(part).childNodes);
   }
 }
+
+if (content !== null) label(content);
 
 if (content !== null && new URLSearchParams(location.search).get("note") !== null) {
   const address = new URL(location.href);     // what was just done is told once
@@ -36,31 +70,41 @@ if (content !== null && new URLSearchParams(location.search).get("note") !== nul
 if (content !== null && content.dataset.live && location.pathname !== "/act") {
   let seen = content.dataset.state;
   let busy = false;
-  const source = new EventSource(content.dataset.live);
-  const lost = () => {
-    const age = document.getElementById("age");
-    if (source.readyState !== EventSource.OPEN && Date.now() - heard > SILENCE_MS) {
-      age.textContent = `${Math.round((Date.now() - heard) / 1000)} s old: this node does not answer`;
-    }
-  };
   let heard = Date.now();
-  source.addEventListener("age", (event) => {
-    heard = Date.now();
-    document.getElementById("age").textContent = event.data;
-  });
-  setInterval(lost, 1000);
-  source.onmessage = async (event) => {
-    if (busy || event.data === seen || inUse()) return;
-    busy = true;
-    const began = Date.now();
-    try {
-      await refresh();
-      seen = event.data;
-    } catch {
-      // the node is away: the source comes back when it does
+  let source = null;
+  let opened = 0;
+
+  function open() {
+    opened = Date.now();
+    source = new EventSource(content.dataset.live);
+    source.addEventListener("age", (event) => {
+      const known = JSON.parse(event.data);
+      heard = Date.now();
+      document.getElementById("age").textContent = known.age;
+      setStale(known.stale);
+    });
+    source.onmessage = async (event) => {
+      if (busy || event.data === seen || inUse()) return;
+      busy = true;
+      const began = Date.now();
+      try {
+        await refresh();
+        seen = event.data;
+      } catch {
+        // the node is away: the source comes back when it does
+      }
+      setTimeout(() => { busy = false; }, REST * (Date.now() - began));
+    };
+  }
+
+  open();
+  setInterval(() => {
+    const silence = Date.now() - heard;
+    if (silence > SILENCE_MS) {
+      setStale(`this node does not answer: what you see is ${Math.round(silence / 1000)} s old`);
+      if (source.readyState === EventSource.CLOSED && Date.now() - opened > AGAIN_MS) open();
     }
-    setTimeout(() => { busy = false; }, REST * (Date.now() - began));
-  };
+  }, LOOK_MS);
 }
 
 const events = document.getElementById("events");

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from sockpqd.cluster import Figures, NodeStatus, PagingFigures
 from sockpqd.gateway.dashboard.markup import Child, Markup, pairs, table, tag
+from sockpqd.gateway.dashboard.pages.parts.nodes import who_may_be_lost
 from sockpqd.gateway.dashboard.pages.parts.view import View, counted, details, form, page, section, size
 from sockpqd.gateway.monitoring.readiness import why_not_ready
 
@@ -32,22 +33,6 @@ async def show(view: View) -> str:
         section("This node", pairs(_figures(figures))),
         section("Actions", list(_actions(view, nodes))) if view.visitor.admin else None,
     )
-
-
-def who_may_be_lost(nodes: list[NodeStatus]) -> str:
-    """Say how many voters can be lost before the cluster stops serving."""
-    voters = [node for node in nodes if node.role != "LEARNER"]
-    up = sum(node.role != "DOWN" for node in voters)
-    if len(voters) == 1 and up:
-        return "A single node serves: it may not be lost."
-    spare = up - (len(voters) // 2 + 1)
-    if spare < 0:
-        return f"Only {up} of {len(voters)} nodes are up: that is no majority, and nothing can be done."
-    if not any(node.role == "LEADER" for node in voters):
-        return f"{up} of {len(voters)} nodes are up, and none leads at the moment: an election takes a second or two."
-    if spare == 0:
-        return f"{up} of {len(voters)} nodes are up: none may be lost."
-    return f"{up} of {len(voters)} nodes are up: any {spare if spare > 1 else 'one'} may be lost."
 
 
 def _row(node: NodeStatus) -> list[Child]:
@@ -96,13 +81,13 @@ def _needed(paging: PagingFigures) -> str:
 def _actions(view: View, nodes: list[NodeStatus]) -> Iterator[Markup]:
     for node in nodes:
         if node.role == "FOLLOWER":
-            yield form(view, "cluster.transfer", f"Let {node.name} lead", {"node": node.name})
-    yield form(view, "node.snapshot", "Write a snapshot here")
+            yield form(view, "cluster.transfer", f"Let {node.name} lead", {"node": node.name}, back="/cluster")
+    yield form(view, "node.snapshot", "Write a snapshot here", back="/cluster")
     if view.cluster.online:
-        yield form(view, "node.offline", f"Switch {view.cluster.name} offline")
+        yield form(view, "node.offline", f"Switch {view.cluster.name} offline", back="/cluster")
     else:
-        yield form(view, "node.online", f"Switch {view.cluster.name} online")
+        yield form(view, "node.online", f"Switch {view.cluster.name} online", back="/cluster")
     if view.cluster.machine.online:
-        yield details("The whole service", form(view, "cluster.offline", "Switch the service offline"))
+        yield details("The whole service", form(view, "cluster.offline", "Switch the service offline", back="/cluster"))
     else:
-        yield form(view, "cluster.online", "Switch the service online")
+        yield form(view, "cluster.online", "Switch the service online", back="/cluster")

@@ -10,7 +10,7 @@ from sockpqd.core import JobState, JobView, QueueSettings
 from sockpqd.gateway.dashboard.actions import PURGED
 from sockpqd.gateway.dashboard.markup import Child, Markup, link, pairs, table, tag
 from sockpqd.gateway.dashboard.pages.parts.body import preview
-from sockpqd.gateway.dashboard.pages.parts.picture import captioned, pictures
+from sockpqd.gateway.dashboard.pages.parts.chart import QUEUE_SPANS, Chart, chart, spans
 from sockpqd.gateway.dashboard.pages.parts.view import (
     NotAllowed,
     NotThere,
@@ -27,6 +27,12 @@ from sockpqd.gateway.dashboard.pages.parts.view import (
 )
 from sockpqd.gateway.protocol import listings
 
+CHARTS = (
+    Chart("Jobs per second", "rate", ("put", "taken", "done"), ("in", "handed out", "done")),
+    Chart("Jobs", "count", ("waiting", "running"), ("waiting", "running")),
+    Chart("Failed per second", "rate", ("failed", "died"), ("put back", "died")),
+    Chart("Oldest waiting", "seconds", ("oldest",), ("oldest",)),
+)
 JOBS = 25                   # of each state
 PLACED = (JobState.READY, JobState.DELAYED)     # jobs of these states have a place, by whose number they are found
 
@@ -45,15 +51,8 @@ async def show(view: View) -> str:
     if disk.jobs:
         known.append((f"on the disk of {cluster.name}", f"{disk.jobs} waiting, {size(disk.data_bytes)} of data"))
     content: list[Child] = [
-        tag("p", link("/queues", "All queues")),
-        section("Up to the last hour", [
-            captioned(picture or Markup("soon"), caption) for picture, caption in zip(
-                pictures(view.samples, name),
-                ("jobs put (line) and done (dashes)", "jobs that wait", "how long the oldest has waited"), strict=True)
-        ]),
-        section("Figures", pairs(known)),
+        tag("p", link("/queues", "All queues")), await _charts(view, name), section("Figures", pairs(known)),
     ]
-    await asyncio.sleep(0)              # the pictures are as long a turn as some lines of a table
     if view.visitor.manages(name):
         content += [
             *[await _jobs(view, name, state) for state in JobState],
@@ -62,6 +61,16 @@ async def show(view: View) -> str:
         await asyncio.sleep(0)          # the forms are as long a turn as the figures
         content.append(section("Actions", list(_actions(view, name))))
     return page(view, f"Queue {name}", content)
+
+
+async def _charts(view: View, name: str) -> Child:
+    series, drawn = view.samples.queue(name), []
+    if series is None:
+        return None
+    for one in CHARTS:
+        drawn.append(chart(view, one, series, "queue", name))
+        await asyncio.sleep(0)          # a chart is as long a turn as some lines of a table
+    return [spans(view, "/queue", {"name": name}, QUEUE_SPANS), tag("div", drawn, class_="charts")]
 
 
 async def _jobs(view: View, name: str, state: JobState) -> Markup | None:

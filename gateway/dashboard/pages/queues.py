@@ -1,38 +1,57 @@
-"""The page of all queues: searched, sorted, a page at a time."""
+"""The page of all queues: filtered, sorted, a page at a time, with rates and pictures of the last hour."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from urllib.parse import urlencode
 
-from sockpqd.core import QueueCounts
-from sockpqd.gateway.dashboard.markup import Child, link, table, tag
+from sockpqd.core import QueueCounts, QueueSettings
+from sockpqd.gateway.dashboard.markup import Child, FigureText, Markup, link, table, tag
 from sockpqd.gateway.dashboard.pages.parts.listing import heads, listed, more
-from sockpqd.gateway.dashboard.pages.parts.picture import pictures
-from sockpqd.gateway.dashboard.pages.parts.view import View, counted, duration, field, form, page, search, section
+from sockpqd.gateway.dashboard.pages.parts.picture import amount, last_hour, ranged
+from sockpqd.gateway.dashboard.pages.parts.view import View, counted, duration, field, form, page, section
+from sockpqd.gateway.samples import STILL, QueueRates
 
-SORTS: dict[str, Callable[[QueueCounts], int]] = {
-    "name": lambda counts: 0, "ready": lambda counts: -counts.ready, "delayed": lambda counts: -counts.delayed,
-    "running": lambda counts: -counts.running, "dead": lambda counts: -counts.dead,
-    "buried": lambda counts: -counts.buried,
+# The columns by which the list can be sorted, the greatest first.
+COUNTS: dict[str, Callable[[QueueCounts], int]] = {
+    "waiting": lambda counts: counts.ready, "delayed": lambda counts: counts.delayed,
+    "running": lambda counts: counts.running, "dead": lambda counts: counts.dead,
+    "buried": lambda counts: counts.buried,
+}
+RATES: dict[str, Callable[[QueueRates], float]] = {
+    "in": lambda rates: rates.put, "out": lambda rates: rates.taken, "failed": lambda rates: rates.failed + rates.died,
+}
+SORTS = ("name", *RATES, *COUNTS, "oldest")
+MILLI = 1000                # a rate is sorted by jobs in so many seconds
+# What the list can be restricted to.
+FILTERS: dict[str, Callable[[QueueCounts, QueueSettings | None], bool]] = {
+    "any": lambda counts, settings: True,
+    "with waiting jobs": lambda counts, settings: counts.ready > 0,
+    "waiting, and none runs": lambda counts, settings: counts.ready > 0 and not counts.running,
+    "with dead or buried jobs": lambda counts, settings: counts.dead + counts.buried > 0,
+    "paused": lambda counts, settings: _paused(settings),
+    "without jobs": lambda counts, settings: not (counts.ready + counts.delayed + counts.running),
 }
 
 
 async def show(view: View) -> str:
-    word, sort = view.word("search"), view.word("sort", "name")
-    machine, rank = view.cluster.machine, SORTS.get(sort, SORTS["name"])
+    word, sort, state = view.word("search"), view.word("sort", "name"), view.word("state", "any")
+    sort, state = sort if sort in SORTS else "name", state if state in FILTERS else "any"
+    machine, wanted = view.cluster.machine, FILTERS[state]
 
     def found(name: str) -> int | None:
         counts = machine.counts(name) if word in name and view.visitor.sees(name) else None
-        return None if counts is None else rank(counts)
+        if counts is None or not wanted(counts, machine.queue_settings(name)):
+            return None
+        return -_rank(view, sort, name, counts)
 
-    words = {"search": word, "sort": sort}
+    words = {"search": word, "state": state, "sort": sort}
     listing = await listed(view, machine.queue_names(""), found)
     return page(
-        view, "Queues", search("/queues", word, sort=sort),
+        view, "Queues", _filters(word, state, sort),
         await table(
-            (*heads("/queues", words, tuple(SORTS)), "oldest", "put and done", "waiting", "age of the oldest", ""),
-            _rows(view, listing.names), f"{counted(listing.count, 'queue')}; the pictures show up to the last hour",
+            (*heads("/queues", words, SORTS), "jobs per second, in and done", "waiting in the last hour", ""),
+            _rows(view, listing.names), counted(listing.count, "queue"),
         ),
         more("/queues", words, listing),
         section("New queue", form(
@@ -42,17 +61,49 @@ async def show(view: View) -> str:
     )
 
 
+def _rank(view: View, sort: str, name: str, counts: QueueCounts) -> int:
+    """Return by how much the queue comes before others."""
+    if sort in COUNTS:
+        return COUNTS[sort](counts)
+    if sort in RATES:
+        return round(MILLI * RATES[sort](view.samples.flows.of.get(name, STILL)))
+    return view.cluster.machine.history(name, view.cluster.time_ms).oldest_ms if sort == "oldest" else 0
+
+
+def _filters(word: str, state: str, sort: str) -> Markup:
+    return tag(
+        "form", tag("input", type="hidden", name="sort", value=sort),
+        field("search", "Name has", word, type="search"),
+        tag("label", "Queues ", tag("select", [
+            tag("option", name, value=name, selected=name == state) for name in FILTERS
+        ], name="state")),
+        tag("button", "Show"), method="get", action="/queues", role="search",
+    )
+
+
 def _rows(view: View, names: Sequence[str]) -> Iterator[list[Child]]:
     machine = view.cluster.machine
     for name in names:
         counts = machine.counts(name)
         if counts is None:          # it is gone by now
             continue
-        settings = machine.queue_settings(name)
-        paused = settings is not None and (settings.paused_in or settings.paused_out)
         oldest_ms = machine.history(name, view.cluster.time_ms).oldest_ms
+        rates = view.samples.flows.of.get(name, STILL)
         yield [
-            link(f"/queue?{urlencode({'name': name})}", name), counts.ready, counts.delayed, counts.running,
-            counts.dead, counts.buried, duration(oldest_ms) if oldest_ms else "", *pictures(view.samples, name),
-            tag("strong", "paused") if paused else "",
+            link(f"/queue?{urlencode({'name': name})}", name),
+            *(FigureText(amount(rate(rates), "rate") if rate(rates) else "0") for rate in RATES.values()),
+            *(count(counts) for count in COUNTS.values()), FigureText(duration(oldest_ms) if oldest_ms else ""),
+            *_pictures(view, name), tag("strong", "paused") if _paused(machine.queue_settings(name)) else "",
         ]
+
+
+def _pictures(view: View, name: str) -> tuple[Markup, Markup]:
+    rows = last_hour(view, name, "put", "done", "waiting")
+    if rows is None:
+        return Markup(), Markup()
+    return (ranged(f"{name}, jobs per second in the last hour", "rate", rows.values["put"], rows.values["done"]),
+            ranged(f"{name}, waiting in the last hour", "count", rows.values["waiting"]))
+
+
+def _paused(settings: QueueSettings | None) -> bool:
+    return settings is not None and (settings.paused_in or settings.paused_out)

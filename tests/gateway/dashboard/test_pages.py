@@ -58,12 +58,12 @@ def test_every_page_is_there_and_says_what_it_should() -> None:
 
 def test_it_is_shown_how_many_jobs_are_on_the_disk() -> None:
     async def test(found: Site) -> None:
-        assert "on the disk" not in await found.get("/")
+        assert "on the disk" not in await found.get("/cluster")
         found.cluster.paging = PagingFigures(
             jobs=4711, data_bytes=1 << 20, bodies=12, body_bytes=3 << 16, file_bytes=2 << 20, files=3,
             live_bytes=1 << 19, rewriting=1, read=7, written=9, expected=6, misses=2, moved=0, reads=Histogram(),
         )
-        page = await found.get("/")
+        page = await found.get("/cluster")
         assert "4711, with 1.0 MiB of data" in page
         assert "12 of jobs in any state, 192.0 KiB" in page
         assert "3 of 2.0 MiB, 25% needed; 1 being rewritten" in page

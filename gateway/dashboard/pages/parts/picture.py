@@ -1,35 +1,34 @@
-"""Small pictures of a queue's figures over the last hour, as SVG in the page."""
+"""Small pictures of figures over time, as SVG in the page, and figures with their units."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sockpqd.gateway.dashboard.markup import Child, Markup, tag
-from sockpqd.gateway.samples import FigureSampler
+from sockpqd.gateway.dashboard.markup import Markup, tag
+from sockpqd.gateway.dashboard.pages.parts.view import View, duration, size
+from sockpqd.gateway.samples import FigureRows
 
 WIDTH, HEIGHT = 120, 24
-POINTS = 36                     # of each line: each is of a hundred seconds
+POINTS = 36                     # of each line: of the last hour each is of a hundred seconds
 HOUR_S = 3600
 
 Line = Sequence[float | None]
 
 
-def pictures(samples: FigureSampler, queue: str) -> tuple[Markup, Markup, Markup]:
-    """Return pictures of the rates (put and done), of how many jobs wait, and of how long the oldest has waited.
+def last_hour(view: View, queue: str, *fields: str) -> FigureRows | None:
+    """Return these fields of a queue over the last hour, in POINTS rows.
 
-    They are empty until something is known of the queue, which is some seconds after somebody has looked at it first.
+    None until something is known of it, which is some seconds after somebody has looked at it first.
     """
-    course = samples.queue(queue)
-    if course is None:
-        return Markup(), Markup(), Markup()
-    names = "put", "done", "waiting", "oldest"
-    values = course.window(samples.now_s, HOUR_S, POINTS, names).values
-    put, done, waiting, oldest = (values[name] for name in names)
-    return (
-        _sparkline(f"{queue}, last hour: put at most {rate(most(put))}, done at most {rate(most(done))}", put, done),
-        _sparkline(f"{queue}, last hour: at most {most(waiting):.0f} waiting", waiting),
-        _sparkline(f"{queue}, last hour: the oldest waited at most {most(oldest):.0f} s", oldest),
-    )
+    series = view.samples.queue(queue)
+    return None if series is None else series.window(view.samples.now_s, HOUR_S, POINTS, fields)
+
+
+def ranged(what: str, unit: str, *lines: Line) -> Markup:
+    """Return a picture of lines with the greatest value beside it. `what`: is read aloud."""
+    top = max(map(most, lines))
+    return tag("span", sparkline(f"{what}: at most {amount(top, unit)}", *lines),
+               tag("span", f"0 to {amount(top, unit)}", class_="range"))
 
 
 def most(line: Line) -> float:
@@ -37,22 +36,26 @@ def most(line: Line) -> float:
     return max((value for value in line if value is not None), default=0.0)
 
 
-def rate(per_second: float) -> str:
-    """Return a rate with its unit."""
-    return f"{per_second:,.0f}/s" if per_second >= 10 else f"{per_second:.1f}/s"
+def amount(value: float | None, unit: str) -> str:
+    """Return a figure with its unit: `rate` (per second), `count`, `seconds`, `ms`, `bytes` or `percent`."""
+    if value is None:
+        return "-"
+    if unit == "rate":
+        return f"{value:,.0f}/s" if value >= 10 or not value else f"{value:.1f}/s" if value >= 0.1 else f"{value:.2f}/s"
+    if unit == "seconds":
+        return duration(round(value * 1000))
+    if unit == "bytes":
+        return size(round(value))
+    if unit == "ms":
+        return f"{value:.1f} ms" if value < 10 else f"{value:.0f} ms"
+    return f"{value:.0f}%" if unit == "percent" else f"{value:,.0f}"
 
 
-def captioned(picture: Markup, *caption: Child) -> Markup:
-    """Return a picture with a caption."""
-    return tag("figure", picture, tag("figcaption", caption))
-
-
-def _sparkline(label: str, *lines: Line) -> Markup:
+def sparkline(label: str, *lines: Line) -> Markup:
     """Return lines, the newest on the right; `label` is read aloud."""
     top = max(1e-6, *map(most, lines))
     return tag(
         "svg", tag("title", label),
-        [tag("polyline", points=run) for line in lines for run in _runs(line, top)] if len(lines) == 1 else
         [tag("g", [tag("polyline", points=run) for run in _runs(line, top)]) for line in lines],
         viewBox=f"0 0 {WIDTH} {HEIGHT}", width=WIDTH, height=HEIGHT, role="img", class_="spark",
     )

@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from math import isinf
 
 from msgspec import Struct
 
 from sockpqd.cluster import Cluster
+from sockpqd.gateway.dashboard.asset_files import asset
 from sockpqd.gateway.dashboard.markup import Child, Markup, tag, text
 from sockpqd.gateway.dashboard.visitor import Visitor
 from sockpqd.gateway.samples import FigureSampler
 from sockpqd.gateway.server.hub import Hub
 
 PAGES = (
-    ("/", "Cluster"), ("/queues", "Queues"), ("/items", "Items"), ("/groups", "Groups"), ("/pulses", "Pulses"),
+    ("/", "Overview"), ("/queues", "Queues"), ("/items", "Items"), ("/groups", "Groups"), ("/pulses", "Pulses"),
     ("/workers", "Workers"), ("/topics", "Topics"), ("/events-live", "Events"), ("/slow", "Slow commands"),
-    ("/sessions", "Sessions"), ("/users", "Users"),
+    ("/sessions", "Sessions"), ("/users", "Users"), ("/cluster", "Cluster"),
 )
 NUMBER_DIGITS_MAX = 9
 
 
 class View(Struct, frozen=True):
-    """A request for a page. `words`: of the address behind `?`; `token`: for forms; `note`: about the last action."""
+    """A request for a page. `words`: of the address behind `?`; `token`: for forms; `note`: about the last action.
+
+    `certificates()`: of this node, their keys in the configuration and their ends in Unix time.
+    """
 
     hub: Hub
     visitor: Visitor
@@ -31,6 +35,7 @@ class View(Struct, frozen=True):
     version: str
     samples: FigureSampler
     note: str = ""
+    certificates: Callable[[], Iterable[tuple[str, float]]] = tuple
 
     @property
     def cluster(self) -> Cluster:
@@ -73,18 +78,40 @@ def page(view: View, title: str, *content: Child, live: bool = True) -> str:
     head = tag(
         "head", tag("meta", charset="utf-8"), tag("title", f"{title} · sockpqd {cluster.name}"),
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("link", rel="stylesheet", href="/assets/style.css"),
-        tag("script", src="/assets/script.js", defer=True),
+        tag("link", rel="stylesheet", href=asset("style.css")),
+        tag("link", rel="stylesheet", href=asset("uplot.css")),
+        tag("script", src=asset("uplot.js"), defer=True), tag("script", src=asset("charts.js"), defer=True),
+        tag("script", src=asset("script.js"), defer=True),
     )
     body = tag(
         "body", tag("a", "Skip to the content", href="#content", class_="skip"),
         tag("header", tag("nav", navigation, aria_label="Pages"), tag("p", where)),
+        _stale(view),
         tag("main", tag("h1", title), tag("p", view.note, class_="note", role="status") if view.note else None,
             content, id="content", data_live="/live" if live else None, data_state=state(cluster)),
         tag("footer", tag("p", f"As of entry {cluster.machine.index}: ", tag("span", age(cluster), id="age"),
                           f" · {view.visitor.user or 'no users required'}")),
     )
     return "<!doctype html>\n" + tag("html", head, body, lang="en")
+
+
+def _stale(view: View) -> Markup:
+    """Return the banner that the script shows when the page is older than it looks, with links to the other nodes."""
+    elsewhere = [
+        [tag("a", node.name, href=f"//{host}/", data_node=host), " "]
+        for node in view.cluster.status() if node.name != view.cluster.name
+        if (host := http_address(node.client, None if node.host is None else node.host.http_port)) is not None
+    ]
+    return tag(
+        "div", tag("strong", "Stale"), " ", tag("span", f"{view.cluster.name} does not answer", id="stale-why"),
+        [" Go on at ", elsewhere] if elsewhere else None,
+        id="stale", role="alert", hidden=True,
+    )
+
+
+def http_address(client: str, port: int | None) -> str | None:
+    """Return where a node shows its pages, from the address that its clients dial; None if it has none."""
+    return f"{client.rpartition(':')[0]}:{port}" if port and client else None
 
 
 def state(cluster: Cluster) -> str:
@@ -149,9 +176,9 @@ def duration(ms: int) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
-def counted(count: int, one: str) -> str:
+def counted(count: int, one: str, many: str | None = None) -> str:
     """Return a count with its noun: "1 job", "2 jobs"."""
-    return f"{count:,} {one}" if count == 1 else f"{count:,} {one}s"
+    return f"{count:,} {one}" if count == 1 else f"{count:,} {many or one + 's'}"
 
 
 def size(count: int) -> str:

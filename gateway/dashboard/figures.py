@@ -1,0 +1,49 @@
+"""Answers the script that draws charts: the rows of a series over a span, as JSON, a field at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+import msgspec
+
+from sockpqd.gateway.dashboard.pages.parts.chart import SPAN, SPANS
+from sockpqd.gateway.dashboard.visitor import Visitor
+from sockpqd.gateway.samples import FigureRows, FigureSampler, FigureSeries
+
+ROWS_MAX = 600          # more than a chart has points across
+
+
+class NoFigures(Exception):
+    """There are no such figures, or the visitor may not see them: the message says which."""
+
+
+async def figures(samples: FigureSampler, visitor: Visitor, words: Mapping[str, str]) -> bytes:
+    """Return the rows: `of` cluster, node or queue with its `name`, over a `span`. Raises NoFigures."""
+    series = _series(samples, visitor, words)
+    span = words.get("span", SPAN)
+    if span not in SPANS:
+        raise NoFigures("there is no such span")
+    now_s, rows, values = samples.now_s, None, {}
+    for field in series.fields:
+        rows = series.window(now_s, SPANS[span][1], ROWS_MAX, (field.name,))
+        values.update(rows.values)
+        await asyncio.sleep(0)
+    assert rows is not None
+    return msgspec.json.encode(FigureRows(rows.step_s, rows.times, values))
+
+
+def _series(samples: FigureSampler, visitor: Visitor, words: Mapping[str, str]) -> FigureSeries:
+    of, name = words.get("of"), words.get("name", "")
+    if of == "cluster":
+        return samples.cluster
+    if of == "node":
+        return samples.node
+    if of != "queue":
+        raise NoFigures("there are figures of cluster, node and queue")
+    if not visitor.sees(name):
+        raise NoFigures("you have no right to see this")
+    series = samples.queue(name)
+    if series is None:
+        raise NoFigures("nothing is known of this queue yet")
+    return series

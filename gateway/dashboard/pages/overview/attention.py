@@ -1,0 +1,191 @@
+"""Finds what needs attention: each is a word, a sentence, and a link to where something can be done."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from heapq import nlargest
+from urllib.parse import urlencode
+
+from msgspec import Struct
+
+from sockpqd.cluster import Figures, NodeStatus
+from sockpqd.core import OWN_PREFIX, SEQ_BITS, RunningJob
+from sockpqd.gateway.auth.permissions import owner_of
+from sockpqd.gateway.dashboard.markup import Child, link
+from sockpqd.gateway.dashboard.pages.parts.view import View, counted, duration, size
+
+NAMED_MAX = 5               # of each kind; the others are a number
+NAMES_PER_PORTION = 200     # queues, groups or pulses looked at before others have a turn
+JOBS_PER_PORTION = 2000
+OLD_MS = 5 * 60_000         # a job that has been waiting longer is worth a line
+UNLEASED_MS = 3_600_000     # so is one without a lease that was put before that
+SILENT_MS = 6_000           # workers are heard every two seconds
+CLOCK_MS = 1_000            # clocks that differ by more
+LAG_MAX = 1_000             # entries
+EXPIRY_S = 14 * 86_400      # certificates that expire sooner
+
+
+class Concern(Struct, frozen=True):
+    """Something that needs attention. `severe`: work is held up or lost for somebody."""
+
+    word: str
+    sentence: Child
+    severe: bool = False
+
+
+async def concerns(view: View, nodes: list[NodeStatus], figures: Figures) -> list[Concern]:
+    """Find what needs attention of what the visitor may see, severe things first."""
+    found = [*_nodes(view, nodes, figures), *await _dead(view), *_old(view), *await _paused(view),
+             *await _groups(view), *await _pulses(view), *_workers(view), *await _unleased(view), *_certificates(view)]
+    return sorted(found, key=lambda concern: not concern.severe)
+
+
+def queue_link(name: str, label: Child = None, **words: str) -> Child:
+    """Return a link to the page of a queue."""
+    return link(f"/queue?{urlencode({'name': name, **words})}", name if label is None else label)
+
+
+def _nodes(view: View, nodes: list[NodeStatus], figures: Figures) -> Iterator[Concern]:
+    for node in nodes:
+        if node.role == "DOWN":
+            yield Concern("down", [link("/cluster", node.name), " does not answer"], severe=True)
+        elif node.online is False:
+            yield Concern("offline", [link("/cluster", node.name), " is switched offline"])
+        elif (node.lag or 0) > LAG_MAX:
+            yield Concern("behind", [link("/cluster", node.name), f" is {node.lag:,} entries behind"])
+        if node.ahead_ms is not None and abs(node.ahead_ms) > CLOCK_MS:
+            yield Concern("clock", [f"the clock of {node.name} is {duration(abs(node.ahead_ms))} "
+                                    f"{'ahead' if node.ahead_ms > 0 else 'behind'}"])
+    if figures.full:
+        yield Concern("full", "no jobs are taken: memory or disks are full", severe=True)
+    if figures.memory_reached:
+        yield Concern("memory", f"{view.cluster.name} uses {size(figures.memory_used_bytes)}, more than its mark")
+    if figures.disk_reached:
+        yield Concern("disk", f"{view.cluster.name} has only {size(figures.disk_free_bytes)} of disk left")
+    if figures.rejoining:
+        yield Concern("rejoining", f"{view.cluster.name} has set damaged files aside and does not vote yet")
+
+
+async def _dead(view: View) -> list[Concern]:
+    machine = view.cluster.machine
+    found: list[tuple[int, str]] = []
+    for at, name in enumerate(machine.names_with_dead(), start=1):
+        counts = machine.counts(name)
+        if counts is not None and counts.dead and view.visitor.sees(name):
+            found.append((counts.dead, name))
+        if at % NAMES_PER_PORTION == 0:
+            await asyncio.sleep(0)
+    shown = nlargest(NAMED_MAX, found)
+    lines = [Concern("dead", [queue_link(name, counted(count, "dead job")), " of ", queue_link(name)], severe=True)
+             for count, name in shown]
+    if len(found) > len(shown):
+        rest = sum(count for count, _ in found) - sum(count for count, _ in shown)
+        lines.append(Concern("dead", [link("/queues?sort=dead", counted(rest, "dead job")), " of ",
+                                      counted(len(found) - len(shown), "other queue")], severe=True))
+    return lines
+
+
+def _old(view: View) -> Iterator[Concern]:
+    machine, shown = view.cluster.machine, 0
+    for _, name in view.samples.oldest.longest:
+        if view.visitor.sees(name) and shown < NAMED_MAX:
+            oldest_ms = machine.history(name, view.cluster.time_ms).oldest_ms
+            if oldest_ms > OLD_MS:
+                shown += 1
+                counts = machine.counts(name)
+                running = 0 if counts is None else counts.running
+                yield Concern("waiting", [
+                    "the oldest job of ", queue_link(name), f" has been waiting for {duration(oldest_ms)}; ",
+                    f"{counted(running, 'job')} of it {'runs' if running == 1 else 'run'}",
+                ])
+
+
+async def _paused(view: View) -> list[Concern]:
+    machine, found = view.cluster.machine, []
+    for at, name in enumerate(machine.all_queue_names(), start=1):
+        settings = machine.queue_settings(name)
+        if settings is not None and (settings.paused_in or settings.paused_out) and view.visitor.sees(name):
+            found.append((name, settings.paused_in, settings.paused_out))
+        if at % NAMES_PER_PORTION == 0:
+            await asyncio.sleep(0)
+    found = list(dict.fromkeys(found))
+    lines = [Concern("paused", [queue_link(name), _stopped(into, out)]) for name, into, out in found[:NAMED_MAX]]
+    if len(found) > NAMED_MAX:
+        lines.append(Concern("paused", [link("/queues?state=paused", counted(len(found) - NAMED_MAX, "other queue"))]))
+    return lines
+
+
+def _stopped(into: bool, out: bool) -> str:
+    if into and out:
+        return " takes no jobs and hands none out"
+    return " takes no jobs" if into else " hands out no jobs"
+
+
+async def _groups(view: View) -> list[Concern]:
+    machine, found = view.cluster.machine, []
+    for at, name in enumerate(list(machine.groups_with_settings()), start=1):
+        if name.startswith(view.visitor.rights.group) and machine.group_settings(name).paused:
+            found.append(name)
+        if at % NAMES_PER_PORTION == 0:
+            await asyncio.sleep(0)
+    lines = [Concern("paused", ["the group ", link(f"/groups?{urlencode({'name': name})}", name)])
+             for name in found[:NAMED_MAX]]
+    if len(found) > NAMED_MAX:
+        lines.append(Concern("paused", [link("/groups", counted(len(found) - NAMED_MAX, "other group"))]))
+    return lines
+
+
+async def _pulses(view: View) -> list[Concern]:
+    lines: list[Concern] = []
+    now_ms = view.cluster.time_ms
+    for at, (name, pulse) in enumerate(list(view.cluster.machine.pulses.items()), start=1):
+        if pulse.sleep_until_ms > now_ms and view.visitor.sees(name.removeprefix(OWN_PREFIX)):
+            shown = name.replace(OWN_PREFIX, "of queue ", 1)
+            lines.append(Concern("asleep", [
+                "the pulse ", link("/pulses", shown), f" gives no grants for {duration(pulse.sleep_until_ms - now_ms)}",
+            ]))
+        if at % NAMES_PER_PORTION == 0:
+            await asyncio.sleep(0)
+    return lines[:NAMED_MAX]
+
+
+def _workers(view: View) -> Iterator[Concern]:
+    machine, now_ms = view.cluster.machine, view.cluster.time_ms
+    silent = [
+        one for one in machine.workers()
+        if now_ms - one.beat_ms > SILENT_MS and (view.visitor.admin or owner_of(machine, one) == view.visitor.user)
+    ]
+    for one in silent[:NAMED_MAX]:
+        yield Concern("silent", ["the worker ", link("/workers", one.name),
+                                 f" was last heard {duration(now_ms - one.beat_ms)} ago"])
+
+
+async def _unleased(view: View) -> list[Concern]:
+    """Find jobs that run without a lease and were put long ago: nothing brings them back when their worker is dead."""
+    machine = view.cluster.machine
+    before_ms = view.cluster.time_ms - UNLEASED_MS
+    found: dict[str, int] = {}
+    jobs: list[RunningJob] = machine.running()
+    for at, job in enumerate(jobs, start=1):
+        if job.deadline_ms is None and job.session is None and job.seq >> SEQ_BITS < before_ms \
+                and view.visitor.sees(job.queue):
+            found[job.queue] = found.get(job.queue, 0) + 1
+        if at % JOBS_PER_PORTION == 0:
+            await asyncio.sleep(0)
+    return [
+        Concern("no lease", [counted(count, "job"), " of ", queue_link(name, tab="RUNNING"),
+                             f" put over an hour ago {'runs' if count == 1 else 'run'} without a lease: "
+                             f"a dead worker would keep {'it' if count == 1 else 'them'}"])
+        for name, count in nlargest(NAMED_MAX, found.items(), key=lambda item: item[1])
+    ]
+
+
+def _certificates(view: View) -> Iterator[Concern]:
+    now_s = time.time()
+    for name, expires_s in view.certificates():
+        if expires_s - now_s < EXPIRY_S:
+            left_s = expires_s - now_s
+            yield Concern("expires", f"the certificate {name} of {view.cluster.name} " + (
+                "has expired" if left_s <= 0 else f"expires in {left_s / 86_400:.0f} days"), severe=left_s <= 0)

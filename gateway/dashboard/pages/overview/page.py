@@ -1,0 +1,74 @@
+"""The first page."""
+
+from __future__ import annotations
+
+import asyncio
+
+from sockpqd.gateway.dashboard.markup import Child, Markup, link, tag
+from sockpqd.gateway.dashboard.pages.overview.attention import Concern, concerns, queue_link
+from sockpqd.gateway.dashboard.pages.overview.verdict import shown, verdict
+from sockpqd.gateway.dashboard.pages.parts.chart import Chart, chart, spans
+from sockpqd.gateway.dashboard.pages.parts.nodes import cards
+from sockpqd.gateway.dashboard.pages.parts.picture import amount
+from sockpqd.gateway.dashboard.pages.parts.view import View, page, section
+
+CHARTS = (
+    Chart("Jobs per second", "rate", ("put", "taken", "done"), ("in", "handed out", "done")),
+    Chart("Failed per second", "rate", ("failed", "died"), ("put back", "died")),
+    Chart("Jobs", "count", ("waiting", "running", "delayed", "dead"), ("waiting", "running", "delayed", "dead")),
+    Chart("Oldest waiting", "seconds", ("oldest",), ("oldest",)),
+)
+NODE_CHARTS = (
+    Chart("Commit latency", "ms", ("commit_p50", "commit_p95"), ("p50", "p95")),
+    Chart("Processor", "percent", ("cpu",), ("of one core",)),
+    Chart("Memory", "bytes", ("memory",), ("in use",)),
+    Chart("Clients", "count", ("connections", "blocked"), ("connected", "blocked")),
+)
+
+
+async def show(view: View) -> str:
+    cluster = view.cluster
+    nodes, figures = cluster.status(), cluster.figures()
+    found = await concerns(view, nodes, figures)
+    drawn: list[Markup] = []
+    for one in CHARTS:
+        drawn.append(chart(view, one, view.samples.cluster, "cluster"))
+        await asyncio.sleep(0)
+    of_node: list[Markup] = []
+    for one in NODE_CHARTS:
+        of_node.append(chart(view, one, view.samples.node, "node"))
+        await asyncio.sleep(0)
+    return page(
+        view, "Overview", shown(verdict(view, nodes, figures, found)), _now(view),
+        section("To look at", _list(found)) if found else None,
+        spans(view, "/", {}), tag("div", drawn, class_="charts"),
+        section("Nodes", cards(view, nodes), tag("p", link("/cluster", "All about the cluster"))),
+        tag("h2", f"This node, {cluster.name}"), tag("div", of_node, class_="charts"),
+    )
+
+
+def _now(view: View) -> Markup:
+    """Return the figures of now."""
+    series = view.samples.cluster
+    now, hour = series.now(), series.window(view.samples.now_s, 3600, 1, ("put", "done", "failed", "died")).values
+    tiles: list[tuple[str, Child, Child]] = [
+        (label, amount(now[field], "rate"), f"{amount(hour[field][0], 'rate')} in the last hour")
+        for label, field in (("in", "put"), ("done", "done"), ("put back", "failed"), ("died", "died"))
+    ]
+    tiles += [(name, amount(now[name], "count"), None) for name in ("waiting", "running")]
+    longest = view.samples.oldest.longest
+    oldest_in = queue_link(longest[0][1]) if longest and view.visitor.sees(longest[0][1]) else None
+    tiles.append(("oldest waiting", amount(now["oldest"], "seconds") if now["oldest"] else "-",
+                  ["in ", oldest_in] if oldest_in else None))
+    tiles.append(("dead", link("/queues?sort=dead", amount(now["dead"], "count")), None))
+    return tag("dl", [
+        tag("div", tag("dt", name), tag("dd", value, tag("small", more) if more else None))
+        for name, value, more in tiles
+    ], class_="figures")
+
+
+def _list(found: list[Concern]) -> Markup:
+    return tag("ul", [
+        tag("li", tag("span", one.word, class_="word"), tag("span", one.sentence),
+            class_="bad" if one.severe else "warn") for one in found
+    ], class_="attention")

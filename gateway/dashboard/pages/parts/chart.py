@@ -1,0 +1,63 @@
+"""Charts: figures over time with axes. The script draws them; without it there is a small picture with its range."""
+
+from __future__ import annotations
+
+from urllib.parse import urlencode
+
+from msgspec import Struct
+
+from sockpqd.gateway.dashboard.markup import Child, Markup, tag
+from sockpqd.gateway.dashboard.pages.parts.picture import HOUR_S, POINTS, amount, most, sparkline
+from sockpqd.gateway.dashboard.pages.parts.view import View
+from sockpqd.gateway.samples import FigureSeries
+
+SPANS = {"10m": ("10 minutes", 600), "1h": ("hour", HOUR_S), "6h": ("6 hours", 21_600), "1d": ("day", 86_400),
+         "7d": ("week", 604_800)}
+QUEUE_SPANS = ("10m", "1h", "6h")       # of a queue there is no more
+SPAN = "1h"
+
+
+class Chart(Struct, frozen=True):
+    """A chart of up to four fields of a series. `unit`: as of `amount`; `labels`: of the fields."""
+
+    title: str
+    unit: str
+    fields: tuple[str, ...]
+    labels: tuple[str, ...]
+
+
+def span_of(view: View) -> str:
+    """Return the span that the address asks for."""
+    asked = view.word("span", SPAN)
+    return asked if asked in SPANS else SPAN
+
+
+def spans(view: View, path: str, words: dict[str, str], known: tuple[str, ...] = tuple(SPANS)) -> Markup:
+    """Return links to the page with each span. `words`: of its address, besides."""
+    return tag("p", "Last ", [
+        [tag("a", SPANS[name][0], href=f"{path}?{urlencode({**words, 'span': name})}",
+             aria_current="true" if name == span_of(view) else None), " "] for name in known
+    ], class_="ranges")
+
+
+def chart(view: View, drawn: Chart, series: FigureSeries, of: str, name: str = "") -> Markup:
+    """Return a chart of a series. `of`, `name`: what figures.py calls it."""
+    span = span_of(view)
+    rows = series.window(view.samples.now_s, SPANS[span][1], POINTS, drawn.fields)
+    now = series.now()
+    words = {"of": of, "span": span} | ({"name": name} if name else {})
+    lines = [rows.values[field] for field in drawn.fields]
+    ranges = [f"{label}: at most {amount(most(line), drawn.unit)}"
+              for label, line in zip(drawn.labels, lines, strict=True)]
+    legend: list[Child] = [
+        tag("span", tag("i", class_=f"line{place}"), f"{label} ", tag("b", amount(now[field], drawn.unit)), " ")
+        for place, (label, field) in enumerate(zip(drawn.labels, drawn.fields, strict=True), start=1)
+    ]
+    summary = f"{drawn.title}, last {SPANS[span][0]}: {'; '.join(ranges)}"
+    return tag(
+        "figure", tag("h3", drawn.title, " ", tag("small")),
+        tag("div", sparkline(summary, *lines), class_="plot", role="img", aria_label=summary),
+        tag("p", legend, class_="legend"),
+        class_="chart", id=f"{of}-{drawn.title.lower().replace(' ', '-')}", data_figures=f"/figures?{urlencode(words)}",
+        data_fields=" ".join(drawn.fields), data_labels="|".join(drawn.labels), data_unit=drawn.unit,
+    )

@@ -1,0 +1,53 @@
+"""The nodes on pages: a card for each, and how many of them may be lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sockpqd.cluster import NodeStatus
+from sockpqd.gateway.dashboard.markup import Child, Markup, pairs, tag
+from sockpqd.gateway.dashboard.pages.parts.view import View, counted, size
+
+
+def who_may_be_lost(nodes: list[NodeStatus]) -> str:
+    """Say how many voters can be lost before the cluster stops serving."""
+    voters = [node for node in nodes if node.role != "LEARNER"]
+    up = sum(node.role != "DOWN" for node in voters)
+    if len(voters) == 1 and up:
+        return "A single node serves: it may not be lost."
+    spare = up - (len(voters) // 2 + 1)
+    if spare < 0:
+        return f"Only {up} of {len(voters)} nodes are up: that is no majority, and nothing can be done."
+    if not any(node.role == "LEADER" for node in voters):
+        return f"{up} of {len(voters)} nodes are up, and none leads at the moment: an election takes a second or two."
+    if spare == 0:
+        return f"{up} of {len(voters)} nodes are up: none may be lost."
+    return f"{up} of {len(voters)} nodes are up: any {spare if spare > 1 else 'one'} may be lost."
+
+
+def cards(view: View, nodes: list[NodeStatus]) -> Markup:
+    """Return a card for each node."""
+    return tag("div", [_card(view, node) for node in nodes], class_="cards")
+
+
+def _card(view: View, node: NodeStatus) -> Markup:
+    role = node.role.lower()
+    here = tag("small", "this node") if node.name == view.cluster.name else None
+    return tag("div", tag("h3", node.name, " ", tag("span", node.role, class_=f"role {role}"), here),
+               pairs(_known(node)), class_=f"card {role}")
+
+
+def _known(node: NodeStatus) -> Iterator[tuple[str, Child]]:
+    yield "clients dial", node.client
+    if node.role == "DOWN":
+        return
+    if node.online is False:
+        yield "switched", "OFFLINE"
+    yield "lag", counted(node.lag or 0, "entry", "entries")
+    if node.ahead_ms is not None:
+        yield "clock", "as here" if not node.ahead_ms else f"{node.ahead_ms:+} ms"
+    if node.host is not None:
+        mark = f" of {size(node.host.memory_mark_bytes)}" if node.host.memory_mark_bytes else ""
+        yield "memory", f"{size(node.host.memory_used_bytes)}{mark}"
+        yield "disk free", size(node.host.disk_free_bytes)
+    yield "version", node.version

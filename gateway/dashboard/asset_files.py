@@ -25,7 +25,7 @@ def _read(path: str, kind: str) -> AssetFile:
 
 ASSETS = {f"/assets/{path.rpartition('/')[2]}": _read(path, kind) for path, kind in (
     ("style.css", "text/css"), ("script.js", "text/javascript"), ("charts.js", "text/javascript"),
-    ("uplot/uplot.js", "text/javascript"), ("uplot/uplot.css", "text/css"),
+    ("uplot/uplot.js", "text/javascript"), ("uplot/uplot.css", "text/css"), ("icon.svg", "image/svg+xml"),
 )}
 
 

@@ -11,7 +11,7 @@ from sockpqd.gateway.dashboard.pages.parts.chart import SPAN, SPANS
 from sockpqd.gateway.dashboard.visitor import Visitor
 from sockpqd.gateway.samples import FigureRows, FigureSampler, FigureSeries
 
-ROWS_MAX = 600          # more than a chart has points across
+ROWS_MAX = 500          # as many as a chart can show
 
 
 class NoFigures(Exception):

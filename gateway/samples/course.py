@@ -68,6 +68,13 @@ class FigureSeries:
             for place, field in enumerate(self.fields)
         }
 
+    def reaches(self, now_s: int, span_s: int) -> bool:
+        """Return whether something is known of a time `span_s` seconds ago, or of one before."""
+        ring = next((one for one in self.rings if one.step_s * one.rows > span_s), self.rings[-1])
+        end = now_s // ring.step_s
+        before = ring.column(len(self.fields) - 1, end - ring.rows, end - span_s // ring.step_s + 1)
+        return not all(map(isnan, before))
+
     def window(self, now_s: int, span_s: int, rows_max: int, names: Collection[str] = ()) -> FigureRows:
         """Return the rows of the last `span_s` seconds, at most `rows_max`, from the finest ring that goes so far.
 

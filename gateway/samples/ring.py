@@ -55,7 +55,7 @@ def merged(values: Sequence[float], *, greatest: bool) -> float:
     """Return one value for several: the mean of those that are not NaN, or the greatest of them."""
     total = sum(values)
     if isnan(total):
-        values = [value for value in values if not isnan(value)]
+        values = [value for value in values if value == value]
         if not values:
             return nan
         total = sum(values)

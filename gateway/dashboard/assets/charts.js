@@ -6,6 +6,7 @@
   const HEIGHT = 176;
   const REST_MS = { min: 2000, max: 60000 };
   const plots = new Map();          // figure -> uPlot
+  const POWERS = Array.from({ length: 50 }, (_, power) => 2 ** power);
   const BYTES = ["B", "KiB", "MiB", "GiB", "TiB"];
 
   const shown = (value, digits) => value.toLocaleString("en", { maximumFractionDigits: digits });
@@ -63,7 +64,7 @@
         { stroke: faint, grid, ticks: grid, space: 64, values: (_, splits, __, ___, step) =>
           splits.map((split) => days ? new Date(split * 1000).toLocaleDateString([], { weekday: "short", day: "numeric" })
             : clock(split, step, false)) },
-        { stroke: faint, grid, ticks: grid, space: 32, size: 64,
+        { stroke: faint, grid, ticks: grid, space: 32, size: 72, incrs: unit === "bytes" ? POWERS : undefined,
           values: (_, splits) => splits.map((split) => amount(split, unit)) },
       ],
       hooks: { setCursor: [(plot) => {

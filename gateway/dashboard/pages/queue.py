@@ -10,7 +10,7 @@ from sockpqd.core import JobState, JobView, QueueSettings
 from sockpqd.gateway.dashboard.actions import PURGED
 from sockpqd.gateway.dashboard.markup import Child, Markup, link, pairs, table, tag
 from sockpqd.gateway.dashboard.pages.parts.body import preview
-from sockpqd.gateway.dashboard.pages.parts.chart import QUEUE_SPANS, Chart, chart, spans
+from sockpqd.gateway.dashboard.pages.parts.chart import QUEUE_SPANS, Chart, charts, spans
 from sockpqd.gateway.dashboard.pages.parts.view import (
     NotAllowed,
     NotThere,
@@ -64,13 +64,11 @@ async def show(view: View) -> str:
 
 
 async def _charts(view: View, name: str) -> Child:
-    series, drawn = view.samples.queue(name), []
+    series = view.samples.queue(name)
     if series is None:
         return None
-    for one in CHARTS:
-        drawn.append(chart(view, one, series, "queue", name))
-        await asyncio.sleep(0)          # a chart is as long a turn as some lines of a table
-    return [spans(view, "/queue", {"name": name}, QUEUE_SPANS), tag("div", drawn, class_="charts")]
+    await asyncio.sleep(0)              # the figures were a turn
+    return [spans(view, "/queue", {"name": name}, QUEUE_SPANS), await charts(view, CHARTS, series, "queue", name)]
 
 
 async def _jobs(view: View, name: str, state: JobState) -> Markup | None:

@@ -50,7 +50,7 @@ async def show(view: View) -> str:
     return page(
         view, "Queues", _filters(word, state, sort),
         await table(
-            (*heads("/queues", words, SORTS), "jobs per second, in and done", "waiting in the last hour", ""),
+            (*heads("/queues", words, SORTS), "in and done, last hour", "waiting, last hour"),
             _rows(view, listing.names), counted(listing.count, "queue"),
         ),
         more("/queues", words, listing),
@@ -90,10 +90,11 @@ def _rows(view: View, names: Sequence[str]) -> Iterator[list[Child]]:
         oldest_ms = machine.history(name, view.cluster.time_ms).oldest_ms
         rates = view.samples.flows.of.get(name, STILL)
         yield [
-            link(f"/queue?{urlencode({'name': name})}", name),
+            [link(f"/queue?{urlencode({'name': name})}", name),
+             [" ", tag("strong", "paused", class_="mark")] if _paused(machine.queue_settings(name)) else None],
             *(FigureText(amount(rate(rates), "rate") if rate(rates) else "0") for rate in RATES.values()),
             *(count(counts) for count in COUNTS.values()), FigureText(duration(oldest_ms) if oldest_ms else ""),
-            *_pictures(view, name), tag("strong", "paused") if _paused(machine.queue_settings(name)) else "",
+            *_pictures(view, name),
         ]
 
 

@@ -17,6 +17,7 @@ import pytest
 
 from sockpqd.core import BindQueue, ConfigureGroup, CreatePulse, PulseChange, Put, PutWith
 from sockpqd.gateway.dashboard import site
+from sockpqd.gateway.dashboard.figures import figures
 from sockpqd.gateway.dashboard.forms import FORM_BYTES_MAX, fields_of
 from sockpqd.gateway.dashboard.pages.parts.listing import ROWS
 from sockpqd.gateway.dashboard.pages.parts.view import View
@@ -81,7 +82,7 @@ PAGES = (
     ("/queues", {"sort": "ready", "first": "2900"}), ("/queue", {"name": "q00001"}),
     ("/groups", {"sort": "waiting", "first": "500"}), ("/groups", {"name": "g7"}), ("/items", {"first": "500"}),
     ("/items", {"name": "i7"}), ("/pulses", {}), ("/topics", {}), ("/topics", {"name": "wide"}),
-    ("/workers", {"cron": "q00001"}), ("/", {}), ("/sessions", {}), ("/users", {}), ("/slow", {}),
+    ("/workers", {"cron": "q00001"}), ("/", {}), ("/cluster", {}), ("/sessions", {}), ("/users", {}), ("/slow", {}),
     *(("/job", {"queue": "bodies", "key": key, "form": form}) for key, form in (
         ("json", ""), ("json", "hex"), ("control", "text"), ("wide", "json"), ("deep", "json"))),
 )
@@ -98,6 +99,7 @@ def counted() -> dict[str, tuple[str, list[int]]]:
             asked = View(view.hub, view.visitor, words, view.token, view.version, view.samples)
             made[f"{path} {words}"] = steps(site.PAGES[path](asked))
         made["a sample"] = "", steps(view.samples.sample())[1]
+        made["figures"] = "", steps(figures(view.samples, view.visitor, {"of": "cluster", "span": "7d"}))[1]
         for pass_number in range(2):
             flows = steps(view.samples.flows.look(found.cluster.machine))[1]
             made[f"the flows, pass {pass_number}"] = "", flows
@@ -106,7 +108,8 @@ def counted() -> dict[str, tuple[str, list[int]]]:
     return made
 
 
-@pytest.mark.parametrize("page", ["a sample", "the flows, pass 1", *(f"{path} {words}" for path, words in PAGES)])
+@pytest.mark.parametrize(
+    "page", ["a sample", "figures", "the flows, pass 1", *(f"{path} {words}" for path, words in PAGES)])
 def test_a_page_does_little_at_a_time(page: str, counted: dict[str, tuple[str, list[int]]]) -> None:
     assert max(counted[page][1]) < STEPS_MAX
 

@@ -7,9 +7,9 @@ import asyncio
 from sockpqd.gateway.dashboard.markup import Child, Markup, link, tag
 from sockpqd.gateway.dashboard.pages.overview.attention import Concern, concerns, queue_link
 from sockpqd.gateway.dashboard.pages.overview.verdict import shown, verdict
-from sockpqd.gateway.dashboard.pages.parts.chart import Chart, chart, spans
+from sockpqd.gateway.dashboard.pages.parts.chart import Chart, charts, spans
 from sockpqd.gateway.dashboard.pages.parts.nodes import cards
-from sockpqd.gateway.dashboard.pages.parts.picture import amount
+from sockpqd.gateway.dashboard.pages.parts.picture import HOUR_S, POINTS, amount, mean
 from sockpqd.gateway.dashboard.pages.parts.view import View, page, section
 
 CHARTS = (
@@ -30,29 +30,26 @@ async def show(view: View) -> str:
     cluster = view.cluster
     nodes, figures = cluster.status(), cluster.figures()
     found = await concerns(view, nodes, figures)
-    drawn: list[Markup] = []
-    for one in CHARTS:
-        drawn.append(chart(view, one, view.samples.cluster, "cluster"))
-        await asyncio.sleep(0)
-    of_node: list[Markup] = []
-    for one in NODE_CHARTS:
-        of_node.append(chart(view, one, view.samples.node, "node"))
-        await asyncio.sleep(0)
+    drawn = await charts(view, CHARTS, view.samples.cluster, "cluster")
+    of_node = await charts(view, NODE_CHARTS, view.samples.node, "node")
+    now = _now(view)
+    await asyncio.sleep(0)
     return page(
-        view, "Overview", shown(verdict(view, nodes, figures, found)), _now(view),
+        view, "Overview", shown(verdict(view, nodes, figures, found)), now,
         section("To look at", _list(found)) if found else None,
-        spans(view, "/", {}), tag("div", drawn, class_="charts"),
+        spans(view, "/", {}), drawn,
         section("Nodes", cards(view, nodes), tag("p", link("/cluster", "All about the cluster"))),
-        tag("h2", f"This node, {cluster.name}"), tag("div", of_node, class_="charts"),
+        tag("h2", f"This node, {cluster.name}"), of_node,
     )
 
 
 def _now(view: View) -> Markup:
     """Return the figures of now."""
     series = view.samples.cluster
-    now, hour = series.now(), series.window(view.samples.now_s, 3600, 1, ("put", "done", "failed", "died")).values
+    now = series.now()
+    hour = series.window(view.samples.now_s, HOUR_S, POINTS, ("put", "done", "failed", "died")).values
     tiles: list[tuple[str, Child, Child]] = [
-        (label, amount(now[field], "rate"), f"{amount(hour[field][0], 'rate')} in the last hour")
+        (label, amount(now[field], "rate"), f"{amount(mean(hour[field]), 'rate')} in the last hour")
         for label, field in (("in", "put"), ("done", "done"), ("put back", "failed"), ("died", "died"))
     ]
     tiles += [(name, amount(now[name], "count"), None) for name in ("waiting", "running")]

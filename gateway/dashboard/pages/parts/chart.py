@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterable
 from urllib.parse import urlencode
 
 from msgspec import Struct
@@ -14,7 +16,7 @@ from sockpqd.gateway.samples import FigureSeries
 SPANS = {"10m": ("10 minutes", 600), "1h": ("hour", HOUR_S), "6h": ("6 hours", 21_600), "1d": ("day", 86_400),
          "7d": ("week", 604_800)}
 QUEUE_SPANS = ("10m", "1h", "6h")       # of a queue there is no more
-SPAN = "1h"
+SPAN, YOUNG = "1h", "10m"
 
 
 class Chart(Struct, frozen=True):
@@ -27,9 +29,11 @@ class Chart(Struct, frozen=True):
 
 
 def span_of(view: View) -> str:
-    """Return the span that the address asks for."""
-    asked = view.word("span", SPAN)
-    return asked if asked in SPANS else SPAN
+    """Return the span that the address asks for; by default an hour, or ten minutes on a node that is young."""
+    asked = view.word("span")
+    if asked in SPANS:
+        return asked
+    return SPAN if view.samples.cluster.reaches(view.samples.now_s, SPANS[YOUNG][1]) else YOUNG
 
 
 def spans(view: View, path: str, words: dict[str, str], known: tuple[str, ...] = tuple(SPANS)) -> Markup:
@@ -40,13 +44,19 @@ def spans(view: View, path: str, words: dict[str, str], known: tuple[str, ...] =
     ], class_="ranges")
 
 
-def chart(view: View, drawn: Chart, series: FigureSeries, of: str, name: str = "") -> Markup:
-    """Return a chart of a series. `of`, `name`: what figures.py calls it."""
-    span = span_of(view)
-    rows = series.window(view.samples.now_s, SPANS[span][1], POINTS, drawn.fields)
-    now = series.now()
+async def charts(view: View, drawn: Iterable[Chart], series: FigureSeries, of: str, name: str = "") -> Markup:
+    """Return charts of a series. `of`, `name`: what figures.py calls it."""
+    return tag("div", [await _chart(view, one, series, of, name) for one in drawn], class_="charts")
+
+
+async def _chart(view: View, drawn: Chart, series: FigureSeries, of: str, name: str) -> Markup:
+    span, now_s = span_of(view), view.samples.now_s
     words = {"of": of, "span": span} | ({"name": name} if name else {})
-    lines = [rows.values[field] for field in drawn.fields]
+    lines = []
+    for field in drawn.fields:
+        lines.append(series.window(now_s, SPANS[span][1], POINTS, (field,)).values[field])
+        await asyncio.sleep(0)          # a field is as long a turn as some lines of a table
+    now = series.now()
     ranges = [f"{label}: at most {amount(most(line), drawn.unit)}"
               for label, line in zip(drawn.labels, lines, strict=True)]
     legend: list[Child] = [

@@ -36,6 +36,12 @@ def most(line: Line) -> float:
     return max((value for value in line if value is not None), default=0.0)
 
 
+def mean(line: Line) -> float | None:
+    """Return the mean of the values that are known, None without any."""
+    known = [value for value in line if value is not None]
+    return sum(known) / len(known) if known else None
+
+
 def amount(value: float | None, unit: str) -> str:
     """Return a figure with its unit: `rate` (per second), `count`, `seconds`, `ms`, `bytes` or `percent`."""
     if value is None:

@@ -79,7 +79,7 @@ def page(view: View, title: str, *content: Child, live: bool = True) -> str:
         "head", tag("meta", charset="utf-8"), tag("title", f"{title} · sockpqd {cluster.name}"),
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         tag("link", rel="stylesheet", href=asset("style.css")),
-        tag("link", rel="stylesheet", href=asset("uplot.css")),
+        tag("link", rel="stylesheet", href=asset("uplot.css")), tag("link", rel="icon", href=asset("icon.svg")),
         tag("script", src=asset("uplot.js"), defer=True), tag("script", src=asset("charts.js"), defer=True),
         tag("script", src=asset("script.js"), defer=True),
     )

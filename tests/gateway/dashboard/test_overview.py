@@ -1,0 +1,197 @@
+"""The first page: whether all is well, what needs attention, and what each visitor sees of it."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Awaitable, Callable
+
+from msgspec.structs import replace
+
+from sockpqd.cluster import HostFigures, NodeStatus
+from sockpqd.gateway.dashboard.live import STALE_S, why_stale
+from sockpqd.gateway.dashboard.pages.parts.view import http_address
+from tests.gateway.helpers.dashboard import HOST, Site, Users, run
+
+
+def node(name: str, role: str, **known: object) -> NodeStatus:
+    """A node of three, up and level unless it is said otherwise."""
+    up = NodeStatus(1, name, f"10.0.0.{name[1:]}:11361", role, True, 3, 7, 0, "1.0", 0, host=HostFigures(
+        memory_used_bytes=200 << 20, memory_mark_bytes=1 << 30, disk_free_bytes=40 << 30, http_port=11363))
+    return replace(up, **known)
+
+
+def nodes(found: Site, *known: NodeStatus) -> None:
+    """Make the cluster report these nodes."""
+    found.cluster.status = lambda: list(known)      # type: ignore[method-assign]
+
+
+WELL = node("n1", "LEADER"), node("n2", "FOLLOWER"), node("n3", "FOLLOWER")
+
+
+def verdict(page: str) -> tuple[str, str, str]:
+    """The colour, the word and the sentence."""
+    match = re.search(r'class="well (\w+)" role="status"><span class="word">(.*?)</span><span>(.*?)</span>', page)
+    assert match is not None
+    return match[1], match[2], match[3]
+
+
+def test_all_is_well_or_it_is_said_why_not() -> None:
+    async def test(found: Site) -> None:
+        nodes(found, *WELL)
+        assert verdict(await found.get("/"))[:2] == ("good", "all is well")
+        nodes(found, *WELL[:2], replace(WELL[2], role="DOWN", online=None))
+        colour, word, sentence = verdict(await found.get("/"))
+        assert (colour, word) == ("bad", "trouble")
+        assert "down" in sentence
+        assert "none may be lost" in sentence
+        nodes(found, replace(WELL[0], role="CANDIDATE"), *WELL[1:])
+        assert verdict(await found.get("/"))[:2] == ("bad", "not serving")
+        nodes(found, *WELL)
+        found.cluster.full = True
+        assert verdict(await found.get("/"))[:2] == ("bad", "full")
+        found.cluster.full = False
+        await found.say(b"CLUSTER OFFLINE\r\n")
+        assert verdict(await found.get("/"))[:2] == ("bad", "offline")
+
+    run(test)
+
+
+def test_what_needs_attention_is_listed_with_links() -> None:
+    async def test(found: Site) -> None:
+        nodes(found, WELL[0], replace(WELL[1], lag=5000, ahead_ms=-3000), replace(WELL[2], online=False))
+        await found.say(b"PUT mail 0 1\r\nxPUT mail 0 1\r\nxGET mail\r\nBURY 1 REASON bad\r\nPUT slow 0 1\r\nx"
+                        b"GET slow\r\nQUEUE CREATE still TRIES 3\r\nQUEUE PAUSE still OUT\r\nQUEUE PAUSE mail IN\r\n"
+                        b"GROUP PAUSE acme\r\nPULSE CREATE p RATE 5\r\n")
+        found.cluster.now_ms += 2 * 3_600_000
+        await found.samples.sample()
+        page = await found.get("/")
+        for text in (
+            "n2</a> is 5,000 entries behind", "the clock of n2 is 3.0 s behind", "n3</a> is switched offline",
+            '<a href="/queue?name=mail">1 dead job</a>', "still</a> hands out no jobs", "mail</a> takes no jobs",
+            'the group <a href="/groups?name=acme">acme</a>', "put over an hour ago runs without a lease",
+            "has been waiting for 2.0 h; 0 jobs of it run",
+        ):
+            assert text in page, text
+        assert page.index("dead job") < page.index("is switched offline")       # severe things come first
+
+    run(test)
+
+
+def test_certificates_that_expire_soon_are_listed() -> None:
+    async def test(found: Site) -> None:
+        found.dashboard._certificates = lambda: [
+            ("tls.certificate", time.time() + 3.1 * 86_400), ("tls.authority", time.time() + 90 * 86_400)]
+        page = await found.get("/")
+        assert "the certificate tls.certificate of n1 expires in 3 days" in page
+        assert "tls.authority" not in page
+
+    run(test)
+
+
+def test_a_user_sees_what_concerns_their_queues_only() -> None:
+    async def test(found: Site) -> None:
+        await found.say(b"PUT mail_a 0 1\r\nxPUT secret 0 1\r\nxGET mail_a\r\nGET secret\r\nBURY 1\r\nBURY 2\r\n"
+                        b"QUEUE CREATE concealed TRIES 3\r\nQUEUE PAUSE concealed OUT\r\nGROUP PAUSE acme\r\n")
+        found.cluster.now_ms += 600_000
+        await found.samples.sample()
+        for path in ("/", "/queues", "/queues?state=paused"):
+            assert "concealed" in await found.get(path)
+        found.user = "max"
+        page = await found.get("/")
+        assert "mail_a" in page
+        for name in ("secret", "concealed", "acme"):
+            assert name not in page
+        assert (await found.ask("GET", "/figures?of=queue&name=mail_a"))[0] == 200
+        assert (await found.ask("GET", "/figures?of=queue&name=secret"))[0] == 404
+        found.user = "bare"
+        assert "mail_a" not in await found.get("/")
+
+    run(test, Users())
+
+
+def test_each_node_has_a_card_with_its_memory_and_disk() -> None:
+    async def test(found: Site) -> None:
+        nodes(found, WELL[0], replace(WELL[1], host=None), replace(WELL[2], role="DOWN"))
+        page = await found.get("/")
+        cards = page.split('<div class="card ')[1:]
+        assert len(cards) == 3
+        assert "200.0 MiB of 1.0 GiB" in cards[0]
+        assert "40.0 GiB" in cards[0]
+        assert "disk free" not in cards[1]          # an older version does not say
+        assert "lag" not in cards[2]
+
+    run(test)
+
+
+def test_a_page_has_the_addresses_of_the_other_nodes_for_when_it_is_stale() -> None:
+    async def test(found: Site) -> None:
+        nodes(found, *WELL)
+        page = await found.get("/queues")
+        assert re.search(r'<div id="stale" role="alert" hidden>', page)
+        assert 'href="//10.0.0.2:11363/" data-node="10.0.0.2:11363">n2</a>' in page
+        assert "//10.0.0.1:" not in page
+        assert http_address("[::1]:11361", 80) == "[::1]:80"
+        assert http_address("10.0.0.1:11361", 0) is None
+
+    run(test)
+
+
+def test_a_node_that_is_behind_says_so() -> None:
+    async def test(found: Site) -> None:
+        assert why_stale(found.cluster) is None
+        found.cluster.silence_s = STALE_S + 4
+        why = why_stale(found.cluster)
+        assert why is not None
+        assert "5 s old" in why
+        found.cluster.silence_s = float("inf")
+        assert why_stale(found.cluster) == "n1 has heard no leader since it was started"
+
+    run(test)
+
+
+def listed(page: str) -> list[str]:
+    """The queues of the table, in order."""
+    return re.findall(r'<td><a href="/queue\?name=[^"]*">([^<]*)</a>', page)
+
+
+async def look(found: Site, act: Callable[[], Awaitable[object]]) -> None:
+    """See what happens between two looks at the flows."""
+    await found.samples.look()
+    await act()
+    await found.samples.look()
+
+
+def test_queues_are_sorted_by_rates_and_filtered_by_what_is_wrong_with_them() -> None:
+    async def test(found: Site) -> None:
+        await found.say(b"PUT a 0 1\r\nxPUT b 0 1\r\nxPUT c 0 1\r\nxGET a\r\nBURY 1\r\nGET b\r\n"
+                        b"QUEUE CREATE d TRIES 3\r\nQUEUE PAUSE d OUT\r\n")
+        await look(found, lambda: found.say(b"PUT b 0 1\r\nx" + b"PUT c 0 1\r\nx" * 5))
+        assert listed(await found.get("/queues?sort=in"))[:2] == ["c", "b"]
+        assert listed(await found.get("/queues?sort=waiting"))[0] == "c"
+        for state, names in (
+            ("paused", ["d"]), ("with+dead+or+buried+jobs", ["a"]), ("waiting,+and+none+runs", ["a_dead", "c"]),
+            ("without+jobs", ["a", "d"]), ("nonsense", ["a", "a_dead", "b", "c", "d"]),
+        ):
+            page = await found.get(f"/queues?state={state}")
+            assert listed(page) == names, state
+        page = await found.get("/queues?state=paused&sort=dead&search=d")
+        assert 'value="paused" selected' in page
+        assert "state=paused&amp;sort=waiting" in page      # the heads keep what is shown
+        assert "PAUSED" in page.upper()
+
+    run(test)
+
+
+def test_assets_are_kept_by_browsers_as_long_as_they_are_what_the_page_asks_for() -> None:
+    async def test(found: Site) -> None:
+        page = await found.get("/")
+        for path in re.findall(r'(?:src|href)="(/assets/[^"]*)"', page):
+            status, headers, _ = await found.ask("GET", path)
+            assert (status, headers["Cache-Control"]) == (200, "private, max-age=31536000, immutable"), path
+            status, headers, _ = await found.ask("GET", path.partition("?")[0])
+            assert (status, headers["Cache-Control"]) == (200, "no-store")
+        assert "uplot.js" in page
+        assert f"//{HOST}" not in page.replace("data-node", "")
+
+    run(test)

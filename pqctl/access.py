@@ -50,6 +50,7 @@ class ClusterAccess(NamedTuple):
             secret_file=self.secret_file,
             timeout=timeout, server_timeout=timeout, idle_connections_max=connections,
             session_ttl=timeout + SESSION_SPARE_S,
+            follow_map=False,       # the operator says which cluster is meant, by its servers
         )
 
     def __repr__(self) -> str:

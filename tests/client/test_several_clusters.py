@@ -192,8 +192,9 @@ def test_a_call_ends_when_nobody_owns_the_name_for_long(pair: Pair, client: Clie
     assert (pair.count("a", "b.q"), pair.count("b", "b.q")) == ((0, 0), (0, 0))
 
 
-def test_only_one_cluster_is_used_when_it_is_named(pair: Pair) -> None:
-    with pair.only("a") as only:
+@pytest.mark.parametrize("named", [True, False])
+def test_only_one_cluster_is_used_on_demand(pair: Pair, *, named: bool) -> None:
+    with pair.only("a") if named else Client(pair.a.servers, follow_map=False) as only:
         with pytest.raises(Elsewhere):
             only.put("b.q", b"1")
         only.put("q", b"1")

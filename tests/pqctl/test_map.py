@@ -58,9 +58,9 @@ def test_names_are_assigned_and_shown(mapped: tuple[str, str], capsys: pytest.Ca
     assert lines[2] == ["a", shown["clusters"]["a"]["id"], a, "what", "no", "line", "below", "has"]
     assert lines[-1] == ["film.*", "b"]
     assert f"CLUSTER b {shown['clusters']['b']['id']} {b}\nRULE film. b\n" in told(capsys, a, "map", "show", "--text")
-    with Client(a) as client, pytest.raises(Elsewhere):
+    with Client(a, follow_map=False) as client, pytest.raises(Elsewhere):
         client.put("film.in", b"1")
-    with Client(b) as client, pytest.raises(Elsewhere):
+    with Client(b, follow_map=False) as client, pytest.raises(Elsewhere):
         client.put("mail", b"1")
     assert told(capsys, a, "map", "check").startswith("2 clusters with version ")
     told(capsys, a, "map", "assign", "film.", "a")
@@ -71,7 +71,7 @@ def test_names_with_jobs_are_moved_and_not_assigned(
     mapped: tuple[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     a, b = mapped
-    with Client(a) as client:
+    with Client(a, follow_map=False) as client:
         client.put("video.in", b"1")
         client.put("video.in", b"2", delay=3600, key="later")
         code, _, err = run(capsys, "--servers", a, "map", "assign", "video.", "b")
@@ -99,7 +99,7 @@ def test_names_with_jobs_are_moved_and_not_assigned(
 
 def test_jobs_that_no_worker_ends_are_named(mapped: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     a, _ = mapped
-    with Client(a) as client:
+    with Client(a, follow_map=False) as client:
         client.queue_create("cron.x", tries=1)
         client.put("cron.x", b"dead")
         client.get("cron.x", expire=60).later()
@@ -125,7 +125,7 @@ def test_jobs_that_no_worker_ends_are_named(mapped: tuple[str, str], capsys: pyt
 def test_a_queue_is_spread_and_gathered(mapped: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     a, b = mapped
     assert told(capsys, a, "map", "spread", "thumbs").startswith("thumbs is accepted by every cluster, by version ")
-    with Client(a) as home, Client(b) as other:
+    with Client(a, follow_map=False) as home, Client(b, follow_map=False) as other:
         home.put("thumbs", b"1")
         other.put("thumbs", b"2")
         code, _, err = run(capsys, "--servers", a, "map", "remove", "b")
@@ -144,7 +144,7 @@ def test_a_queue_is_spread_and_gathered(mapped: tuple[str, str], capsys: pytest.
 def test_what_lies_elsewhere_is_found(mapped: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     a, b = mapped
     told(capsys, a, "map", "spread", "lost")
-    with Client(a) as home, Client(b) as other:
+    with Client(a, follow_map=False) as home, Client(b, follow_map=False) as other:
         other.put("lost", b"1", item="album")
         home.put("lost", b"2", item="album")
         known = home.cluster_map()
@@ -175,7 +175,7 @@ def test_a_cluster_is_removed_and_comes_back(mapped: tuple[str, str], capsys: py
     told(capsys, a, "map", "assign", "film.", "a")
     assert told(capsys, a, "map", "remove", "b").startswith("b is removed from the map, version ")
     assert told(capsys, a, "map", "remove", "b").startswith("b is not in the map, version ")
-    with Client(b) as client, pytest.raises(Elsewhere):
+    with Client(b, follow_map=False) as client, pytest.raises(Elsewhere):
         client.put("film.in", b"1")
     told(capsys, a, "map", "add", "b", b)
 
@@ -190,7 +190,7 @@ def test_a_cluster_that_is_down_is_not_forgotten(mapped: tuple[str, str], capsys
     code, found = ask(capsys, [a], "map", "check", "--timeout", "0.5")
     assert (code, [finding[:31] for finding in found["findings"]]) == (REFUSED, ["the cluster c does not answer: "])
     told(capsys, a, "map", "remove", "c", "--it-is-gone", "--yes")
-    with Client(a) as client:
+    with Client(a, follow_map=False) as client:
         until(lambda: client.cluster_id().name == "a")
         client.put("gone.in", b"1")
         client.get("gone.in").done()

@@ -69,9 +69,9 @@ class Router:
 
     def __init__(
         self, network: Network, addresses: tuple[Address, ...], limits: Limits, codec: Codec | None = None,
-        tracing: Tracing | None = None, cluster: str | None = None,
+        tracing: Tracing | None = None, cluster: str | None = None, follows_map: bool = True,
     ) -> None:
-        """`cluster`: the id of the only cluster to use, whatever the map says; the rest is the client's."""
+        """`cluster`: the id of the first cluster, the only one unless it `follows_map`. The rest is the client's."""
         self.network = network
         self.limits = limits
         self.counters = Counters()
@@ -80,7 +80,7 @@ class Router:
         self.first = Executor(network, addresses, limits, codec, tracing, cluster, self.counters)
         self.bodies: Bodies = self.first.bodies
         self.identity = self.first.identity
-        self.identity.follows_map = cluster is None
+        self.identity.follows_map = follows_map
         self.first.look_around(self._look_around)
         self._executors: dict[str, Executor] = {}       # of other clusters, by id
         self._routes: Routes | None = None

@@ -29,6 +29,8 @@ BACKEND ?= sockpq
 UPSTREAM ?=
 AT      ?= proxy
 KEY     ?=
+PAGED   ?=
+GROUPED ?=
 ONLY    ?= *
 
 .PHONY: install dev check test-fast test test-deploy client-faces toxiproxy kombu-tests test-celery test-beanstalkd celery-faults laws sim sim-pulses chaos chaos-long chaos-results torture damage mutants hostile bench-depth docs test-browser demo play play-celery dist manual bench-plots clean
@@ -111,8 +113,8 @@ celery-faults: dev toxiproxy         ## 2,000 of Celery's tasks through each fau
 laws: dev                            ## tests of hypothesis with other examples, TIMES=10 as many: rounds for MINUTES=60, by JOBS=1 processes
 	$(BIN)/python -m tests.laws --minutes $(MINUTES) --times $(TIMES) --jobs $(JOBS)
 
-sim: dev                             ## whole clusters, simulated: SEEDS=1000 runs from FIRST=0 on, by JOBS=1 processes; PAGED=1: all page jobs
-	$(BIN)/python -m tests.sim --seeds $(SEEDS) --first $(FIRST) --jobs $(JOBS) $(if $(PAGED),--paged)
+sim: dev                             ## whole clusters, simulated: SEEDS=1000 runs from FIRST=0 on, by JOBS=1 processes; PAGED=1: all page jobs, GROUPED=1: of groups
+	$(BIN)/python -m tests.sim --seeds $(SEEDS) --first $(FIRST) --jobs $(JOBS) $(if $(PAGED),--paged) $(if $(GROUPED),--grouped)
 
 sim-pulses: dev                      ## simulated clusters with gateways whose leaders fail: SEEDS, FIRST, JOBS, SECONDS=120, FAILOVERS=5
 	$(BIN)/python -m tests.sim.gateway --seeds $(SEEDS) --first $(FIRST) --jobs $(JOBS) --seconds $(SECONDS) --failovers $(FAILOVERS)

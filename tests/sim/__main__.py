@@ -13,10 +13,12 @@ import argparse
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from tests.sim import campaign
+from tests.sim.world.plan import SLOW_GROUPS
 
 PROGRESS_S = 10.0
 TRACES = 3                      # so many failed runs are told in full
@@ -40,6 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="stop at the first seed whose digest is not the one in FILE, name it, and exit with code 1",
     )
     which.add_argument("--paged", action="store_true", help="in each run jobs leave memory, not in half of them")
+    which.add_argument("--grouped", action="store_true", help="all clients are of groups, for half a simulated minute")
     asked = parser.parse_args(arguments)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     seeds = range(asked.first, asked.first + asked.seeds)
@@ -47,7 +50,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _write(asked.digests, seeds, asked.jobs)
     if asked.compare is not None:
         return _compare(asked.compare, seeds, asked.jobs)
-    return _report(seeds, asked.jobs, paged=asked.paged)
+    if asked.grouped:
+        return _report(seeds, asked.jobs, SLOW_GROUPS, " GROUPED=1")
+    return _report(seeds, asked.jobs, {"paged": True} if asked.paged else {}, " PAGED=1" if asked.paged else "")
 
 
 def _write(path: Path, seeds: range, jobs: int) -> int:
@@ -72,8 +77,7 @@ def _compare(path: Path, seeds: range, jobs: int) -> int:
     return 0
 
 
-def _report(seeds: range, jobs: int, *, paged: bool) -> int:
-    fixed = {"paged": True} if paged else {}
+def _report(seeds: range, jobs: int, fixed: Mapping[str, Any], options: str) -> int:
     report, whole = campaign.Report(), False
     told_at, told = time.monotonic(), 0
     try:
@@ -90,7 +94,7 @@ def _report(seeds: range, jobs: int, *, paged: bool) -> int:
         whole = True
     except KeyboardInterrupt:
         print(f"interrupted after {report.runs} of {len(seeds)} runs")
-    for line in report.lines(" PAGED=1" if paged else ""):
+    for line in report.lines(options):
         print(line)
     return 0 if whole and not report.failures and report.void < report.runs else 1
 

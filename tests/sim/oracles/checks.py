@@ -37,6 +37,7 @@ from sockpqd.core import (
 from tests.core.helpers.agreement import lines_of
 from tests.sim.clients.outcomes import Outcome
 from tests.sim.oracles.configurations import Configurations
+from tests.sim.oracles.groups import GroupLaws
 from tests.sim.oracles.occurrences import Occurrences
 from tests.sim.oracles.reference_model import Reference, Remembered
 from tests.sim.world.digest_codes import Kind, node_number
@@ -60,8 +61,9 @@ class Past(NamedTuple):
 class Checks:
     """Collects what nodes and clients saw; raises Violation at the first contradiction."""
 
-    def __init__(self, trace: Trace, founders: tuple[str, ...] = ()) -> None:
+    def __init__(self, trace: Trace, founders: tuple[str, ...] = (), *, grouped: bool = False) -> None:
         self._trace = trace
+        self.groups = GroupLaws() if grouped else None
         self.model = Reference()
         self.configurations = Configurations(founders)
         self.history: dict[int, Past] = {}
@@ -163,6 +165,8 @@ class Checks:
         past = self.history.get(index)
         first = past is None
         if past is None:
+            if self.groups is not None and index > self.model.index:
+                self.groups.applied(now_ms, operations, replies)
             past = self._first(name, index, now_ms, seed, operations)
         elif (past.now_ms, past.seed, past.operations) != (now_ms, seed, operations):
             raise Violation(f"{name} applies another entry {index} than others did")

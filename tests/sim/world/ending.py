@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from sockpqd.core import (
     Change,
     Configure,
+    DeleteGroup,
     Done,
     Due,
     End,
@@ -176,6 +177,7 @@ class Ending:
         model = self._world.checks.model
         paused = [name for name, settings in model.queues.items() if settings.paused_in or settings.paused_out]
         operations: list[Operation] = [ResumeQueue(name) for name in paused]
+        operations += [DeleteGroup(group) for group in model.groups]
         return operations if model.settings.autocreate else [Configure(autocreate=True), *operations]
 
     def _call_forward(self) -> list[Operation]:

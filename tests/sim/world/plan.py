@@ -42,6 +42,9 @@ CHANGING = 0.5                  # in so many runs operators change the cluster
 UPGRADING = 0.3                 # in so many runs nodes are given another release
 OVERLAPPING = 0.6               # in so many runs small entries overlap
 FRAGMENTS = 0.3                 # of the seeds
+GROUPED = 0.1                   # in so many runs all clients are of groups
+OPERATIONS = 120                # of clients, answered; then faults stop (the end adds about as many),
+TROUBLE_S = 3.5                 # or after so long
 DRIFT_MAX = 0.024               # of each clock: two run apart by less than the 5% that leases allow for
 OLD_LEVEL, NEW_LEVEL = 1, 2     # the feature levels of the two releases: the newer one brought Later
 
@@ -74,6 +77,9 @@ class Plan:
     upgraded: bool = False      # all nodes begin with the older release
     passing: bool = False       # among that are queues that do not last, and jobs in several queues
     ended: bool = False         # and numbers, headers, results and records of jobs that have ended
+    grouped: bool = False       # all clients are of groups, and ask for nothing else
+    operations: int = OPERATIONS        # the trouble ends when so many were answered,
+    trouble_s: float = TROUBLE_S        # or after so long
     paged: bool = False         # jobs leave memory as soon as they can
     deep: float = 0.0           # so much of what clients ask for is one more plain job for the same queue,
     asleep: float = 0.0         # and so many of these jobs are for later
@@ -84,6 +90,11 @@ class Plan:
     wrong_clocks: int = 1       # the wall clocks of so many nodes are set by somebody, at most all
     script: Callable[[Any], Iterator[float]] | None = None      # of a world: what happens instead of drawn faults
 
+
+# Half a minute in which leaders fail again and again, and clients of groups take their time: such runs cost little.
+SLOW_GROUPS: dict[str, Any] = {
+    "grouped": True, "trouble_s": 30.0, "operations": 10**9, "fault_s": 2.0, "think_s": 1.0, "pipeline": (1, 3),
+}
 
 # Queues of a few jobs have runs, blocks, files of pages and pages on the disk.
 PAGED: list[tuple[Any, str, Any]] = [
@@ -137,6 +148,7 @@ def draw(seed: int, **fixed: Any) -> Plan:
     plan.passing = random.Random(f"passing {seed}").random() < 0.5
     plan.ended = random.Random(f"ended {seed}").random() < 0.5
     plan.paged = random.Random(f"paged {seed}").random() < 0.5
+    plan.grouped = random.Random(f"grouped {seed}").random() < GROUPED
     later = random.Random(f"mistakes {seed}")       # drawn apart: what was drawn before stays as it was
     plan.upgraded = later.random() < UPGRADING
     weights |= {kind: later.choice((0.0, 1.0, 3.0)) for kind in MISTAKES if nodes > 1 or changing}
@@ -152,6 +164,9 @@ def draw(seed: int, **fixed: Any) -> Plan:
     plan.wrong_clocks = random.Random(f"clocks {seed}").choice((1, 1, 2, 3, 5))
     for name, value in fixed.items():
         setattr(plan, name, value)
+    if plan.grouped:
+        plan.sessions = plan.clones = 0.0
+        plan.fragments = False
     if plan.fragments:
         plan.constants += fragmenting(random.Random(f"size of fragments {seed}"))
     if plan.paged:

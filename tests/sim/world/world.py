@@ -10,6 +10,7 @@ from typing import Any
 
 from sockpqd.cluster.settings import Member
 from sockpqd.core import Operation
+from tests.sim.clients.of_groups import GroupClient
 from tests.sim.clients.outcomes import Outcome
 from tests.sim.clients.with_session import SessionClient
 from tests.sim.clients.without_session import Client
@@ -26,9 +27,7 @@ from tests.sim.world.network import Network
 from tests.sim.world.node import SimNode
 from tests.sim.world.trace import Trace
 
-OPERATIONS = 120                # of clients, answered; then faults stop (the end adds about as many),
-FAULTS = 5                      # when there were so many,
-TROUBLE_S = 3.5                 # or after so long;
+FAULTS = 5                      # at least before the trouble ends, unless it has lasted long enough
 SCRIPT_S = 30.0                 # a script may take so long
 RESTART_S = (0.02, 1.0)
 SOON_S = 0.05                   # the same, when faults have stopped
@@ -82,7 +81,7 @@ class World:
         return Events()
 
     def _new_checks(self, founders: tuple[str, ...]) -> Checks:
-        return Checks(self.trace, founders)
+        return Checks(self.trace, founders, grouped=self.plan.grouped)
 
     def _new_node(self, name: str, clock: DriftingClock) -> SimNode:
         return SimNode(self, name, clock)
@@ -112,17 +111,22 @@ class World:
         for name in self.voters:
             self.events.after(self.rng.random() * 0.1, self.nodes[name].start)
         for number in range(self.plan.clients):
-            kind = SessionClient if number < round(self.plan.sessions * self.plan.clients) else Client
-            self.clients.append(kind(self, f"c{number}"))
+            self.clients.append(self._new_client(number))
             self.events.after(0.3 + self.rng.random() * 0.2, self.clients[-1].act)
         if self.plan.script is None:
             self.events.after(self.plan.calm_s, Faults(self).next)
-            self.steps += self.events.run_until(TROUBLE_S)
+            self.steps += self.events.run_until(self.plan.trouble_s)
             if self.events.now < self.calm_until:
                 self.steps += self.events.run_until(self.calm_until)
         else:
             self._play(self.plan.script(self))
             self.steps += self.events.run_until(SCRIPT_S)
+
+    def _new_client(self, number: int) -> Client:
+        if self.plan.grouped:
+            return GroupClient(self, f"c{number}")
+        kind = SessionClient if number < round(self.plan.sessions * self.plan.clients) else Client
+        return kind(self, f"c{number}")
 
     def _end(self) -> None:
         Ending(self).run()
@@ -199,7 +203,7 @@ class World:
 
     def halt_if_enough(self) -> None:
         """End the trouble when enough has happened."""
-        enough = self._answered >= OPERATIONS and self.trace.faults.total() >= FAULTS
+        enough = self._answered >= self.plan.operations and self.trace.faults.total() >= FAULTS
         if enough and not self.healed and self.plan.script is None and self.events.now >= self.calm_until:
             self.events.halt()
 

@@ -24,6 +24,7 @@ from sockpqd.core.store.job_list import JobList
 from sockpqd.core.store.queues import Queue
 
 FEW = 8             # this many groups of a queue are looked at one by one
+LOOKED_AT = 64      # of the READY jobs of a queue whose many groups are not in order, so many are looked at one by one
 
 Key = tuple[int, int, str]          # the order of the groups of a level: priority, turn, name
 Place = tuple[int, int, str]        # of a READY job: rank, seq, queue
@@ -202,6 +203,26 @@ class QueueGroups(Struct, gc=False, eq=False):
             return self.order.first
         names = [name for name in self.names() if self.has_open(name)]
         return min(names, key=self._order_of) if names else None
+
+    def first_open_job(self) -> Job | None:
+        """The first job, in the queue's order, of an open group; None: all groups are closed.
+
+        If the groups are many and not kept in this order only the first 64 jobs of foreign groups are looked at, and if
+        none of these is of an open group the last of them is returned: the first open one cannot stand before it.
+        """
+        if self.ranking is None or self.order is not None:
+            group = self.first_open()
+            return None if group is None else self.first(group)
+        name = self.queue.name
+        own = self.first(name) if self.has_open(name) else None
+        last: Job | None = None
+        for last, _ in zip(self.foreign, range(LOOKED_AT), strict=False):
+            if own is not None and own < last:
+                return own
+            group = group_of(last)
+            if not self.gates.shut(group) and not self.gates.shut_in(self, group, last):
+                break
+        return last
 
     def _order_of(self, group: str) -> tuple[int, int, int]:
         job = self.first(group)

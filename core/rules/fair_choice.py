@@ -43,6 +43,18 @@ def open_to_fair(state: State, queue: Queue, item: str | None) -> bool:
     )
 
 
+def first_open_job(state: State, queue: Queue, item: str | None) -> Job | None:
+    """The first job (of the item) of an open group of a queue that chooses by groups; None: all are closed."""
+    scheduler = state.use_fair()
+    if item is None:
+        return scheduler.groups_of(queue).first_open_job()
+    gates = scheduler.open.gates
+    return next((
+        job for _, job in _jobs_of_item(state, [queue], item)
+        if not gates.shut(group_of(job)) and not scheduler.is_shut_in(queue, job)
+    ), None)
+
+
 def found_in(state: State, queue: Queue, item: str | None) -> FairChoice | None:
     """The next job of a queue that chooses by groups and is not closed; None if all its groups are."""
     assert queue.settings is not None
@@ -150,6 +162,12 @@ class FairOffers:
                 self._state.queues.hide(queue)
         elif self._queues is not None and queue.name not in by_name:
             del self._queues[queue.name]
+
+    def leave_out(self) -> None:
+        self.gave(exhausted=True)
+
+    def move_behind(self, job: Job) -> bool:
+        return False
 
     def end(self) -> None:
         for queue in self._exhausted.values():

@@ -20,7 +20,7 @@ from msgspec import Struct
 from sockpqd.core import limits
 from sockpqd.core.fair.choice import FairChoice
 from sockpqd.core.ops.jobs import Policy
-from sockpqd.core.rules.fair_choice import FairOffers, by_groups, found_in, has_open
+from sockpqd.core.rules.fair_choice import FairOffers, by_groups, first_open_job, found_in, has_open
 from sockpqd.core.rules.hand_out import can_hand_out
 from sockpqd.core.state import State
 from sockpqd.core.store.job import Job
@@ -52,6 +52,15 @@ class Offers(Protocol):
     def gave(self, *, exhausted: bool) -> None:
         """Note that a job of the chosen queue was handed out; `exhausted`: none of its other jobs may be."""
 
+    def leave_out(self) -> None:
+        """Note that the chosen queue can hand out nothing: it is left out from now on, and turns nothing."""
+
+    def move_behind(self, job: Job) -> bool:
+        """Let the chosen queue be ranked by this job, which is not its first one, until it has handed out another.
+
+        Returns False if it stands there or behind it already, and nothing has changed.
+        """
+
     def end(self) -> None:
         """Note that all jobs have been handed out."""
 
@@ -76,18 +85,27 @@ def chosen(
 ) -> tuple[Queue | None, FairChoice | None]:
     """The queue of the next job, and the job if it is chosen by its group; None: there is none.
 
-    Up to `misses` queues whose groups are all closed are left out from now on. `by_group`: False: each queue gives its
-    first job.
+    A queue that chooses by groups is listed by its first job. When it comes first it moves to the place of the first
+    job of its open groups, if that is further behind; if all its groups are closed it is left out from now on. There
+    are up to CLOSED_QUEUES_MAX of each. `by_group`: False: each queue gives its first job.
     """
-    for _ in range(limits.CLOSED_QUEUES_MAX):
+    left_out = moved = 0
+    while left_out < limits.CLOSED_QUEUES_MAX:
         queue = offered.choose(bits)
         if queue is None or offered.found is not None or not by_group or not by_groups(state, queue) or queue.closed:
             return queue, offered.found
+        if moved < limits.CLOSED_QUEUES_MAX:
+            job = first_open_job(state, queue, item)
+            if job is not None and offered.move_behind(job):
+                state.spent += limits.STEP
+                moved += 1
+                continue
         found = found_in(state, queue, item)
         if found is not None:
             return queue, found
         state.spent += limits.STEP
-        offered.gave(exhausted=True)
+        offered.leave_out()
+        left_out += 1
     return None, None
 
 
@@ -166,7 +184,7 @@ class _Any:
         self._state = state
         self._queues = state.queues
         self._way = way
-        self._after = way.after or ""
+        self._after = self._before = way.after or ""        # now, and before the last choice
         self._chosen: Queue | None = None
         self._withdrawn: list[Queue] = []
         self.turned = False
@@ -174,6 +192,7 @@ class _Any:
     def choose(self, bits: int) -> Queue | None:
         if not self._queues.nonempty:
             return None
+        self._before = self._after
         self._chosen = self._queues.by_name[self._name(bits)]
         return self._chosen
 
@@ -218,6 +237,22 @@ class _Any:
             self._queues.hide(self._chosen)
             self._withdrawn.append(self._chosen)
 
+    def leave_out(self) -> None:
+        self._after = self._before
+        self.gave(exhausted=True)
+
+    def move_behind(self, job: Job) -> bool:
+        queue, moved = self._chosen, False
+        assert queue is not None
+        if self._way.policy is Policy.PRIORITY:
+            moved = self._queues.rank_behind(queue, job)
+        elif self._way.policy is Policy.OLDEST:
+            moved = self._queues.date_behind(queue, job)
+        if moved:
+            self._after = self._before
+            self._withdrawn.append(queue)
+        return moved
+
     def end(self) -> None:
         for queue in self._withdrawn:
             self._queues.reindex(queue)
@@ -246,6 +281,12 @@ class _Random:
     def gave(self, *, exhausted: bool) -> None:
         if exhausted or not _can_hand_out(self._state, self._state.queues.by_name[self._names[self._at]], self._item):
             del self._names[self._at]
+
+    def leave_out(self) -> None:
+        self.gave(exhausted=True)
+
+    def move_behind(self, job: Job) -> bool:
+        return False
 
     def end(self) -> None:
         pass
@@ -294,6 +335,12 @@ class _Weighted:
             self._sums[at] -= weight
             at += at & -at
 
+    def leave_out(self) -> None:
+        self.gave(exhausted=True)
+
+    def move_behind(self, job: Job) -> bool:
+        return False
+
     def end(self) -> None:
         pass
 
@@ -313,6 +360,7 @@ class _ByRank:
         self._in_turn = way.in_turn             # or the next one in turn
         self._names = _candidates(state, asked, item)
         self._next = bisect_right(self._names, way.after or "") if way.in_turn else 0   # the place where a turn begins
+        self._before = self._next                                                       # before the last choice
         self.turned = False
         self._equal: dict[int, list[int]] = {}                  # by rank: the places of the names, in rising order
         for place, rank in enumerate(_ranks(state, self._names, item)):
@@ -325,6 +373,7 @@ class _ByRank:
         if not self._first:
             return None
         places = self._equal[self._first[0]]
+        self._before = self._next
         self.turned = self._in_turn and len(places) > 1
         if self.turned:
             self._at = bisect_left(places, self._next) % len(places)
@@ -337,18 +386,37 @@ class _ByRank:
         return queue
 
     def gave(self, *, exhausted: bool) -> None:
-        places = self._equal[self._first[0]]
-        place = places.pop(self._at)
-        if not places:
-            del self._equal[heappop(self._first)]
+        place = self._take_out()
         name = self._names[place]
         if exhausted or not _can_hand_out(self._state, self._state.queues.by_name[name], self._item):
             return
         (rank,) = _ranks(self._state, [name], self._item)
+        self._insert(place, rank)
+
+    def _take_out(self) -> int:
+        """Remove the chosen queue from the list of its rank; returns its place."""
+        places = self._equal[self._first[0]]
+        place = places.pop(self._at)
+        if not places:
+            del self._equal[heappop(self._first)]
+        return place
+
+    def _insert(self, place: int, rank: int) -> None:
         if rank not in self._equal:
             self._equal[rank] = []
             heappush(self._first, rank)
         insort(self._equal[rank], place)
+
+    def leave_out(self) -> None:
+        self._next = self._before
+        self._take_out()
+
+    def move_behind(self, job: Job) -> bool:
+        if job.rank <= self._first[0]:
+            return False
+        self._next = self._before
+        self._insert(self._take_out(), job.rank)
+        return True
 
     def end(self) -> None:
         pass
@@ -408,6 +476,17 @@ class _Ordered:
             place = self._turn
         key = _KEYS[self._way.policy]
         heapreplace(self._heap, (*key(next_job(self._state, queue, self._item), place), place, name))
+
+    def leave_out(self) -> None:
+        heappop(self._heap)
+
+    def move_behind(self, job: Job) -> bool:
+        *before, place, name = self._heap[0]
+        key = _KEYS[self._way.policy](job, place)
+        if key <= tuple(before):
+            return False
+        heapreplace(self._heap, (*key, place, name))
+        return True
 
     def end(self) -> None:
         pass

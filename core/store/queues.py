@@ -419,6 +419,20 @@ class Queues:
         if self.oldest is not None:
             self._reindex_oldest(queue)
 
+    def rank_behind(self, queue: Queue, job: Job) -> bool:
+        """List the queue by the rank of this job instead of its first one, until `reindex` or its next change.
+
+        Returns False if it is listed there or behind it already, and nothing has changed.
+        """
+        if queue.front is None or job.rank <= queue.front:
+            return False
+        self._list(queue, job.rank)
+        return True
+
+    def date_behind(self, queue: Queue, job: Job) -> bool:
+        """The same for the index by READY time."""
+        return self.index_oldest().move_behind(queue.name, job)
+
     def _reindex_oldest(self, queue: Queue) -> None:
         """Update the READY time of the queue's first job, which may have changed."""
         assert self.oldest is not None

@@ -66,9 +66,11 @@ class Cluster:
         self.effects = applied.effects
         return applied.replies
 
-    def put(self, group: str, count: int = 1, queue: str = "q", priority: int = 0) -> None:
+    def put(
+        self, group: str, count: int = 1, queue: str = "q", priority: int = 0, item: str | None = None,
+    ) -> None:
         """Jobs of a group, which is their data."""
-        self.do(*[PutWith(Put(queue, priority, group.encode()), group=group)] * count)
+        self.do(*[PutWith(Put(queue, priority, group.encode(), item), group=group)] * count)
 
     def get(self, operation: Operation = FROM_Q) -> tuple[int, str] | None:
         """The id and the group of the next job; None: there is none."""

@@ -52,6 +52,13 @@ class OldestFirst:
             self.entries.add(key)
             self._keys[name] = key
 
+    def move_behind(self, name: str, job: Job) -> bool:
+        """List the queue by this job; returns False if it is listed there or behind it already."""
+        if (*ready_since(job), name) <= self._keys[name]:
+            return False
+        self.update(name, job)
+        return True
+
     def portion(self, names: SortedList) -> list[str]:
         """The next queues to list, of all that can hand out a job; the caller must `update` each."""
         found = list(islice(names.irange(self.reached, None, (False, True)), PORTION_MAX))

@@ -50,6 +50,18 @@ def chosen_queue(
             raise NotImplementedError("groups choose a job, and so its queue: see fair.py")
 
 
+def ranks_behind(policy: Policy, job: ModelJob, other: ModelJob) -> bool:
+    """Return whether a queue comes later by this job than by the other one."""
+    match policy:
+        case Policy.PRIORITY:
+            return job.priority < other.priority
+        case Policy.OLDEST:
+            return job.ready_since() > other.ready_since()
+        case Policy.PLACE:
+            return (-job.priority, job.seq) > (-other.priority, other.seq)
+    return False
+
+
 def _draw(count: int, bits: int) -> int:
     return random_bits(bits) * count // 2**64
 

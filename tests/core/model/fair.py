@@ -223,6 +223,13 @@ class ModelFair(ModelQueues):
             return first(self._more(queue, through) or through) if through else None
         return None
 
+    def first_open(self, queue: str, jobs: list[ModelJob]) -> ModelJob | None:
+        """The first of these jobs of a queue with SCHED that is of an open group."""
+        if self.settings_of(queue).sched is Sched.FIFO:
+            return None
+        through = self._open(self._let_through(queue, jobs))
+        return first(through) if through else None
+
     def runs(self, group: str, queue: str | None = None) -> int:
         """The RUNNING jobs of the group, in one queue or in all."""
         return len([

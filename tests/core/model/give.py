@@ -23,7 +23,7 @@ from sockpqd.core import (
     SessionNotFound,
     Then,
 )
-from tests.core.model.choice import chosen_queue
+from tests.core.model.choice import chosen_queue, ranks_behind
 from tests.core.model.jobs import ModelJob, first
 from tests.core.model.time import ModelTime
 
@@ -75,6 +75,7 @@ class ModelGive(ModelTime):
         given = self.given = list[ModelJob]()
         turned: list[ModelJob] = []
         left_out: set[str] = set()
+        ranked: dict[str, ModelJob] = {}        # queues that are ranked by another job than their first one
         order = list(dict.fromkeys(get.queues or ()))
         after = None if pick.turn is None else pick.turn.after
         room = PICK_BYTES - self.spent
@@ -87,12 +88,17 @@ class ModelGive(ModelTime):
             else:
                 by_turn, fairly, counts, job = False, False, False, None
             while policy is not Policy.FAIR and lists and job is None:
+                by_rank = {one: [ranked[one]] if one in ranked else jobs for one, jobs in lists.items()}
                 name, by_turn = chosen_queue(
-                    lists, None if get.queues is None else order, policy, (bits + len(given) * GOLDEN) % 2**64,
+                    by_rank, None if get.queues is None else order, policy, (bits + len(given) * GOLDEN) % 2**64,
                     in_turn=pick.turn is not None, after=after,
                     weights={name: self.settings_of(name).weight for name in lists}, of_item=item is not None,
                 )
                 assert name is not None
+                opened = None if of_put else self.first_open(name, lists[name])
+                if opened is not None and ranks_behind(policy, opened, ranked.get(name, first(lists[name]))):
+                    ranked[name] = opened
+                    continue
                 one = {name: lists.pop(name)}
                 sched = self.settings_of(name).sched
                 fairly, counts = not of_put and sched is Sched.FAIR, not of_put and sched is not Sched.FIFO
@@ -112,6 +118,7 @@ class ModelGive(ModelTime):
                 self.count_hand_out(job)
             self._hand_out(job, get)
             self.end_operation()
+            ranked.pop(job.queue, None)
             given.append(job)
             turned += [job] * by_turn
             if by_turn and pick.turn is not None:

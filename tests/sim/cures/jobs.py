@@ -112,7 +112,7 @@ PASSING: dict[str, Any] = {**EXTENDED, "extended": 0.8, "passing": True}
 
 CURES = (
     Cure(hand_out_before_the_time, EXTENDED, red=13),
-    Cure(leave_half_a_transaction, EXTENDED, red=2),
+    Cure(leave_half_a_transaction, EXTENDED, red=12),
     Cure(forget_keys, EXTENDED, red=1),
     Cure(promise_the_next_time, EXTENDED, red=3),
     Cure(end_only_the_first, EXTENDED, red=0),

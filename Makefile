@@ -42,7 +42,7 @@ dev: $(VENV)/.installed-dev          ## the same with the test tools
 # Half an environment, as Debian leaves it without the package python3-venv, would not be made anew.
 $(BIN)/python:
 	@echo "Making a virtual environment in $(VENV) .."
-	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
 
 $(VENV)/.installed: pyproject.toml client/pyproject.toml | $(BIN)/python
 	@echo "Fetching what sockpqd needs from the Python package index, and installing it: a minute or two .."
@@ -150,13 +150,13 @@ test-browser: dev                    ## the dashboard in chromium (Debian: chrom
 	$(BIN)/python -m pytest tests/browser
 
 demo: $(VENV)/.installed                        ## three nodes, real work, a killed leader; DIR=folder to hash
-	$(BIN)/python -m bench.demo $(if $(DIR),"$(DIR)")
+	@$(BIN)/python -m bench.demo $(if $(DIR),"$(DIR)")
 
 play: $(VENV)/.installed                        ## three nodes that stay, a producer and workers; kill what you like, Ctrl-C ends it; CLUSTERS=2
-	$(BIN)/python -m bench.play $(if $(CLUSTERS),--clusters $(CLUSTERS))
+	@$(BIN)/python -m bench.play $(if $(CLUSTERS),--clusters $(CLUSTERS))
 
 play-celery: dev                     ## the same with a worker and a producer of Celery's
-	$(BIN)/python -m bench.play --celery
+	@$(BIN)/python -m bench.play --celery
 
 dist: dev manual                     ## wheels and sources of sockpqd, sockpq and sockpq-kombu, with SHA256SUMS, in dist/; KEY= signs
 	rm -f dist/*.whl dist/*.tar.gz dist/SHA256SUMS*

@@ -6,12 +6,12 @@ import re
 import shutil
 import time
 import tomllib
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.deploy.absences import absence_of, at_once
 from tests.deploy.load import Load
 
 if TYPE_CHECKING:
@@ -62,18 +62,11 @@ def under_load(cluster: Installed, *arguments: str) -> Run:
         time.sleep(AROUND_S)
     print(f"{load.jobs_per_s:.0f} jobs/s, longest pause {load.pause_s() * 1000:.0f} ms, {run.seconds:.0f} s")
     load.check()
-    absences = sorted(absence for name in cluster.names for absence in absences_of(cluster, name, begun))
-    assert [name for _, _, name in absences] == order_of(run)       # each was restarted once, the leader as the last
-    assert all(back <= away for (_, back, _), (away, _, _) in pairwise(absences)), absences
+    since = f"journalctl --unit sockpqd --output short-unix --no-pager --since @{begun:.3f}"
+    absences = sorted(absence_of(name, cluster.ssh(name, since)) for name in cluster.names)
+    assert [absence.name for absence in absences] == order_of(run)    # each restarted once, the leader last
+    assert at_once(absences) == [], absences
     return run
-
-
-def absences_of(cluster: Installed, name: str, since: float) -> list[tuple[float, float, str]]:
-    """Return from when to when a node's daemon was not ready, by systemd's own lines; the hosts have one clock."""
-    lines = cluster.ssh(name, f"journalctl --unit sockpqd --output short-unix --no-pager --since @{since:.3f}")
-    told = re.findall(r"^([\d.]+) \S+ systemd\[1\]: (Stopping|Started) sockpqd\.service", lines, re.MULTILINE)
-    assert [word for _, word in told] == ["Stopping", "Started"], lines
-    return [(float(told[0][0]), float(told[1][0]), name)]
 
 
 def order_of(run: Run) -> list[str]:

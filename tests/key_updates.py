@@ -1,9 +1,9 @@
-"""A TLS 1.3 client that floods a server with KeyUpdates: Python's ssl cannot, so libssl is called itself."""
+"""A TLS 1.3 client that floods a server with KeyUpdates: Python's ssl cannot, so OpenSSL is called itself."""
 
 from __future__ import annotations
 
+import _ssl
 import ctypes
-import ctypes.util
 from typing import Any
 
 OUT_BYTES = 1 << 20
@@ -14,7 +14,7 @@ class KeyUpdater:
     """The client's end of one TLS connection, in memory. Nothing of the server is checked."""
 
     def __init__(self) -> None:
-        self._ssl, self._crypto = _library("ssl"), _library("crypto")
+        self._ssl, self._crypto = _library(), _library()
         for library, names in ((self._ssl, ("TLS_client_method", "SSL_CTX_new", "SSL_new")),
                                (self._crypto, ("BIO_new", "BIO_s_mem"))):
             for name in names:
@@ -62,5 +62,6 @@ class KeyUpdater:
         return taken
 
 
-def _library(name: str) -> Any:
-    return ctypes.CDLL(ctypes.util.find_library(name))
+def _library() -> Any:
+    """Return the OpenSSL that Python's ssl uses: libraries that _ssl was linked with are searched through it."""
+    return ctypes.CDLL(_ssl.__file__)

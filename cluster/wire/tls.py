@@ -218,7 +218,13 @@ class TlsTransport(asyncio.Protocol, asyncio.Transport):
         self._below.set_write_buffer_limits(high, low)
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
+        """As asyncio's TLS: "ssl_object" and "sslcontext" (by which aiohttp knows https), and what the socket has."""
+        if name == "sslcontext":
+            return self._ssl.context
         return self._ssl if name == "ssl_object" else self._below.get_extra_info(name, default)
+
+    def is_closing(self) -> bool:
+        return self._ended
 
     def pause_reading(self) -> None:
         self._below.pause_reading()

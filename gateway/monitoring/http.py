@@ -35,7 +35,6 @@ FULL_S = 0.005                  # pause before the next one is accepted while th
 CONNECTION_S = 10.0             # lifetime of a connection, and
 STREAM_S = 3600.0               # of a stream of events
 STREAMS_MAX = 32                # of those
-HANDSHAKE_S = 3.0               # of TLS
 SHUTDOWN_S = 0.1                # until handlers that have not ended are cancelled; aiohttp takes 0 for no limit
 LINE_BYTES_MAX = 2048           # the first line, and each header
 HEADERS_MAX = 50
@@ -54,20 +53,21 @@ class HttpSlots(Struct, frozen=True):
 class HttpServer:
     """The HTTP server; see start()."""
 
-    def __init__(self, pages: HttpPages, hub: Hub, tls: ssl.SSLContext | None) -> None:
+    def __init__(self, pages: HttpPages, hub: Hub, doors: Doors, tls: ssl.SSLContext | None) -> None:
         self.hub = hub
         self.places = ConnectionSlots(HttpSlots())
         self._pages = pages
         self._server = web.Server(self._answer, handler_cancellation=True)
+        self._doors = doors
         self._tls = tls
         self._door: Door | None = None
         self._connections: dict[asyncio.Task[None], str | None] = {}    # whose request has not come yet; oldest first
         self._answered: dict[asyncio.Task[None], str | None] = {}       # whose request has; oldest first
         self._streams: dict[asyncio.Task[None], str | None] = {}        # streams of events
 
-    async def open(self, doors: Doors, host: str, port: int) -> None:
+    async def open(self, host: str, port: int) -> None:
         """Begin to listen. Raises OSError."""
-        self._door = await doors.open_for(HTTP, host, port, self._serve, self._pause_s)
+        self._door = await self._doors.open_for(HTTP, host, port, self._serve, self._pause_s)
 
     @property
     def address(self) -> tuple[str, int]:
@@ -129,19 +129,21 @@ class HttpServer:
         _make_room(self._connections)
         self._connections[task] = host
         task.add_done_callback(self._forget)
+        below: asyncio.Transport | None = None
         try:
             async with asyncio.timeout(CONNECTION_S) as limit:
                 protocol.stay = lambda: self._stay(task, limit)
-                await loop.connect_accepted_socket(
-                    lambda: protocol, connection, ssl=self._tls,
-                    ssl_handshake_timeout=HANDSHAKE_S if self._tls else None,
-                )
+                below, _ = await loop.connect_accepted_socket(
+                    lambda: self._doors.layered(protocol, self._tls), connection)
                 await protocol.gone
-        except (OSError, TimeoutError):         # a failed handshake, or too slow
+        except (OSError, TimeoutError):         # it is gone already, or too slow
             pass
         finally:
-            if not protocol.abort():
+            protocol.abort()
+            if below is None:
                 connection.close()
+            else:
+                below.abort()                   # its handshake may not be complete
 
 
 class _OneRequest(web.RequestHandler):
@@ -238,14 +240,12 @@ class _OneRequest(web.RequestHandler):
         """Release what is held for it at once."""
         self.cut("it holds too much memory")
 
-    def abort(self) -> bool:
-        """Close immediately, dropping unsent output; returns whether there was a connection to close."""
+    def abort(self) -> None:
+        """Close immediately, dropping unsent output."""
         if self._accepted is not None:
             self._accepted.drop_when_closed()
-        if self.transport is None:
-            return False
-        self.transport.abort()
-        return True
+        if self.transport is not None:
+            self.transport.abort()
 
     def handle_error(
         self, request: web.BaseRequest, status: int = 500, exc: BaseException | None = None,
@@ -269,6 +269,6 @@ async def start(
     doors: Doors, host: str, port: int, tls: ssl.SSLContext | None, pages: HttpPages, hub: Hub,
 ) -> HttpServer:
     """Serve the pages on host and port (0: any free one), over TLS if a context is given. Raises OSError."""
-    server = HttpServer(pages, hub, tls)
-    await server.open(doors, host, port)
+    server = HttpServer(pages, hub, doors, tls)
+    await server.open(host, port)
     return server

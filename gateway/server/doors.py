@@ -71,14 +71,10 @@ class Doors:
         """Listen on host and port number (0: any free one), with TLS if a context is given; `protocol` makes what
         serves a connection. Raises OSError, and ValueError for a kind that is not listed.
         """
-        def make() -> asyncio.Protocol:
-            if context is None:
-                return protocol()
-            return TlsTransport(context, protocol(), self._handshakes, server_side=True)
-
         async def serve(connection: socket.socket) -> None:
             try:
-                await asyncio.get_running_loop().connect_accepted_socket(make, connection)
+                await asyncio.get_running_loop().connect_accepted_socket(
+                    lambda: self.layered(protocol(), context), connection)
             except OSError:                                 # it is gone already
                 connection.close()
 
@@ -87,7 +83,7 @@ class Doors:
     async def open_for(
         self, kind: DoorKind, host: str, number: int, serve: Serve, pause_s: Callable[[], float] = lambda: 0.0,
     ) -> Door:
-        """Open a door for a server that makes protocols itself.
+        """Open a door for a server that makes protocols itself, and has them `layered`.
 
         `pause_s`: for how long no more connections are accepted now.
         """
@@ -96,6 +92,15 @@ class Doors:
         door = Door(kind, await open_sockets(host, number, kind.backlog), serve, pause_s)
         self._connections.watch()
         return door
+
+    def layered(self, protocol: asyncio.Protocol, context: ssl.SSLContext | None) -> asyncio.Protocol:
+        """Return the protocol for a TCP connection: this one, or TLS with it on top if a context is given.
+
+        All doors share the budget of handshakes and the rules for records.
+        """
+        if context is None:
+            return protocol
+        return TlsTransport(context, protocol, self._handshakes, server_side=True)
 
     def close(self) -> None:
         """End handshakes that have not succeeded, and enforce no timeouts any more."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import re
 import socket
+import ssl
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -16,6 +17,7 @@ import uvloop
 from msgspec import Struct
 from msgspec.structs import replace
 
+from devcluster.authority import Authority
 from sockpqd.connections import SEND_BUFFER_BYTES, ConnectionManager, MemoryAccount
 from sockpqd.connections.limits import KERNEL_BYTES_MIN
 from sockpqd.gateway.beanstalkd import BeanstalkdListener
@@ -23,10 +25,12 @@ from sockpqd.gateway.commands.catalog import VERBS
 from sockpqd.gateway.dashboard.site import PATHS
 from sockpqd.gateway.limits import HANDSHAKES_MAX, KIB, MIB, Limits
 from sockpqd.gateway.monitoring import HttpPages, LoopLag, Sources, http, start
+from sockpqd.gateway.server import doors
 from sockpqd.gateway.server.doors import BEANSTALKD, HTTP, KINDS, LEGACY, NATIVE, DoorKind, Doors
 from sockpqd.gateway.server.port import Port
 from tests.gateway.helpers.dashboard import Site, Users
 from tests.gateway.helpers.sockets import PATIENCE_S, Client, Gateway
+from tests.key_updates import KeyUpdater
 
 ROOT = Path(__file__).parents[3]
 
@@ -37,6 +41,7 @@ BODY = 60 * KIB                 # what each kind of door takes
 PLACES, OPERATORS_PLACES, CONNECTIONS_OF_HTTP = 8, 16, 96
 MORE = 20                       # connections than there are places
 LAST_COMMANDS = 4000            # whose answers the kernel takes
+UPDATES, UPDATE_BYTES = 2000, 27    # of keys, and what each is answered with
 
 
 @pytest.fixture(autouse=True)
@@ -55,7 +60,7 @@ class Opened(Struct):
 class Way(Struct):
     """A kind of door: how it is opened, and what its clients send."""
 
-    open: Callable[[Gateway], Awaitable[Opened]]
+    open: Callable[[Gateway, ssl.SSLContext | None], Awaitable[Opened]]
     half: bytes                 # the beginning of something long
     refused: bytes | None       # what the whole of it is answered when there is no room; None: it is small
     answered: bytes             # something that is answered
@@ -66,22 +71,23 @@ class Way(Struct):
         return self.half + (self.filler * (count // len(self.filler) + 1))[:count]
 
 
-async def _open_native(gateway: Gateway) -> Opened:
-    return Opened(await gateway.server.start(HOST, 0), gateway.server.close)
+async def _open_native(gateway: Gateway, context: ssl.SSLContext | None) -> Opened:
+    return Opened(await gateway.server.start(HOST, 0, context=context), gateway.server.close)
 
 
-async def _open_legacy(gateway: Gateway) -> Opened:
+async def _open_legacy(gateway: Gateway, context: ssl.SSLContext | None) -> Opened:
+    assert context is None
     return Opened(await gateway.server.start(HOST, 0, port=Port("app")), gateway.server.close)
 
 
-async def _open_beanstalkd(gateway: Gateway) -> Opened:
-    listener = BeanstalkdListener(gateway.hub, gateway.doors, (HOST, 0), Port(), job_bytes_max=MIB)
+async def _open_beanstalkd(gateway: Gateway, context: ssl.SSLContext | None) -> Opened:
+    listener = BeanstalkdListener(gateway.hub, gateway.doors, (HOST, 0), Port(), job_bytes_max=MIB, context=context)
     return Opened(await listener.start(), listener.close)
 
 
-async def _open_http(gateway: Gateway) -> Opened:
+async def _open_http(gateway: Gateway, context: ssl.SSLContext | None) -> Opened:
     pages = HttpPages(Sources(gateway.hub, "1", LoopLag(), lambda: 0, list))
-    http = await start(gateway.doors, HOST, 0, None, pages, gateway.hub)
+    http = await start(gateway.doors, HOST, 0, context, pages, gateway.hub)
     return Opened(http.address, http.close)
 
 
@@ -121,13 +127,16 @@ class Visitors:
         await self.gateway.until(condition)
 
 
-def at_door(kind: DoorKind, test: Callable[[Visitors], Awaitable[None]], limits: Limits | None = None) -> None:
-    """Run it at a door of this kind; nothing may be left afterwards."""
+def at_door(
+    kind: DoorKind, test: Callable[[Visitors], Awaitable[None]], limits: Limits | None = None,
+    context: ssl.SSLContext | None = None,
+) -> None:
+    """Run it at a door of this kind, with TLS if a context is given; nothing may be left afterwards."""
     async def run() -> None:
         gateway = Gateway(limits)
         gateway.cluster.start(gateway.hub)
         way = WAYS[kind]
-        opened = await way.open(gateway)
+        opened = await way.open(gateway, context)
         door = Visitors(gateway, way, opened.address)
         try:
             await test(door)
@@ -144,8 +153,8 @@ def at_door(kind: DoorKind, test: Callable[[Visitors], Awaitable[None]], limits:
 def test_handshakes_get_half_of_the_memory_for_clients_at_most() -> None:
     async def run() -> None:
         for bytes_max, given, count in ((64, None, 512), (100, 4096, 800), (100, 7, 7), (4096, None, HANDSHAKES_MAX)):
-            doors = Doors(ConnectionManager(Limits(), MemoryAccount(bytes_max * MIB)), given)
-            assert doors.handshakes_max == count
+            made = Doors(ConnectionManager(Limits(), MemoryAccount(bytes_max * MIB)), given)
+            assert made.handshakes_max == count
     asyncio.run(run())
 
 
@@ -181,6 +190,57 @@ def test_nobody_else_listens() -> None:
                for line in path.read_text().splitlines())
     }
     assert listening == set(MAY_LISTEN)
+
+
+WITH_TLS = pytest.mark.parametrize("kind", [kind for kind in KINDS if kind is not LEGACY], ids=lambda kind: kind.name)
+TLS_OF_ASYNCIO = re.compile(r"connect_accepted_socket\([^)]*ssl=|start_tls\(")
+
+
+def test_no_door_has_a_tls_of_its_own() -> None:
+    for package in ("connections", "gateway", "beanstalk", "beanstalk_proxy"):
+        for path in (ROOT / package).rglob("*.py"):
+            assert TLS_OF_ASYNCIO.search(path.read_text()) is None, f"{path}: see Doors.layered"
+
+
+@pytest.fixture(scope="module")
+def context(tmp_path_factory: pytest.TempPathFactory) -> ssl.SSLContext:
+    files = Authority(tmp_path_factory.mktemp("authority")).node("n1")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(files["cert"], files["key"])
+    return context
+
+
+@WITH_TLS
+def test_a_flood_of_key_updates_ends_the_connection(kind: DoorKind, context: ssl.SSLContext) -> None:
+    async def test(door: Visitors) -> None:
+        client, updater = await door.connect(), KeyUpdater()
+        try:
+            complete, data = updater.handshake()
+            client.send(data)
+            while not complete:
+                complete, data = updater.handshake(await client.reader.read(MIB))
+                client.send(data)
+            await door.until(lambda: len(door.hub.connection_manager.accepted) == 1)
+            client.send(updater.updates(UPDATES))
+            answered = await client.rest()
+            assert len(answered) < UPDATES * UPDATE_BYTES // 10, "few of them were answered"
+        finally:
+            updater.close()
+    at_door(kind, test, context=context)
+
+
+@WITH_TLS
+def test_a_connection_that_does_not_begin_with_tls_is_cut_before_it_has_a_place(
+    kind: DoorKind, context: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(doors, "HANDSHAKE_S", 1.0)
+
+    async def test(door: Visitors) -> None:
+        silent, plain = await door.connect(), await door.connect(door.way.answered)
+        assert await plain.rest() == b""
+        assert await silent.rest() == b""
+        assert not door.hub.connection_manager.accepted
+    at_door(kind, test, context=context)
 
 
 @EACH

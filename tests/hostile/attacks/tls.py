@@ -1,4 +1,7 @@
-"""What can be done with TLS below the commands: halves of handshakes and records, records without data, aborts."""
+"""What can be done with TLS below the commands: halves of handshakes and records, records without data, aborts.
+
+At the native port, and at that of HTTP.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 
 from tests.hostile.arena import Arena
 from tests.hostile.attack import Attack, Bounds
@@ -14,17 +18,30 @@ from tests.key_updates import KeyUpdater
 HELLO_S = 3
 HANDSHAKE_S = 10.0          # what a handshake may take
 CUT_S = HANDSHAKE_S + HELLO_S + 4.0
-HALVES = 100                # of each kind
+HALVES = 100                # of each kind,
+HTTP_HALVES = 12            # at the port of HTTP: the kernel takes 64 connections that are not accepted yet
 FLOODS, UPDATES = 12, 9000  # as many as one read takes,
 AT_ONCE = 300               # made in one turn
 ABORTERS = 40
 PIECE = 4096
 RECORD = b"\x17\x03\x03\x40\x00"
 
+Door = Callable[[Arena], str]
 
-async def halves(arena: Arena) -> None:
+
+def native(arena: Arena) -> str:
+    """Return the address of the leader's native port."""
+    return arena.server()
+
+
+def http(arena: Arena) -> str:
+    """Return the address of the leader's port for HTTP."""
+    return arena.cluster.http(arena.leader())
+
+
+async def halves(arena: Arena, door: Door = native, count: int = HALVES) -> None:
     """Every kind of half must be cut in time, while as much as possible stands."""
-    host, _, port = (await asyncio.to_thread(arena.server)).rpartition(":")
+    host, _, port = (await asyncio.to_thread(door, arena)).rpartition(":")
     kinds = (_nothing, _half_hello, _byte_by_byte, _hello_only, _half_record)
     standing: list[str] = []
 
@@ -41,8 +58,8 @@ async def halves(arena: Arena) -> None:
         finally:
             writer.transport.abort()
 
-    await asyncio.gather(*(one(kind) for kind in kinds for _ in range(HALVES)))
-    arena.expect(not standing, f"{len(standing)} of {len(kinds) * HALVES} stood in the end: {set(standing)}")
+    await asyncio.gather(*(one(kind) for kind in kinds for _ in range(count)))
+    arena.expect(not standing, f"{len(standing)} of {len(kinds) * count} stood in the end: {set(standing)}")
 
 
 async def _nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -80,7 +97,7 @@ async def _half_record(reader: asyncio.StreamReader, writer: asyncio.StreamWrite
     writer.write(RECORD + bytes(10_000))
 
 
-async def updates(arena: Arena) -> None:
+async def updates(arena: Arena, door: Door = native) -> None:
     """Clients change their keys as fast as they can, again and again."""
     connections = 0
 
@@ -104,11 +121,11 @@ async def updates(arena: Arena) -> None:
         finally:
             client.close()
 
-    await _again_and_again(arena, FLOODS, change_keys)
+    await _again_and_again(arena, door, FLOODS, change_keys)
     arena.note(f"{connections} connections")
 
 
-async def aborts(arena: Arena) -> None:
+async def aborts(arena: Arena, door: Door = native) -> None:
     """Handshakes that are ended when the server has done its part."""
     connections = 0
     hello = _client_hello()
@@ -123,12 +140,14 @@ async def aborts(arena: Arena) -> None:
             writer.transport.abort()
         connections += 1
 
-    await _again_and_again(arena, ABORTERS, abort)
+    await _again_and_again(arena, door, ABORTERS, abort)
     arena.note(f"{connections:,} handshakes aborted")
 
 
-async def _again_and_again(arena: Arena, count: int, act: Callable[[str, str], Awaitable[None]]) -> None:
-    """Let so many do this without end, at whatever node leads now."""
+async def _again_and_again(
+    arena: Arena, door: Door, count: int, act: Callable[[str, str], Awaitable[None]],
+) -> None:
+    """Let so many do this without end, at a door of the leader."""
     until = time.monotonic() + arena.seconds
 
     async def one() -> None:
@@ -138,7 +157,7 @@ async def _again_and_again(arena: Arena, count: int, act: Callable[[str, str], A
                 async with asyncio.timeout(left):
                     await act(host, port)
 
-    server = await asyncio.to_thread(arena.server)
+    server = await asyncio.to_thread(door, arena)
     await asyncio.gather(*(one() for _ in range(count)))
 
 
@@ -170,4 +189,10 @@ ATTACKS = (
            bounds=Bounds(p50_ms=20, gap_s=1, growth_mb=100)),
     Attack("tls-aborts", "thousands of handshakes are ended when the server has done its part", aborts, tls=True,
            bounds=Bounds(p50_ms=20, gap_s=1, growth_mb=100)),
+    Attack("http-halves", "the same, 60 of them, at the port of HTTP", partial(halves, door=http, count=HTTP_HALVES),
+           tls=True, seconds=CUT_S, bounds=Bounds(p50_ms=20, gap_s=1, growth_mb=100)),
+    Attack("http-updates", "12 clients of HTTP send 9,000 KeyUpdates at once, again and again",
+           partial(updates, door=http), tls=True, bounds=Bounds(p50_ms=20, gap_s=1, growth_mb=100)),
+    Attack("http-aborts", "thousands of handshakes of HTTP are ended when the server has done its part",
+           partial(aborts, door=http), tls=True, bounds=Bounds(p50_ms=20, gap_s=1, growth_mb=100)),
 )

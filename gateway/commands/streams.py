@@ -1,7 +1,8 @@
 """Long answers, streamed as the client reads them: SNAPSHOT, and lists of everything there may be many of.
 
 A list is made in pieces, each of which has a turn of its own (hub.py): so nobody waits for it, however long it is and
-however many clients ask for it. What is copied at once is copied by the interpreter's own loops.
+however many clients ask for it. What is copied at once is copied by the interpreter's own loops. What a list is made
+from is held for its client, and counts for it: a thousand lists of a hundred thousand names are gigabytes.
 """
 
 from __future__ import annotations
@@ -9,23 +10,28 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from itertools import chain, islice
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence, Sized
+from itertools import islice
 from typing import BinaryIO, TypeVar
 
 from sockpqd.core import AnyJob, JobState, RunningJob, body_of, bytes_of
 from sockpqd.gateway.commands.context.client import Client, Services
-from sockpqd.gateway.limits import ENDED_BYTES_MAX, LINES_PER_PIECE, STREAM_PIECE_BYTES
+from sockpqd.gateway.limits import ENDED_BYTES_MAX, KIB, LINES_PER_PIECE, STREAM_PIECE_BYTES
 from sockpqd.gateway.protocol import listings, responses
 from sockpqd.gateway.protocol.command import Command
 
 log = logging.getLogger("sockpqd.gateway")
+
+REFERENCE_BYTES = 8                     # of a name or job in a list, and
+CHOSEN_BYTES = 64                       # of a name that is chosen, about: each is kept once, in their order
+GATHERED_COUNTED_BYTES = 4 * KIB        # of less nothing is counted
 
 _Item = TypeVar("_Item")
 
 
 async def run_list(client: Client, jobs: Sequence[RunningJob], with_data: bool) -> None:
     """Stream the answer to RUNLIST [DATA] or TAKEN."""
+    _hold(client, len(jobs) * REFERENCE_BYTES)
     await client.stream(responses.number(len(jobs)))
     async for piece in pieces(client, jobs):
         await client.stream(listings.run_lines(piece, with_data))
@@ -60,6 +66,7 @@ async def peek_list(
         jobs += some
         if len(jobs) < count:
             await client.hub.turn()
+    _hold(client, len(jobs) * REFERENCE_BYTES)
     await client.stream(responses.number(len(jobs)))
     async for piece in pieces(client, jobs):
         await client.stream(listings.seen_lines(machine.views(piece, state), places, head, life))
@@ -85,10 +92,14 @@ async def peek_ended(client: Client, queue: str, count: int, places: bool, head:
         lines.append(listings.seen_lines(some[:len(shown)], places, head, life))
         data.append(b"".join(shown))
         found += len(shown)
+        _hold(client, sum(map(len, lines)) + ENDED_BYTES_MAX - max(left, 0))
         if before is None:
             break
         await client.hub.turn()
     answer = b"".join((responses.number(found), *lines, *data))
+    lines.clear()
+    data.clear()
+    _hold(client, len(answer))
     for start in range(0, len(answer), STREAM_PIECE_BYTES):
         await client.stream(answer[start:start + STREAM_PIECE_BYTES])
         await client.hub.turn()
@@ -103,7 +114,7 @@ async def queue_list(client: Client, prefix: str) -> None:
     machine, visible = client.hub.cluster.machine, client.guard.visible
     awaited = client.hub.job_waiters.queues() if client.hub.cluster.serving else []
     found = await gathered(
-        client, chain(machine.all_queue_names(), awaited),
+        client, [*machine.all_queue_names(), *awaited],
         lambda names: visible(name for name in names if name.startswith(prefix)))
     await client.stream(responses.number(len(found)))
     async for piece in pieces(client, found):
@@ -130,7 +141,7 @@ async def group_list(client: Client, prefix: str) -> None:
     await client.hub.turn()
     machine, visible = client.hub.cluster.machine, client.guard.visible_groups
     found = await gathered(
-        client, machine.group_names(),
+        client, list(machine.group_names()),
         lambda names: [
             name for name in visible(name for name in names if name.startswith(prefix))
             if machine.group_counts(name) is not None
@@ -160,6 +171,7 @@ async def session_list(client: Client) -> None:
     await client.hub.turn()
     cluster = client.hub.cluster
     found = cluster.machine.sessions()
+    _hold(client, len(found) * REFERENCE_BYTES)
     await client.stream(responses.number(len(found)))
     async for piece in pieces(client, found):
         await client.stream(listings.session_lines(piece, cluster.time_ms))
@@ -197,14 +209,25 @@ async def user_list(client: Client) -> None:
 async def gathered(
     client: Client, candidates: Iterable[_Item], choose: Callable[[list[_Item]], Iterable[_Item]],
 ) -> list[_Item]:
-    """Yield the chosen candidates, each once, in pieces; the first piece is made in the current turn."""
+    """Return the chosen candidates, each once, looked at in pieces; the first piece is made in the current turn."""
     chosen: dict[_Item, None] = {}
+    held_bytes = len(candidates) * REFERENCE_BYTES if isinstance(candidates, Sized) else 0
+    _hold(client, held_bytes)
     left = iter(candidates)
     while piece := list(islice(left, LINES_PER_PIECE)):
         chosen.update(dict.fromkeys(choose(piece)))
+        _hold(client, held_bytes + len(chosen) * CHOSEN_BYTES)
         if len(piece) == LINES_PER_PIECE:
             await client.hub.turn()
+    _hold(client, len(chosen) * REFERENCE_BYTES)
     return list(chosen)
+
+
+def _hold(client: Client, held_bytes: int) -> None:
+    """Count so many bytes for the client, until its answer is complete: what this is made from."""
+    if held_bytes >= GATHERED_COUNTED_BYTES or client.state.gathered_bytes:
+        client.state.gathered_bytes = held_bytes
+        client.weigh()
 
 
 async def pieces(client: Client, items: Sequence[_Item]) -> AsyncIterator[Sequence[_Item]]:

@@ -359,6 +359,9 @@ class Pipeline:
 
     def _task_done(self, task: asyncio.Task[None]) -> None:
         self._task = None
+        if self.state.gathered_bytes:
+            self.state.gathered_bytes = 0
+            self.weigh()
         error = None if task.cancelled() else task.exception()
         if isinstance(error, PageLost):     # of a state that a newer one has replaced meanwhile, or the node stops
             self.cut("the jobs it was being shown are gone")
@@ -388,7 +391,7 @@ class Pipeline:
 
     def weigh(self) -> None:
         """Report to the account what is held for the client."""
-        held_bytes = self.parser.held_bytes + self.state.parts_bytes
+        held_bytes = self.parser.held_bytes + self.state.parts_bytes + self.state.gathered_bytes
         if self.waiter is not None:
             held_bytes += self.waiter.held_bytes
         if self.state.transaction is not None:

@@ -49,14 +49,15 @@ class ClientState:
     """The state of one connection. `trial`: the mode of a client let in only if it is an administrator, else None."""
 
     __slots__ = (
-        "_link", "attached", "clone", "hand_outs", "mode", "parts_bytes", "policy", "round_robin", "subscribed",
-        "transaction", "trial", "turning",
+        "_link", "attached", "clone", "gathered_bytes", "hand_outs", "mode", "parts_bytes", "policy", "round_robin",
+        "subscribed", "transaction", "trial", "turning",
     )
 
     def __init__(self, link: Link, trial: Mode | None) -> None:
         self.attached: Attachment | None = None         # the session of the connection
         self.transaction: Transaction | None = None     # between BEGIN and COMMIT
         self.parts_bytes = 0                            # of a command in parts: those that are not proposed yet
+        self.gathered_bytes = 0                         # of what a long answer is made from, while it is made
         self.trial = trial                              # until it is decided
         self.mode = trial                               # overrides how the rows of commands say to run them
         self.clone: Upload | None = None                # the CLONE whose data are arriving

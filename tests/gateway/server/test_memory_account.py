@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sockpqd.connections import HELD_BYTES_MIN, HELD_HIGH_S, HELD_SHARE_PERCENT, held_bytes_max
+from sockpqd.connections import HELD_BYTES_MIN, HELD_HIGH_S, HELD_SHARE_PERCENT, Holder, held_bytes_max
 from sockpqd.core import CloneBegin, CloneEnd
 from sockpqd.gateway.limits import (
     AHEAD_BYTES_MAX,
@@ -275,3 +275,70 @@ def nearly_full_but(gateway: MemoryGateway, held: int) -> MemoryClient:
     client = body(gateway, 2 * LIMIT, LIMIT * 9 // 10 - held)
     assert gateway.hub.account.high
     return client
+
+
+LISTED = 3000
+LISTS = (b"ITEM LIST\r\n", b"QUEUE LIST\r\n", b"GROUP LIST\r\n", b"RUNLIST\r\n", b"SESSION LIST\r\n", b"TOPIC LIST\r\n",
+         b"WORKER LIST\r\n", b"PULSE LIST\r\n", b"PEEK q0 READY COUNT 10000\r\n")
+
+
+@pytest.mark.parametrize("command", LISTS)
+def test_what_a_long_answer_is_made_from_counts_until_it_is_complete(command: bytes) -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        client = gateway.connect()
+        word, *_ = command.split()
+        for number in range(LISTED):
+            if command.startswith(b"SESSION"):
+                gateway.connect().send(b"SESSION\r\n")
+            elif command.startswith((b"TOPIC", b"WORKER", b"PULSE")):
+                if not number:
+                    client.send(b"SESSION\r\n")
+                what = {b"TOPIC": b"TOPIC BIND t%d q", b"WORKER": b"WORKER w%d 1 0",
+                        b"PULSE": b"PULSE CREATE p%d RATE 1 PER 1"}[word] % number
+                client.send(what + b"\r\n")
+            else:
+                queue = b"q0" if command.startswith(b"PEEK") else b"q%d" % number
+                client.send(b"PUT %b 0 0 IS i%d GROUP g%d\r\n" % (queue, number, number))
+                if command.startswith(b"RUN"):
+                    client.send(b"GET %b EXPIRE 60\r\n" % queue)
+        await gateway.settle()
+        client.take()
+        held = gateway.hub.account.held_bytes
+        counted = []
+        hold = gateway.hub.account.hold
+
+        def noting(holder: Holder, held_bytes: int) -> None:
+            hold(holder, held_bytes)
+            counted.append(gateway.hub.account.held_bytes - held)
+        gateway.hub.account.hold = noting       # type: ignore[method-assign]
+        client.send(command)
+        async with asyncio.timeout(20):
+            while gateway.hub.account.held_bytes > held or not counted:
+                await asyncio.sleep(0)
+        lines = Limits().pulses_max if word == b"PULSE" else LISTED
+        assert lines * 8 <= max(counted) <= LISTED * 100
+        assert len(client.take().splitlines()) == lines + 1
+    with_gateway(test)
+
+
+def test_lists_that_are_more_than_the_limit_end_their_clients_and_no_other() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        ordinary = gateway.connect()
+        for number in range(LISTED):
+            ordinary.send(b"PUT q 0 0 IS i%d\r\n" % number)
+        await gateway.settle()
+        ordinary.take()
+        listing = [gateway.connect() for _ in range(20)]
+        for client in listing:
+            client.send(b"ITEM LIST\r\n")
+        while not gateway.hub.account.evicted:
+            assert gateway.hub.account.held_bytes <= LIMIT
+            await asyncio.sleep(0)
+        ordinary.send(b"PUT q 0 0\r\n")
+        await gateway.settle()
+        assert ordinary.take() == b"200 OK\r\n"
+        assert 0 < sum(client.closed for client in listing) < len(listing)
+        for client in listing:
+            client.vanish()
+        await gateway.settle()
+    with_gateway(test)

@@ -23,6 +23,7 @@ from tests.hostile.attacks import (
     sessions,
     settings,
     subscriptions,
+    tenants,
     tls,
     work,
     wrong_lines,
@@ -32,5 +33,5 @@ ATTACKS: tuple[Attack, ...] = (
     *commands.ATTACKS, *releases.ATTACKS, *bodies.ATTACKS, *disk.ATTACKS, *connections.ATTACKS, *memory.ATTACKS,
     *doors.ATTACKS, *tls.ATTACKS, *programs.ATTACKS, *overload.ATTACKS, *lists.ATTACKS, *sessions.ATTACKS,
     *subscriptions.ATTACKS, *clock.ATTACKS, *paged.ATTACKS, *work.ATTACKS, *searches.ATTACKS, *kept.ATTACKS,
-    *forwarded.ATTACKS, *rubbish.ATTACKS, *wrong_lines.ATTACKS, *settings.ATTACKS,
+    *forwarded.ATTACKS, *rubbish.ATTACKS, *wrong_lines.ATTACKS, *settings.ATTACKS, *tenants.ATTACKS,
 )

@@ -1,0 +1,144 @@
+"""Items and groups: lists of very many of them, and commands that concern very many jobs or queues at once."""
+
+from __future__ import annotations
+
+import asyncio
+
+from tests.hostile.arena import PUTS_MAX, Arena
+from tests.hostile.attack import Attack, Bounds
+from tests.hostile.attacks.memory import MEMORY_MB
+from tests.hostile.crowd import Crowd
+
+ITEMS = 100_000
+GROUPS = 100_000
+PAUSED = 20_000
+PARTS, OF_ITEM = 300_000, 30_000
+WAITERS = 2000
+ASKING, LISTERS = 12, 2000
+MAP_BYTES = 60_000
+AGAIN_S = 1.0
+BOUNDS = Bounds(p50_ms=20, gap_s=1, growth_mb=300)
+
+
+async def fill_items(arena: Arena) -> None:
+    """100,000 items of one job each, none of them held."""
+    for start in range(0, ITEMS, PUTS_MAX):
+        await arena.put_lists(["parts"] * PUTS_MAX, lambda number: f" IS item{start + number}")  # noqa: B023
+
+
+async def item_lists(arena: Arena) -> None:
+    """All items, those that none of them is, and those that are held."""
+    await arena.besiege(ASKING, repeated=b"ITEM LIST\r\nITEM LIST none*\r\nITEM LIST HELD\r\nITEM STAT item7\r\n" * 20)
+
+
+async def many_lists(arena: Arena) -> None:
+    """Very many clients ask for all items at the same time."""
+    await arena.besiege(LISTERS, opening=b"ITEM LIST\r\n" * 10, again_s=AGAIN_S)
+
+
+async def fill_groups(arena: Arena) -> None:
+    """100,000 groups."""
+    for start in range(0, GROUPS, PUTS_MAX):
+        await arena.put_lists(["fair"] * PUTS_MAX, lambda number: f" GROUP g{start + number}")  # noqa: B023
+
+
+async def group_lists(arena: Arena) -> None:
+    await arena.besiege(ASKING, repeated=b"GROUP LIST\r\nGROUP LIST none*\r\nSCHED SHOW\r\n" * 20)
+
+
+async def fill_paused(arena: Arena) -> None:
+    await arena.tell([f"QUEUE CREATE p{number} SCHED GROUPS\r\n" for number in range(PAUSED)])
+    for start in range(0, PAUSED, PUTS_MAX):
+        await arena.put_lists([f"p{start + number}" for number in range(PUTS_MAX)], lambda number: " GROUP tenant")
+
+
+async def pauses(arena: Arena) -> None:
+    names = b"|".join(b"p%d" % number for number in range(2000))
+    await asyncio.gather(
+        arena.besiege(4, repeated=b"GROUP PAUSE tenant\r\nGROUP RESUME tenant\r\n" * 50),
+        arena.besiege(300, opening=b"GETB %b\r\n" % names, again_s=AGAIN_S),
+        arena.besiege(4, repeated=b"GET p* EXPIRE 1 THEN LATER\r\nGET * BY FAIR EXPIRE 1 THEN LATER\r\n" * 20))
+
+
+async def fill_closed(arena: Arena) -> None:
+    await arena.tell([f"GROUP PAUSE c{number}\r\n" for number in range(5000)])
+    await arena.tell([f"QUEUE CREATE closed{number} SCHED FAIR\r\n" for number in range(1000)])
+    for start in range(0, 50_000, PUTS_MAX):
+        await arena.put_lists([f"closed{(start + number) % 1000}" for number in range(PUTS_MAX)],
+                              lambda number: f" GROUP c{number % 5000}")
+
+
+async def closed(arena: Arena) -> None:
+    await asyncio.gather(
+        arena.besiege(WAITERS, opening=lambda number: b"GETB closed%d BY FAIR\r\n" % (number % 1000) * 10),
+        arena.besiege(WAITERS // 4, opening=lambda number: b"GETB %b BY FAIR\r\n" % b"|".join(
+            b"closed%d" % one for one in range(1000)) * 10),
+        arena.besiege(4, repeated=b"".join(
+            b"GROUP RESUME c%d\r\nGROUP PAUSE c%d\r\n" % (one, one) for one in range(500))))
+
+
+async def fill_of_item(arena: Arena) -> None:
+    for start in range(0, OF_ITEM, PUTS_MAX):
+        await arena.put_lists([f"o{start + number}" for number in range(PUTS_MAX)], lambda number: " IS x DELAY 3000")
+    await arena.put_lists([f"o{number}" for number in range(PUTS_MAX)], lambda number: " IS x")
+    await arena.put_lists([f"o{number}" for number in range(PUTS_MAX)], lambda number: " IS y")
+
+
+async def of_item(arena: Arena) -> None:
+    await asyncio.gather(
+        arena.besiege(WAITERS, opening=b"GETB * IS z\r\n" * 10),
+        arena.besiege(ASKING, repeated=b"GET * IS z\r\nGET * IS x EXPIRE 1 THEN LATER\r\n" * 20),
+        arena.besiege(ASKING, repeated=b"GETB * IS z WITHIN 0\r\nITEM STAT x\r\n"
+                                       b"GET o* IS x BY PRIORITY EXPIRE 1 THEN LATER\r\n" * 20))
+
+
+async def fill_parts(arena: Arena) -> None:
+    for _ in range(0, PARTS, PUTS_MAX):
+        await arena.put_lists(["whole"] * PUTS_MAX, lambda number: " IS whole")
+
+
+async def cancels(arena: Arena) -> None:
+    server = await asyncio.to_thread(arena.server)
+    async with Crowd(server, 4, repeated=b"ITEM CANCEL whole\r\nITEM RETRY whole\r\nITEM STAT whole\r\n" * 20):
+        await asyncio.sleep(arena.seconds)
+
+
+async def fill_buried(arena: Arena) -> None:
+    for _ in range(0, PARTS // 3, PUTS_MAX):
+        await arena.put_lists(["whole"] * PUTS_MAX, lambda number: " IS whole TRIES 1")
+
+
+async def retries(arena: Arena) -> None:
+    async def take() -> None:
+        await arena.besiege(8, repeated=b"GET whole COUNT 1000 EXPIRE 1 THEN LATER\r\n", seconds=arena.seconds)
+    await asyncio.gather(take(), arena.besiege(8, repeated=b"ITEM RETRY whole\r\n" * 50))
+
+
+async def maps(arena: Arena) -> None:
+    (answer,) = await arena.dialogue([b"CLUSTER ID\r\n"])
+    number = answer.split()[2]
+    head = b"CLUSTER main %b 10.0.0.1:11361\n" % number
+    rules, count = [head], len(head)
+    while count < MAP_BYTES:
+        rules.append(b"RULE r%d. main\n" % len(rules))
+        count += len(rules[-1])
+    text = b"".join(rules)
+
+    def opening(one: int) -> bytes:
+        return b"".join(b"MAP SET %d %d\r\n%b" % (at + one * 1000, len(text), text) for at in range(1, 200))
+    await arena.besiege(8, opening=opening, repeated=b"MAP\r\n" * 100)
+
+
+ATTACKS = (
+    Attack("item-lists", "ITEM LIST of 100,000 items without end", item_lists, prepare=fill_items, bounds=BOUNDS),
+    Attack("many-lists", "2,000 clients ask for the list of 100,000 items", many_lists, prepare=fill_items,
+           memory_mb=MEMORY_MB, excused=("PUT: 503 Busy",), bounds=Bounds(p50_ms=20, gap_s=1, rss_mb=MEMORY_MB)),
+    Attack("group-lists", "GROUP LIST of 100,000", group_lists, prepare=fill_groups, bounds=BOUNDS),
+    Attack("group-pauses", "GROUP PAUSE of a group with jobs in very many queues", pauses, prepare=fill_paused,
+           bounds=BOUNDS),
+    Attack("closed-groups", "GETB BY FAIR on closed groups", closed, prepare=fill_closed, bounds=BOUNDS),
+    Attack("of-item", "GETB * IS x", of_item, prepare=fill_of_item, bounds=BOUNDS),
+    Attack("item-cancel", "", cancels, prepare=fill_parts, bounds=BOUNDS),
+    Attack("item-retry", "", retries, prepare=fill_buried, bounds=BOUNDS),
+    Attack("maps", "", maps, bounds=BOUNDS),
+)

@@ -586,10 +586,10 @@ class Machine:
             return 0
         return available_of_item(one, item_queue)
 
-    def offering(self, queues: tuple[str, ...] | None, item: str | None) -> Iterator[str]:
+    def offering(self, queues: tuple[str, ...] | None, item: str | None) -> Iterator[str | None]:
         """The names of these queues (None: of all) that could hand out a job now, of `item` if there is one.
 
-        A view, valid until the next entry.
+        None stands for one that has jobs of closed groups only. A view, valid until the next entry.
         """
         return offering(self._state, queues, item)
 

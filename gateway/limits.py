@@ -120,6 +120,9 @@ FED_QUEUES_MAX = 256
 
 # With more claims than this a waiter for any queue asks the log: to look for a job that is not claimed would cost more.
 CLAIMS_LOOKED_AT_MAX = 64
+# Queues whose groups are all closed that are looked at for a client that begins to wait; beyond these the log decides,
+# which counts what it looks at.
+CLOSED_LOOKED_AT_MAX = 64
 
 # Lines of which waiters for many queues are taken out before clients have their turn: two milliseconds of work.
 LINES_LEFT_AT_ONCE = 4000

@@ -103,7 +103,7 @@ def chosen(
         found = found_in(state, queue, item)
         if found is not None:
             return queue, found
-        state.spent += limits.STEP
+        state.spent += limits.CLOSED_QUEUE_STEPS * limits.STEP
         offered.leave_out()
         left_out += 1
     return None, None
@@ -114,13 +114,17 @@ def next_job(state: State, queue: Queue, item: str | None) -> Job:
     return queue.ready.first if item is None else state.items.by_name[item].by_queue[queue.name].ready.first
 
 
-def offering(state: State, asked: tuple[str, ...] | None, item: str | None) -> Iterator[str]:
-    """The names of the queues that have a job (of the item, if given), searched lazily."""
+def offering(state: State, asked: tuple[str, ...] | None, item: str | None) -> Iterator[str | None]:
+    """The names of the queues that have a job (of the item, if given), searched lazily.
+
+    None stands for a queue that has jobs of closed groups only: to find that out takes much longer than a name.
+    """
     if asked is None and item is None:
         if state.fair is None:
             yield from state.queues.nonempty
         else:
-            yield from (name for name in state.queues.nonempty if has_open(state, state.queues.by_name[name], None))
+            by_name = state.queues.by_name
+            yield from (name if has_open(state, by_name[name], None) else None for name in state.queues.nonempty)
         return
     if asked is None:
         found = state.items.by_name.get(item or "")
@@ -130,8 +134,8 @@ def offering(state: State, asked: tuple[str, ...] | None, item: str | None) -> I
         queue = by_name.get(name)
         if queue is None or (queue.ready_for is not None and not queue.granted):
             continue                            # or it lacks a grant, as very many may
-        if _can_hand_out(state, queue, item) and has_open(state, queue, item):
-            yield name
+        if _can_hand_out(state, queue, item):
+            yield name if has_open(state, queue, item) else None
 
 
 def _candidates(state: State, asked: tuple[str, ...] | None, item_name: str | None) -> list[str]:

@@ -339,10 +339,20 @@ def test_other_queues_are_chosen_instead_of_one_whose_groups_are_closed(cluster:
             assert job is not None, policy
             cluster.do(Later(job[0]))
             assert job[1] == "o"
-    assert list(cluster.machine.offering(None, None)) == ["other"]
-    assert list(cluster.machine.offering(("q",), None)) == []
+    assert list(cluster.machine.offering(None, None)) == ["other", None]
+    assert list(cluster.machine.offering(("q",), None)) == [None]
     assert cluster.machine.ready("q") == 0
     assert dict(cluster.machine.stat("q", 0) or [])["WITHHELD"] == 1
+
+
+def test_an_entry_executes_only_a_few_commands_that_leave_out_very_many_queues(cluster: Cluster) -> None:
+    cluster.do(PauseGroup("tenant"))
+    for number in range(core_limits.CLOSED_QUEUES_MAX):
+        queue = f"closed{number}"
+        cluster.do(CreateQueue(queue, QueueChange(sched=Sched.GROUPS)), PutWith(Put(queue, 0, b""), group="tenant"))
+    asked = [GetWith(Get(None), policy=Policy.PRIORITY)] * 100
+    assert 1 < len(cluster.do(*asked)) < 8, "each looks at as much as thousands of names"
+    assert len(cluster.do(*[Get(("q",))] * 100)) == 100
 
 
 def test_an_item_gives_the_first_job_of_an_open_group(cluster: Cluster) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from typing import cast
 
 import pytest
 
 from sockpqd.cluster.api import Cluster
-from sockpqd.core import Get, GetWith, Put, PutWith, Request
-from sockpqd.gateway.limits import Limits
+from sockpqd.core import Get, GetWith, Machine, Put, PutWith, Request
+from sockpqd.gateway.limits import CLOSED_LOOKED_AT_MAX, Limits
 from sockpqd.gateway.waiting.pending_puts import PendingPuts
 from tests.gateway.helpers.memory import MemoryClient, MemoryGateway, attached, with_gateway
 from tests.gateway.helpers.waiting_model import assert_nobody_is_forgotten
@@ -50,6 +51,42 @@ def test_two_hundred_idle_workers_write_nothing_and_one_job_is_one_get() -> None
         assert len(gateway.cluster.operations(Get)) == 1
         assert [bool(worker.take()) for worker in workers] == [True] + [False] * (WORKERS - 1)
     with_gateway(test, Limits(connections_max=1000))
+
+
+def test_the_log_decides_where_very_many_queues_have_jobs_of_closed_groups_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looked = 0
+    offering = Machine.offering
+
+    def counting(machine: Machine, queues: tuple[str, ...] | None, item: str | None) -> Iterator[str | None]:
+        nonlocal looked
+        for name in offering(machine, queues, item):
+            looked += 1
+            yield name
+    monkeypatch.setattr(Machine, "offering", counting)
+
+    async def test(gateway: MemoryGateway) -> None:
+        owner = gateway.connect()
+        owner.send(b"GROUP PAUSE tenant\r\n")
+        for number in range(2 * CLOSED_LOOKED_AT_MAX):
+            owner.send(b"QUEUE CREATE q%d SCHED GROUPS\r\nPUT q%d 0 0 GROUP tenant\r\n" % (number, number))
+        await gateway.settle()
+        worker = gateway.connect()
+        worker.send(b"GETB\r\n")
+        await gateway.settle()
+        assert looked <= CLOSED_LOOKED_AT_MAX
+        assert len(gateway.cluster.operations(Get)) == 1
+        assert (worker.take(), len(gateway.hub.job_waiters)) == (b"", 1), "it waits as ever"
+        owner.send(b"PUT open 0 1\r\nx")
+        await gateway.settle()
+        assert worker.take() == b"200 OK open 1 0 1\r\nx"
+        worker.send(b"GETB\r\n")
+        await gateway.settle()
+        owner.send(b"GROUP RESUME tenant\r\n")
+        await gateway.settle()
+        assert worker.take().startswith(b"200 OK q")
+    with_gateway(test)
 
 
 @pytest.mark.parametrize("line", ["GETB q BOUND", "REQ 1 GETB q", "REQ 1 GETB q COUNT 3 BOUND"])

@@ -16,6 +16,7 @@ PARTS, OF_ITEM = 300_000, 30_000
 WAITERS = 2000
 ASKING, LISTERS = 12, 2000
 MAP_BYTES = 60_000
+SHUT = 10_000
 AGAIN_S = 1.0
 BOUNDS = Bounds(p50_ms=20, gap_s=1, growth_mb=300)
 
@@ -75,6 +76,18 @@ async def closed(arena: Arena) -> None:
             b"closed%d" % one for one in range(1000)) * 10),
         arena.besiege(4, repeated=b"".join(
             b"GROUP RESUME c%d\r\nGROUP PAUSE c%d\r\n" % (one, one) for one in range(500))))
+
+
+async def fill_shut(arena: Arena) -> None:
+    await arena.tell([f"GROUP PAUSE s{number}\r\n" for number in range(SHUT)])
+    await arena.tell([f"QUEUE CREATE shut{number} SCHED FAIR\r\n" for number in range(SHUT)])
+    await arena.put_lists([f"shut{number}" for number in range(SHUT)], lambda number: f" GROUP s{number}")
+
+
+async def shut(arena: Arena) -> None:
+    await asyncio.gather(
+        arena.besiege(30, repeated=b"GET * BY PRIORITY\r\n" * 100),
+        arena.besiege(30, repeated=b"GETB * WITHIN 0\r\n" * 100))
 
 
 async def fill_of_item(arena: Arena) -> None:
@@ -137,6 +150,7 @@ ATTACKS = (
     Attack("group-pauses", "GROUP PAUSE of a group with jobs in very many queues", pauses, prepare=fill_paused,
            bounds=BOUNDS),
     Attack("closed-groups", "GETB BY FAIR on closed groups", closed, prepare=fill_closed, bounds=BOUNDS),
+    Attack("shut-queues", "GET * of 10,000 queues whose groups are closed", shut, prepare=fill_shut, bounds=BOUNDS),
     Attack("of-item", "GETB * IS x", of_item, prepare=fill_of_item, bounds=BOUNDS),
     Attack("item-cancel", "", cancels, prepare=fill_parts, bounds=BOUNDS),
     Attack("item-retry", "", retries, prepare=fill_buried, bounds=BOUNDS),

@@ -2,7 +2,7 @@
 
 A wrong secret, an unknown user, and a user without that kind of proof take the same steps and the same time, and get
 the same answer. Hashing is done in a small pool of threads: a flood of attempts costs no more than those, and does not
-delay users who authenticated recently, users with keys, or clients from other hosts.
+delay users who authenticated recently, users with keys, or clients from other hosts: an IPv6 /64 is one host.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 
 from sockpqd.cluster import RefusalLog
+from sockpqd.connections import address_of
 from sockpqd.core import Machine
 from sockpqd.gateway.auth.fair_turns import FairTurns
 from sockpqd.gateway.auth.scrypt import HASH_BYTES, SALT_BYTES, N, P, R, Scrypt
@@ -89,7 +90,8 @@ class Access:
         account = self.account(user)
         right = self._was_right(user, account, secret) or _is_key(account, secret)
         if not right:
-            async with self._turns.turn(peer.rpartition(":")[0]):
+            host = peer.rpartition(":")[0]
+            async with self._turns.turn(address_of(host) or host):
                 right = await asyncio.get_running_loop().run_in_executor(
                     self.threads, self._compare, user, account, secret,
                 )

@@ -108,9 +108,18 @@ class HttpServer:
         self._streams.pop(task, None)
 
     def _stay(self, task: asyncio.Task[None], limit: asyncio.Timeout) -> bool:
-        """Keep a connection that streams events; returns whether there is room."""
-        if len(self._streams) >= STREAMS_MAX or task not in self._answered:
+        """Keep a connection that streams events; returns whether there is room.
+
+        Addresses share the room: a stream of the one that has most makes room for one of another that has fewer.
+        """
+        if task not in self._answered:
             return False
+        if len(self._streams) >= STREAMS_MAX:
+            streams = Counter(self._streams.values())
+            most, count = streams.most_common(1)[0]
+            if count <= streams[self._answered[task]] + 1:
+                return False
+            _end_oldest(self._streams, most)
         self._streams[task] = self._answered.pop(task)
         limit.reschedule(asyncio.get_running_loop().time() + STREAM_S)
         return True
@@ -259,8 +268,12 @@ def _make_room(tasks: dict[asyncio.Task[None], str | None]) -> None:
     """End the oldest request of the address that has the most, if there are too many."""
     if len(tasks) < CONNECTIONS_MAX:
         return
-    most = max(Counter(tasks.values()).items(), key=lambda item: item[1])[0]
-    oldest = next(task for task, address in tasks.items() if address == most)
+    _end_oldest(tasks, Counter(tasks.values()).most_common(1)[0][0])
+
+
+def _end_oldest(tasks: dict[asyncio.Task[None], str | None], address: str | None) -> None:
+    """End the oldest of these that has this address."""
+    oldest = next(task for task, its in tasks.items() if its == address)
     oldest.cancel()
     del tasks[oldest]
 

@@ -156,7 +156,10 @@ def test_the_loop_goes_on_while_secrets_are_hashed(monkeypatch: pytest.MonkeyPat
     run(test)
 
 
-def test_a_flood_of_guesses_holds_up_neither_keys_nor_other_hosts(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("guesser", ["10.0.0.9", "2001:db8::%x"])
+def test_a_flood_of_guesses_holds_up_neither_keys_nor_other_hosts(
+    guesser: str, monkeypatch: pytest.MonkeyPatch,
+) -> None:
     going_on = threading.Event()
     seen: list[str] = []
 
@@ -167,8 +170,9 @@ def test_a_flood_of_guesses_holds_up_neither_keys_nor_other_hosts(monkeypatch: p
 
     async def test(access: Access) -> None:
         access.threads = ThreadPoolExecutor(SCRYPTS_MAX)
-        guesses = [asyncio.ensure_future(access.check("op", f"wrong {number}", f"10.0.0.9:{number}"))
-                   for number in range(30)]
+        hosts = [guesser % number if "%" in guesser else guesser for number in range(30)]      # all of one /64
+        guesses = [asyncio.ensure_future(access.check("op", f"wrong {number}", f"{host}:{number}"))
+                   for number, host in enumerate(hosts)]
         while len(seen) < SCRYPTS_MAX:
             await asyncio.sleep(0.001)
         assert await access.check("mail", KEY.decode(), "10.0.0.9:99") == GET

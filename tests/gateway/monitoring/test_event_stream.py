@@ -163,6 +163,25 @@ def test_streams_are_few_and_spare_the_other_pages(monkeypatch: pytest.MonkeyPat
     run(test)
 
 
+def test_an_address_with_most_streams_makes_room_for_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    addresses = iter("aaabb")
+    monkeypatch.setattr(http_module, "STREAMS_MAX", 3)
+    monkeypatch.setattr(http_module, "address_of", lambda host: next(addresses))
+
+    async def test(watched: Watched) -> None:
+        oldest, *others = [await listening(watched, "/events?types=PUT") for _ in range(3)]
+        late = await listening(watched, "/events?types=PUT")
+        assert await oldest.rest() == b""
+        assert await watched.get("/events?types=PUT") == (503, "too many streams of events\n"), "it has its share"
+        put(watched, "q")
+        for client in (*others, late):
+            await heard(client, b"id: 2\nevent: PUT\ndata: PUT q 3\n\n")
+            client.writer.close()
+        oldest.writer.close()
+
+    run(test)
+
+
 def test_a_silent_stream_says_that_it_lives(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream_thread, "ALIVE_S", 0.05)
 

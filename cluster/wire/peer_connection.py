@@ -55,6 +55,25 @@ class PeerConnection(asyncio.Protocol):
         self.ended = False
         self.heard_at = 0.0
 
+    @property
+    def host(self) -> str | None:
+        """The address of the other side; None: it is gone."""
+        found = None if self.transport is None else self.transport.get_extra_info("peername")
+        return None if found is None else str(found[0])
+
+    # ---- Handshake (tls_handshakes.py): until it has greeted it has a place among those that have not
+
+    waits_for_us = False
+
+    def step(self) -> None:
+        """Nothing to do: a greeting is read when it comes."""
+
+    def refuse(self, why: str) -> None:
+        """Close the connection, with the reason in the log."""
+        self._network.refuse(self, why)
+
+    # ---- asyncio.Protocol
+
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Note that the connection is established, with TLS if that is configured."""
         self.transport = cast(asyncio.Transport, transport)     # uvloop's are not registered as such

@@ -5,6 +5,9 @@ dialled. A link is up while both are established, and when one ends the other is
 connection is never mistaken for a new one. Anything but a message of a known peer ends the connection with one line in
 the log.
 
+Connections that have not greeted yet have few places, which addresses share as they do those of TLS handshakes: so no
+host keeps the members out.
+
 With TLS both sides present certificates, each for the name of its node. A node that cannot do that gets no answer, not
 even the reason.
 """
@@ -54,12 +57,12 @@ class PeerNetwork:
         self._stranger = stranger
         self._links: dict[str, PeerLink] = {}
         self._queued = False                        # some link may have something to flush
-        self._strangers: set[PeerConnection] = set()
         self._server: asyncio.Server | None = None
         self._watching: asyncio.Task[None] | None = None    # set while this network is started
         self._loop = asyncio.get_running_loop()
         self._refusals = RefusalLog(log)
         self._handshakes = Handshakes(limits.STRANGERS_MAX, limits.HELLO_S, self._refusals.refused)
+        self._strangers = Handshakes(limits.STRANGERS_MAX, limits.HELLO_S, self._refusals.refused)   # yet to greet us
 
     async def start(self) -> None:
         """Listen and start dialling. Raises OSError if the address cannot be used."""
@@ -93,8 +96,7 @@ class PeerNetwork:
         for link in self._links.values():
             self._close(link)
         self._handshakes.close()
-        for stranger in list(self._strangers):
-            stranger.abort()
+        self._strangers.close()
         await asyncio.sleep(0)
 
     # The driver's side
@@ -154,10 +156,8 @@ class PeerNetwork:
                 self.refuse(connection, unproven)
             else:
                 connection.send(encode(self._hello(connection.link.name)))
-        elif len(self._strangers) >= limits.STRANGERS_MAX:
+        elif connection.host is None or not self._strangers.begin(connection, connection.host):
             connection.abort()
-        else:
-            self._strangers.add(connection)
 
     def greeted(self, connection: PeerConnection, hello: Hello) -> None:
         """Check a Hello and complete the link. Raises ValueError if its sender is refused, or refuses us."""
@@ -180,7 +180,7 @@ class PeerNetwork:
             link.addresses.found()
             link.outgoing = connection
         else:
-            self._strangers.discard(connection)
+            self._strangers.end(connection)
             if link.incoming is not None:               # the peer has restarted and we had not noticed
                 self._close(link)
             connection.link = link
@@ -261,7 +261,7 @@ class PeerNetwork:
 
     def disconnected(self, connection: PeerConnection) -> None:
         """Close the link that an ended connection belongs to."""
-        self._strangers.discard(connection)
+        self._strangers.end(connection)
         link = connection.link
         if link is not None and connection in (link.incoming, link.outgoing):
             self._close(link)
@@ -312,7 +312,7 @@ class PeerNetwork:
         return connection.greeting is not None
 
     async def _watch(self) -> None:
-        """Close connections that have fallen silent or never sent a greeting."""
+        """Close connections that have fallen silent."""
         now = self._loop.time()
         while True:
             await asyncio.sleep(limits.WATCH_S)
@@ -323,8 +323,6 @@ class PeerNetwork:
                 if link.up and link.incoming is not None and now - link.incoming.heard_at > limits.SILENCE_S:
                     log.info("%s has been silent for %.0f s", link.name, limits.SILENCE_S)
                     self._close(link)
-            for stranger in [s for s in self._strangers if now - s.heard_at > limits.HELLO_S]:
-                stranger.abort()
 
 
 def _address(address: str) -> tuple[str, int]:

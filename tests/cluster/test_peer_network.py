@@ -16,6 +16,7 @@ import pytest
 from sockpqd.cluster import limits
 from sockpqd.cluster.limits import MESSAGE_BYTES_MAX
 from sockpqd.cluster.settings import Member, NodeSettings, PeerTls
+from sockpqd.cluster.wire.framing import Unframer
 from sockpqd.cluster.wire.messages import (
     WIRE_FORMAT,
     Ack,
@@ -26,6 +27,7 @@ from sockpqd.cluster.wire.messages import (
     Hello,
     Message,
     PreVote,
+    decode_hello,
     encode,
 )
 from sockpqd.cluster.wire.peer_network import PeerNetwork
@@ -372,4 +374,28 @@ def test_only_a_message_that_is_long_in_coming_counts_as_a_sign_of_life() -> Non
         assert set(signs) == {"n2"}
         await a.network.stop()
         await b.network.stop()
+    run(test)
+
+
+def test_strangers_of_one_host_leave_a_place_for_a_member_of_another() -> None:
+    async def test() -> None:
+        two = members(2)
+        a = End("n1", two)
+        await a.network.start()
+        host, port = two[0].peer.split(":")
+        strangers = [await asyncio.open_connection(host, int(port), local_addr=("127.0.0.9", 0))
+                     for _ in range(limits.STRANGERS_MAX)]
+        reader, writer = await asyncio.open_connection(host, int(port))
+        writer.write(frame(encode(End("n2", two).hello("n1"))))
+        greeting = Unframer(limits.HELLO_BYTES_MAX)
+        async with asyncio.timeout(limits.HELLO_S / 2):
+            while (answer := greeting.next()) is None:
+                received = await reader.read(4096)
+                assert received, "it has no place"
+                greeting.feed(received)
+        assert decode_hello(answer).sender == "n1"
+        assert sum(stranger.at_eof() for stranger, _ in strangers) <= 1
+        for _, stranger in (*strangers, (reader, writer)):
+            stranger.transport.abort()
+        await a.network.stop()
     run(test)

@@ -16,6 +16,7 @@ from tests.hostile.attacks import (
     memory,
     overload,
     paged,
+    peers,
     programs,
     releases,
     rubbish,
@@ -33,5 +34,5 @@ ATTACKS: tuple[Attack, ...] = (
     *commands.ATTACKS, *releases.ATTACKS, *bodies.ATTACKS, *disk.ATTACKS, *connections.ATTACKS, *memory.ATTACKS,
     *doors.ATTACKS, *tls.ATTACKS, *programs.ATTACKS, *overload.ATTACKS, *lists.ATTACKS, *sessions.ATTACKS,
     *subscriptions.ATTACKS, *clock.ATTACKS, *paged.ATTACKS, *work.ATTACKS, *searches.ATTACKS, *kept.ATTACKS,
-    *forwarded.ATTACKS, *rubbish.ATTACKS, *wrong_lines.ATTACKS, *settings.ATTACKS, *tenants.ATTACKS,
+    *forwarded.ATTACKS, *rubbish.ATTACKS, *wrong_lines.ATTACKS, *settings.ATTACKS, *peers.ATTACKS, *tenants.ATTACKS,
 )

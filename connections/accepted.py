@@ -1,4 +1,8 @@
-"""An accepted connection of any listener: its slot, its timeouts, and the kernel memory held for it."""
+"""An accepted connection of any listener: its slot, its timeouts, and the memory held for it below its protocol.
+
+Below it are the kernel and TLS, which holds a record that has begun until it is complete: to the protocol above the
+client says nothing meanwhile, but it has begun a command.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +11,10 @@ import socket
 from collections.abc import Callable
 from typing import Protocol, cast
 
-from sockpqd.connections.limits import ConnectionLimits
+from sockpqd.connections.limits import KERNEL_BYTES_MIN, ConnectionLimits
 from sockpqd.connections.slots import ConnectionSlots, SlotKind
 from sockpqd.connections.tcp import drop_when_closed, is_silent, kernel_bytes, set_up
-from sockpqd.connections.timeouts import ClientTimeouts
+from sockpqd.connections.timeouts import ClientTimeouts, Expected
 
 
 class ManagedConnection(Protocol):
@@ -62,7 +66,7 @@ class AcceptedConnection:
         host, number = (transport.get_extra_info("peername") or ("", 0))[:2]    # empty: it is gone already
         self.host, self.peer = host, f"{host}:{number}"
         self.slot = slots.take(host) if host else SlotKind.REFUSED
-        self.kernel_bytes = 0               # held by the kernel, as last measured
+        self.kernel_bytes = 0               # held by the kernel and by TLS, as last measured
         self._connection = connection
         self._slots = slots
         self._leave = leave
@@ -93,8 +97,13 @@ class AcceptedConnection:
             self._leave(self)
 
     def measure(self) -> None:
-        """Measure the kernel memory, for example when its send buffer is full."""
+        """Measure what is held by the kernel, for example when its send buffer is full, and by TLS."""
         self.kernel_bytes = kernel_bytes(self._socket)
+        if self._incomplete_bytes() >= KERNEL_BYTES_MIN:
+            self.kernel_bytes += self._incomplete_bytes()
+
+    def _incomplete_bytes(self) -> int:
+        return int(self._transport.get_extra_info("incomplete_bytes", 0))
 
     def drop_when_closed(self) -> None:
         """Let the kernel drop unsent output on close, if there is much of it: the connection is about to be cut."""
@@ -104,11 +113,14 @@ class AcceptedConnection:
                 drop_when_closed(self._socket)
 
     def check(self, now: float) -> None:
-        """Enforce the timeouts, and measure the kernel memory."""
+        """Enforce the timeouts, and measure what the kernel and TLS hold."""
         connection = self._connection
         unsent = connection.unsent_bytes()
+        expected, progress = connection.expected()
+        if expected == Expected.NEXT and self._incomplete_bytes():
+            expected = Expected.REST
         why = self._timeouts.end(
-            now, connection.expected(), connection.taken_bytes(), unsent, unauthenticated=connection.unauthenticated)
+            now, (expected, progress), connection.taken_bytes(), unsent, unauthenticated=connection.unauthenticated)
         if why is None and is_silent(self._socket):
             why = "it does not acknowledge what was sent to it"
         if why is not None:

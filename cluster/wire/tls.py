@@ -218,9 +218,14 @@ class TlsTransport(asyncio.Protocol, asyncio.Transport):
         self._below.set_write_buffer_limits(high, low)
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
-        """As asyncio's TLS: "ssl_object" and "sslcontext" (by which aiohttp knows https), and what the socket has."""
+        """As asyncio's TLS: "ssl_object" and "sslcontext" (by which aiohttp knows https), and what the socket has.
+
+        "incomplete_bytes": of a record that has begun, which OpenSSL holds until it is complete.
+        """
         if name == "sslcontext":
             return self._ssl.context
+        if name == "incomplete_bytes":
+            return self._records.incomplete_bytes
         return self._ssl if name == "ssl_object" else self._below.get_extra_info(name, default)
 
     def is_closing(self) -> bool:

@@ -16,10 +16,11 @@ DATA_PER_EMPTY = 8              # so many records with data make up for one with
 class TlsRecords:
     """The records that one connection receives, from its first byte on."""
 
-    __slots__ = ("_debt", "_head", "_left")
+    __slots__ = ("_debt", "_head", "_left", "_length")
 
     def __init__(self) -> None:
-        self._left = 0          # bytes to come of the record that has begun
+        self._left = 0          # bytes to come of the record that has begun,
+        self._length = 0        # of so many
         self._head = b""        # an incomplete header
         self._debt = 0          # data records that would make up for those without data
 
@@ -38,7 +39,8 @@ class TlsRecords:
             if size - end < HEADER_BYTES:
                 self._head, self._left = view[end:], 0
                 break
-            end += HEADER_BYTES + (view[end + 3] << 8 | view[end + 4])
+            self._length = HEADER_BYTES + (view[end + 3] << 8 | view[end + 4])
+            end += self._length
         else:
             self._head, self._left = b"", end - size
         if not portions:
@@ -46,6 +48,11 @@ class TlsRecords:
         if begin < len(data):
             portions.append((data[begin:], count))
         return portions
+
+    @property
+    def incomplete_bytes(self) -> int:
+        """The bytes received of a record that has begun and is not complete."""
+        return self._length - self._left if self._left else len(self._head)
 
     def too_many_empty(self, records: int, with_data: int) -> bool:
         """Count these records, `with_data` of which had some; return whether too many had none."""

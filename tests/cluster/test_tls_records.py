@@ -38,6 +38,14 @@ def test_records_are_counted_however_they_are_cut() -> None:
         assert count == 400, most
 
 
+def test_what_has_come_of_an_incomplete_record_is_known() -> None:
+    records, stream, at = TlsRecords(), record(300) + record(0) + record(1), 0
+    for end, held in ((3, 3), (5, 5), (200, 200), (305, 0), (310, 0), (311, 1), (315, 5), (316, 0)):
+        records.portions(stream[at:end])
+        assert records.incomplete_bytes == held, end
+        at = end
+
+
 def test_rekeying_now_and_then_is_no_flood_and_data_pays_for_little() -> None:
     records = TlsRecords()
     assert not any(records.too_many_empty(1, 0) or records.too_many_empty(1000, 1000) for _ in range(1000))

@@ -6,6 +6,7 @@ A new kind of door fails here until it says how it is opened, what half a reques
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 import socket
 import ssl
@@ -40,6 +41,7 @@ HOST = "127.0.0.1"
 BODY = 60 * KIB                 # what each kind of door takes
 PLACES, OPERATORS_PLACES, CONNECTIONS_OF_HTTP = 8, 16, 96
 MORE = 20                       # connections than there are places
+RECORD_BYTES = 16 << 10         # the largest of TLS
 LAST_COMMANDS = 4000            # whose answers the kernel takes
 UPDATES, UPDATE_BYTES = 2000, 27    # of keys, and what each is answered with
 
@@ -210,16 +212,21 @@ def context(tmp_path_factory: pytest.TempPathFactory) -> ssl.SSLContext:
     return context
 
 
+async def greet(client: Client, tls: KeyUpdater) -> None:
+    """Complete the handshake."""
+    complete, data = tls.handshake()
+    client.send(data)
+    while not complete:
+        complete, data = tls.handshake(await client.reader.read(MIB))
+        client.send(data)
+
+
 @WITH_TLS
 def test_a_flood_of_key_updates_ends_the_connection(kind: DoorKind, context: ssl.SSLContext) -> None:
     async def test(door: Visitors) -> None:
         client, updater = await door.connect(), KeyUpdater()
         try:
-            complete, data = updater.handshake()
-            client.send(data)
-            while not complete:
-                complete, data = updater.handshake(await client.reader.read(MIB))
-                client.send(data)
+            await greet(client, updater)
             await door.until(lambda: len(door.hub.connection_manager.accepted) == 1)
             client.send(updater.updates(UPDATES))
             answered = await client.rest()
@@ -227,6 +234,22 @@ def test_a_flood_of_key_updates_ends_the_connection(kind: DoorKind, context: ssl
         finally:
             updater.close()
     at_door(kind, test, context=context)
+
+
+@pytest.mark.parametrize("kind", [NATIVE, BEANSTALKD], ids=lambda kind: kind.name)
+def test_half_a_record_behind_a_command_is_counted_and_cut_in_time(kind: DoorKind, context: ssl.SSLContext) -> None:
+    async def test(door: Visitors) -> None:
+        client, tls = await door.connect(), KeyUpdater()
+        try:
+            await greet(client, tls)
+            client.send(tls.write(door.way.answered))
+            client.send(tls.write(bytes(RECORD_BYTES))[:-1])
+            await door.until(lambda: RECORD_BYTES <= door.hub.account.held_bytes <= 2 * RECORD_BYTES)
+            with contextlib.suppress(ConnectionResetError):     # what it has not read is dropped
+                await client.rest()
+        finally:
+            tls.close()
+    at_door(kind, test, Limits(command_timeout_s=2), context)
 
 
 @WITH_TLS

@@ -50,7 +50,7 @@ PROCESSES = (
     "core/laws/test_hash_seed.py", "client/test_consumer.py", "kombu/test_celery.py", "kombu/test_upstream.py",
     "kombu/test_transport.py", "kombu/test_event_loop.py", "kombu/test_access.py", "kombu/test_identity.py",
     "kombu/test_bad_messages.py", "kombu/test_close.py", "kombu/test_features.py", "kombu/test_queue_order.py",
-    "kombu/test_groups.py", "kombu/test_revoke.py",
+    "kombu/test_groups.py", "kombu/test_revoke.py", "kombu/test_chords.py",
     "gateway/process/test_log_writer.py", "gateway/process/test_logs.py", "gateway/process/test_restarts.py",
     "gateway/process/test_systemd.py",
     "gateway/server/test_half_open.py", "gateway/test_daemon.py", "gateway/test_dev_cluster.py",

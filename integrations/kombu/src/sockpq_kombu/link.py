@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from fnmatch import fnmatchcase
 from typing import Any, TypeVar
 
 from kombu.log import get_logger
-from sockpq import ForeignCluster, NotSupported, QueueExists, QueueSettings, SockpqError
+from sockpq import Aborted, BadArguments, ForeignCluster, NotSupported, QueueExists, QueueSettings, SockpqError
 
 from sockpq_kombu.background.acknowledgements import Acknowledgements
 from sockpq_kombu.background.event_loop import must_not_block
@@ -71,6 +71,23 @@ class Link:
         with errors_of_kombu():
             return question()
 
+    def commit(self, commands: Iterable[Callable[[Any], None]]) -> None:
+        """Execute the commands that these add to a transaction, after all earlier calls: all, or none (Aborted)."""
+        self.flush()
+        adds = list(commands)
+        try:
+            self._commit(adds)
+        except Aborted as error:
+            if not self._headers or not isinstance(error.reason, BadArguments):
+                raise
+            self._headers = False       # which is what an old server refuses
+            self._commit(adds)
+
+    def _commit(self, adds: list[Callable[[Any], None]]) -> None:
+        with self.client.transaction() as transaction:
+            for add in adds:
+                add(transaction)
+
     def end(self, call: Callable[[], Any]) -> None:
         """Make this call after all earlier ones, even if they failed."""
         if must_not_block():
@@ -116,6 +133,10 @@ class Link:
             except NotSupported:
                 self._headers = False
         return put(None)
+
+    def shown(self, headers: dict[str, str] | None) -> dict[str, str] | None:
+        """These headers, or None where the servers know none, as far as known."""
+        return headers if self._headers else None
 
     def make_queue(self, name: str, settings: QueueSettings) -> None:
         """Make a queue, or give it these settings. Its messages have numbers, by which revoke() removes them."""

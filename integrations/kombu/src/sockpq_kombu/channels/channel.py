@@ -28,6 +28,7 @@ from sockpq import (
 
 from sockpq_kombu.background.acknowledgements import AckAction
 from sockpq_kombu.background.event_loop import must_not_block
+from sockpq_kombu.channels.collected import collected_now
 from sockpq_kombu.channels.deliveries import Consumed, Deliveries, bury_bad, message_of
 from sockpq_kombu.channels.qos import QoS
 from sockpq_kombu.link import Link
@@ -254,6 +255,11 @@ class Channel(virtual.Channel):
         self._make_queues()
         name, data, priority = self._name(queue), pack(message), self._get_message_priority(message)
         key, options, headers = key_of(message), self._options(message), job_headers(message)
+        if (collected := collected_now()) is not None:
+            collected.add(self._link, len(data), lambda transaction: transaction.put(
+                name, data, priority, key=key, on_duplicate="ignore", headers=self._link.shown(headers), **options,
+            ))
+            return
         self._link.send(lambda: self._link.with_headers(headers, lambda known: self._client.put(
             name, data, priority, key=key, on_duplicate="ignore", headers=known, **options,
         )))
@@ -263,6 +269,13 @@ class Channel(virtual.Channel):
         name, data, priority = self._name(exchange), pack(message), self._get_message_priority(message)
         key, options, headers = key_of(message), self._options(message), job_headers(message)
         fallback = self._name(self.deadletter_queue) if self.deadletter_queue else None
+        collected = collected_now()
+        if collected is not None and not fallback:      # a transaction cannot look whether there are bindings
+            collected.add(self._link, len(data), lambda transaction: transaction.publish(
+                name, data, priority, route=route_of(routing_key), key=key, headers=self._link.shown(headers),
+                **options,
+            ))
+            return
 
         def publish() -> None:
             try:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 from weakref import WeakSet
 
@@ -16,13 +15,16 @@ from celery.result import GroupResult, allow_join_result
 from celery.utils.log import get_logger
 from kombu import Connection
 from kombu.utils.encoding import bytes_to_str, ensure_bytes
-from sockpq import OutcomeUnknown, SockpqError, Unavailable
+from sockpq import Aborted, JobNotFound, OutcomeUnknown, SockpqError, Unavailable
 
 from sockpq_kombu.background.event_loop import must_not_block
 from sockpq_kombu.background.outbox import Outbox
+from sockpq_kombu.channels.collected import collect
 from sockpq_kombu.client import client_of
+from sockpq_kombu.link import Link
 from sockpq_kombu.mapping.addresses import access_of
 from sockpq_kombu.mapping.names import prefix_of
+from sockpq_kombu.results.chords import PARTS_MAX, Chords
 from sockpq_kombu.results.store import Store
 from sockpq_kombu.results.waiting import ResultConsumer
 
@@ -34,7 +36,7 @@ TOLD_BYTES_MAX = 1024 * 1024 - 4096     # of a message; larger results are fetch
 
 
 class ResultBackend(BaseKeyValueStoreBackend, AsyncBackendMixin):
-    """Stores results as jobs with a key and a time to live; a chord counts its parts in a queue of its own."""
+    """Stores results as jobs with a key and a time to live; the parts of a chord are jobs of an item."""
 
     ResultConsumer = ResultConsumer
     supports_autoexpire = True
@@ -61,6 +63,7 @@ class ResultBackend(BaseKeyValueStoreBackend, AsyncBackendMixin):
         """Make a client, which connects on first use."""
         self.client = client_of(self._access, self._options)
         self.store = Store(self.client, self._prefix)
+        self.chords = Chords(self.client, self._prefix)
 
     def close(self) -> None:
         """Close its connections, after pending results are stored. If it is used again, it opens new ones."""
@@ -123,56 +126,78 @@ class ResultBackend(BaseKeyValueStoreBackend, AsyncBackendMixin):
         """The number of seconds for which the parts of a chord are kept."""
         return float(getattr(self, "chord_expires", None) or CHORD_S)       # Celery has this setting since 5.7
 
-    def set_chord_size(self, group_id: str, chord_size: int) -> None:
-        """Set the number of parts of the chord.
-
-        It is known before the last part is sent, when the first ones may have ended.
-        """
-        self.delete(self.get_key_for_group(group_id, ".called"))      # a chord that was frozen may run again
-        self.store.gather(group_id, self._chord_s)
-        self.set(self.get_key_for_group(group_id, ".size"), json.dumps(chord_size))
-
     def apply_chord(self, header_result_args: Any, body: Any, **kwargs: Any) -> None:
-        """Keep the structure of a header that contains groups."""
+        """Await all parts, before the first one is sent; keep the structure of a header that contains groups."""
         header = self.app.GroupResult(*header_result_args)
-        if any(isinstance(one, GroupResult) for one in header.results or ()):
+        results = list(header.results or ())
+        parts = list(_ids(results))
+        if len(parts) > PARTS_MAX or any(isinstance(one, GroupResult) for one in results):
             self._save_group(header.id, header)
+        self.chords.open(header.id, parts, self._chord_s)
+
+    def add_to_chord(self, chord_id: str, result: Any) -> None:
+        """Await one part more, which a part of the chord has called."""
+        self.chords.add(chord_id, _ids([result]))
 
     def on_chord_part_return(self, request: Any, state: str, result: Any, propagate: Any = None, **kwargs: Any) -> None:
-        """Count the end of a part; after the last one call the body, once."""
+        """Note the end of a part; after the last one call the body, once."""
         if request.group and request.id:
-            self._do(lambda: self._collect(request, state, result))
+            self._do(lambda: self._part_ended(request, state, result))
 
-    def _collect(self, request: Any, state: str, result: Any) -> None:
+    def _part_ended(self, request: Any, state: str, result: Any) -> None:
         group = request.group
         index = request.group_index if request.group_index is not None else 0
         part = self.encode([index, request.id, state, self.encode_result(result, state)])
-        count = self.store.collect(group, request.id, ensure_bytes(part), self._chord_s)
-        size = self.get(self.get_key_for_group(group, ".size"))
-        if size is None or count < json.loads(size):
-            return
-        if not self.store.add(self.get_key_for_group(group, ".called"), b"1", self._chord_s):
-            return
-        self._call_body(group, count, maybe_signature(request.chord, app=self.app))
-
-    def _call_body(self, group: str, count: int, body: Any) -> None:
         try:
-            values = self._values(group, count)
+            complete = self.chords.end(group, request.id, ensure_bytes(part))
+        except JobNotFound:     # it has returned before, and who was to call the body then may have died
+            complete = self.chords.is_complete(group, request.id)
+        if complete:
+            self._call_body(group, maybe_signature(request.chord, app=self.app))
+
+    def _call_body(self, group: str, body: Any) -> None:
+        try:
+            values = self._values(group)
         except Exception as error:
             logger.exception("Chord %r raised: %r", group, error)
-            self.chord_error_from_stack(callback=body, exc=error)
-            return
-        finally:
-            for suffix in ("", ".size"):
-                self.delete(self.get_key_for_group(group, suffix))
-        try:
-            body.delay(values)
-        except Exception as error:
-            logger.exception("Chord callback %r raised: %r", body, error)
-            self.chord_error_from_stack(callback=body, exc=ChordError(f"Callback error: {error!r}"))
-        self.store.drop(group)
+            failure = error
+            self._once(group, lambda: self.chord_error_from_stack(callback=body, exc=failure))
+        else:
+            try:
+                self._once(group, lambda: body.delay(values))
+            except Exception as error:
+                logger.exception("Chord callback %r raised: %r", body, error)
+                failure = ChordError(f"Callback error: {error!r}")
+                self._once(group, lambda: self.chord_error_from_stack(callback=body, exc=failure))
+        self.delete(self.get_key_for_group(group))
+        self.chords.drop(group)
 
-    def _values(self, group: str, count: int) -> list[Any]:
+    def _once(self, group: str, call: Callable[[], Any]) -> None:
+        """Make the call that ends the chord. What it publishes is sent once, also when this process dies in it.
+
+        To the cluster of the chord, that is; other brokers get it again then.
+        """
+        called = self.chords.called(group)
+        with collect() as messages:
+            call()
+        own = next((link for link in messages.links if self._is_own(link)), None)
+        try:
+            if not messages.send(own, called):
+                with self.client.transaction() as transaction:
+                    called(transaction)
+        except Aborted as error:
+            if not isinstance(error.reason, JobNotFound):       # otherwise another worker was faster
+                raise
+
+    def _is_own(self, link: Link) -> bool:
+        """Return whether messages of this connection can be sent in one transaction with a command of this backend."""
+        if link.access.user != self._access.user:
+            return False
+        if link.client.cluster is None:
+            link.client.ping()
+        return link.client.cluster is not None and link.client.cluster == self.client.cluster
+
+    def _values(self, group: str) -> list[Any]:
         """The results of the header, in its order and structure; raises ChordError."""
         header = GroupResult.restore(group, app=self.app, backend=self)
         if header is not None:
@@ -182,7 +207,7 @@ class ResultBackend(BaseKeyValueStoreBackend, AsyncBackendMixin):
                     timeout=self.app.conf.result_chord_join_timeout, propagate=True
                 )
             return joined
-        parts = sorted((self.decode(part) for part in self.store.gathered(group, count)), key=lambda part: part[0])
+        parts = sorted((self.decode(part) for part in self.chords.values(group)), key=lambda part: part[0])
         return [self._value(*part[1:]) for part in parts]
 
     def _value(self, task_id: str, state: str, result: Any) -> Any:
@@ -192,6 +217,15 @@ class ResultBackend(BaseKeyValueStoreBackend, AsyncBackendMixin):
             cause = result if isinstance(result, BaseException) else None
             raise ChordError(f"Dependency {task_id} raised {result!r}") from cause
         return result
+
+
+def _ids(results: Iterable[Any]) -> Iterator[str]:
+    """The ids of the tasks with these results, those in groups included."""
+    for result in results:
+        if isinstance(result, GroupResult):
+            yield from _ids(result.results or ())
+        else:
+            yield result.id
 
 
 _opened: WeakSet[ResultBackend] = WeakSet()

@@ -103,15 +103,23 @@ class ResultBackend(BaseKeyValueStoreBackend, AsyncBackendMixin):
     def _keep(self, task_id: str, result: Any, state: str, traceback: Any, request: Any) -> None:
         if self._get_task_meta_for(task_id)["status"] == states.SUCCESS:
             return
+        value = self._encoded(task_id, result, state, traceback, request)
+        self.set(self.get_key_for_task(task_id), value)
+        self._tell(request, state, value)
+
+    def _encoded(self, task_id: str, result: Any, state: str, traceback: Any, request: Any) -> bytes:
         meta = self._get_result_meta(result=result, state=state, traceback=traceback, request=request)
         value: bytes = ensure_bytes(self.encode({**meta, "task_id": bytes_to_str(task_id)}))
-        self.set(self.get_key_for_task(task_id), value)
+        return value
+
+    def _tell(self, request: Any, state: str, value: bytes) -> None:
+        """Notify the program that waits for the result, if any."""
         waiter = getattr(request, "reply_to", None)
         if waiter and state in states.READY_STATES and len(value) <= TOLD_BYTES_MAX:
             try:
                 self.store.tell(waiter, value)
             except SockpqError as error:
-                logger.info("the result of %s was stored, but nobody was notified of it: %s", task_id, error)
+                logger.info("a result was stored, but nobody was notified of it: %s", error)
 
     def _do(self, call: Callable[[], None]) -> None:
         if must_not_block():
@@ -144,14 +152,39 @@ class ResultBackend(BaseKeyValueStoreBackend, AsyncBackendMixin):
         if request.group and request.id:
             self._do(lambda: self._part_ended(request, state, result))
 
-    def _part_ended(self, request: Any, state: str, result: Any) -> None:
-        group = request.group
+    def mark_as_done(self, task_id: str, result: Any, request: Any = None, store_result: bool = True,
+                     state: str = states.SUCCESS) -> None:
+        """Store the result of a task. That of a part of a chord is stored by the transaction that ends the part."""
+        if store_result and request and request.chord and request.group and not request.ignore_result:
+            self._do(lambda: self._part_done(task_id, result, state, request))
+        else:
+            super().mark_as_done(task_id, result, request=request, store_result=store_result, state=state)
+
+    def _part_done(self, task_id: str, result: Any, state: str, request: Any) -> None:
+        encoded = self.encode_result(result, state)
+        value = self._encoded(task_id, encoded, state, None, request)
+        if len(value) > TOLD_BYTES_MAX:     # a transaction has not much more room than a result
+            self._keep(task_id, encoded, state, None, request)
+            self._part_ended(request, state, result)
+        else:
+            self._part_ended(request, state, result, value)
+
+    def _part_ended(self, request: Any, state: str, result: Any, stored: bytes | None = None) -> None:
+        """End a part, and store its result with it if there is one: a part that is awaited has none yet."""
+        group, key = request.group, self.get_key_for_task(request.id)
         index = request.group_index if request.group_index is not None else 0
-        part = self.encode([index, request.id, state, self.encode_result(result, state)])
+        part = ensure_bytes(self.encode([index, request.id, state, self.encode_result(result, state)]))
         try:
-            complete = self.chords.end(group, request.id, ensure_bytes(part))
+            complete = self.chords.end(group, request.id, part, None if stored is None else lambda transaction: (
+                self.store.set_by(transaction, key, stored, self.expires)
+            ))
         except JobNotFound:     # it has returned before, and who was to call the body then may have died
+            if stored is not None:
+                self._keep(request.id, self.encode_result(result, state), state, None, request)
             complete = self.chords.is_complete(group, request.id)
+        else:
+            if stored is not None:
+                self._tell(request, state, stored)
         if complete:
             self._call_body(group, maybe_signature(request.chord, app=self.app))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from sockpq import Client, JobNotFound, Key, QueueNotFound
+from sockpq import Client, JobNotFound, Key, QueueNotFound, Transaction
 
 from sockpq_kombu.mapping.names import name_of, route_of
 
@@ -27,7 +27,11 @@ class Store:
 
     def set(self, key: str, value: bytes, expires: float | None) -> None:
         """Keep this value, instead of the one before, for this many seconds."""
-        self._client.put(self._queue, value, key=route_of(key), on_duplicate="replace", ttl=expires or 0)
+        self.set_by(self._client, key, value, expires)
+
+    def set_by(self, client: Client | Transaction, key: str, value: bytes, expires: float | None) -> None:
+        """Keep this value by a command of this client, or of a transaction."""
+        client.put(self._queue, value, key=route_of(key), on_duplicate="replace", ttl=expires or 0)
 
     def delete(self, key: str) -> None:
         with suppress(JobNotFound, QueueNotFound):

@@ -12,12 +12,14 @@ from uuid import uuid4
 import pytest
 from celery import Celery, chain, chord, group, states
 from celery.app.task import Context
+from kombu.exceptions import OperationalError
 from sockpq import Client, Job
 from sockpq.testing import Server
 from sockpq_kombu import link
 from sockpq_kombu.channels import collected
 from sockpq_kombu.client import client_of
 from sockpq_kombu.results import backend as result_backend
+from sockpq_kombu.results.waiting import Spaced
 
 ADD, TOTAL, FAILED, ERRBACK = "tests.add", "tests.total", "tests.failed", "tests.errback"
 CALLS_MAX = 100         # far more than a chord of three parts makes
@@ -32,14 +34,15 @@ class Death:
 
     def __init__(self, at: int, *, executed: bool) -> None:
         self.came = False
-        self._left = at
+        self.commands = 0
+        self._at = at
         self._executed = executed
 
     @contextmanager
     def call(self) -> Iterator[None]:
         """Around each command."""
-        self._left -= 1
-        dies = self._left < 0 or self.came
+        self.commands += 1
+        dies = self.commands > self._at or self.came
         if dies and (self.came or not self._executed):
             self.came = True
             raise Killed
@@ -129,12 +132,12 @@ class Project:
 
     def _execute(self, job: Job) -> None:
         head, _, body = job.data.partition(b"\n")
-        headers = json.loads(head)["headers"]
-        name, (args, _, embedded) = headers["task"], json.loads(body)
+        message = json.loads(head)
+        headers, name, (args, _, embedded) = message["headers"], message["headers"]["task"], json.loads(body)
         if name in (TOTAL, ERRBACK):
             assert job.meta is not None
             self.called[str(job.meta.key)] = name, args[0]
-        request = Context(headers, chord=embedded["chord"], chain=embedded["chain"], errbacks=embedded["errbacks"])
+        request = Context(headers, **embedded, reply_to=message["properties"]["reply_to"])
         backend = self.app.backend
         if name == FAILED:
             backend.mark_as_failure(headers["id"], ValueError("no"), request=request)
@@ -254,6 +257,20 @@ def test_a_body_of_more_messages_than_a_transaction_has(project: Project, monkey
     assert project.left() == []
 
 
+def test_a_look_that_takes_long_is_taken_seldom() -> None:
+    now, looks = [0.0], list[float]()
+
+    def look() -> None:
+        looks.append(now[0])
+        now[0] += 0.5
+
+    spaced = Spaced(look, lambda: now[0])
+    while now[0] < 30.0:
+        spaced()
+        now[0] += 0.25
+    assert looks == [1.0, 11.5, 22.0]
+
+
 def deaths(
     server: Server, client: Client, monkeypatch: pytest.MonkeyPatch, prepare: Callable[[Project], object],
     run: Callable[[Project], object],
@@ -303,12 +320,53 @@ def test_an_author_that_dies_at_any_command_has_the_body_called_once_or_never(
     for others in deaths(own_server, client, monkeypatch, lambda others: None, lambda author: chord(
         numbers(author, 3), author.sig(TOTAL))(),
     ):
-        complete = others.waiting == 3
+        sent = others.waiting
         others.work()
-        assert others.bodies == ([[0, 1, 2]] if complete else [])
-        calls[complete] += 1
-    assert calls[False] > 10        # it died in many places
-    assert calls[True] > 0
+        assert others.bodies == {0: [], 3: [[0, 1, 2]]}[sent]
+        calls[sent] += 1
+    assert calls[0] > 5         # it died in many places
+    assert calls[3] > 0
+
+
+def test_an_author_that_dies_at_any_command_has_sent_all_of_a_group_or_nothing(
+    own_server: Server, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent = {others.waiting for others in deaths(
+        own_server, client, monkeypatch, lambda others: None, lambda author: group(numbers(author, 3))(),
+    )}
+    assert sent == {0, 3}
+
+
+def test_a_group_that_is_refused_is_refused_as_a_whole(project: Project, client: Client) -> None:
+    project.sig(ADD, 1).delay()
+    client.queue_config(f"{project.host}.celery", capacity=3)
+    with pytest.raises(OperationalError, match="503 Queue Full"):
+        group(numbers(project, 3))()
+    assert project.waiting == 1
+
+
+def test_the_author_of_a_chord_makes_few_commands_however_many_parts_it_has(
+    own_server: Server, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Project(own_server, client) as others:
+        counting = Death(1000, executed=True)
+        chord(numbers(others, 1), others.sig(TOTAL))()      # the queue of tasks is there
+        dies(own_server, client, monkeypatch, others, counting, lambda author: chord(
+            numbers(author, 50), author.sig(TOTAL))())
+        assert counting.commands < 10
+
+
+def test_a_part_takes_two_commands(
+    own_server: Server, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def commands(parts: int) -> int:
+        with Project(own_server, client) as others:
+            chord(numbers(others, parts), others.sig(TOTAL))()
+            counting = Death(1000, executed=True)
+            dies(own_server, client, monkeypatch, others, counting, Project.work)
+            return counting.commands
+
+    assert commands(30) - commands(20) == 10 * len(("transaction", "notify"))
 
 
 def test_a_worker_that_dies_at_any_command_has_the_body_called_once(

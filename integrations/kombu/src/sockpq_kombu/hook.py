@@ -78,6 +78,12 @@ def _revoke(module: ModuleType) -> None:
     revoke(module)
 
 
+def _publish_together(module: ModuleType) -> None:
+    from sockpq_kombu.features.publish_together import publish_together
+
+    publish_together(module)
+
+
 def _close(module: ModuleType) -> None:
     from sockpq_kombu.features.close import close
 
@@ -88,6 +94,7 @@ WATCHED: dict[str, Callable[[ModuleType], None]] = {
     "kombu.transport": register,
     "celery.app.base": _close,
     "celery.app.control": _revoke,
+    "celery.canvas": _publish_together,
     "celery.worker.consumer.mingle": _mingle,
     "celery.worker.consumer.gossip": _gossip,
     "celery.worker.consumer.consumer": _received,

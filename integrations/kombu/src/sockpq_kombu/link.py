@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, TypeVar
 
@@ -71,21 +71,23 @@ class Link:
         with errors_of_kombu():
             return question()
 
-    def commit(self, commands: Iterable[Callable[[Any], None]]) -> None:
+    def commit(self, commands: Sequence[Callable[[Any], object]]) -> None:
         """Execute the commands that these add to a transaction, after all earlier calls: all, or none (Aborted)."""
         self.flush()
-        adds = list(commands)
         try:
-            self._commit(adds)
-        except Aborted as error:
-            if not self._headers or not isinstance(error.reason, BadArguments):
+            self._commit(commands)
+        except (Aborted, NotSupported) as error:
+            if not self._headers or (isinstance(error, Aborted) and not isinstance(error.reason, BadArguments)):
                 raise
             self._headers = False       # which is what an old server refuses
-            self._commit(adds)
+            self._commit(commands)
 
-    def _commit(self, adds: list[Callable[[Any], None]]) -> None:
+    def _commit(self, commands: Sequence[Callable[[Any], object]]) -> None:
+        if len(commands) == 1:          # a transaction would only take longer
+            commands[0](self.client)
+            return
         with self.client.transaction() as transaction:
-            for add in adds:
+            for add in commands:
                 add(transaction)
 
     def end(self, call: Callable[[], Any]) -> None:

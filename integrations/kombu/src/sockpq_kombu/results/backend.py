@@ -154,7 +154,7 @@ class ResultBackend(BaseKeyValueStoreBackend, AsyncBackendMixin):
 
     def mark_as_done(self, task_id: str, result: Any, request: Any = None, store_result: bool = True,
                      state: str = states.SUCCESS) -> None:
-        """Store the result of a task. That of a part of a chord is stored by the transaction that ends the part."""
+        """Store the result of a task; for a part of a chord the transaction does that which ends the part."""
         if store_result and request and request.chord and request.group and not request.ignore_result:
             self._do(lambda: self._part_done(task_id, result, state, request))
         else:
@@ -216,10 +216,11 @@ class ResultBackend(BaseKeyValueStoreBackend, AsyncBackendMixin):
         own = next((link for link in messages.links if self._is_own(link)), None)
         try:
             if not messages.send(own, called):
-                with self.client.transaction() as transaction:
-                    called(transaction)
+                called(self.client)
+        except JobNotFound:         # another worker was faster
+            pass
         except Aborted as error:
-            if not isinstance(error.reason, JobNotFound):       # otherwise another worker was faster
+            if not isinstance(error.reason, JobNotFound):
                 raise
 
     def _is_own(self, link: Link) -> bool:

@@ -80,9 +80,9 @@ class Chords:
         found = self._client.peek_queue(self._queue(chord), count=PARTS_MAX + 1)
         return [job.data for job in found if job.priority == VALUE]
 
-    def called(self, chord: str) -> Callable[[Any], None]:
-        """A command for a transaction: it is refused (JobNotFound) if the body was called before."""
-        return lambda transaction: transaction.delete(Key(self._queue(chord), CALL_KEY))
+    def called(self, chord: str) -> Callable[[Any], object]:
+        """A command for a client or a transaction: it is refused (JobNotFound) if the body was called before."""
+        return lambda commands: commands.delete(Key(self._queue(chord), CALL_KEY))
 
     def drop(self, chord: str) -> None:
         """Remove what is left of the chord."""

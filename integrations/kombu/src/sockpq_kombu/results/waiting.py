@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from time import monotonic
 from typing import Any
 
@@ -16,6 +16,8 @@ from sockpq import EventsLost, SockpqError, Unavailable
 logger = get_logger("celery.backends.sockpq")
 
 ASK_S = 5.0         # what was missed, as by a waiter in another thread than the sender, is asked for at this interval
+LOOK_S = 1.0        # the least time between two looks at the tasks before the one that is waited for, and the time that
+LOOK_RATIO = 20.0   # they are apart at least, as a multiple of what a look takes
 
 
 class ResultConsumer(BaseResultConsumer):
@@ -85,10 +87,11 @@ class ResultConsumer(BaseResultConsumer):
             if meta is not None:
                 self.on_state_change(meta, None)
 
-    def _wait_for_pending(self, result: Any, **kwargs: Any) -> Iterator[None]:
+    def _wait_for_pending(self, result: Any, on_interval: Any = None, **kwargs: Any) -> Iterator[None]:
         """Wait as Celery does. A group behind a failed task never begins, so its waiters get that task's error."""
         looked_at: float | None = None
-        for _ in super()._wait_for_pending(result, **kwargs):
+        spaced = None if on_interval is None else Spaced(on_interval)
+        for _ in super()._wait_for_pending(result, on_interval=spaced, **kwargs):
             if isinstance(result, GroupResult) and self._asked_at != looked_at:
                 looked_at = self._asked_at
                 for ancestor in _ancestors(result):
@@ -119,6 +122,26 @@ class ResultConsumer(BaseResultConsumer):
             except SockpqError as error:
                 logger.error("no more notifications of results, which are polled every %g s: %s", ASK_S, error)
                 return
+
+
+class Spaced:
+    """Makes a call less often the longer it takes: Celery looks for errors of all earlier tasks with whatever comes.
+
+    For a chord of a thousand parts that is a thousand questions, while the chord itself reports the error of a part.
+    """
+
+    def __init__(self, call: Callable[[], object], clock: Callable[[], float] = monotonic) -> None:
+        self._call = call
+        self._clock = clock
+        self._due = clock() + LOOK_S
+
+    def __call__(self) -> None:
+        begun = self._clock()
+        if begun < self._due:
+            return
+        self._call()
+        ended = self._clock()
+        self._due = ended + max(LOOK_S, LOOK_RATIO * (ended - begun))
 
 
 def _ancestors(result: Any) -> list[Any]:

@@ -1,12 +1,19 @@
-"""The Celery project of test_celery.py: its URL is in the environment."""
+"""The Celery project of test_celery.py: its URL is in the environment.
+
+With DIES_BEFORE_BODY=file the worker that calls the body of a chord dies before, unless there is that file.
+"""
 
 from __future__ import annotations
 
 import os
+import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from celery import Celery
+from sockpq_kombu.results.chords import Chords
 
 URL = os.environ.get("CELERY_URL", "sockpq://127.0.0.1:1")
 
@@ -22,6 +29,14 @@ def add(x: int, y: int) -> int:
 
 @app.task
 def total(numbers: list[int]) -> int:
+    return sum(numbers)
+
+
+@app.task
+def write_total(numbers: list[int], file: str) -> int:
+    """Leave a line outside for each call."""
+    with Path(file).open("a") as out:
+        out.write(f"{sum(numbers)}\n")
     return sum(numbers)
 
 
@@ -51,3 +66,16 @@ def third_time(self: object) -> int:
     if self.request.retries < 2:        # type: ignore[attr-defined]
         raise self.retry(countdown=0.1)     # type: ignore[attr-defined]
     return int(self.request.retries)    # type: ignore[attr-defined]
+
+
+if died := os.environ.get("DIES_BEFORE_BODY"):
+    called = Chords.called
+
+    def die_first(self: Chords, chord: str) -> Callable[[Any], object]:
+        """Kill the whole worker; the next one finds the file."""
+        if not Path(died).exists():
+            Path(died).touch()
+            os.killpg(0, signal.SIGKILL)
+        return called(self, chord)
+
+    Chords.called = die_first       # type: ignore[method-assign]

@@ -96,6 +96,22 @@ def test_the_tasks_of_a_killed_worker_are_done_by_another_and_flagged(app: Celer
         assert count == 1 or (number, 1) in found
 
 
+def test_the_body_of_a_chord_is_called_once_though_the_worker_dies_behind_the_last_part(
+    app: Celery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    died, out = tmp_path / "died", tmp_path / "out"
+    monkeypatch.setenv("DIES_BEFORE_BODY", str(died))
+    result = chord((project.add.s(i, i) for i in range(5)), project.write_total.s(str(out)))()
+    with worker(app, tmp_path / "first.log", "-c", "2") as first:
+        first.wait(PATIENCE_S)
+    assert died.exists()
+    assert not out.exists()
+    with worker(app, tmp_path / "second.log", "-c", "2"):
+        assert result.get(timeout=PATIENCE_S) == 20
+        assert project.add.delay(1, 2).get(timeout=PATIENCE_S) == 3     # behind whatever would be called again
+    assert out.read_text() == "20\n"
+
+
 def test_a_warm_shutdown_ends_what_was_begun_and_gives_back_the_rest(
     app: Celery, cluster: LocalCluster, tmp_path: Path
 ) -> None:

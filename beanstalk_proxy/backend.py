@@ -22,6 +22,7 @@ from sockpq import (
     QueueNotFound,
     QueuePaused,
     SockpqError,
+    local_id,
 )
 from sockpq.aio import Client, Job
 
@@ -185,7 +186,7 @@ async def _peek(cluster: SharedClient, call: calls.Peek) -> Result:
 async def _look(cluster: SharedClient, number: int) -> PeekedJob:
     """The job of this number; raises JobNotFound."""
     async with cluster.looks:
-        job = await cluster.client.peek(number if number < FIRST_NUMBER else Number(number))
+        job = await cluster.client.peek(number if local_id(number) < FIRST_NUMBER else Number(number))
     if job is None:
         raise JobNotFound("there is no such job")
     return job
@@ -220,7 +221,7 @@ async def _pause(cluster: SharedClient, call: calls.Pause) -> Result:
 
 
 async def _job_stats(cluster: SharedClient, call: calls.JobStats) -> Result:
-    if call.number < FIRST_NUMBER:
+    if local_id(call.number) < FIRST_NUMBER:
         running = await _look(cluster, call.number)
         return calls.JobFigures(
             call.number, running.queue, "reserved", priority_of(running.priority), 0, 0, 0, 0, running.attempt, 0, 0, 0,
@@ -250,7 +251,9 @@ async def _tube_stats(cluster: SharedClient, call: calls.TubeStats) -> Result:
 
 
 async def _tubes(cluster: SharedClient, call: calls.ListTubes) -> Result:
-    return calls.Names(tuple(queue.name for queue in await cluster.client.queues() if any(queue[1:])))
+    found = await cluster.client.queues()
+    used = [one.name for one in found if one.ready or one.delayed or one.running or one.dead or one.buried]
+    return calls.Names(tuple(dict.fromkeys(used)))
 
 
 async def _totals(cluster: SharedClient, call: calls.Totals) -> Result:

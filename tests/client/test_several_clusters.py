@@ -11,6 +11,7 @@ from sockpq import (
     Client,
     CrossCluster,
     Elsewhere,
+    ItemNotFound,
     JobNotFound,
     Key,
     Number,
@@ -216,3 +217,38 @@ def test_remote_call_in_the_other_cluster(pair: Pair, client: Client) -> None:
         thread.join()
     with pytest.raises(CrossCluster):
         client.call("b.work", b"ping", "answers", expire=60)
+
+
+def test_a_hold_is_where_the_jobs_go(pair: Pair, client: Client) -> None:
+    with client.hold("album", queue="b.q") as item:
+        client.put("b.q", b"1", item=item)
+        with client.get("b.q", expire=60, block=True) as job:
+            job.done()
+        with pair.only("b") as only:
+            assert only.item_stat("album")
+    with pair.only("b") as only, pytest.raises(ItemNotFound):
+        only.item_stat("album")
+    with client.transaction() as transaction:
+        transaction.item_hold(expire=10)
+        transaction.put("b.q", b"2")
+    with pair.only("b") as only:
+        assert transaction.results[0] in [held.name for held in only.items(held=True)]
+
+
+def test_pulses_and_messages_are_at_the_owner(pair: Pair) -> None:
+    with Client(pair.a.servers, timeout=20) as client:
+        client.pulse_create("b.rate", rate=100)
+        with pair.only("b") as only:
+            assert [pulse for pulse in only.pulses() if pulse.startswith("b.")]
+        with client.pulse("b.rate").turn(within=10) as turn:
+            assert turn.ticket
+        client.pulse_delete("b.rate")
+        with client.events("MSG", "b.news", wait=20).open() as events:
+            assert client.notify("b.news", b"hello") == 1
+            assert next(iter(events)).data == b"hello"
+        with client.events("TAKE", "b.q", wait=20).open() as events:
+            client.put("b.q", b"1")
+            with client.get("b.q", expire=60, block=True) as job:
+                assert next(iter(events)).id == job.id
+        with pytest.raises(CrossCluster):
+            client.events("DONE", ["q", "b.q"]).open()

@@ -7,6 +7,7 @@ from sockpq._protocol.cluster_map import ClusterMap, MappedCluster, Moving
 from sockpq._protocol.commands.groups import GroupSettings
 from sockpq._protocol.commands.pulses import PulseSettings
 from sockpq._protocol.commands.queues import ClusterSettings, FairSettings, QueueSettings
+from sockpq._protocol.job_ids import local_id
 from sockpq._sync.client import Client
 from sockpq._sync.events import Events
 from sockpq._sync.hold import Hold
@@ -201,5 +202,6 @@ __all__ = [
     "WorkerExists",
     "WorkerInfo",
     "WorkerNotFound",
+    "local_id",
     "survey",
 ]

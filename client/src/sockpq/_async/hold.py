@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 from types import TracebackType
+from typing import TypeVar
 
 from sockpq._backends.asyncio import run
 from sockpq._process import check_own, is_inherited
 from sockpq._protocol.arguments import HoldThen
+from sockpq._protocol.command import Command
 from sockpq._protocol.commands import items
 from sockpq._routing.router import Router
 from sockpq.errors import ItemNotFound, ItemNotHeld, SockpqError
+
+T = TypeVar("T")
 
 
 class Hold:
@@ -20,23 +24,24 @@ class Hold:
     its name, in the block; `ended`: whether the item has ended with the block.
     """
 
-    __slots__ = ("_executor", "_expire", "_process", "_then", "_timeout", "ended", "item")
+    __slots__ = ("_executor", "_expire", "_process", "_queue", "_then", "_timeout", "ended", "item")
 
     def __init__(
         self, executor: Router, item: str | None, expire: float | None, then: HoldThen | None,
-        timeout: float | None,
+        queue: str | None, timeout: float | None,
     ) -> None:
         self._executor = executor
         self._process = os.getpid()
         self._expire = expire
         self._then = then
+        self._queue = queue
         self._timeout = timeout
         self.item = item
         self.ended = False
 
     async def __aenter__(self) -> str:
         check_own(self._process, "this hold")
-        command = items.item_hold(self.item, expire=self._expire, then=self._then)
+        command = items.item_hold(self.item, expire=self._expire, then=self._then, queue=self._queue)
         self.item = await run(self._executor.run(command, timeout=self._timeout))
         return self.item
 
@@ -47,13 +52,19 @@ class Hold:
             return
         try:
             if error is not None:
-                await run(self._executor.run(items.item_cancel(self.item), timeout=self._timeout))
-            self.ended = await run(self._executor.run(items.item_release(self.item), timeout=self._timeout))
+                await run(self._executor.run(self._there(items.item_cancel(self.item)), timeout=self._timeout))
+            self.ended = await run(self._executor.run(
+                self._there(items.item_release(self.item)), timeout=self._timeout
+            ))
         except SockpqError as failure:
             if error is None:
                 raise
             if not isinstance(failure, ItemNotFound | ItemNotHeld):        # else it has ended before
                 error.add_note(f"and the item {self.item} could not be cancelled: {failure}")
+
+    def _there(self, command: Command[T]) -> Command[T]:
+        """Return the command for the cluster that has the hold."""
+        return command._replace(place=self._queue or "")
 
     def __repr__(self) -> str:
         return f"<Hold of {self.item or 'a new item'!r}>"

@@ -62,6 +62,7 @@ class Command(NamedTuple, Generic[T]):
     of_line: Callable[[str], T] | None = None       # what a single line means that is the answer, instead of `read`
     gone: MissingJob | None = None
     unblocked: Command[Any] | None = None   # of a GETB: the GET; under the same number it tells what that one has got
+    place: str = ""         # a queue: the cluster that owns it executes the command, which does not name it itself
     members: tuple[Command[Any], ...] = ()  # of a transaction, and of a PUTS: the commands in it
 
 

@@ -21,8 +21,8 @@ def tag_of(job: int) -> int:
     return job >> TAG_SHIFT
 
 
-def untagged(job: int) -> int:
-    """Return the id as the job's cluster knows it."""
+def local_id(job: int) -> int:
+    """Return the id, or the number, of a job as its cluster knows it."""
     return job & ID_MASK
 
 

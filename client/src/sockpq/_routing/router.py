@@ -357,18 +357,22 @@ class Router:
 
     def _resolved(self, routes: Routes, command: Command[Any]) -> tuple[Route, Command[Any]]:
         """Return the cluster of a command and the form in which it is sent. Raises CrossCluster, Elsewhere."""
+        if command.place:
+            return self._owner(routes, (command.place,), command), command
         if not command.members:
             target = target_of(command.line)
             return self._route(routes, target, command), as_sent(command, target.ids) if target.ids else command
         resolved = [self._resolved(routes, member) for member in command.members]
-        names = list(dict.fromkeys(route.name for route, _ in resolved))
+        # A new item is held where the other commands are.
+        bound = [route for route, member in resolved if member.place or target_of(member.line).use is not Use.HOME]
+        names = list(dict.fromkeys(route.name for route in bound))
         if len(names) > 1:
             raise CrossCluster(f"its commands are for different clusters: {', '.join(names)}")
         if command.prelude:
             members = tuple(member for _, member in resolved)
             prelude = b"".join(chain.from_iterable((member.line, member.data) for member in members))
             command = command._replace(prelude=prelude, members=members)
-        return resolved[0][0], command
+        return bound[0] if bound else routes.home, command
 
     def _route(self, routes: Routes, target: Target, command: Command[Any]) -> Route:
         """Return the one cluster for this target. Raises CrossCluster, Elsewhere when there is none at present."""

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from sockpq._protocol.arguments import ENDED_STATES, STATES
 from sockpq._protocol.command import Command
-from sockpq._protocol.job_ids import untagged
+from sockpq._protocol.job_ids import local_id
 
 ANY = "*"           # instead of names: all queues
 
@@ -48,7 +48,7 @@ def as_sent(command: Command[Any], ids: tuple[int, ...]) -> Command[Any]:
     """Return the command about jobs with these ids with the ids that their cluster knows."""
     line = command.line
     for job in ids:         # in the order of the line, in which they come before anything else that may look so
-        line = line.replace(b" %d" % job, b" %d" % untagged(job), 1)
+        line = line.replace(b" %d" % job, b" %d" % local_id(job), 1)
     return command._replace(line=line, older=command.older and as_sent(command.older, ids))
 
 

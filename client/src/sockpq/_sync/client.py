@@ -496,14 +496,16 @@ class Client:
         *,
         expire: float | None = None,
         then: HoldThen | None = None,
+        queue: str | None = None,
         timeout: float | None = None,
     ) -> Hold:
         """Hold an item while its jobs are put: `with client.hold() as item: client.put(.., item=item)`.
 
         The item, without `item` a new one, does not end before the block does, and is cancelled when that raises.
-        `expire` and `then` as for item_hold(), for the case that this program dies.
+        `expire` and `then` as for item_hold(), for the case that this program dies; `queue`: where several clusters are
+        in use, a queue that the jobs go to.
         """
-        return Hold(self._executor, item, expire, then, timeout)
+        return Hold(self._executor, item, expire, then, queue, timeout)
 
     def pulse(self, name: str) -> Pulse:
         """A pulse, a rate that many programs share: `with client.pulse("ga").turn(within=30) as turn:`."""
@@ -1088,6 +1090,7 @@ class Client:
         *,
         expire: float | None = None,
         then: HoldThen | None = None,
+        queue: str | None = None,
         timeout: float | None = None,
         retry_unknown: bool | None = None,
     ) -> str:
@@ -1095,10 +1098,12 @@ class Client:
 
         So jobs can be put one by one although the first are done by then. After `expire` seconds (600) the item is
         cancelled, because the author of half a batch has died, or with `then="release"` released; another hold sets
-        both again. Returns the item. Raises ItemCancelled. hold() does this around a block.
+        both again. `queue`: where several clusters are in use, a queue that the jobs go to: its cluster has the
+        hold. In a transaction the other commands say which. Returns the item. Raises ItemCancelled. hold() does this
+        around a block.
         """
         return run(self._executor.run(
-            items.item_hold(item, expire=expire, then=then), timeout=timeout, retry_unknown=retry_unknown
+            items.item_hold(item, expire=expire, then=then, queue=queue), timeout=timeout, retry_unknown=retry_unknown
         ))
 
     def item_release(self, item: str, *, timeout: float | None = None, retry_unknown: bool | None = None) -> bool:

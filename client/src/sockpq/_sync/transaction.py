@@ -268,9 +268,16 @@ class Transaction:
         """Make a buried or delayed job ready, by its number. See Client.kick_job."""
         self._add(jobs.kick_job(number))
 
-    def item_hold(self, item: str | None = None, *, expire: float | None = None, then: HoldThen | None = None) -> None:
+    def item_hold(
+        self,
+        item: str | None = None,
+        *,
+        expire: float | None = None,
+        then: HoldThen | None = None,
+        queue: str | None = None,
+    ) -> None:
         """Hold an item, without `item` a new one that the server names. See Client.item_hold."""
-        self._add(items.item_hold(item, expire=expire, then=then))
+        self._add(items.item_hold(item, expire=expire, then=then, queue=queue))
 
     def item_release(self, item: str) -> None:
         """End the hold of an item. See Client.item_release."""

@@ -46,12 +46,16 @@ def item_retry(item: str) -> Command[int]:
 
 
 @call(retry=True, transaction=True)
-def item_hold(item: str | None = None, *, expire: float | None = None, then: HoldThen | None = None) -> Command[str]:
+def item_hold(
+    item: str | None = None, *, expire: float | None = None, then: HoldThen | None = None, queue: str | None = None
+) -> Command[str]:
     """Hold an item, without `item` a new one that the server names: it does not end before item_release().
 
     So jobs can be put one by one although the first are done by then. After `expire` seconds (600) the item is
     cancelled, because the author of half a batch has died, or with `then="release"` released; another hold sets
-    both again. Returns the item. Raises ItemCancelled. hold() does this around a block.
+    both again. `queue`: where several clusters are in use, a queue that the jobs go to: its cluster has the
+    hold. In a transaction the other commands say which. Returns the item. Raises ItemCancelled. hold() does this
+    around a block.
     """
     if item == "NEW":
         raise BadArguments("an item cannot be held by the name NEW, which asks for a new one")
@@ -64,7 +68,8 @@ def item_hold(item: str | None = None, *, expire: float | None = None, then: Hol
         line += f" EXPIRE {arguments.seconds(expire, 'expire', HOLD_S_MIN, HOLD_S_MAX)}"
         line += f" THEN {then.upper()}" if then else ""
     repeat = Repeat.IF_ASKED if item is None else Repeat.HARMLESS
-    return single(line, partial(_held, item), repeat, logged=True, needs=NEEDS)
+    place = "" if queue is None else arguments.name(queue, "queue")
+    return single(line, partial(_held, item), repeat, logged=True, needs=NEEDS)._replace(place=place)
 
 
 @call(retry=True, transaction=True)

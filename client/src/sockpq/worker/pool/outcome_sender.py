@@ -15,6 +15,7 @@ from typing import Any
 from sockpq._protocol.command import Command
 from sockpq._protocol.commands import jobs as job_commands
 from sockpq._protocol.commands.batches import BATCH_JOBS_MAX
+from sockpq._protocol.job_ids import tag_of
 from sockpq._routing.router import Router
 from sockpq.errors import JobNotFound, SockpqError
 from sockpq.model import Handed
@@ -63,8 +64,15 @@ class OutcomeSender:
         self._report_soon(TELL_S)
 
     def take_finished(self) -> list[int]:
-        """The jobs whose DONE is to go with a GETB now, as many as one command may have."""
-        now, self._finished = self._finished[:BATCH_JOBS_MAX], self._finished[BATCH_JOBS_MAX:]
+        """The jobs whose DONE is to go with a GETB now, as many as one command may have: of one cluster."""
+        tag = tag_of(self._finished[0]) if self._finished else 0
+        now = [job for job in self._finished if tag_of(job) == tag][:BATCH_JOBS_MAX]
+        if len(now) == len(self._finished):
+            self._finished = []
+        else:
+            taken = set(now)
+            self._finished = [job for job in self._finished if job not in taken]
+            self._report_soon(TELL_S)
         return now
 
     def reported(self, finished: Sequence[int]) -> None:

@@ -1,0 +1,52 @@
+"""pqworker on two clusters that are used as one: an app that knows nothing of that."""
+
+from __future__ import annotations
+
+import signal
+from contextlib import closing
+from pathlib import Path
+
+from sockpq import Client, Moving
+from sockpq.worker import App
+
+from tests.client.pair import Pair
+from tests.waiting import until
+from tests.worker.program.running import Worker
+
+APP = '''
+@app.task("mail", name="mail", tries=2, backoff=(0.05, 0.1), result=True)
+def mail(number, error=False):
+    record("mail", number)
+    if error:
+        raise ValueError(number)
+    return number + 1
+
+@app.task("b.film", name="film", tries=2, backoff=(0.05, 0.1), result=True)
+def film(number, error=False):
+    record("film", number)
+    if error:
+        raise ValueError(number)
+    return number * 2
+'''
+
+
+def test_tasks_of_both_clusters_run_through_a_move(tmp_path: Path) -> None:
+    with Pair() as pair:
+        pair.set({"b.": "b"})
+        with Worker(tmp_path, ",".join(pair.a.servers), APP, "-c", "2", "--pool", "threads") as worker, \
+                Client(pair.b.servers) as client, closing(App(pair.b.servers)) as app:
+            mail = app.task("mail", name="mail", result=True)(lambda number, error=False: None)
+            film = app.task("b.film", name="film", result=True)(lambda number, error=False: None)
+            handles = [task.put(number) for number in range(20) for task in (mail, film)]
+            assert [handle.result(60) for handle in handles] == [
+                found for number in range(20) for found in (number + 1, number * 2)]
+            film.put(7, error=True)
+            worker.until(lambda: worker.record.count("film 7") == 3)        # twice, and once from before
+            with pair.only("b") as b:
+                until(lambda: b.total("b.film_dead").jobs == 1)
+            pair.set({}, {"b.": Moving("b", "a")})
+            assert film.put(100).result(90) == 200
+            assert pair.count("a", "b.film") == (0, 0)
+            assert client.total("b.film").jobs == 0
+            assert worker.end(signal.SIGTERM) == 0
+        assert (pair.count("a", "mail"), pair.count("b", "b.film")) == ((0, 0), (0, 0))

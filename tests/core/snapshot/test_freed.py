@@ -17,6 +17,7 @@ from tests.core.helpers.paging import MemoryStore, paged_machine
 @pytest.fixture(autouse=True)
 def _no_collections() -> Iterator[None]:
     gc.collect()
+    gc.freeze()             # what other tests have left is not looked at
     gc.disable()
     yield
     gc.enable()

@@ -13,7 +13,6 @@ from sockpqd.gateway.events.filters import Filter
 from sockpqd.gateway.events.subscriptions import Subscription, Subscriptions
 from sockpqd.gateway.limits import (
     EVENT_BACKLOG_BYTES,
-    EVENT_DUE_HIGH,
     EVENT_PIECE_BYTES,
     EVENT_SLICE_STEPS_MAX,
     EVENT_WRITE_STEPS,
@@ -379,11 +378,13 @@ def test_messages_and_events_keep_their_order_while_there_is_too_much_for_a_turn
 
 
 def test_who_makes_more_waits_while_much_is_due(
-    cluster: FakeCluster, node: Subscriptions
+    cluster: FakeCluster, node: Subscriptions, monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(of_subscriptions, "EVENT_DUE_HIGH", 100)
+
     async def main() -> None:
         hearers = crowd(node, Filter(("MSG",)))
-        for _ in range(EVENT_DUE_HIGH):
+        for _ in range(100):
             node.notice("c", b"")
         assert not node.crowded
         node.notice("c", b"")
@@ -397,7 +398,7 @@ def test_who_makes_more_waits_while_much_is_due(
         assert node.pending
         while node.pending:
             node.turn_ended()
-        assert {len(hearer.lines) for hearer in hearers} == {EVENT_DUE_HIGH + 1}
+        assert {len(hearer.lines) for hearer in hearers} == {101}
 
     asyncio.run(main())
 

@@ -15,11 +15,14 @@ from celery.app.task import Context
 from kombu.exceptions import OperationalError
 from sockpq import Client, Job
 from sockpq.testing import Server
+from sockpq_kombu import client as client_module
 from sockpq_kombu import link
 from sockpq_kombu.channels import collected
 from sockpq_kombu.client import client_of
 from sockpq_kombu.results import backend as result_backend
 from sockpq_kombu.results.waiting import Spaced
+
+from tests.client.pair import Pair
 
 ADD, TOTAL, FAILED, ERRBACK = "tests.add", "tests.total", "tests.failed", "tests.errback"
 CALLS_MAX = 100         # far more than a chord of three parts makes
@@ -85,11 +88,12 @@ def client(own_server: Server) -> Iterator[Client]:
 class Project:
     """An app whose programs run in this process: authors, and workers that take one task after the other."""
 
-    def __init__(self, server: Server, client: Client, host: str | None = None) -> None:
+    def __init__(self, server: Server | str, client: Client, host: str | None = None) -> None:
         self.host = host or uuid4().hex
         self.client = client
         self.called: dict[str, tuple[str, Any]] = {}    # for each message of a body or errback: the task, its argument
-        url = f"sockpq://{server.address}/{self.host}"
+        address = server if isinstance(server, str) else server.address
+        url = f"sockpq://{address}/{self.host}"
         self.app = Celery(broker=url, backend=url)
         self.app.conf.broker_transport_options = {"program": uuid4().hex}       # otherwise kombu shares connections
 
@@ -269,6 +273,19 @@ def test_a_look_that_takes_long_is_taken_seldom() -> None:
         spaced()
         now[0] += 0.25
     assert looks == [1.0, 11.5, 22.0]
+
+
+def test_tasks_and_results_may_be_in_several_clusters(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client_module, "clusters", {})
+    with Pair() as pair, Client(pair.a.servers) as client, Project(pair.a.servers[0], client) as project:
+        pair.set({f"{project.host}.celery.results": "b", f"{project.host}.there": "b"})
+        group([project.sig(ADD, 1), project.sig(ADD, 2).set(queue="there")])()
+        assert pair.count("a", f"{project.host}.celery") == (1, 0)
+        assert pair.count("b", f"{project.host}.there") == (1, 0)
+        chord(numbers(project, 2), project.sig(TOTAL))()
+        project.work()
+        assert project.bodies == [[0, 1]]
+        assert pair.count("b", f"{project.host}.celery.results")[0] > 0
 
 
 def deaths(

@@ -9,7 +9,16 @@ from fnmatch import fnmatchcase
 from typing import Any, TypeVar
 
 from kombu.log import get_logger
-from sockpq import Aborted, BadArguments, ForeignCluster, NotSupported, QueueExists, QueueSettings, SockpqError
+from sockpq import (
+    Aborted,
+    BadArguments,
+    CrossCluster,
+    ForeignCluster,
+    NotSupported,
+    QueueExists,
+    QueueSettings,
+    SockpqError,
+)
 
 from sockpq_kombu.background.acknowledgements import Acknowledgements
 from sockpq_kombu.background.event_loop import must_not_block
@@ -72,7 +81,10 @@ class Link:
             return question()
 
     def commit(self, commands: Sequence[Callable[[Any], object]]) -> None:
-        """Execute the commands that these add to a transaction, after all earlier calls: all, or none (Aborted)."""
+        """Execute the commands that these add to a transaction, after all earlier calls: all, or none (Aborted).
+
+        Those for queues of several clusters are executed one by one, in order.
+        """
         self.flush()
         try:
             self._commit(commands)
@@ -86,9 +98,13 @@ class Link:
         if len(commands) == 1:          # a transaction would only take longer
             commands[0](self.client)
             return
-        with self.client.transaction() as transaction:
+        try:
+            with self.client.transaction() as transaction:
+                for add in commands:
+                    add(transaction)
+        except CrossCluster:
             for add in commands:
-                add(transaction)
+                add(self.client)
 
     def end(self, call: Callable[[], Any]) -> None:
         """Make this call after all earlier ones, even if they failed."""

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
-from sockpq import Aborted, Client, JobNotFound, Key, QueueExists, QueueNotFound
+from sockpq import Aborted, Client, CrossCluster, JobNotFound, Key, QueueExists, QueueNotFound
 
 from sockpq_kombu.mapping.names import name_of, route_of
 
@@ -51,9 +51,17 @@ class Chords:
     def end(self, chord: str, part: str, value: bytes, store: Callable[[Any], None] | None = None) -> bool:
         """Keep the value of a part that has returned; returns whether the body is to be called.
 
-        `store` adds commands that are executed with it, or not at all when the part is not awaited.
-        Raises JobNotFound when it is not.
+        `store` adds commands that are executed with it, or not at all when the part is not awaited. Those for another
+        cluster are executed before it. Raises JobNotFound when the part is not awaited.
         """
+        try:
+            return self._end(chord, part, value, store)
+        except CrossCluster:
+            if store is not None:
+                store(self._client)
+            return self._end(chord, part, value, None)
+
+    def _end(self, chord: str, part: str, value: bytes, store: Callable[[Any], None] | None) -> bool:
         queue = self._queue(chord)
         try:
             with self._client.transaction() as transaction:

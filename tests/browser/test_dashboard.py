@@ -22,6 +22,7 @@ pytest.importorskip("selenium", reason="selenium is not installed: make test-bro
 
 from selenium import webdriver
 from selenium.common.exceptions import StaleElementReferenceException
+from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
@@ -29,6 +30,12 @@ CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 PATIENCE_S = 30.0
 XSS = "<script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"
 PICTURES = os.environ.get("SOCKPQD_PICTURES")      # a folder for pictures of each page
+
+# Whether something is drawn: how many pixels of a canvas are not transparent.
+DRAWN_PIXELS = """
+const canvas = arguments[0], pixels = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+return pixels.filter((value, at) => at % 4 === 3 && value > 0).length;
+"""
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None or DRIVER is None, reason="chromium and its driver are not installed")
 
@@ -101,10 +108,11 @@ def test_every_page_is_shown_and_nothing_is_complained_of(cluster: LocalCluster,
         client.pulse_create("mails", rate=10)
     base = f"http://{cluster.http(cluster.wait_for_leader())}"
     shown = {
-        "/": "may be lost", "/queues": "mail", "/queue?name=mail": "letter 3", "/job?queue=mail&key=k1": "letter 1",
-        "/items": "album_7", "/groups": "ann", "/pulses": "mails", "/workers": "No worker is running",
-        "/topics": "news", "/topics?name=news": "eu.#", "/slow": "since this node was started", "/sessions": "sessions",
-        "/users": "No users are required", "/events-live": "as it happens",
+        "/": "may be lost", "/cluster": "may be lost", "/queues": "mail", "/queue?name=mail": "letter 3",
+        "/job?queue=mail&key=k1": "letter 1", "/items": "album_7", "/groups": "ann", "/pulses": "mails",
+        "/workers": "No worker is running", "/topics": "news", "/topics?name=news": "eu.#",
+        "/slow": "since this node was started", "/sessions": "sessions", "/users": "No users are required",
+        "/events-live": "as it happens",
     }
     for node in cluster.names:
         if not base.endswith(cluster.http(node)):
@@ -113,7 +121,7 @@ def test_every_page_is_shown_and_nothing_is_complained_of(cluster: LocalCluster,
     for path, expected in shown.items():
         browser.get(base + path)
         assert expected in text(browser), path
-        picture(browser, path.strip("/").partition("?")[0] or "cluster")
+        picture(browser, path.strip("/").partition("?")[0] or "overview")
         assert complaints(browser) == [], path
 
 
@@ -179,6 +187,8 @@ JOBS_AND_QUEUES = (
     Press("/job?id={late}", "job.later", "Put back", "LATER {late}: 200 OK"),
     Press("/job?id={dead}", "job.bury", "Bury", "BURY {dead}: 200 OK"),
     Press("/queue?name=acts", "job.kick", "Kick", "KICK acts 1: 200 OK 1", {"count": "1"}),
+    Press("/queue?name=acts", "job.kick_here", "Kick", "KICK acts 1 HERE: 200 OK", {"count": "1"}),
+    Press("/job?queue=numbered&number={number}", "job.kick_number", "Kick", "KICK JOB NUMBER {number}: 200 OK"),
     Press("/job?id={moved}", "job.move", "Move", "MOVE {moved} other: 200 OK", {"to": "other"}),
     Press("/queue?name=acts", "queue.move", "Move", "QUEUE MOVE acts other COUNT 1: 200 OK",
           {"to": "other", "count": "1"}),
@@ -204,12 +214,12 @@ SERVICE = (
           {"user": "eva", "rights": "get", "secret": "correct-horse-battery"}),
     Press("/users", "user.delete", "Delete", "USER DELETE eva: 200 OK"),
     Press("/sessions", "session.end", "End", "SESSION END"),
-    Press("/", "node.snapshot", "Write a snapshot here", "CLUSTER SNAPSHOT: 200 OK"),
-    Press("/", "node.offline", "Switch {here} offline", "OFFLINE: 200 OK"),
-    Press("/", "node.online", "Switch {here} online", "ONLINE: 200 OK"),
-    Press("/", "cluster.offline", "Switch the service offline", "CLUSTER OFFLINE: 200 OK"),
-    Press("/", "cluster.online", "Switch the service online", "CLUSTER ONLINE: 200 OK"),
-    Press("/", "cluster.transfer", "Let {here} lead", "CLUSTER TRANSFER {here}: 200 OK"),
+    Press("/cluster", "node.snapshot", "Write a snapshot here", "CLUSTER SNAPSHOT: 200 OK"),
+    Press("/cluster", "node.offline", "Switch {here} offline", "OFFLINE: 200 OK"),
+    Press("/cluster", "node.online", "Switch {here} online", "ONLINE: 200 OK"),
+    Press("/cluster", "cluster.offline", "Switch the service offline", "CLUSTER OFFLINE: 200 OK"),
+    Press("/cluster", "cluster.online", "Switch the service online", "CLUSTER ONLINE: 200 OK"),
+    Press("/cluster", "cluster.transfer", "Let {here} lead", "CLUSTER TRANSFER {here}: 200 OK"),
 )
 BY_KEYBOARD = {"queue.create", "queue.pause", "queue.delete"}       # in the next test
 
@@ -256,7 +266,9 @@ def test_actions_on_jobs_and_queues(cluster: LocalCluster, browser: Any) -> None
             client.put("acts", b"body", key=key)
         client.put("acts", b"dies")
         dead = client.get("acts", expire=600)
-        names = {"late": str(taken[0].id), "moved": str(taken[1].id), "dead": str(dead.id)}
+        number = client.put("numbered", b"body", number=True).number
+        client.bury(client.get("numbered", expire=600), here=True)
+        names = {"late": str(taken[0].id), "moved": str(taken[1].id), "dead": str(dead.id), "number": str(number)}
         for chosen in JOBS_AND_QUEUES:
             act(cluster, browser, node, chosen, names)
         assert client.total("acts").jobs == 0
@@ -326,6 +338,53 @@ def test_a_page_says_that_its_node_is_gone_and_goes_on_when_it_is_back(cluster: 
     complaints(browser)             # of connections that were refused
 
 
+def test_a_stale_page_is_greyed_and_leads_to_the_same_page_of_another_node(cluster: LocalCluster, browser: Any) -> None:
+    follower = next(name for name in cluster.names if name != cluster.wait_for_leader())
+    browser.get(f"http://{cluster.http(follower)}/queues?sort=waiting")
+    assert not browser.find_element(By.ID, "stale").is_displayed()
+    cluster.kill(follower)
+    began = time.monotonic()
+    wait(lambda: browser.find_element(By.ID, "stale").is_displayed(), "it is stale")
+    print(f"stale after {time.monotonic() - began:.1f} s")
+    opacity = browser.execute_script("return getComputedStyle(document.getElementById('content')).opacity")
+    assert float(opacity) < 1
+    picture(browser, "stale")
+    other = next(name for name in cluster.names if name != follower)
+    browser.find_element(By.LINK_TEXT, other).click()
+    wait(lambda: browser.current_url == f"http://{cluster.http(other)}/queues?sort=waiting", "at another node")
+    assert not browser.find_element(By.ID, "stale").is_displayed()
+    cluster.restart(follower)
+    cluster.wait_until_level()
+    complaints(browser)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_charts_are_drawn_and_say_what_is_under_the_pointer(cluster: LocalCluster, browser: Any, scheme: str) -> None:
+    """Each chart has axes and a line, in the colours of the page, and stays while the page is made fresh."""
+    scheme_is = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", scheme_is)
+    try:
+        with Client(cluster.servers) as client:
+            client.put("mail", b"x")
+            for path in ("/", "/queue?name=mail"):
+                browser.get(f"http://{cluster.http(cluster.names[0])}{path}")
+                charts = browser.find_elements(By.CSS_SELECTOR, "figure.chart")
+                wait(lambda: len(browser.find_elements(By.CSS_SELECTOR, ".chart canvas")) == len(charts), "drawn")  # noqa: B023
+                canvas = browser.find_element(By.CSS_SELECTOR, ".chart canvas")
+                assert browser.execute_script(DRAWN_PIXELS, canvas) > 0
+                ActionChains(browser).move_to_element(canvas).perform()
+                wait(lambda: browser.find_element(By.CSS_SELECTOR, ".chart h3 small").text, "the time of the pointer")
+                ActionChains(browser).move_to_element(browser.find_element(By.TAG_NAME, "nav")).perform()
+                state = browser.find_element(By.ID, "content").text
+                client.put("mail", b"x")
+                wait(lambda: browser.find_element(By.ID, "content").text != state, "fresh")     # noqa: B023
+                assert browser.find_element(By.CSS_SELECTOR, ".chart canvas") == canvas
+                picture(browser, f"charts_{scheme}{'_queue' if 'queue' in path else ''}")
+                assert complaints(browser) == [], path
+    finally:
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+
+
 def test_events_are_told_as_they_happen(cluster: LocalCluster, browser: Any) -> None:
     browser.get(f"http://{cluster.http(cluster.wait_for_leader())}/events-live")
     with Client(cluster.servers) as client:
@@ -336,11 +395,13 @@ def test_events_are_told_as_they_happen(cluster: LocalCluster, browser: Any) -> 
 
 
 def test_it_fits_a_phone(cluster: LocalCluster, browser: Any) -> None:
-    browser.set_window_size(500, 900)
+    phone = {"width": 400, "height": 900, "deviceScaleFactor": 1, "mobile": True}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)
     try:
         for path in (*PAGES, "/queue?name=mail", "/job?queue=mail&key=k1", "/topics?name=news"):
             browser.get(f"http://{cluster.http(cluster.names[0])}{path}")
             width = browser.execute_script("return document.documentElement.scrollWidth - window.innerWidth")
             assert width <= 0, path
+            picture(browser, f"{path.strip('/').partition('?')[0] or 'overview'}_400")
     finally:
-        browser.set_window_size(1200, 900)
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from sockpqd.core import QueueCounts, QueueSettings
 from sockpqd.gateway.dashboard.markup import Child, FigureText, Markup, link, table, tag
 from sockpqd.gateway.dashboard.pages.parts.listing import heads, listed, more
-from sockpqd.gateway.dashboard.pages.parts.picture import amount, last_hour, ranged
+from sockpqd.gateway.dashboard.pages.parts.picture import amount, ranged, recent, recent_rows
 from sockpqd.gateway.dashboard.pages.parts.view import View, counted, duration, field, form, page, section
 from sockpqd.gateway.samples import STILL, QueueRates
 
@@ -45,12 +45,13 @@ async def show(view: View) -> str:
             return None
         return -_rank(view, sort, name, counts)
 
+    span = recent(view)[0]
     words = {"search": word, "state": state, "sort": sort}
     listing = await listed(view, machine.queue_names(""), found)
     return page(
         view, "Queues", _filters(word, state, sort),
         await table(
-            (*heads("/queues", words, SORTS), "in and done, last hour", "waiting, last hour"),
+            (*heads("/queues", words, SORTS), f"in and done, last {span}", f"waiting, last {span}"),
             _rows(view, listing.names), counted(listing.count, "queue"),
         ),
         more("/queues", words, listing),
@@ -99,11 +100,11 @@ def _rows(view: View, names: Sequence[str]) -> Iterator[list[Child]]:
 
 
 def _pictures(view: View, name: str) -> tuple[Markup, Markup]:
-    rows = last_hour(view, name, "put", "done", "waiting")
+    rows, span = recent_rows(view, name, "put", "done", "waiting"), recent(view)[0]
     if rows is None:
         return Markup(), Markup()
-    return (ranged(f"{name}, jobs per second in the last hour", "rate", rows.values["put"], rows.values["done"]),
-            ranged(f"{name}, waiting in the last hour", "count", rows.values["waiting"]))
+    return (ranged(f"{name}, jobs per second in the last {span}", "rate", rows.values["put"], rows.values["done"]),
+            ranged(f"{name}, waiting in the last {span}", "count", rows.values["waiting"]))
 
 
 def _paused(settings: QueueSettings | None) -> bool:

@@ -9,7 +9,7 @@ from sockpqd.gateway.dashboard.pages.overview.attention import Concern, concerns
 from sockpqd.gateway.dashboard.pages.overview.verdict import shown, verdict
 from sockpqd.gateway.dashboard.pages.parts.chart import Chart, charts, spans
 from sockpqd.gateway.dashboard.pages.parts.nodes import cards
-from sockpqd.gateway.dashboard.pages.parts.picture import HOUR_S, POINTS, amount, mean
+from sockpqd.gateway.dashboard.pages.parts.picture import HOUR_S, POINTS, Line, amount, mean
 from sockpqd.gateway.dashboard.pages.parts.view import View, page, section
 
 CHARTS = (
@@ -49,7 +49,7 @@ def _now(view: View) -> Markup:
     now = series.now()
     hour = series.window(view.samples.now_s, HOUR_S, POINTS, ("put", "done", "failed", "died")).values
     tiles: list[tuple[str, Child, Child]] = [
-        (label, amount(now[field], "rate"), f"{amount(mean(hour[field]), 'rate')} in the last hour")
+        (label, amount(now[field], "rate"), _average(hour[field]))
         for label, field in (("in", "put"), ("done", "done"), ("put back", "failed"), ("died", "died"))
     ]
     tiles += [(name, amount(now[name], "count"), None) for name in ("waiting", "running")]
@@ -62,6 +62,11 @@ def _now(view: View) -> Markup:
         tag("div", tag("dt", name), tag("dd", value, tag("small", more) if more else None))
         for name, value, more in tiles
     ], class_="figures")
+
+
+def _average(line: Line) -> str | None:
+    known = mean(line)
+    return None if known is None else f"{amount(known, 'rate')} in the last hour"
 
 
 def _list(found: list[Concern]) -> Markup:

@@ -9,11 +9,11 @@ from urllib.parse import urlencode
 from msgspec import Struct
 
 from sockpqd.gateway.dashboard.markup import Child, Markup, tag
-from sockpqd.gateway.dashboard.pages.parts.picture import HOUR_S, POINTS, amount, most, sparkline
+from sockpqd.gateway.dashboard.pages.parts.picture import HOUR_S, POINTS, YOUNG_S, amount, most, recent, sparkline
 from sockpqd.gateway.dashboard.pages.parts.view import View
 from sockpqd.gateway.samples import FigureSeries
 
-SPANS = {"10m": ("10 minutes", 600), "1h": ("hour", HOUR_S), "6h": ("6 hours", 21_600), "1d": ("day", 86_400),
+SPANS = {"10m": ("10 minutes", YOUNG_S), "1h": ("hour", HOUR_S), "6h": ("6 hours", 21_600), "1d": ("day", 86_400),
          "7d": ("week", 604_800)}
 QUEUE_SPANS = ("10m", "1h", "6h")       # of a queue there is no more
 SPAN, YOUNG = "1h", "10m"
@@ -33,7 +33,7 @@ def span_of(view: View) -> str:
     asked = view.word("span")
     if asked in SPANS:
         return asked
-    return SPAN if view.samples.cluster.reaches(view.samples.now_s, SPANS[YOUNG][1]) else YOUNG
+    return SPAN if recent(view)[1] == HOUR_S else YOUNG
 
 
 def spans(view: View, path: str, words: dict[str, str], known: tuple[str, ...] = tuple(SPANS)) -> Markup:

@@ -10,18 +10,24 @@ from sockpqd.gateway.samples import FigureRows
 
 WIDTH, HEIGHT = 120, 24
 POINTS = 36                     # of each line: of the last hour each is of a hundred seconds
-HOUR_S = 3600
+HOUR_S, YOUNG_S = 3600, 600
 
 Line = Sequence[float | None]
 
 
-def last_hour(view: View, queue: str, *fields: str) -> FigureRows | None:
-    """Return these fields of a queue over the last hour, in POINTS rows.
+def recent(view: View) -> tuple[str, int]:
+    """Return the span of pictures, in words and in seconds: an hour, or ten minutes on a node that is young."""
+    old = view.samples.cluster.reaches(view.samples.now_s, YOUNG_S)
+    return ("hour", HOUR_S) if old else ("10 minutes", YOUNG_S)
+
+
+def recent_rows(view: View, queue: str, *fields: str) -> FigureRows | None:
+    """Return these fields of a queue over the span of pictures, in POINTS rows.
 
     None until something is known of it, which is some seconds after somebody has looked at it first.
     """
     series = view.samples.queue(queue)
-    return None if series is None else series.window(view.samples.now_s, HOUR_S, POINTS, fields)
+    return None if series is None else series.window(view.samples.now_s, recent(view)[1], POINTS, fields)
 
 
 def ranged(what: str, unit: str, *lines: Line) -> Markup:

@@ -104,7 +104,7 @@ def _stale(view: View) -> Markup:
     ]
     return tag(
         "div", tag("strong", "Stale"), " ", tag("span", f"{view.cluster.name} does not answer", id="stale-why"),
-        [" Go on at ", elsewhere] if elsewhere else None,
+        [". Go on at ", elsewhere] if elsewhere else None,
         id="stale", role="alert", hidden=True,
     )
 

@@ -122,7 +122,7 @@ def _of_snapshots(snapshots: list[_Snapshot], damaged: dict[bytes, str]) -> Iter
         yield FileCheck(OK, "snapshots", "there is none yet: a start reads the whole journal")
     for at, one in enumerate(snapshots):
         if one.last in whole:
-            pages = f" and {len(one.pages)} pages of jobs" if one.pages else ""
+            pages = f" and {_counted(len(one.pages), 'page')} of jobs" if one.pages else ""
             taken = "; a start takes it" if one.last == whole[0] else ""
             yield FileCheck(OK, "snapshots",
                             f"up to entry {one.last}: {_size(one.size)}{pages}, all as written{taken}")
@@ -156,13 +156,13 @@ def _of_pages(
     others = [name for name in names if _is_page_file(name) and name not in files]
     strange = [name for name in names if not _is_page_file(name)]
     if named and not damaged:
-        yield FileCheck(OK, "pages", f"{len(files)} files, {_size(_bytes(disk, folder, files))}: what the snapshots "
-                        "need of them is as written")
+        yield FileCheck(OK, "pages", f"{_counted(len(files), 'file')}, {_size(_bytes(disk, folder, files))}: what "
+                        "the snapshots need of them is as written")
     if others:
-        yield FileCheck(OK, "pages", f"{len(others)} files, {_size(_bytes(disk, folder, others))}, that no snapshot "
-                        "needs: a running node has newer jobs there, and a start removes them")
+        yield FileCheck(OK, "pages", f"{_counted(len(others), 'file')}, {_size(_bytes(disk, folder, others))}, that "
+                        "no snapshot needs: a running node has newer jobs there, and a start removes them")
     if strange:
-        yield FileCheck(WARN, "pages", f"{folder} has {len(strange)} files that are not sockpqd's: "
+        yield FileCheck(WARN, "pages", f"in {folder} {_counted(len(strange), 'file')} not of sockpqd: "
                         f"{', '.join(strange[:DESCRIBED])}", "remove them, or find out who writes them")
 
 
@@ -182,6 +182,10 @@ def _bytes(disk: Disk, folder: Path, names: list[str] | set[str]) -> int:
         total += disk.size(file)
         disk.close(file)
     return total
+
+
+def _counted(count: int, one: str) -> str:
+    return f"{count:,} {one if count == 1 else one + 's'}"
 
 
 def _size(count: int) -> str:

@@ -69,7 +69,7 @@ class LogWriter(logging.Handler):
 
     def _tell(self) -> None:
         count, self._reported = self.lost - self._reported, self.lost
-        text = "%d lines of the log were lost: %s"
+        text = "%d line of the log was lost: %s" if count == 1 else "%d lines of the log were lost: %s"
         fields = {"fields": {"lost": count}}
         record = log.makeRecord(log.name, logging.WARNING, "", 0, text, (count, self._why), None, extra=fields)
         self._lines.put(self.format(record).encode() + b"\n")

@@ -12,7 +12,7 @@ from sockpqd.pqctl.connect import cluster_of
 from sockpqd.pqctl.invocation import Call
 from sockpqd.pqctl.output.exit_codes import DONE
 from sockpqd.pqctl.output.stdio import say
-from sockpqd.pqctl.output.text import printable
+from sockpqd.pqctl.output.text import lasting, printable
 
 ALL = tuple(event_type for event_type in get_args(EventType) if event_type != "MSG")
 
@@ -22,10 +22,14 @@ def follow(call: Call, types: tuple[str, ...], names: tuple[str, ...], after: in
     with cluster_of(call) as (client, _):
         wanted = cast(tuple[EventType, ...], types or ALL)
         with client.events(wanted, names or None, after=after, wait=wait, timeout=call.timeout) as events:
+            seen = False
             while True:
                 try:
                     for event in events:
+                        seen = True
                         call.print(json.dumps(as_fields(event)) if call.as_json else sentence(event))
+                    if not seen and wait is not None:
+                        say(f"nothing of this happened within {lasting(wait)}")
                     return DONE
                 except EventsLost as lost:
                     say(f"{lost}: read the state again")

@@ -15,7 +15,7 @@ from sockpqd.pqctl.connect import cluster_of
 from sockpqd.pqctl.invocation import Call
 from sockpqd.pqctl.output.exit_codes import DONE, Failure
 from sockpqd.pqctl.output.stdio import output, say
-from sockpqd.pqctl.output.text import printable, readable
+from sockpqd.pqctl.output.text import counted, printable, readable
 from sockpqd.pqctl.shell.completion import Words
 from sockpqd.pqctl.shell.input import FILE_BYTES_MAX, Mistyped, Typed, bytes_of, understand
 from sockpqd.pqctl.shell.leader_connection import LeaderConnection
@@ -91,12 +91,12 @@ def _loop(leader: LeaderConnection, screen: Screen, source: Input) -> None:
 def _complete(text: str, source: Input) -> tuple[Typed, bytes]:
     """Return the command, including data that had to be asked for."""
     typed = understand(text, _read_file)
-    rest = source.data(f"{typed.missing_bytes} bytes> ", typed.missing_bytes) if typed.missing_bytes else b""
+    rest = source.data(f"{counted(typed.missing_bytes, 'byte')}> ", typed.missing_bytes) if typed.missing_bytes else b""
     for number in range(typed.parts):
         part = understand(source.command(f"{number + 1} of {typed.parts}> "), _read_file, part=True)
         rest += part.sent
         if part.missing_bytes:
-            rest += source.data(f"{part.missing_bytes} bytes> ", part.missing_bytes)
+            rest += source.data(f"{counted(part.missing_bytes, 'byte')}> ", part.missing_bytes)
     return typed, rest
 
 
@@ -170,7 +170,7 @@ class Typist:
         while len(data) < count:
             data += b"\n" + bytes_of(self._keyboard.data(f"{count - len(data) - 1} more> "))
         if len(data) > count:
-            raise Mistyped(f"these are {len(data)} bytes, not {count}: nothing was sent")
+            raise Mistyped(f"{counted(len(data), 'byte')} came, not {count}: nothing was sent")
         return data
 
 

@@ -240,3 +240,12 @@ def test_no_byte_is_read_that_was_not_dropped_from_the_page_cache(
     assert read
     assert all(read)
     node.close()
+
+
+def test_one_page_and_one_file_are_no_plurals(node: Node, tmp_path: Path) -> None:
+    (tmp_path / "pages" / "stray").write_bytes(b"")
+    (stray,) = [check.found for check in check_files(tmp_path) if check.state == "WARN"]
+    assert stray == f"in {tmp_path / 'pages'} 1 file not of sockpqd: stray"
+    (tmp_path / "pages" / "other").write_bytes(b"")
+    assert any("2 files not of sockpqd: other, stray" in check.found for check in check_files(tmp_path))
+    node.close()

@@ -167,7 +167,7 @@ def test_a_typist_sees_answers_keeps_his_history_and_goes_on_without_the_leader(
     typist.type("PUT mail 0 3\r")
     typist.wait_for("3 bytes>")
     typist.type("four\r")
-    typist.wait_for("these are 4 bytes, not 3: nothing was sent")
+    typist.wait_for("4 bytes came, not 3: nothing was sent")
     cluster.kill(leader)
     successor = cluster.wait_for_leader(PATIENCE_S)
     typist.type("GET mail\r")

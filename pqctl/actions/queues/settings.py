@@ -120,7 +120,8 @@ def with_unit(name: str, value: str) -> str:
     if name in SECONDS:
         return f"{value} s" if int(value) < 120 else f"{value} s ({lasting(int(value))})"
     if name in BYTES:
-        return f"{value} bytes" if int(value) < 1000 else f"{value} bytes ({sized(int(value))})"
+        unit = "byte" if value == "1" else "bytes"
+        return f"{value} {unit}" if int(value) < 1000 else f"{value} {unit} ({sized(int(value))})"
     return value
 
 

@@ -89,7 +89,7 @@ def test_a_full_disk_loses_lines_or_is_waited_for(
         logs.close()
     assert logs.lines_lost == lost
     got = messages(tmp_path / "log")
-    told = "1 lines of the log were lost: standard error was not read in time"
+    told = "1 line of the log was lost: standard error was not read in time"
     assert got == ([told, "second"] if lost else ["first", "second"])
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 from uuid import uuid4
@@ -13,7 +13,8 @@ import pytest
 from celery import Celery, chain, chord, group, states
 from celery.app.task import Context
 from kombu.exceptions import OperationalError
-from sockpq import Client, Job
+from sockpq import Client, Job, NotSupported
+from sockpq._engine.attempt import Attempt
 from sockpq.testing import Server
 from sockpq_kombu import client as client_module
 from sockpq_kombu import link
@@ -23,6 +24,7 @@ from sockpq_kombu.results import backend as result_backend
 from sockpq_kombu.results.waiting import Spaced
 
 from tests.client.pair import Pair
+from tests.waiting import PATIENCE_S
 
 ADD, TOTAL, FAILED, ERRBACK = "tests.add", "tests.total", "tests.failed", "tests.errback"
 CALLS_MAX = 100         # far more than a chord of three parts makes
@@ -225,6 +227,35 @@ def test_a_task_adds_a_part_to_its_chord(project: Project) -> None:
     added.delay()
     project.work()
     assert project.bodies == [[0, 1, 5]]
+
+
+def test_the_results_of_a_group_and_of_a_header_can_be_counted_and_joined(project: Project) -> None:
+    sent = group(numbers(project, 3))()
+    body = chord(numbers(project, 3), project.sig(TOTAL))()
+    for results in (sent, body.parent):
+        assert not results.ready()
+        assert results.completed_count() == 0
+    project.work()
+    for results in (sent, body.parent):
+        assert results.ready()
+        assert results.completed_count() == 3
+        assert results.join(timeout=PATIENCE_S) == [0, 1, 2]
+        assert results.join_native(timeout=PATIENCE_S) == [0, 1, 2]
+    assert body.get(timeout=PATIENCE_S) == [0, 1, 2]
+
+
+def test_servers_that_know_no_commands_of_items_will_do(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    knows = Attempt.knows
+
+    async def knows_no_items(self: Attempt, words: Collection[str], deadline: float) -> bool:
+        return "items" not in words and await knows(self, words, deadline)
+
+    monkeypatch.setattr(Attempt, "knows", knows_no_items)
+    with pytest.raises(NotSupported):
+        project.client.items()
+    chord([project.sig(ADD, 1), project.sig(ADD, 2)], project.sig(TOTAL))()
+    project.work(again=True)
+    assert project.bodies == [[1, 2]]
 
 
 def test_of_two_that_see_the_end_one_calls_the_body(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -97,6 +97,5 @@ class GroupGates:
         settings = queue.settings
         assert settings is not None
         window = self.windows.get(queue.name, group, settings.group_per_ms, now_ms)
-        self.windows.sleeping += not window.sleep_until_ms
-        window.sleep_until_ms = max(window.sleep_until_ms, until_ms)
+        self.windows.put_to_sleep(queue.name, group, window, max(window.sleep_until_ms, until_ms))
         self.windows.schedule(queue.name, group, settings.group_rate, now_ms)

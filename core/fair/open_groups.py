@@ -7,6 +7,7 @@ closed in one queue loses its place there.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from heapq import nsmallest
 
 from sockpqd.core.fair.first_jobs import FirstJobs
 from sockpqd.core.fair.gates import GroupGates
@@ -140,6 +141,18 @@ class OpenGroups:
         if self.gates.windows.has_room(queue.name, group):
             self.gates.sleep(queue, group, until_ms, now_ms)
             self._list(queue.name, group)
+
+    def wake(self, group: str, now_ms: int, most: int) -> int:
+        """End the sleep of the group in up to `most` queues, the first by name; returns in how many it slept."""
+        windows = self.gates.windows
+        asleep = (
+            name for name in windows.asleep.get(group, ()) if windows.by_queue[name][group].sleep_until_ms > now_ms
+        )
+        names = nsmallest(most, asleep)
+        for name in names:
+            windows.put_to_sleep(name, group, windows.by_queue[name][group], 0)
+            self.look_at(name, group, now_ms)
+        return len(names)
 
     def set_window(self, queue_name: str, group: str, window: RateWindow | None) -> None:
         """Undo what was done to the window of the group in this queue."""

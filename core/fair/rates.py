@@ -77,11 +77,12 @@ def slot_of(per_ms: int) -> int:
 class RateWindows:
     """The windows of groups, by queue (ANY_QUEUE: of all together) and group."""
 
-    __slots__ = ("by_queue", "sleeping", "timers")
+    __slots__ = ("asleep", "by_queue", "sleeping", "timers")
 
     def __init__(self) -> None:
         self.by_queue: dict[str, dict[str, RateWindow]] = {}
-        self.sleeping = 0           # windows of groups that sleep
+        self.sleeping = 0           # windows of groups that sleep,
+        self.asleep: dict[str, dict[str, None]] = {}        # and by group their queues
         self.timers: TimerIndex[tuple[int, tuple[str, str]]] = TimerIndex(limits.DUE_BITS)
 
     def find(self, queue: str, group: str) -> RateWindow | None:
@@ -112,16 +113,33 @@ class RateWindows:
         windows = self.by_queue.setdefault(queue, {})
         before = windows.pop(group, None)
         if before is not None:
-            self.sleeping -= before.sleep_until_ms > 0
+            self.put_to_sleep(queue, group, before, 0)
             if before.due_ms:
                 self.timers.remove((before.due_ms, (queue, group)))
         if window is not None:
             windows[group] = window
-            self.sleeping += window.sleep_until_ms > 0
+            if window.sleep_until_ms:
+                until_ms, window.sleep_until_ms = window.sleep_until_ms, 0
+                self.put_to_sleep(queue, group, window, until_ms)
             if window.due_ms:
                 self.timers.add((window.due_ms, (queue, group)))
         if not windows:
             del self.by_queue[queue]
+
+    def put_to_sleep(self, queue: str, group: str, window: RateWindow, until_ms: int) -> None:
+        """Let this window of the group in the queue sleep until then; 0: it sleeps no longer."""
+        before, now = window.sleep_until_ms > 0, until_ms > 0
+        window.sleep_until_ms = until_ms
+        if before == now:
+            return
+        self.sleeping += now - before
+        if now:
+            self.asleep.setdefault(group, {})[queue] = None
+            return
+        queues = self.asleep[group]
+        del queues[queue]
+        if not queues:
+            del self.asleep[group]
 
     def schedule(self, queue: str, group: str, rate: int, now_ms: int) -> None:
         """Close or open the window as its hand-outs say, and look at it again when that changes; it may be forgotten.
@@ -129,8 +147,7 @@ class RateWindows:
         window = self.by_queue[queue][group]
         window.trim(now_ms)
         if 0 < window.sleep_until_ms <= now_ms:
-            window.sleep_until_ms = 0
-            self.sleeping -= 1
+            self.put_to_sleep(queue, group, window, 0)
         opens_ms = window.opens_ms(rate, now_ms)
         window.closed = opens_ms > now_ms
         due_ms = opens_ms if window.closed else window.over_ms()

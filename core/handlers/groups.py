@@ -59,12 +59,14 @@ def _use(state: State, group: str, settings: GroupSettings) -> None:
 
 
 def resume_group(state: State, operation: ResumeGroup, seed: int) -> Reply:
-    """End the pause of a group."""
-    settings = state.groups.of(operation.group)
-    if not settings.paused:
-        return replies.GROUP_NOT_FOUND
-    _use(state, operation.group, replace(settings, paused=False, pause_ends_ms=0))
-    return replies.ACCEPTED
+    """End the pause of a group, and its SLEEP in up to PORTION_MAX queues."""
+    settings, woken = state.groups.of(operation.group), 0
+    if state.fair is not None:
+        woken = state.fair.open.wake(operation.group, state.clock_ms, limits.PORTION_MAX)
+        state.spent += limits.STEP // 8 * woken
+    if settings.paused:
+        _use(state, operation.group, replace(settings, paused=False, pause_ends_ms=0))
+    return replies.ACCEPTED if settings.paused or woken else replies.GROUP_NOT_FOUND
 
 
 def delete_group(state: State, operation: DeleteGroup, seed: int) -> Reply:

@@ -264,7 +264,10 @@ class PauseGroup(Logged, tag=101, frozen=True):
 
 
 class ResumeGroup(Logged, tag=102, frozen=True):
-    """GROUP RESUME. Replies: Accepted; GroupNotFound if it is not paused."""
+    """GROUP RESUME: end the pause of the group, and its SLEEP in all queues (spec/fair 7), at most a portion of them.
+
+    Replies: Accepted; GroupNotFound if it is neither paused nor asleep.
+    """
 
     group: str
 

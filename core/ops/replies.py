@@ -188,11 +188,15 @@ class TooManyPulses(Struct, gc=False, frozen=True):
 
 
 class GroupNotFound(Struct, gc=False, frozen=True):
-    """ResumeGroup: it is not paused; DeleteGroup: it has no settings."""
+    """ResumeGroup: it is neither paused nor asleep; DeleteGroup: it has no settings."""
 
 
 class TooManyGroups(Struct, gc=False, frozen=True):
     """No more groups may have settings; 503 Busy."""
+
+
+class GroupDecided(Struct, gc=False, frozen=True):
+    """Put with a group: the queue decides the groups of its jobs itself (GROUPBY); 400 Bad Arguments."""
 
 
 class BadSetting(Struct, gc=False, frozen=True):
@@ -460,6 +464,7 @@ Reply = (
     | PulseInUse
     | TooManyPulses
     | BadSetting
+    | GroupDecided
     | GroupNotFound
     | TooManyGroups
     | TicketNotFound
@@ -510,6 +515,7 @@ PULSE_NOT_FOUND = PulseNotFound()
 PULSE_IN_USE = PulseInUse()
 TOO_MANY_PULSES = TooManyPulses()
 BAD_SETTING = BadSetting()
+GROUP_DECIDED = GroupDecided()
 GROUP_NOT_FOUND = GroupNotFound()
 TOO_MANY_GROUPS = TooManyGroups()
 TICKET_NOT_FOUND = TicketNotFound()

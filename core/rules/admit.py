@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from sockpqd.core import limits
 from sockpqd.core.ops.jobs import PutWith
 from sockpqd.core.ops.queues import EndState, GroupBy, Overflow
-from sockpqd.core.ops.replies import BAD_SETTING, DATA_TOO_LARGE, QUEUE_FULL, QUEUE_NOT_FOUND, QUEUE_PAUSED, Reply
+from sockpqd.core.ops.replies import DATA_TOO_LARGE, GROUP_DECIDED, QUEUE_FULL, QUEUE_NOT_FOUND, QUEUE_PAUSED, Reply
 from sockpqd.core.rules.job_end import note_end
 from sockpqd.core.rules.remove_queue import drop
 from sockpqd.core.state import State
@@ -29,7 +29,7 @@ def rejects_puts(state: State, queue: str, data_bytes: int) -> Reply | None:
 def names_group_in_vain(state: State, operation: PutWith) -> Reply | None:
     """The refusal of a Put with a GROUP into a queue that decides the groups of its jobs itself (GROUPBY)."""
     settings = None if operation.group is None else state.queues.settings.get(operation.put.queue)
-    return None if settings is None or settings.group_by is GroupBy.PUT else BAD_SETTING
+    return None if settings is None or settings.group_by is GroupBy.PUT else GROUP_DECIDED
 
 
 def too_large(state: State, queue: str, data_bytes: int) -> Reply | None:

@@ -46,6 +46,7 @@ _COMMON: list[tuple[replies.Reply, frames.SingleAnswer]] = [
     (replies.PULSE_IN_USE, frames.PlainAnswer("pulse in use")),
     (replies.TOO_MANY_PULSES, frames.PlainAnswer("too many pulses")),
     (replies.BAD_SETTING, frames.PlainAnswer("bad setting")),
+    (replies.GROUP_DECIDED, frames.PlainAnswer("group decided")),
     (replies.TICKET_NOT_FOUND, frames.PlainAnswer("ticket not found")),
     (replies.GroupNotFound(), frames.PlainAnswer("group not found")),
     (replies.TooManyGroups(), frames.PlainAnswer("too many groups")),

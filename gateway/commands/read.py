@@ -104,8 +104,9 @@ def sched_settings(client: Client, command: Command) -> None:
 
 def group_settings(client: Client, command: Command) -> None:
     """GROUP CONFIG without settings: show the settings of the group."""
-    settings = client.hub.cluster.machine.group_settings(command.arguments[0])
-    client.say(listings.pairs(listings.settings_of_group(settings)))
+    cluster = client.hub.cluster
+    settings = cluster.machine.group_settings(command.arguments[0])
+    client.say(listings.pairs(listings.settings_of_group(settings, cluster.time_ms)))
 
 
 def group_list(client: Client, command: Command) -> None:

@@ -148,7 +148,9 @@ async def group_list(client: Client, prefix: str) -> None:
         ])
     await client.stream(responses.number(len(found)))
     async for piece in pieces(client, found):
-        await client.stream(listings.group_lines((name, machine.group_counts(name)) for name in piece))
+        await client.stream(listings.group_lines(
+            ((name, machine.group_counts(name)) for name in piece), client.hub.cluster.time_ms,
+        ))
 
 
 async def topic_list(client: Client, prefix: str) -> None:

@@ -66,7 +66,7 @@ def of_item(counts: ItemCounts) -> list[tuple[str, object]]:
     ]
 
 
-def group_lines(groups: Iterable[tuple[str, GroupCounts | None]]) -> bytes:
+def group_lines(groups: Iterable[tuple[str, GroupCounts | None]], now_ms: int) -> bytes:
     """Format lines of GROUP LIST; None: a group that has ended by now."""
     lines = []
     for name, counts in groups:
@@ -74,18 +74,25 @@ def group_lines(groups: Iterable[tuple[str, GroupCounts | None]]) -> bytes:
         its = known.settings
         lines.append(
             f"{name} READY {known.ready} DELAYED {known.delayed} RUNNING {known.running} WEIGHT {its.weight} "
-            f"LIMIT {its.limit} RATE {its.rate}/{seconds(its.per_ms)} PAUSED {int(its.paused)}\r\n"
+            f"LIMIT {its.limit} RATE {its.rate}/{seconds(its.per_ms)} PAUSED {int(its.paused)} "
+            f"PAUSE_LEFT_S {_pause_left_s(its, now_ms)}\r\n"
         )
     return "".join(lines).encode()
 
 
-def settings_of_group(settings: GroupSettings) -> list[tuple[str, str]]:
+def _pause_left_s(settings: GroupSettings, now_ms: int) -> int:
+    """The rest of the pause in whole seconds, rounded up; 0: it has no end, or there is none."""
+    return max(0, -((now_ms - settings.pause_ends_ms) // 1000)) if settings.pause_ends_ms else 0
+
+
+def settings_of_group(settings: GroupSettings, now_ms: int) -> list[tuple[str, str]]:
     """Return the settings of a group as GROUP CONFIG shows them."""
     return [
         ("LIMIT", str(settings.limit)),
         ("RATE", f"{settings.rate} PER {seconds(settings.per_ms)}" if settings.rate else "OFF"),
         ("WEIGHT", str(settings.weight)),
         ("PAUSED", str(int(settings.paused))),
+        ("PAUSE_LEFT_S", str(_pause_left_s(settings, now_ms))),
     ]
 
 

@@ -23,6 +23,7 @@ from sockpqd.core import (
     EndState,
     FairGroup,
     Finished,
+    GroupDecided,
     GroupNotFound,
     Handed,
     HandedMany,
@@ -367,6 +368,9 @@ ENCODERS: dict[type, Callable[[Any], bytes]] = {
     TooManyGroups: _always(BUSY),
     TooManyHolds: _always(BUSY),
     BadSetting: _always(bad_arguments("it contradicts the current settings")),
+    GroupDecided: _always(bad_arguments(
+        "the queue decides the groups of its jobs (GROUPBY): leave out GROUP, or set GROUPBY OFF first",
+    )),
     TicketNotFound: _always(TICKET_NOT_FOUND),
     Elsewhere: lambda reply: f"409 Elsewhere {reply.cluster or UNKNOWN}\r\n".encode(),
     MapChanged: lambda reply: f"409 Map Changed {reply.version}\r\n".encode(),

@@ -34,7 +34,7 @@ def show_list(call: Call, prefix: str) -> int:
         columns += [Column(title, figures=True) for title in ("ready", "delayed", "running", "weight", "limit", "rate")]
         print_rows(call, [*columns, Column("paused")], [
             (one.name, f"{one.ready:,}", f"{one.delayed:,}", f"{one.running:,}", str(one.weight), _limit(one),
-             _rate(one), "yes" if one.paused else "-") for one in found
+             _rate(one), _paused(one)) for one in found
         ])
     else:
         call.print(f"there is no group whose name begins with {prefix}" if prefix else "there is no group")
@@ -58,7 +58,7 @@ def show(call: Call, name: str) -> int:
     rate = f"rate {_rate(settings)}" if settings.rate else "no rate"
     sentence += f"{limit}, {rate}, weight {settings.weight}"
     held = [word for word, holds in (
-        ("it is paused", settings.paused),
+        (f"it is paused{_rest(settings)}", settings.paused),
         ("its limit is reached", used is not None and 0 < settings.limit <= used.running),
     ) if holds]
     call.answer(sentence + "".join(f"; {word}" for word in held), {
@@ -78,7 +78,7 @@ def config(call: Call, name: str, settings: Mapping[str, Any]) -> int:
         return DONE
     return show_settings(call, {}, {
         "limit": _limit(told), "rate": _rate(told), "weight": str(told.weight),
-        "paused": "yes" if told.paused else "no",
+        "paused": f"yes{_rest(told)}" if told.paused else "no",
     })
 
 
@@ -94,12 +94,14 @@ def pause(call: Call, name: str, seconds: float | None) -> int:
 
 
 def resume(call: Call, name: str) -> int:
-    """Resume a paused group (GROUP RESUME)."""
+    """Resume a group that is paused or asleep (GROUP RESUME)."""
     with cluster_of(call, serving=True) as (client, _):
         try:
             client.group_resume(name)
         except GroupNotFound:
-            raise Failure(REFUSED, f"group {name} is not paused (`pqctl group list` shows those that are)") from None
+            raise Failure(
+                REFUSED, f"group {name} is neither paused nor asleep (`pqctl group list` shows those that are paused)",
+            ) from None
     call.answer(f"{name} gets jobs", {"group": name, "paused": False})
     return DONE
 
@@ -118,3 +120,14 @@ def _limit(settings: GroupConfig | GroupTotals) -> str:
 
 def _rate(settings: GroupConfig | GroupTotals) -> str:
     return f"{settings.rate:,} per {settings.per:g} s" if settings.rate else "-"
+
+
+def _paused(one: GroupTotals) -> str:
+    if not one.paused:
+        return "-"
+    return lasting(one.pause_left) if one.pause_left else "yes"
+
+
+def _rest(settings: GroupConfig) -> str:
+    """The rest of the pause, for people."""
+    return f", {lasting(settings.pause_left)} more" if settings.pause_left else ""

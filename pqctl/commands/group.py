@@ -66,7 +66,7 @@ def pause(call: Call, name: str, seconds: float | None) -> int:
 @command(group, timeout=10.0)
 @click.argument("name")
 def resume(call: Call, name: str) -> int:
-    """Resume the paused group NAME."""
+    """Resume group NAME, which is paused or asleep."""
     from sockpqd.pqctl.actions import groups
 
     return groups.resume(call, name)

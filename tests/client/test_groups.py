@@ -70,10 +70,10 @@ def test_what_is_refused_before_it_is_sent() -> None:
 
 
 def test_words_of_later_servers_are_passed_over() -> None:
-    line = b"g READY 1 DELAYED 2 RUNNING 3 WEIGHT 4 LIMIT 5 RATE 6/0.500 PAUSED 1 UNTIL 7"
-    assert answered(groups.groups().read(), b"200 OK 1", line) == [GroupTotals("g", 1, 2, 3, 4, 5, 6, 0.5, True)]
-    told = [b"LIMIT 5", b"RATE 6 PER 0.500", b"WEIGHT 4", b"PAUSED 0", b"COLOUR red"]
-    assert answered(groups.group_config("g", {}).last.read(), b"200 OK 5", *told) == GroupConfig(5, 6, 0.5, 4, False)
+    line = b"g READY 1 DELAYED 2 RUNNING 3 WEIGHT 4 LIMIT 5 RATE 6/0.500 PAUSED 1 PAUSE_LEFT_S 8 UNTIL 7"
+    assert answered(groups.groups().read(), b"200 OK 1", line) == [GroupTotals("g", 1, 2, 3, 4, 5, 6, 0.5, True, 8)]
+    told = [b"LIMIT 5", b"RATE 6 PER 0.500", b"WEIGHT 4", b"PAUSED 1", b"PAUSE_LEFT_S 7", b"COLOUR red"]
+    assert answered(groups.group_config("g", {}).last.read(), b"200 OK 6", *told) == GroupConfig(5, 6, 0.5, 4, True, 7)
     for wrong in (b"g", b"g READY 1", line.replace(b"6/0.500", b"6/x")):
         with pytest.raises(ProtocolError):
             answered(groups.groups().read(), b"200 OK 1", wrong)

@@ -18,6 +18,7 @@ from sockpqd.core import (
     Get,
     GetWith,
     GroupBy,
+    GroupDecided,
     Handed,
     JobState,
     Kick,
@@ -111,7 +112,7 @@ def test_a_group_in_a_put_is_refused_and_in_several_queues_ignored(cluster: Clus
     cluster.do(BindQueue("t", "q", None))
     wish = PutWith(put().put, head=len(HEAD), user="ann", group="mine")
     assert cluster.do(wish, Batch((Put("q", 0, b""), wish), atomic=True)) == [
-        BadSetting(), Aborted(2, BadSetting()),
+        GroupDecided(), Aborted(2, GroupDecided()),
     ]
     assert groups(cluster.machine) == []
     several = PutWith(put("").put, head=len(HEAD), user="ann", group="mine", targets=ToQueues(("p", "q")))

@@ -8,9 +8,12 @@ from sockpqd.core import (
     Accepted,
     Batch,
     ConfigureQueue,
+    CreateQueue,
     Done,
     End,
     Feedback,
+    Get,
+    GroupNotFound,
     How,
     Operation,
     PauseGroup,
@@ -148,3 +151,48 @@ def test_no_more_groups_of_a_queue_sleep_than_its_settings_can_follow(
         cluster.put(group)
     assert cluster.groups() == "d"
     assert cluster.do(ConfigureQueue("q", QueueChange(sched=Sched.FAIR, group_limit=1))) == [Accepted()]
+
+
+def test_resume_ends_it_in_all_queues(cluster: Cluster) -> None:
+    cluster.do(CreateQueue("r", QueueChange(sched=Sched.GROUPS)))
+    cluster.put("a", queue="r")
+    end = ended(cluster, 5000)
+    job = cluster.get(Get(("r",)))
+    assert job is not None
+    cluster.do(end, End(job[0], How.LATER, feedback=Feedback.SLEEP, sleep_ms=5000), PauseGroup("a"))
+    assert cluster.do(ResumeGroup("a")) == [Accepted()]
+    assert {"q", "r"} <= cluster.effects.reopened.keys()
+    assert cluster.groups() == "aab"
+    assert cluster.groups(Get(("r",))) == "a"
+    assert cluster.do(ResumeGroup("a")) == [GroupNotFound()]
+
+
+def test_resume_ends_a_sleep_without_a_pause_and_no_rate(cluster: Cluster) -> None:
+    cluster.do(ConfigureQueue("q", QueueChange(group_rate=2, group_per_ms=1000)))
+    cluster.do(ended(cluster, 5000))
+    assert cluster.do(ResumeGroup("a")) == [Accepted()]
+    assert cluster.groups() == "ab"                     # the other one is held back by the rate
+    cluster.now_ms += 1100
+    assert cluster.groups() == "a"
+    assert cluster.do(ResumeGroup("a")) == [GroupNotFound()]
+
+
+def test_a_sleep_that_is_over_is_not_ended(cluster: Cluster) -> None:
+    cluster.do(ended(cluster, 1000))
+    cluster.now_ms += 1000
+    assert cluster.do(ResumeGroup("a")) == [GroupNotFound()]
+
+
+def test_resume_ends_a_portion_the_first_queues_by_name(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ("z", "r", "s")
+    for name in names:
+        cluster.do(CreateQueue(name, QueueChange(sched=Sched.GROUPS)))
+        cluster.put("a", queue=name)
+        job = cluster.get(Get((name,)))
+        assert job is not None
+        cluster.do(End(job[0], How.LATER, feedback=Feedback.SLEEP, sleep_ms=5000))
+    monkeypatch.setattr(core_limits, "PORTION_MAX", 2)
+    assert cluster.do(ResumeGroup("a")) == [Accepted()]
+    assert [cluster.groups(Get((name,))) for name in names] == ["", "a", "a"]
+    assert cluster.do(ResumeGroup("a")) == [Accepted()]
+    assert cluster.groups(Get(("z",))) == "a"

@@ -37,15 +37,17 @@ def test_a_group_is_limited_shown_and_paused(servers: list[str], capsys: pytest.
         told(capsys, servers, "job", "put", "reports", "x", "--group", group)
     change = ("--limit", "1", "--rate", "100", "--per", "0.5")
     assert ask(capsys, servers, "group", "config", "anna", *change)[1] == {
-        "group": "anna", "settings": {"limit": 1, "rate": 100, "per": 0.5, "weight": 1, "paused": False}}
+        "group": "anna",
+        "settings": {"limit": 1, "rate": 100, "per": 0.5, "weight": 1, "paused": False, "pause_left": 0}}
     told(capsys, servers, "job", "get", "reports")
     assert told(capsys, servers, "group", "show", "anna") == (
         "anna: 1 job waiting, 1 running, 0.000 s used; limit 1, rate 100 per 0.5 s, weight 1; its limit is reached\n")
     assert told(capsys, servers, "group", "pause", "anna", "--for", "600") == "anna gets no jobs for 10 min\n"
-    assert told(capsys, servers, "group", "show", "anna").endswith("; it is paused; its limit is reached\n")
+    shown = told(capsys, servers, "group", "show", "anna")
+    assert shown.endswith("; it is paused, 10 min more; its limit is reached\n")
     assert [line.split() for line in told(capsys, servers, "group", "list").splitlines()] == [
         ["group", "ready", "delayed", "running", "weight", "limit", "rate", "paused"],
-        ["anna", "1", "0", "1", "1", "1", "100", "per", "0.5", "s", "yes"],
+        ["anna", "1", "0", "1", "1", "1", "100", "per", "0.5", "s", "10", "min"],
         ["bert", "1", "0", "0", "1", "-", "-", "-"],
     ]
     (listed,) = ask(capsys, servers, "group", "list", "an")[1]["groups"]
@@ -75,4 +77,5 @@ def test_a_group_that_nothing_holds_back_says_no_more(servers: list[str], capsys
         assert changed["settings"].get("group_by") == shown
     assert told(capsys, servers, "group", "show", "carl").endswith("; no limit, no rate, weight 1\n")
     code, _, err = run(capsys, "--servers", ",".join(servers), "group", "resume", "carl")
-    assert (code, err) == (REFUSED, "group carl is not paused (`pqctl group list` shows those that are)\n")
+    assert code == REFUSED
+    assert err == "group carl is neither paused nor asleep (`pqctl group list` shows those that are paused)\n"

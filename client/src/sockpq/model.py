@@ -94,13 +94,17 @@ class FairGroup(NamedTuple):
 
 
 class GroupConfig(NamedTuple):
-    """The settings of a group of jobs: 0 is no limit, and no rate. `rate` hand-outs in `per` seconds."""
+    """The settings of a group of jobs: 0 is no limit, and no rate. `rate` hand-outs in `per` seconds.
+
+    `pause_left`: the rest of its pause in seconds, rounded up; 0: it has no end, or there is none.
+    """
 
     limit: int
     rate: int
     per: float
     weight: int
     paused: bool
+    pause_left: int = 0
 
 
 class GroupTotals(NamedTuple):
@@ -115,6 +119,7 @@ class GroupTotals(NamedTuple):
     rate: int
     per: float
     paused: bool
+    pause_left: int = 0
 
 
 class ItemStat(NamedTuple):

@@ -37,7 +37,7 @@ async def show(view: View) -> str:
         known = [("level", used.level), ("used", duration(used.used_us // 1000)), ("waiting", used.waiting),
                  ("running", used.running)]
     reasons = [] if counts is None else held_back(view, name, counts)
-    settings = listings.settings_of_group(cluster.machine.group_settings(name))
+    settings = listings.settings_of_group(cluster.machine.group_settings(name), cluster.time_ms)
     return page(
         view, f"Group {name}", tag("p", link("/groups", "All groups")),
         section("Held back by", tag("p", ", ".join(reasons) or "nothing that is a setting of this group")),

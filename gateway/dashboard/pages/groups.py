@@ -91,7 +91,7 @@ def _rows(view: View, names: Sequence[str]) -> Iterator[list[Child]]:
         if counts is None:
             yield [name, *known, "", "", "", ""]
         else:
-            its, rate = counts.settings, dict(listings.settings_of_group(counts.settings))["RATE"]
+            its, rate = counts.settings, dict(listings.settings_of_group(counts.settings, view.cluster.time_ms))["RATE"]
             yield [
                 link(f"/groups?{urlencode({'name': name})}", name), *known, str(its.weight), str(its.limit or ""),
                 rate.lower() if its.rate else "", ", ".join(one_group.held_back(view, name, counts)),

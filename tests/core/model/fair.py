@@ -315,7 +315,8 @@ class ModelFair(ModelQueues):
                 ends_ms = 0 if pause_ms is None else self.clock_ms + min(max(pause_ms, 1), LONGEST_MS)
                 its = structs.replace(its, paused=True, pause_ends_ms=ends_ms)
             case ResumeGroup():
-                if not its.paused:
+                woken = self.rates.wake(name, self.clock_ms)
+                if not its.paused and not woken:
                     return GroupNotFound()
                 its = structs.replace(its, paused=False, pause_ends_ms=0)
             case DeleteGroup():

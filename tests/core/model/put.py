@@ -8,13 +8,13 @@ from msgspec.structs import replace
 
 from sockpqd.core import (
     DURATION_MS_MAX,
-    BadSetting,
     Change,
     DataTooLarge,
     Due,
     EndState,
     Finished,
     GroupBy,
+    GroupDecided,
     IgnoredNumber,
     ItemCancelled,
     JobCounts,
@@ -71,7 +71,7 @@ class ModelPut(ModelGive):
         if wish.dedup is not None and known is not None:
             return self._there_is(wish, known[1])
         if wish.group is not None and self.settings_of(put.queue).group_by is not GroupBy.PUT:
-            return BadSetting()
+            return GroupDecided()
         refusal = self._closed(put.queue, put.data)
         if refusal is None and not put.new_item and self.cancelling(put.item):
             refusal = ItemCancelled()

@@ -74,6 +74,14 @@ class Rates:
         rate.sleep_until_ms = max(rate.sleep_until_ms, clock_ms + min(max(sleep_ms, 0), LONGEST_MS))
         self._forget()
 
+    def wake(self, group: str, clock_ms: int) -> bool:
+        """End the sleep of the group in all queues; returns whether it slept in any."""
+        asleep = [one for (_, of), one in self.known.items() if of == group and one.sleep_until_ms > clock_ms]
+        for one in asleep:
+            one.sleep_until_ms, one.looked_ms = 0, clock_ms
+        self._forget()
+        return bool(asleep)
+
     def is_open(self, queue: str, group: str, rate: int) -> bool:
         """Return whether another hand-out is allowed."""
         known = self.known.get((queue, group))

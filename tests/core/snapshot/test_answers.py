@@ -7,6 +7,8 @@ import pytest
 from sockpqd.core import (
     CreateQueue,
     DeleteGroup,
+    GroupBy,
+    GroupDecided,
     GroupNotFound,
     Machine,
     Moved,
@@ -14,12 +16,14 @@ from sockpqd.core import (
     OpenSession,
     PauseGroup,
     Put,
+    PutWith,
     QueueChange,
     QueueFull,
     Reply,
     Request,
     Requested,
     ResumeGroup,
+    Sched,
     TooManyGroups,
     limits,
 )
@@ -30,6 +34,7 @@ from tests.core.helpers.logs import ask, restored, snapshot_of
     (ResumeGroup("none"), GroupNotFound()),
     (DeleteGroup("none"), GroupNotFound()),
     (PauseGroup("one more"), TooManyGroups()),
+    (PutWith(Put("by_item", 0, b""), group="g"), GroupDecided()),
     (MoveJobs("q", "p", 9), Moved(2)),
     (MoveJobs("q", "small", 9), Moved(1, refusal=QueueFull())),
 ])
@@ -40,6 +45,7 @@ def test_a_repeated_request_has_its_answer_after_a_restart(
     machine = Machine()
     ask(machine, OpenSession(1, 60_000), Put("q", 0, b"a"), Put("q", 0, b"b"))
     ask(machine, CreateQueue("small", QueueChange(capacity=1)))
+    ask(machine, CreateQueue("by_item", QueueChange(sched=Sched.FAIR, group_by=GroupBy.ITEM)))
     request = Request(1, 1, b"sixteen bytes id", 0, False, operation)
     assert ask(machine, request) == [answer]
     again = restored(snapshot_of(machine))

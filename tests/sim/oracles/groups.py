@@ -158,6 +158,8 @@ class GroupLaws:
                 group.paused_until_ms = FOREVER_MS if pause_ms is None else self._now_ms + pause_ms
             case ResumeGroup():
                 group.paused_until_ms = 0
+                for queue in self._queues.values():
+                    queue.sleeps_ms.pop(operation.group, None)
             case DeleteGroup():
                 self._groups[operation.group] = TracedGroup()
 

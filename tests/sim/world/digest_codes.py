@@ -155,6 +155,7 @@ REPLIES: dict[type[Any], int] = {
     core.MapChanged: 72,
     core.GroupNotFound: 171,
     core.TooManyGroups: 172,
+    core.GroupDecided: 173,
 }
 
 _encode = msgspec.msgpack.Encoder().encode

@@ -1477,7 +1477,7 @@ class Client:
         await run(self._executor.run(groups.group_pause(group, seconds=seconds), timeout=timeout))
 
     async def group_resume(self, group: str, *, timeout: float | None = None) -> None:
-        """End the pause of a group. Raises GroupNotFound when it is not paused."""
+        """End the pause of a group, and its sleep in all queues. Raises GroupNotFound when it has neither."""
         await run(self._executor.run(groups.group_resume(group), timeout=timeout))
 
     async def group_delete(self, group: str, *, timeout: float | None = None) -> None:

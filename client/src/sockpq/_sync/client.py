@@ -1478,7 +1478,7 @@ class Client:
         run(self._executor.run(groups.group_pause(group, seconds=seconds), timeout=timeout))
 
     def group_resume(self, group: str, *, timeout: float | None = None) -> None:
-        """End the pause of a group. Raises GroupNotFound when it is not paused."""
+        """End the pause of a group, and its sleep in all queues. Raises GroupNotFound when it has neither."""
         run(self._executor.run(groups.group_resume(group), timeout=timeout))
 
     def group_delete(self, group: str, *, timeout: float | None = None) -> None:

@@ -16,6 +16,7 @@ RUNNING_MAX = 2**63 - 1
 RATE_MAX = 10_000
 WEIGHT_MAX = 1_000
 PER_S_MIN, PER_S_MAX = 0.1, 86_400
+PAUSE_LEFT = "PAUSE_LEFT_S"
 
 
 class GroupSettings(TypedDict, total=False):
@@ -56,7 +57,7 @@ def group_pause(group: str, *, seconds: float | None = None) -> Command[None]:
 
 @call()
 def group_resume(group: str) -> Command[None]:
-    """End the pause of a group. Raises GroupNotFound when it is not paused."""
+    """End the pause of a group, and its sleep in all queues. Raises GroupNotFound when it has neither."""
     return _command(f"RESUME {arguments.any_group(group)}", Repeat.IF_ASKED)
 
 
@@ -112,7 +113,8 @@ def _config() -> Reader[GroupConfig]:
         pairs[word] = value
     expect({"LIMIT", "RATE", "WEIGHT", "PAUSED"} <= pairs.keys(), "the answer to GROUP CONFIG")
     rate, per = (0, 0.0) if pairs["RATE"] == "OFF" else _rate(pairs["RATE"], " PER ")
-    return GroupConfig(as_number(pairs["LIMIT"]), rate, per, as_number(pairs["WEIGHT"]), pairs["PAUSED"] == "1")
+    left = as_number(pairs.get(PAUSE_LEFT, "0"))
+    return GroupConfig(as_number(pairs["LIMIT"]), rate, per, as_number(pairs["WEIGHT"]), pairs["PAUSED"] == "1", left)
 
 
 def _list() -> Reader[list[GroupTotals]]:
@@ -120,7 +122,7 @@ def _list() -> Reader[list[GroupTotals]]:
 
 
 def _group_line(line: str) -> GroupTotals:
-    """Parse `<group> READY <n> DELAYED <n> RUNNING <n> WEIGHT <w> LIMIT <n> RATE <n>/<s> PAUSED 0|1`, and what follows.
+    """Parse `<group> READY <n> DELAYED <n> RUNNING <n> WEIGHT <w> LIMIT <n> RATE <n>/<s> PAUSED 0|1`, perhaps more.
 
     The name of a group may be longer than a word of PUT's GROUP: a queue's.
     """
@@ -131,7 +133,8 @@ def _group_line(line: str) -> GroupTotals:
     ready, delayed, running, weight, limit = (
         as_number(told[word]) for word in ("READY", "DELAYED", "RUNNING", "WEIGHT", "LIMIT")
     )
-    return GroupTotals(fields[0], ready, delayed, running, weight, limit, rate, per, told["PAUSED"] == "1")
+    left = as_number(told.get(PAUSE_LEFT, "0"))
+    return GroupTotals(fields[0], ready, delayed, running, weight, limit, rate, per, told["PAUSED"] == "1", left)
 
 
 def _rate(text: str, between: str) -> tuple[int, float]:

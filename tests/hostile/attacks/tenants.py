@@ -12,7 +12,8 @@ from tests.hostile.crowd import Crowd
 ITEMS = 100_000
 GROUPS = 100_000
 PAUSED = 20_000
-PARTS, OF_ITEM = 300_000, 30_000
+CLOSED, CLOSED_QUEUES, CLOSED_JOBS = 5000, 1000, 50_000
+PARTS, DYING, OF_ITEM = 300_000, 100_000, 30_000
 WAITERS = 2000
 ASKING, LISTERS = 12, 2000
 MAP_BYTES = 60_000
@@ -44,53 +45,62 @@ async def fill_groups(arena: Arena) -> None:
 
 
 async def group_lists(arena: Arena) -> None:
+    """All groups, and those that none of them is."""
     await arena.besiege(ASKING, repeated=b"GROUP LIST\r\nGROUP LIST none*\r\nSCHED SHOW\r\n" * 20)
 
 
 async def fill_paused(arena: Arena) -> None:
+    """A job of one group in each of 20,000 queues."""
     await arena.tell([f"QUEUE CREATE p{number} SCHED GROUPS\r\n" for number in range(PAUSED)])
     for start in range(0, PAUSED, PUTS_MAX):
         await arena.put_lists([f"p{start + number}" for number in range(PUTS_MAX)], lambda number: " GROUP tenant")
 
 
 async def pauses(arena: Arena) -> None:
+    """The group opens and closes, while clients wait for its jobs or ask for them."""
     names = b"|".join(b"p%d" % number for number in range(2000))
     await asyncio.gather(
         arena.besiege(4, repeated=b"GROUP PAUSE tenant\r\nGROUP RESUME tenant\r\n" * 50),
         arena.besiege(300, opening=b"GETB %b\r\n" % names, again_s=AGAIN_S),
-        arena.besiege(4, repeated=b"GET p* EXPIRE 1 THEN LATER\r\nGET * BY FAIR EXPIRE 1 THEN LATER\r\n" * 20))
+        arena.besiege(4, repeated=b"GET * EXPIRE 1 THEN LATER\r\nGET * BY FAIR EXPIRE 1 THEN LATER\r\n" * 20))
 
 
 async def fill_closed(arena: Arena) -> None:
-    await arena.tell([f"GROUP PAUSE c{number}\r\n" for number in range(5000)])
-    await arena.tell([f"QUEUE CREATE closed{number} SCHED FAIR\r\n" for number in range(1000)])
-    for start in range(0, 50_000, PUTS_MAX):
-        await arena.put_lists([f"closed{(start + number) % 1000}" for number in range(PUTS_MAX)],
-                              lambda number: f" GROUP c{number % 5000}")
+    """50,000 jobs of 5,000 groups that are paused, in 1,000 queues."""
+    await arena.tell([f"GROUP PAUSE c{number}\r\n" for number in range(CLOSED)])
+    await arena.tell([f"QUEUE CREATE closed{number} SCHED FAIR\r\n" for number in range(CLOSED_QUEUES)])
+    for _ in range(CLOSED_JOBS // PUTS_MAX):
+        await arena.put_lists([f"closed{number % CLOSED_QUEUES}" for number in range(PUTS_MAX)],
+                              lambda number: f" GROUP c{number % CLOSED}")
 
 
 async def closed(arena: Arena) -> None:
+    """Clients wait for one of the queues, or all of them, and some groups open for moments."""
     await asyncio.gather(
-        arena.besiege(WAITERS, opening=lambda number: b"GETB closed%d BY FAIR\r\n" % (number % 1000) * 10),
+        arena.besiege(WAITERS, opening=lambda number: b"GETB closed%d BY FAIR\r\n" % (
+            number % CLOSED_QUEUES) * 10),
         arena.besiege(WAITERS // 4, opening=lambda number: b"GETB %b BY FAIR\r\n" % b"|".join(
-            b"closed%d" % one for one in range(1000)) * 10),
+            b"closed%d" % one for one in range(CLOSED_QUEUES)) * 10),
         arena.besiege(4, repeated=b"".join(
             b"GROUP RESUME c%d\r\nGROUP PAUSE c%d\r\n" % (one, one) for one in range(500))))
 
 
 async def fill_shut(arena: Arena) -> None:
+    """10,000 queues have a job each, of a group of its own that is paused."""
     await arena.tell([f"GROUP PAUSE s{number}\r\n" for number in range(SHUT)])
     await arena.tell([f"QUEUE CREATE shut{number} SCHED FAIR\r\n" for number in range(SHUT)])
     await arena.put_lists([f"shut{number}" for number in range(SHUT)], lambda number: f" GROUP s{number}")
 
 
 async def shut(arena: Arena) -> None:
+    """Clients ask for any job, or wait for one for a moment: all queues have to be passed over."""
     await asyncio.gather(
         arena.besiege(30, repeated=b"GET * BY PRIORITY\r\n" * 100),
         arena.besiege(30, repeated=b"GETB * WITHIN 0\r\n" * 100))
 
 
 async def fill_of_item(arena: Arena) -> None:
+    """Two items: one has jobs in 30,000 queues, most of them for later."""
     for start in range(0, OF_ITEM, PUTS_MAX):
         await arena.put_lists([f"o{start + number}" for number in range(PUTS_MAX)], lambda number: " IS x DELAY 3000")
     await arena.put_lists([f"o{number}" for number in range(PUTS_MAX)], lambda number: " IS x")
@@ -98,36 +108,42 @@ async def fill_of_item(arena: Arena) -> None:
 
 
 async def of_item(arena: Arena) -> None:
+    """Clients ask for a job of these in any queue, and wait for one of an item that has none."""
     await asyncio.gather(
         arena.besiege(WAITERS, opening=b"GETB * IS z\r\n" * 10),
         arena.besiege(ASKING, repeated=b"GET * IS z\r\nGET * IS x EXPIRE 1 THEN LATER\r\n" * 20),
         arena.besiege(ASKING, repeated=b"GETB * IS z WITHIN 0\r\nITEM STAT x\r\n"
-                                       b"GET o* IS x BY PRIORITY EXPIRE 1 THEN LATER\r\n" * 20))
+                                       b"GET * IS y BY PRIORITY EXPIRE 1 THEN LATER\r\n" * 20))
 
 
 async def fill_parts(arena: Arena) -> None:
+    """300,000 jobs of one item."""
     for _ in range(0, PARTS, PUTS_MAX):
         await arena.put_lists(["whole"] * PUTS_MAX, lambda number: " IS whole")
 
 
 async def cancels(arena: Arena) -> None:
+    """It is cancelled, again and again, and meanwhile brought back and looked at."""
     server = await asyncio.to_thread(arena.server)
     async with Crowd(server, 4, repeated=b"ITEM CANCEL whole\r\nITEM RETRY whole\r\nITEM STAT whole\r\n" * 20):
         await asyncio.sleep(arena.seconds)
 
 
-async def fill_buried(arena: Arena) -> None:
-    for _ in range(0, PARTS // 3, PUTS_MAX):
+async def fill_dying(arena: Arena) -> None:
+    """100,000 jobs of one item that die at the first failure."""
+    for _ in range(0, DYING, PUTS_MAX):
         await arena.put_lists(["whole"] * PUTS_MAX, lambda number: " IS whole TRIES 1")
 
 
 async def retries(arena: Arena) -> None:
-    async def take() -> None:
-        await arena.besiege(8, repeated=b"GET whole COUNT 1000 EXPIRE 1 THEN LATER\r\n", seconds=arena.seconds)
-    await asyncio.gather(take(), arena.besiege(8, repeated=b"ITEM RETRY whole\r\n" * 50))
+    """They are taken and die, and are brought back."""
+    await asyncio.gather(
+        arena.besiege(8, repeated=b"GET whole COUNT 1000 EXPIRE 1 THEN LATER\r\n"),
+        arena.besiege(8, repeated=b"ITEM RETRY whole\r\n" * 50))
 
 
 async def maps(arena: Arena) -> None:
+    """The map of clusters is replaced by one that is nearly as large as can be, and asked for, without end."""
     (answer,) = await arena.dialogue([b"CLUSTER ID\r\n"])
     number = answer.split()[2]
     head = b"CLUSTER main %b 10.0.0.1:11361\n" % number
@@ -143,16 +159,23 @@ async def maps(arena: Arena) -> None:
 
 
 ATTACKS = (
-    Attack("item-lists", "ITEM LIST of 100,000 items without end", item_lists, prepare=fill_items, bounds=BOUNDS),
+    Attack("item-lists", "ITEM LIST of 100,000 items without end, on 12 connections", item_lists,
+           prepare=fill_items, bounds=BOUNDS),
     Attack("many-lists", "2,000 clients ask for the list of 100,000 items", many_lists, prepare=fill_items,
            memory_mb=MEMORY_MB, excused=("PUT: 503 Busy",), bounds=Bounds(p50_ms=20, gap_s=1, rss_mb=MEMORY_MB)),
-    Attack("group-lists", "GROUP LIST of 100,000", group_lists, prepare=fill_groups, bounds=BOUNDS),
-    Attack("group-pauses", "GROUP PAUSE of a group with jobs in very many queues", pauses, prepare=fill_paused,
+    Attack("group-lists", "GROUP LIST of 100,000 groups without end, on 12 connections", group_lists,
+           prepare=fill_groups, bounds=BOUNDS),
+    Attack("group-pauses", "a group with jobs in 20,000 queues is paused and resumed without end", pauses,
+           prepare=fill_paused, bounds=BOUNDS),
+    Attack("closed-groups", "2,500 clients wait BY FAIR for jobs of closed groups", closed, prepare=fill_closed,
            bounds=BOUNDS),
-    Attack("closed-groups", "GETB BY FAIR on closed groups", closed, prepare=fill_closed, bounds=BOUNDS),
-    Attack("shut-queues", "GET * of 10,000 queues whose groups are closed", shut, prepare=fill_shut, bounds=BOUNDS),
-    Attack("of-item", "GETB * IS x", of_item, prepare=fill_of_item, bounds=BOUNDS),
-    Attack("item-cancel", "", cancels, prepare=fill_parts, bounds=BOUNDS),
-    Attack("item-retry", "", retries, prepare=fill_buried, bounds=BOUNDS),
-    Attack("maps", "", maps, bounds=BOUNDS),
+    Attack("shut-queues", "clients ask for any job of 10,000 queues whose groups are closed", shut, prepare=fill_shut,
+           bounds=BOUNDS),
+    Attack("of-item", "clients ask for, and wait for, jobs of items in 30,000 queues", of_item, prepare=fill_of_item,
+           bounds=BOUNDS),
+    Attack("item-cancel", "an item of 300,000 jobs is cancelled", cancels, prepare=fill_parts,
+           bounds=BOUNDS),
+    Attack("item-retry", "the 100,000 jobs of an item die, and are brought back without end", retries,
+           prepare=fill_dying, bounds=BOUNDS),
+    Attack("maps", "MAP SET of 60,000 bytes and MAP, without end", maps, bounds=BOUNDS),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import secrets
 from collections.abc import Awaitable, Callable, Iterable
@@ -43,6 +44,7 @@ from sockpqd.gateway.server.hub import Hub
 log = logging.getLogger("sockpqd.http")
 
 NOTES_MAX = 100
+PAGES_AT_ONCE = 2       # being made; each of them has a portion between any two turns of clients
 UNKNOWN = "nobody knows whether it was done: look"
 
 CHALLENGE = {"WWW-Authenticate": 'Basic realm="sockpqd", charset="UTF-8"'}
@@ -78,6 +80,7 @@ class Dashboard:
         self._access = access
         self._version = version
         self._tokens = Tokens()
+        self._making = asyncio.Semaphore(PAGES_AT_ONCE)
         self._notes: dict[str, str] = {}        # what was done, for the page that is shown next
         self._samples = samples
         self._certificates = certificates
@@ -107,7 +110,8 @@ class Dashboard:
 
     async def _figures(self, request: web.BaseRequest, visitor: Visitor) -> web.Response:
         try:
-            rows = await figures(self._samples, visitor, request.rel_url.query)
+            async with self._making:
+                rows = await figures(self._samples, visitor, request.rel_url.query)
         except NoFigures as error:
             return _text(404, f"{error}")
         return web.Response(body=rows, headers={**HEADERS, "Content-Type": "application/json"})
@@ -115,7 +119,8 @@ class Dashboard:
     async def _page(self, request: web.BaseRequest, visitor: Visitor) -> web.Response:
         view = self._view(visitor, dict(request.rel_url.query))
         try:
-            content = await PAGES[request.path](view)
+            async with self._making:
+                content = await PAGES[request.path](view)
             # Long pages are made in portions between the turns of others.
             if visitor.user is not None and self._guard(visitor).rights != visitor.rights:
                 return _text(401, "the rights of the user have changed meanwhile", CHALLENGE)

@@ -17,8 +17,9 @@ from sockpqd.core import Machine
 from sockpqd.core.pages.paging_counts import PagingCounts
 from sockpqd.gateway.dashboard.forms import FIELD_BYTES_MAX, FIELDS_MAX, FORM_BYTES_MAX
 from sockpqd.gateway.dashboard.pages.cluster import who_may_be_lost
-from sockpqd.gateway.dashboard.pages.parts.view import PAGES, whom
+from sockpqd.gateway.dashboard.pages.parts.view import PAGES, NotThere, View, whom
 from sockpqd.gateway.dashboard.site import PAGES as SHOWN
+from sockpqd.gateway.dashboard.site import PAGES_AT_ONCE
 from sockpqd.gateway.monitoring.http import CONNECTIONS_MAX
 from tests.gateway.helpers.dashboard import HOST, PATIENCE_S, XSS, Site, Users, run
 
@@ -667,6 +668,32 @@ def test_forms_are_bounded() -> None:
         status, _, page = await found.act("job.put", token, queue="mail", priority="0", body=body)
         assert status == 303, page
         assert (await found.say(b"GET mail\r\n")).endswith(body.encode())
+
+    run(test)
+
+
+def test_however_many_ask_few_pages_are_made_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    making, most = 0, 0
+
+    async def slow(view: View) -> str:
+        nonlocal making, most
+        making += 1
+        most = max(most, making)
+        for _ in range(10):
+            await asyncio.sleep(0)
+        making -= 1
+        if view.word("name") == "gone":
+            raise NotThere("it is not there")
+        return "<p>made</p>"
+
+    monkeypatch.setitem(SHOWN, "/queues", slow)
+
+    async def test(site: Site) -> None:
+        found = await asyncio.gather(*(
+            site.ask("GET", f"/queues?name={'gone' if number % 2 else ''}") for number in range(12)))
+        assert [status for status, _, _ in found] == [200, 404] * 6
+        assert most == PAGES_AT_ONCE
+        assert (await site.ask("GET", "/healthz"))[0] == 200
 
     run(test)
 

@@ -17,6 +17,7 @@ WORKERS = 9000
 BINDINGS = 20_000
 DELAYED = 150_000
 DELAY_S = 3600
+READERS = 12                # of each page
 BOUNDS = Bounds(p50_ms=20, gap_s=1, growth_mb=300)
 
 
@@ -61,6 +62,27 @@ async def _ask(arena: Arena, question: bytes) -> None:
     await arena.besiege(ASKING, repeated=question * MANY, crowds=crowds)
     arena.note(f"{sum(crowd.good for crowd in crowds):,} answers")
     arena.expect(any(crowd.good for crowd in crowds), "nobody was answered")
+
+
+async def fill_items(arena: Arena) -> None:
+    """40,000 queues with a job each, of an item and a group of its own."""
+    await arena.put_lists([f"list.{number}" for number in range(QUEUES)],
+                          lambda number: f" IS item{number} GROUP g{number}")
+
+
+async def pages(arena: Arena) -> None:
+    """The pages of the dashboard and the metrics, from as many clients as there may be."""
+    door = arena.cluster.http(await asyncio.to_thread(arena.leader))
+    paths = (b"/queues?sort=ready", b"/items", b"/groups?sort=ready", b"/queues", b"/metrics")
+    crowds = [Crowd(door, READERS, opening=b"GET %b HTTP/1.1\r\nHost: localhost\r\n\r\n" % path, again_s=0.01)
+              for path in paths]
+    async with contextlib.AsyncExitStack() as held:
+        for crowd in crowds:
+            await held.enter_async_context(crowd)
+        await asyncio.sleep(arena.seconds)
+        made, shown = sum(crowd.made for crowd in crowds), sum(crowd.bytes for crowd in crowds)
+    arena.note(f"{made} pages, {shown >> 20} MiB")
+    arena.expect(bool(shown), "no page was shown")
 
 
 async def stats(arena: Arena) -> None:
@@ -109,6 +131,8 @@ ATTACKS = (
            prepare=fill_workers, bounds=BOUNDS),
     Attack("beanstalkd-stats", "stats, stats-tube and list-tubes of 40,000 tubes without end, at every node", stats,
            prepare=fill_queues, bounds=BOUNDS),
+    Attack("pages", "pages of the dashboard and metrics of 40,000 queues, items and groups, on 60 connections", pages,
+           prepare=fill_items, bounds=BOUNDS),
     Attack("beanstalkd-kick", "a kick of 150,000 delayed jobs, and then a closed connection", kick,
            prepare=fill_delayed, bounds=BOUNDS),
 )

@@ -238,7 +238,7 @@ class Driver:
         self.paging.between_turns()
 
     def _tell_commit_index(self) -> None:
-        """Leader: let subscribers of other nodes hear at once what no further entry will tell these of."""
+        """Leader: let the subscribers of other nodes hear at once of what no further entry will bring."""
         commit = self.replica.commit_index
         if self.replica.is_leader and commit > self._sent_commit and self.proposer.idle:
             self._sent_commit = commit

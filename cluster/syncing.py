@@ -16,7 +16,7 @@ from sockpqd.cluster.leader.proposer import Proposer
 
 
 class Syncing:
-    """Syncs the journal of one node. All times are monotonic seconds, as `monotonic()` tells them.
+    """Syncs the journal of one node. All times are seconds of `monotonic()`.
 
     `patience_s`: how long a leader continues before everything is durable.
     """

@@ -622,7 +622,7 @@ class Machine:
 
     @property
     def groups_by_user(self) -> bool:
-        """Return whether a queue groups its jobs by who puts them, so that Puts have to say that."""
+        """Return whether a queue groups its jobs by user, so that Puts have to name the user."""
         return self._state.queues.by_user > 0
 
     @property

@@ -45,7 +45,7 @@ class ClusterMap:
         self, version: int, text: bytes, own: str | None, clusters: Sequence[ClusterLine],
         rules: Mapping[str, str | None], moving: Mapping[str, Moving], spread: Iterable[str],
     ) -> None:
-        """A map of what its text says; map_text.py reads it."""
+        """Make a map of the parts of its text, which map_text.py reads."""
         self.version = version
         self.text = text
         self.own = own
@@ -64,7 +64,7 @@ class ClusterMap:
         return self.clusters[0].name
 
     def owner(self, name: str) -> str | None:
-        """The cluster that owns the name of a queue, topic, pulse or channel; None: nobody does at present.
+        """The cluster that owns the name of a queue, topic, pulse or channel; None: no cluster does at present.
 
         The rule with the longest prefix decides, also for names of `spread`.
         """

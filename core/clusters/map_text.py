@@ -17,7 +17,7 @@ _SERVER = re.compile(r"(?:[A-Za-z0-9_.-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\]):([0-9]{
 
 
 class MapError(ValueError):
-    """The text is no map; the message says in which line, in printable ASCII."""
+    """The text is not a map; the message names the line, in printable ASCII."""
 
 
 def read_map(version: int, text: bytes, cluster_id: bytes | None) -> ClusterMap:
@@ -48,7 +48,7 @@ class _Reader:
                 raise MapError(f"line {number}: {wrong}")
 
     def finish(self, version: int, text: bytes, cluster_id: bytes | None) -> ClusterMap:
-        """The map of all lines. Raises MapError if there is no cluster, or not each one that is named."""
+        """The map of all lines. Raises MapError if there is no cluster, or if one that is named is missing."""
         if not self.clusters:
             raise MapError("there is no CLUSTER line")
         for number, name in self._named:

@@ -321,7 +321,7 @@ class OperationExecution:
         self._give_up()
 
     def unknown(self) -> None:
-        """Note that it is unknown whether the operation was executed: its number will tell."""
+        """Note that it is unknown whether the operation was executed: its number will show."""
         self._give_up()
 
     def overdue(self) -> None:

@@ -19,7 +19,7 @@ def create(client: Client, command: Command) -> None:
 
 
 def configure_queue(client: Client, command: Command) -> None:
-    """QUEUE CREATE and QUEUE CONFIG: a RATE makes a pulse, of which there may be `limits.pulses_max`."""
+    """QUEUE CREATE and QUEUE CONFIG: a RATE makes a pulse; there may be `limits.pulses_max` of them."""
     operation = command.operation
     if operation.change.rate:
         change = replace(operation.change, pulses_max=client.hub.limits.pulses_max)
@@ -50,7 +50,7 @@ def result(client: Client, command: Command) -> None:
 
 
 def list_(client: Client, command: Command) -> None:
-    """PULSE LIST: the names of those that the user may see."""
+    """PULSE LIST: list the pulses that the user may see."""
     client.run(streams.pulse_list(client))
 
 

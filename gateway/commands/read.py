@@ -31,12 +31,12 @@ def queue_list(client: Client, command: Command) -> None:
 
 
 def item_list(client: Client, command: Command) -> None:
-    """ITEM LIST: list the items that are the user's."""
+    """ITEM LIST: list the user's items."""
     client.run(streams.item_list(client, *command.arguments))
 
 
 def item_stat(client: Client, command: Command) -> None:
-    """ITEM STAT: the figures of an item, whose queues are looked at."""
+    """ITEM STAT: show the figures of an item; each of its queues costs something."""
     hub, name = client.hub, command.arguments[0]
     hub.budget -= hub.cluster.machine.queues_of_item(name) // LOOKED_PER_COMMAND
     counts = hub.cluster.machine.item(name)
@@ -49,7 +49,7 @@ def topic_list(client: Client, command: Command) -> None:
 
 
 def worker_list(client: Client, command: Command) -> None:
-    """WORKER LIST: list the pools of the user in the order of their names, for administrators all."""
+    """WORKER LIST: list the user's pools by name, for administrators all pools."""
     client.run(streams.worker_list(client))
 
 
@@ -115,7 +115,7 @@ def group_list(client: Client, command: Command) -> None:
 
 
 def peek(client: Client, command: Command) -> None:
-    """PEEK: show one job, in whatever state."""
+    """PEEK: show one job, in any state."""
     selector, head, life = (*command.arguments, False, False)[:3]
     _show(client, client.hub.cluster.machine.peek(selector), head=head, life=life)
 
@@ -193,7 +193,7 @@ def cluster_map(client: Client, command: Command) -> None:
 
 
 def interconnect(client: Client, command: Command) -> None:
-    """INTERCONNECT: this node's server id."""
+    """INTERCONNECT: report this node's server id."""
     client.say(responses.number(client.hub.cluster.interconnect_id()))
 
 

@@ -122,7 +122,7 @@ async def queue_list(client: Client, prefix: str) -> None:
 
 
 async def item_list(client: Client, prefix: str, held: bool) -> None:
-    """Stream the answer to ITEM LIST, of the items that are the user's, or of those of them that are `held`.
+    """Stream the answer to ITEM LIST: the user's items, or only those that are `held`.
 
     Figures are those at the time a line is formatted; an item that has ended by then has no jobs.
     """
@@ -190,7 +190,7 @@ async def worker_list(client: Client) -> None:
 
 
 async def pulse_list(client: Client) -> None:
-    """Stream the answer to PULSE LIST: the names of those that the user may see."""
+    """Stream the answer to PULSE LIST: the names of the pulses that the user may see."""
     await client.hub.turn()
     found = await gathered(client, sorted(client.hub.cluster.machine.pulses), client.guard.visible_pulses)
     await client.stream(responses.number(len(found)))

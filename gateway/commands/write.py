@@ -55,7 +55,7 @@ def proposed(client: Client, command: Command) -> None:
 
 
 def hold(client: Client, command: Command) -> None:
-    """ITEM HOLD: hold an item; one that it makes is its user's."""
+    """ITEM HOLD: hold an item; a new one belongs to the user."""
     client.propose(owned(client, command.operation), command.numbering)
 
 
@@ -268,18 +268,18 @@ def of_many(client: Client, command: Command) -> None:
 
 
 def delete(client: Client, command: Command) -> None:
-    """DELETE: a job is removed."""
+    """DELETE: remove a job."""
     client.propose(owned(client, command.operation), command.numbering)
 
 
 def later(client: Client, command: Command) -> None:
-    """LATER: a job goes back to its queue."""
+    """LATER: put a job back into its queue."""
     operation: Later | End = command.operation
     client.propose(_without_text(client, operation) if isinstance(operation, End) else operation, command.numbering)
 
 
 def ended(client: Client, command: Command) -> None:
-    """DONE and BURY: a job is finished or dead; the reason goes to the server's log."""
+    """DONE and BURY: finish a job or give it up; the reason goes to the server's log."""
     def tell(reply: Reply) -> Reply:
         if isinstance(reply, Finished | Rearmed | DataDropped):
             log_end(client, command)

@@ -30,7 +30,7 @@ LATER, DONE = ops.How.LATER, ops.How.DONE       # an enumeration's attribute tak
 
 
 def done(state: State, operation: ops.Done, seed: int) -> Reply:
-    """Finish the running job of this id; the reply says if there is none."""
+    """Finish the running job of this id; the reply says when there is none."""
     job = state.stop(operation.id)
     if job is None:
         return NOT_FOUND

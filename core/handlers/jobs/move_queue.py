@@ -73,7 +73,7 @@ def move_jobs_cost(operation: MoveJobs) -> Cost:
 
 
 def move_jobs_brings(state: State, operation: MoveJobs) -> tuple[str, ...]:
-    """The queue to which the jobs go; later portions tell how many have gone."""
+    """The queue to which the jobs go; later portions carry the number already moved."""
     return (operation.to,) if operation.left is None else ()
 
 

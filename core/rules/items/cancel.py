@@ -35,7 +35,7 @@ def refused_put(state: State, put: Put) -> Reply | None:
 
 
 def cancel(state: State, item: Item, reason: str | None) -> None:
-    """Cancel the item, unless it is cancelled already, and tell those who run its jobs.
+    """Cancel the item, unless it is cancelled already, and notify those who run its jobs.
 
     The caller ends it if it has neither a job nor a hold.
     """

@@ -1,4 +1,4 @@
-"""Holds of items (ITEM HOLD): while an item is held it does not end, whatever happens to its jobs."""
+"""Holds of items (ITEM HOLD): while an item is held it does not end, no matter what happens to its jobs."""
 
 from __future__ import annotations
 

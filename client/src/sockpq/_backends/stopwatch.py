@@ -1,4 +1,4 @@
-"""Measures how long the work on a job takes, where the end of the job tells that to the server."""
+"""Measures how long the work on a job takes, for jobs whose end reports it to the server."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ Stopwatch = Callable[[], float]
 
 
 def stopwatch(clock: Callable[[], float] = monotonic) -> Stopwatch:
-    """Return a function that says how many seconds have passed on this clock since now."""
+    """Return a function that returns the seconds on this clock since this call."""
     began = clock()
     return lambda: clock() - began

@@ -1,4 +1,4 @@
-"""The way of a call to the serving leader: connections, attempts, retries, discovery.
+"""The path of a call to the serving leader: connections, attempts, retries, discovery.
 
 May use the protocol and the backends.
 """

@@ -1,4 +1,4 @@
-"""Executes commands on whatever server serves: single ones, batches, and on a server that is named."""
+"""Executes commands on whichever server serves: single ones, batches, and on a server that is named."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 
 class Executor:
-    """Executes commands on whatever server serves. For as many threads or tasks at once as its network is for."""
+    """Executes commands on whichever server serves. For as many threads or tasks at once as its network is for."""
 
     def __init__(
         self, network: Network, addresses: tuple[Address, ...], limits: Limits, codec: Codec | None = None,
@@ -265,7 +265,7 @@ class Executor:
         return await self._connections.connect(slot, address, deadline)
 
     async def event_servers(self, deadline: float) -> list[Address]:
-        """All servers that are known; a single one is asked first who else is there."""
+        """All servers that are known; if there is only one, it is first asked for the others."""
         if self._connections.discovery.wants_members():
             await self._connections.discovery.learn(deadline)
         return list(self.addresses)

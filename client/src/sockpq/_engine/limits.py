@@ -19,7 +19,7 @@ class Limits(NamedTuple):
     idle_max: int               # connections kept without work
 
     def checked(self) -> Limits:
-        """Itself; raises TypeError and BadArguments for what is no setting."""
+        """Check the settings and return them; raises TypeError and BadArguments."""
         for what in ("timeout", "server_timeout", "connect_timeout"):
             arguments.span(getattr(self, what), what)
         for what in ("retry_unknown", "sessions"):

@@ -38,7 +38,7 @@ class Response(NamedTuple):
 
 
 class ServerView(NamedTuple):
-    """The cluster as one server tells it.
+    """The cluster as one server reports it.
 
     `peer` is the numeric address that answered, "ip:port"; `id` what it answers to INTERCONNECT; `nodes` its CLUSTER
     STATUS. When `error` is set the server could not be asked and these are None or empty. `expires_at`: when its
@@ -172,7 +172,7 @@ def members_of(nodes: Sequence[NodeStatus]) -> tuple[Address, ...]:
 
 
 def choose_leader(responses: Mapping[Address, Response]) -> Address:
-    """The server that says it serves; else, of those too old to say, the one with the smallest INTERCONNECT number.
+    """The server that reports serving; else, of those too old to report it, that with the least INTERCONNECT number.
 
     Raises NoLeader when none can be it, AuthError or Untrusted when asking again is no use.
     """

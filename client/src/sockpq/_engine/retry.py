@@ -66,7 +66,7 @@ class Lost(Exception):
 
 
 class GivenUp(Lost):
-    """This client has ended its wait, and asks under its number what it has got. It says nothing about the server."""
+    """This client has ended its wait, and asks by its number for the outcome. Nothing is wrong with the server."""
 
 
 class ForeignServer(Lost):
@@ -79,7 +79,7 @@ class ForeignServer(Lost):
 
 class NotRecognizedAnyMore(AuthError):
     """The server has accepted AUTH on this connection, and asks for it again: the user's secret was replaced, or the
-    user is gone. Another connection will tell. Internal, like Lost."""
+    user is gone. A new connection shows which. Internal, like Lost."""
 
 
 class NoLeader(NotServing):

@@ -360,7 +360,7 @@ def dedup(value: tuple[str, float]) -> str:
 
 
 def error_text(value: str) -> bytes:
-    """The text of an error; one above the limit is cut in the middle, where a traceback says least."""
+    """The text of an error; one above the limit is cut in the middle, where a traceback matters least."""
     if not isinstance(value, str):
         raise TypeError(f"error must be a string, not {type(value).__name__}")
     text = value.encode(errors="backslashreplace")
@@ -420,7 +420,7 @@ def items(value: str | Iterable[str]) -> str:
 
 
 def after_when(value: AfterWhen | None) -> str:
-    """Return what of its items a job waits for: " WHEN END", or nothing."""
+    """Return which event of its items a job waits for: " WHEN END", or nothing."""
     if value not in (None, "done", "end", "failed"):
         raise BadArguments(f"when is 'done', 'end' or 'failed', not {value!r}")
     return f" WHEN {value.upper()}" if value else ""

@@ -47,7 +47,7 @@ class ClusterMap(NamedTuple):
         return next(iter(self.clusters), None)
 
     def owner(self, name: str) -> str | None:
-        """Return the cluster that owns the name of a queue, topic, pulse or channel; None: none does at present."""
+        """Return the cluster that owns the name of a queue, topic, pulse or channel; None: no cluster does now."""
         while name.endswith(DEAD_SUFFIX) and name != DEAD_SUFFIX:
             name = name[: -len(DEAD_SUFFIX)]
         for length in range(len(name), 0, -1):

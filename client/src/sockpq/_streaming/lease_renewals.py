@@ -38,7 +38,7 @@ class LeaseRenewals(Generic[J]):
     """The jobs of one loop, and when the lease of each is to be renewed, on the monotonic clock."""
 
     def __init__(self, executor: Router, expire: float, *, uncharged: bool = False) -> None:
-        """`expire`: the lease, in seconds; `uncharged`: renewals tell no time, as the end of a job tells all of it."""
+        """`expire`: the lease, in seconds; `uncharged`: renewals report no time, as the end of a job reports all."""
         self._executor = executor
         self._expire = expire
         self._ran = 0.0 if uncharged else None

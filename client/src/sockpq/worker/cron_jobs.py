@@ -60,7 +60,7 @@ class CronJobs:
         self._tasks = {task.name: task for task in app.tasks.values() if task.schedule}
 
     async def start(self, client: Client) -> None:
-        """Put the first run of each task, as every worker does at its start; remove those that are no more wanted."""
+        """Put the first run of each task, as every worker does at its start; remove those no longer wanted."""
         queues = dict.fromkeys(task.queue for task in self._tasks.values())
         for queue in queues:
             await _keep_keys(client, queue)
@@ -112,7 +112,7 @@ class CronJobs:
             await put()
 
     async def _waiting_runs(self, client: Client, task: Task[Any, Any]) -> list[Run]:
-        """The runs of this task that are put already, by its schedule of today."""
+        """The runs of this task that are queued already, by its current schedule."""
         runs = [run for _, run in await self._runs(client, task.queue)]
         return [run for run in runs if run.task == task.name and run.schedule == task.schedule]
 

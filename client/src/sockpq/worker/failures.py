@@ -14,7 +14,7 @@ LOG = logging.getLogger("sockpq.worker")
 
 
 def log_attempt(job: GivenJob, outcome: Outcome) -> None:
-    """Tell once what went wrong with this attempt, or on the level of debugging that nothing did."""
+    """Log once what went wrong with this attempt, or at debug level that nothing did."""
     failure = outcome.failure
     if failure is None:
         if LOG.isEnabledFor(logging.DEBUG):

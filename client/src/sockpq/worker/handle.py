@@ -134,7 +134,7 @@ def async_handle(app: Asked, queue: str, stored: Stored, known: Awaited | None =
 
 
 def _may_be_dead(job: PeekedJob, queue: str) -> bool:
-    """Return whether only its history tells: a dead job is a ready one of the queue in which it lies."""
+    """Return whether only its history shows it: a dead job is a ready one of the queue in which it lies."""
     return job.state == "ready" and job.queue != queue
 
 

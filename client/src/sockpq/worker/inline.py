@@ -1,4 +1,4 @@
-"""The jobs of an app in memory, for tests without any server: what it puts is kept, and worked on when the test says.
+"""The jobs of an app in memory, for tests without a server: they are kept, and worked on when the test asks for it.
 
 It stands in for the client of the app; it is no imitation of the server. What the tests of a program need is that its
 tasks are put, run, fail and are tried again as they are by workers. For everything else there is `testing.Server`.

@@ -44,7 +44,7 @@ class Policy(NamedTuple):
         return self.result or self.retain > 0
 
     def checked(self) -> Policy:
-        """Itself; raises BadArguments, or TypeError."""
+        """Check the policy and return it; raises BadArguments, or TypeError."""
         span(self.expire, "expire")
         integer(self.tries, "tries", 1, TRIES_MAX)
         if not isinstance(self.backoff, tuple) or len(self.backoff) != 2:

@@ -432,7 +432,7 @@ def get_number(
     number: Number | int, expire: float | None = None, then: Then | None = None, *, meta: bool = False,
     headers: HeadersWanted = False,
 ) -> Command[Handed]:
-    """GET NUMBER: take one job, whatever would prevent other GETs."""
+    """GET NUMBER: take one job, even if something would keep other GETs from it."""
     shown = Shown(meta, bool(headers))
     line = f"GET NUMBER {arguments.number(number)}{arguments.lease(expire, then)}{shown.words}\r\n"
     repeat = Repeat.HARMLESS if expire else Repeat.IF_ASKED
@@ -448,7 +448,7 @@ def _job_of_number(shown: Shown) -> Reader[Handed]:
 
 
 class Shown(NamedTuple):
-    """The parts of a job that its line shows besides its body."""
+    """The parts of a job that its line shows, other than its body."""
 
     meta: bool = False
     headers: bool = False
@@ -619,7 +619,7 @@ def done(
 
 
 def _measured(job: HeldJob | int, ran: float | None) -> float | None:
-    """The running time that the end of a job tells: the one given, or what the loop has measured that gave it out."""
+    """The running time to report with the end of a job: the one given, or the one measured by the loop it came from."""
     watch = getattr(job, "_stopwatch", None)
     measured: float | None = watch() if watch and ran is None else ran
     return measured

@@ -101,7 +101,7 @@ class ProcessChild:
         return True
 
     def stop(self) -> None:
-        """Close the link: the child ends when it reads that. What it has to say comes before."""
+        """Close the link: the child ends when it reads that, after it has sent its last messages."""
         with suppress(OSError):
             self._link.shutdown(socket.SHUT_WR)
 

@@ -52,7 +52,7 @@ class Serving:
                 self._await(value)
 
     def work(self, job: Handed, timed: bool = False) -> Outcome:
-        """Work on a job. `timed`: the pool tells the server its run time."""
+        """Work on a job. `timed`: the pool reports its run time to the server."""
         outcome: Outcome | None = None
         cancellation = Cancellation()
         # The alarm may come when the work is over and the timer is not yet off: then it is too late to count.
@@ -77,7 +77,7 @@ class Serving:
                 task.get_loop().call_soon_threadsafe(task.cancel)
 
     def interrupt(self) -> None:
-        """Interrupt the work on the job that there is, in the thread of that work: a signal has come."""
+        """Interrupt the current job, in the thread that works on it: a signal has arrived."""
         if self._current is None:
             return
         job, cancellation = self._current

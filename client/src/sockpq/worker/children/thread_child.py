@@ -59,7 +59,7 @@ class ThreadChild:
         self._jobs.put(None)
 
     def kill(self) -> None:
-        """Hear no more of it."""
+        """Abandon it: its messages are ignored from now on."""
         if not self._abandoned:
             self._abandoned = True
             self._jobs.put(None)

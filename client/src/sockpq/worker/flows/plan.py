@@ -75,7 +75,7 @@ class Plan:
         return [self.stages[place] for place in reversed(dict.fromkeys(found))]
 
     def waits_for(self, stage: Stage) -> tuple[list[str], AfterWhen]:
-        """The items that the jobs of a stage wait for, and until what of them."""
+        """The items that the jobs of a stage wait for, and the event of each that they wait for."""
         before = [self.stages[place] for place in stage.before]
         return [one.item for one in before], "end" if any(one.optional for one in before) else "done"
 

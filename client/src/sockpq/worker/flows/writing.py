@@ -1,4 +1,4 @@
-"""Puts a flow, so that all of it runs or nothing, at whatever call its author dies.
+"""Puts a flow, so that all of it runs or nothing, no matter at which call its author dies.
 
 One transaction is enough where no job has to name the jobs before it. Otherwise these are put first, level by level, as
 their numbers are in the answers. Meanwhile the first level waits for an item without jobs, the *gate*, which is held:

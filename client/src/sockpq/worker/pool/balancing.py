@@ -40,7 +40,7 @@ class Balancer:
         self._rotation.append(child)
 
     def remove(self, child: int) -> None:
-        """Count the child no more: it gets no more jobs."""
+        """Remove the child: it gets no more jobs."""
         if self._jobs.pop(child, None) is not None:
             self._rotation.remove(child)
 

@@ -47,7 +47,7 @@ class Charging:
         self._fair = frozenset(fair)
 
     async def keep_looking(self, client: Client, queues: Callable[[], tuple[str, ...]]) -> None:
-        """Do that again and again; where it is not allowed, what is known without it must do."""
+        """Look again periodically; without permission, go by what is known already."""
         while True:
             try:
                 await self.look(client, queues())

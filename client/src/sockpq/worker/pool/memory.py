@@ -18,7 +18,7 @@ UNITS = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
 
 
 class MemoryShare:
-    """Return whether the pool may grow: not while so large a share of the memory is used, by whomever."""
+    """Return whether the pool may grow: not while more than this share of the memory is used, by any program."""
 
     def __init__(self, share: float | None, used: Callable[[], float] | None = None) -> None:
         """`share`: 0 to 1, None for no bound; `used`: what is used now, 0 to 1."""

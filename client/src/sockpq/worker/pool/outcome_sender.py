@@ -98,7 +98,7 @@ class OutcomeSender:
             self.begin(self._tell_times())
 
     async def tell_times(self) -> None:
-        """Say the DONEs that have a time, before jobs are asked for: the server chooses by it."""
+        """Send the DONEs that report a time before jobs are requested: the server chooses by it."""
         if self._timed:
             await asyncio.shield(self.begin(self._tell_times()))
 

@@ -49,7 +49,7 @@ class ExecLine:
         return [PLACES.sub(lambda place: values[place[1]], word) for word in self._words]
 
     def __call__(self, job: Any) -> None:
-        """Run it; raises ProgramFailed. Its standard output is the worker's, of what it complains the end is logged."""
+        """Run it, with the worker's standard output. Raises ProgramFailed with the end of its standard error."""
         parent = os.getpid()
         try:
             ended = subprocess.run(

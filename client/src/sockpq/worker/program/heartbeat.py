@@ -61,7 +61,7 @@ class Heartbeat:
         self._foreign = False           # another session has the name
 
     async def run(self, client: Client, period: float) -> None:
-        """Say it again and again. `client`: its own, with a short session, which ends with the worker."""
+        """Send heartbeats until cancelled. `client`: its own, with a short session, which ends with the worker."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._beat(client, period))
             tasks.create_task(self._listen(client))

@@ -84,7 +84,7 @@ def _run(options: Options, settings: PoolSettings, given: list[str], handler: lo
 
 
 def _check(app: App, settings: PoolSettings) -> int:
-    """Tell what the worker would do; returns the exit code."""
+    """Print what the worker would do; returns the exit code."""
     try:
         sys.stdout.write(check(app, settings))
     except SockpqError as error:

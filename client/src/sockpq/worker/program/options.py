@@ -38,7 +38,7 @@ class Options(NamedTuple):
 
 
 def parse(arguments: Sequence[str]) -> Options:
-    """Read the command line, and the configuration file if it names one, which has no say where the line has.
+    """Read the command line, and the configuration file if it names one, over which the line takes precedence.
 
     Raises BadArguments; exits for --help and --version.
     """
@@ -188,7 +188,7 @@ def _one_of(*words: str) -> Callable[[Any], str]:
 
 
 class Option(NamedTuple):
-    """One option: how its value is read, what stands for it in the help page, and what that says."""
+    """One option: how its value is read, its placeholder in the help page, and its description there."""
 
     read: Callable[[Any], Any]
     metavar: str

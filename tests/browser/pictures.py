@@ -27,7 +27,7 @@ WIDTH, PHONE, HEIGHT_MAX = 1200, 400, 1700
 REASONS = ("ConnectionError", "ConnectionError", "ConnectionError", "ValueError")
 QUEUES = {"mail": (6, 0.02), "thumbnails": (3, 0.04), "exports": (1, 0.3), "reports": (1, 0.1)}   # jobs at a time, work
 PAGES = {
-    "overview": "/", "cluster": "/cluster", "queues": "/queues?sort=in", "queue": "/queue?name=mail",
+    "overview": "/", "cluster": "/cluster", "queues": "/queues?sort=in", "dead": "/dead", "queue": "/queue?name=mail",
     "groups": "/groups", "pulses": "/pulses", "workers": "/workers", "topics": "/topics", "slow": "/slow",
     "sessions": "/sessions", "users": "/users", "job": "/job?queue=letters&key=letter_17",
 }

@@ -16,6 +16,17 @@ function inUse() {
     || !getSelection().isCollapsed;
 }
 
+// Adds the time of day, in the zone of the visitor, to what says how long ago something was.
+function localTimes(root) {
+  for (const element of root.querySelectorAll("time[data-ms]")) {
+    const time = new Date(Number(element.dataset.ms));
+    const today = time.toDateString() === new Date().toDateString();
+    const shown = today ? time.toLocaleTimeString([], { hour12: false }) : time.toLocaleString([], { hour12: false });
+    if (element.title === "") element.textContent += ` (${shown})`;
+    element.title = time.toISOString();
+  }
+}
+
 // Gives each cell the head of its column, which narrow screens show beside it (style.css).
 function label(root) {
   for (const table of root.querySelectorAll("table")) {
@@ -52,6 +63,7 @@ async function refresh() {
     if (place !== null && place.dataset.figures === chart.dataset.figures) place.replaceWith(chart);
   }
   label(nodes);
+  localTimes(nodes);
   content.replaceChildren(...nodes.childNodes);
   if (note !== null) content.querySelector("h1").after(note);
   for (const part of ["header", "footer"]) {
@@ -59,7 +71,10 @@ async function refresh() {
   }
 }
 
-if (content !== null) label(content);
+if (content !== null) {
+  label(content);
+  localTimes(content);
+}
 
 if (content !== null && new URLSearchParams(location.search).get("note") !== null) {
   const address = new URL(location.href);     // what was just done is told once

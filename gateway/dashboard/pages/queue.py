@@ -34,7 +34,8 @@ CHARTS = (
     Chart("Oldest waiting", "seconds", ("oldest",), ("oldest",)),
 )
 JOBS = 25                   # of each state
-PLACED = (JobState.READY, JobState.DELAYED)     # jobs of these states have a place, by whose number they are found
+# Jobs of these states have a place, by whose number they are found; dead ones in their dead-letter queue.
+PLACED = (JobState.READY, JobState.DELAYED, JobState.DEAD)
 
 
 async def show(view: View) -> str:

@@ -15,7 +15,7 @@ from typing import Any, cast
 
 import pytest
 
-from sockpqd.core import BindQueue, ConfigureGroup, CreatePulse, PulseChange, Put, PutWith
+from sockpqd.core import BindQueue, ConfigureGroup, CreatePulse, End, Get, How, PulseChange, Put, PutWith
 from sockpqd.gateway.dashboard import site
 from sockpqd.gateway.dashboard.figures import figures
 from sockpqd.gateway.dashboard.forms import FORM_BYTES_MAX, fields_of
@@ -69,6 +69,11 @@ def filled(found: Site) -> View:
         ("deep", b"[" * 900 + b"]" * 900),
     )]
     machine.apply(machine.index + 1, machine.clock_ms, 0, operations)
+    taken = machine.next_id
+    dying: list[Any] = []
+    for number in range(2000):
+        dying += [Put("dying", 0, b"x"), Get(("dying",)), End(taken + number, How.BURY, reason=f"r{number % 50}")]
+    machine.apply(machine.index + 1, machine.clock_ms, 0, dying)
     samples = found.samples
     for number in range(KEPT_MAX):
         samples.queue(f"q{QUEUES - 1 - number:05}")
@@ -82,7 +87,8 @@ PAGES = (
     ("/queues", {"sort": "ready", "first": "2900"}), ("/queue", {"name": "q00001"}),
     ("/groups", {"sort": "waiting", "first": "500"}), ("/groups", {"name": "g7"}), ("/items", {"first": "500"}),
     ("/items", {"name": "i7"}), ("/pulses", {}), ("/topics", {}), ("/topics", {"name": "wide"}),
-    ("/workers", {"cron": "q00001"}), ("/", {}), ("/cluster", {}), ("/sessions", {}), ("/users", {}), ("/slow", {}),
+    ("/workers", {"cron": "q00001"}), ("/", {}), ("/cluster", {}), ("/dead", {}),
+    ("/sessions", {}), ("/users", {}), ("/slow", {}),
     *(("/job", {"queue": "bodies", "key": key, "form": form}) for key, form in (
         ("json", ""), ("json", "hex"), ("control", "text"), ("wide", "json"), ("deep", "json"))),
 )
@@ -116,7 +122,7 @@ def test_a_page_does_little_at_a_time(page: str, counted: dict[str, tuple[str, l
 
 def test_pages_of_lists_are_bounded(counted: dict[str, tuple[str, list[int]]]) -> None:
     page, turns = counted[f"/queues {PAGES[0][1]}"]
-    assert f"{QUEUES + 1:,} queues" in page
+    assert f"{QUEUES + 3:,} queues" in page
     assert page.count("<tr>") == ROWS + 1
     assert "after →" in page
     assert "before" in page

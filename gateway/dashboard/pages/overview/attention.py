@@ -78,11 +78,14 @@ async def _dead(view: View) -> list[Concern]:
         if at % NAMES_PER_PORTION == 0:
             await asyncio.sleep(0)
     shown = nlargest(NAMED_MAX, found)
-    lines = [Concern("dead", [queue_link(name, counted(count, "dead job")), " of ", queue_link(name)], severe=True)
-             for count, name in shown]
+    lines = [
+        Concern("dead", [link(f"/dead?{urlencode({'search': name})}", counted(count, "dead job")), " of ",
+                         queue_link(name)], severe=True)
+        for count, name in shown
+    ]
     if len(found) > len(shown):
         rest = sum(count for count, _ in found) - sum(count for count, _ in shown)
-        lines.append(Concern("dead", [link("/queues?sort=dead", counted(rest, "dead job")), " of ",
+        lines.append(Concern("dead", [link("/dead", counted(rest, "dead job")), " of ",
                                       counted(len(found) - len(shown), "other queue")], severe=True))
     return lines
 

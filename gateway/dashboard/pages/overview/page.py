@@ -57,7 +57,7 @@ def _now(view: View) -> Markup:
     oldest_in = queue_link(longest[0][1]) if longest and view.visitor.sees(longest[0][1]) else None
     tiles.append(("oldest waiting", amount(now["oldest"], "seconds") if now["oldest"] else "-",
                   ["in ", oldest_in] if oldest_in else None))
-    tiles.append(("dead", link("/queues?sort=dead", amount(now["dead"], "count")), None))
+    tiles.append(("dead", link("/dead", amount(now["dead"], "count")), None))
     return tag("dl", [
         tag("div", tag("dt", name), tag("dd", value, tag("small", more) if more else None))
         for name, value, more in tiles

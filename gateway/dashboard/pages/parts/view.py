@@ -15,8 +15,9 @@ from sockpqd.gateway.samples import FigureSampler
 from sockpqd.gateway.server.hub import Hub
 
 PAGES = (
-    ("/", "Overview"), ("/queues", "Queues"), ("/items", "Items"), ("/groups", "Groups"), ("/pulses", "Pulses"),
-    ("/workers", "Workers"), ("/topics", "Topics"), ("/events-live", "Events"), ("/slow", "Slow commands"),
+    ("/", "Overview"), ("/queues", "Queues"), ("/dead", "Dead jobs"), ("/items", "Items"), ("/groups", "Groups"),
+    ("/pulses", "Pulses"), ("/workers", "Workers"), ("/topics", "Topics"), ("/events-live", "Events"),
+    ("/slow", "Slow commands"),
     ("/sessions", "Sessions"), ("/users", "Users"), ("/cluster", "Cluster"),
 )
 NUMBER_DIGITS_MAX = 9

@@ -1,0 +1,1 @@
+"""Pages that find jobs: dead ones by what they died of."""

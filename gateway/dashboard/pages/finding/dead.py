@@ -1,0 +1,117 @@
+"""The page of dead jobs: how many died of what in which queue, since when, and the button that puts them back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from heapq import nlargest
+from urllib.parse import urlencode
+
+from msgspec import Struct
+
+from sockpqd.core import SEQ_BITS, JobState
+from sockpqd.gateway.dashboard.markup import Child, FigureText, link, table, tag
+from sockpqd.gateway.dashboard.pages.parts.view import View, counted, duration, form, page, search
+
+QUEUES_MAX = 50             # shown: those with the most dead jobs
+REASONS_MAX = 20            # of a queue, those of which most died
+LOOKED_MAX = 20_000         # dead jobs of a page whose reasons are looked at
+NAMES_PER_PORTION = 200     # queues looked at before others have a turn,
+JOBS_PER_PORTION = 300      # and jobs
+NO_REASON = "no reason given"
+
+
+class Deaths(Struct):
+    """The dead jobs of one queue that have one reason. Times are replicated milliseconds."""
+
+    queue: str
+    reason: str
+    first_ms: int
+    last_ms: int
+    example: tuple[str, int]        # the place of the last one: queue and seq
+    count: int = 0
+
+
+async def show(view: View) -> str:
+    word = view.word("search")
+    queues = await _queues(view, word)
+    shown = nlargest(QUEUES_MAX, queues)
+    rows: list[list[Child]] = []
+    left = LOOKED_MAX
+    for count, name in shown:
+        causes, looked = await _causes(view, name, left)
+        left -= looked
+        await asyncio.sleep(0)
+        rows += _rows(view, name, count, causes, complete=looked >= count)
+        await asyncio.sleep(0)
+    total = sum(count for count, _ in queues)
+    return page(
+        view, "Dead jobs",
+        tag("p", "Jobs whose last attempt failed, or that a worker buried. They wait in the dead-letter queue of their "
+                 "queue until somebody puts them back, those first that died first."),
+        search("/dead", word, "Queue has"),
+        await table(("queue", "died of", "jobs", "first", "last", "an example", ""), rows,
+                    f"{counted(total, 'dead job')} of {counted(len(queues), 'queue')}"
+                    + (f"; the {QUEUES_MAX} with the most are shown" if len(queues) > len(shown) else "")),
+        None if total else tag("p", "No job is dead."),
+    )
+
+
+async def _queues(view: View, word: str) -> list[tuple[int, str]]:
+    """Return the queues with dead jobs that the visitor may see, with their number."""
+    machine, found = view.cluster.machine, []
+    for at, name in enumerate(machine.names_with_dead(), start=1):
+        counts = machine.counts(name)
+        if counts is not None and counts.dead and word in name and view.visitor.sees(name):
+            found.append((counts.dead, name))
+        if at % NAMES_PER_PORTION == 0:
+            await asyncio.sleep(0)
+    return found
+
+
+async def _causes(view: View, queue: str, most: int) -> tuple[list[Deaths], int]:
+    """Group the dead jobs of the queue by their reason; returns also how many were looked at, `most` at most."""
+    found: dict[str, Deaths] = {}
+    jobs = view.cluster.machine.next_jobs(queue, JobState.DEAD, most, [])
+    for at, job in enumerate(jobs, start=1):
+        reason = (None if job.extras is None else job.extras.reason) or NO_REASON
+        died_ms = job.seq >> SEQ_BITS           # with its place in the dead-letter queue it got the time
+        one = found.get(reason)
+        if one is None:
+            one = found[reason] = Deaths(queue, reason, died_ms, died_ms, (job.queue, job.seq))
+        one.count += 1
+        one.first_ms = min(one.first_ms, died_ms)
+        if died_ms >= one.last_ms:
+            one.last_ms, one.example = died_ms, (job.queue, job.seq)
+        if at % JOBS_PER_PORTION == 0:
+            await asyncio.sleep(0)
+    return sorted(found.values(), key=lambda one: -one.count), len(jobs)
+
+
+def _rows(view: View, queue: str, count: int, causes: Sequence[Deaths], *, complete: bool) -> Iterator[list[Child]]:
+    """Return a row for each reason; the first one has the queue, and the button for all its dead jobs."""
+    manages = view.visitor.manages(queue)
+    kick = form(
+        view, "job.kick", f"Put back all {count:,}" if count > 1 else "Put it back",
+        {"queue": queue, "count": str(count)}, back="/dead",
+    ) if manages else ""
+    named: Child = link(f"/queue?{urlencode({'name': queue})}", queue)
+    if not causes:              # of so many jobs that there was no time for these
+        yield [named, "not looked at", FigureText(f"{count:,}"), "", "", "", kick]
+    for at, one in enumerate(causes[:REASONS_MAX]):
+        place = urlencode({"queue": one.example[0], "seq": one.example[1]})
+        yield [
+            named if at == 0 else "", one.reason, FigureText(f"{'' if complete else 'at least '}{one.count:,}"),
+            _ago(view, one.first_ms), _ago(view, one.last_ms),
+            link(f"/job?{place}", "the last one") if view.visitor.manages(one.example[0]) else "",
+            kick if at == 0 else "",
+        ]
+    if len(causes) > REASONS_MAX:
+        rest = sum(one.count for one in causes[REASONS_MAX:])
+        yield ["", counted(len(causes) - REASONS_MAX, "other reason"), FigureText(f"{rest:,}"), "", "", "", ""]
+
+
+def _ago(view: View, time_ms: int) -> Child:
+    """Say how long ago that was; the script shows the time as well, in the zone of the visitor."""
+    ago = f"{duration(max(0, view.cluster.time_ms - time_ms))} ago"
+    return tag("time", ago, data_ms=time_ms)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from sockpq import Client, CrossCluster, Moving, Unavailable
+from sockpq import Client, CrossCluster, Key, Moving, Unavailable
 from sockpq._routing import router, taking
 
 from tests.client.conftest import MakeClient
@@ -200,7 +200,7 @@ def test_a_wait_follows_the_map(pair: Pair, client: Client) -> None:
     assert waiting.result().data == b"x"
 
 
-def test_a_wait_follows_the_first_map(pair: Pair, make_client: MakeClient) -> None:
+def test_a_wait_follows_the_first_map(make_client: MakeClient) -> None:
     """A client of a cluster that had no map learns of it where it waits."""
     with Pair() as fresh:
         client = make_client(fresh.a.servers, timeout=20, server_timeout=0.3)
@@ -248,6 +248,12 @@ def test_a_spread_queue(pair: Pair, client: Client) -> None:
     assert pair.count("b", "s") != (0, 0)
     with pytest.raises(CrossCluster):
         client.get("s", block="until_done", expire=60)
+    before = {name: sum(pair.count(name, "s")) for name in "ab"}
+    keys = [f"k{number}" for number in range(30)]
+    assert client.put_many("s", [b""] * 30, keys=keys, on_duplicate="ignore") == 10
+    assert client.put_many("s", [b"1", b"2"]) == client.put_many("s", [b"3", b"4"]) == 2
+    assert sum(pair.count(name, "s")[0] for name in "ab") - sum(before.values()) == 14
+    assert client.peek(Key("s", "k29"))
 
 
 def test_lists_are_about_all_clusters(pair: Pair, client: Client) -> None:
@@ -273,7 +279,18 @@ def test_settings_of_groups_are_in_all_clusters(pair: Pair, client: Client) -> N
     client.group_delete("anna")
 
 
-def test_a_dead_cluster_delays_only_what_it_owns(pair: Pair, make_client: MakeClient) -> None:
+def test_spread_jobs_go_to_clusters_that_answer(make_client: MakeClient) -> None:
+    with Pair() as dying:
+        dying.set({}, spread=("s",))
+        client = make_client(dying.a.servers, timeout=5, server_timeout=0.5, connect_timeout=0.3)
+        dying.b.kill("n1")
+        for number in range(6):
+            client.put("s", b"%d" % number)
+        assert client.put_many("s", [b"6", b"7"]) == 2
+        assert dying.count("a", "s") == (8, 0)
+
+
+def test_a_dead_cluster_delays_only_what_it_owns(make_client: MakeClient) -> None:
     with Pair() as dying:
         dying.set({"b.": "b"})
         client = make_client(dying.a.servers, timeout=2, server_timeout=0.5, connect_timeout=0.3)

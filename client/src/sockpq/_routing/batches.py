@@ -10,7 +10,16 @@ from sockpq._protocol.command import Command
 from sockpq._protocol.commands.batches import BATCH_JOBS_MAX, Part, TakeSource, puts_batch
 from sockpq._protocol.commands.jobs import untaken
 from sockpq._routing.router import Router
-from sockpq.errors import AuthError, BatchFailed, Elsewhere, ForbiddenError, JobNotFound, NotSupported, SockpqError
+from sockpq.errors import (
+    AuthError,
+    BatchFailed,
+    Elsewhere,
+    ForbiddenError,
+    JobNotFound,
+    NotExecuted,
+    NotSupported,
+    SockpqError,
+)
 from sockpq.model import Handed, Stored
 
 
@@ -39,10 +48,42 @@ async def _put(
     executor: Router, puts: Sequence[Command[Stored]], timeout: float | None, retry_unknown: bool | None
 ) -> list[object]:
     """Return for each of these PUTs whether it has made the job, or its error. Raises BatchFailed, about all."""
+    groups = executor.by_cluster(puts)
+    if len(groups) > 1:
+        return await _put_apart(executor, puts, groups, timeout, retry_unknown)
     try:
         return await _run_parts(executor, puts_batch(puts), timeout, retry_unknown)
     except NotSupported:
         return await _run_parts(executor, [Part(put.older or put, 1) for put in puts], timeout, retry_unknown)
+
+
+async def _put_apart(
+    executor: Router, puts: Sequence[Command[Stored]], groups: Sequence[Sequence[int]], timeout: float | None,
+    retry_unknown: bool | None,
+) -> list[object]:
+    """Execute the PUTs of each group for itself; of what a group has done nothing is lost when another one fails."""
+    results: list[object] = [None] * len(puts)
+    unknown: list[int] = []
+    not_executed: list[int] = []
+    failure: SockpqError | None = None
+    for group in groups:
+        try:
+            found = await _put(executor, [puts[position] for position in group], timeout, retry_unknown)
+        except BatchFailed as error:
+            failure = error
+            unknown += [group[at] for at in error.unknown]
+            not_executed += [group[at] for at in error.not_executed]
+        except NotExecuted as error:
+            failure = error
+            not_executed += group
+        else:
+            for position, result in zip(group, found, strict=True):
+                results[position] = result
+    if failure:
+        if len(not_executed) == len(puts):
+            raise failure
+        raise BatchFailed(str(failure), tuple(sorted(unknown)), tuple(sorted(not_executed))) from failure
+    return results
 
 
 async def get_many(executor: Router, count: int, taking: TakeSource, timeout: float | None) -> list[Handed]:

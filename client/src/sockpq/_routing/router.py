@@ -222,6 +222,8 @@ class Router:
         until = self.network.now() + limit
         for attempts in count(1):
             routes = await self._now()
+            if routes.map.spread:
+                await self._taking.look(routes.executors)
             for route, positions in self._by_route(routes, commands, open_).items():
                 sent = [self._resolved(routes, commands[at])[1] for at in positions]
                 found = await route.executor.run_batch(
@@ -347,6 +349,8 @@ class Router:
             sources = _sources(routes, target.names)
             if len(sources) > 1:
                 return await self._lying(routes, sources, target, command, options)
+        if target.use is Use.BRINGS and any(map(routes.is_spread, target.names)):
+            await self._taking.look(routes.executors)
         route, sent = self._resolved(routes, command)
         value = await route.executor.run(
             sent, timeout=options.timeout, wait=options.wait, retry_unknown=options.retry_unknown,
@@ -355,14 +359,31 @@ class Router:
         again = waits(command) and not value and self._routes is not routes
         return labelled(value, route.name, route.tag), again
 
-    def _resolved(self, routes: Routes, command: Command[Any]) -> tuple[Route, Command[Any]]:
-        """Return the cluster of a command and the form in which it is sent. Raises CrossCluster, Elsewhere."""
+    def by_cluster(self, puts: Sequence[Command[Any]]) -> list[list[int]]:
+        """Return the positions of these PUTs, all into one queue, in groups of which each is for one cluster."""
+        routes = self._routes
+        queue = target_of(puts[0].line).names[0] if puts else ""
+        if routes is None or not routes.is_spread(queue):
+            return [list(range(len(puts)))]
+        groups: dict[Route | None, list[int]] = {}
+        for position, put in enumerate(puts):
+            groups.setdefault(_of_word(routes, put), []).append(position)
+        return list(groups.values())
+
+    def _resolved(
+        self, routes: Routes, command: Command[Any], turn: int | None = None
+    ) -> tuple[Route, Command[Any]]:
+        """Return the cluster of a command and the form in which it is sent. Raises CrossCluster, Elsewhere.
+
+        `turn`: of a command of which this is a part.
+        """
+        turn = next(self._turns) if turn is None else turn
         if command.place:
-            return self._owner(routes, (command.place,), command), command
+            return self._owner(routes, (command.place,), command, turn), command
         if not command.members:
             target = target_of(command.line)
-            return self._route(routes, target, command), as_sent(command, target.ids) if target.ids else command
-        resolved = [self._resolved(routes, member) for member in command.members]
+            return self._route(routes, target, command, turn), as_sent(command, target.ids) if target.ids else command
+        resolved = [self._resolved(routes, member, turn) for member in command.members]
         # A new item is held where the other commands are.
         bound = [route for route, member in resolved if member.place or target_of(member.line).use is not Use.HOME]
         names = list(dict.fromkeys(route.name for route in bound))
@@ -374,7 +395,7 @@ class Router:
             command = command._replace(prelude=prelude, members=members)
         return bound[0] if bound else routes.home, command
 
-    def _route(self, routes: Routes, target: Target, command: Command[Any]) -> Route:
+    def _route(self, routes: Routes, target: Target, command: Command[Any], turn: int) -> Route:
         """Return the one cluster for this target. Raises CrossCluster, Elsewhere when there is none at present."""
         match target.use:
             case Use.JOB:
@@ -384,14 +405,15 @@ class Router:
             case Use.BRINGS | Use.LIES if target.names != (ANY,):
                 if target.use is Use.LIES and len(_sources(routes, target.names)) == 1:
                     return _sources(routes, target.names)[0]
-                return self._owner(routes, target.names, command)
+                return self._owner(routes, target.names, command, turn)
             case Use.FIRST:
                 return next((one for one in routes.all if one.executor is self.first), Route("-", self.first, 0))
         return routes.home
 
-    def _owner(self, routes: Routes, names: tuple[str, ...], command: Command[Any]) -> Route:
+    def _owner(self, routes: Routes, names: tuple[str, ...], command: Command[Any], turn: int) -> Route:
         found = [
-            self._of_spread(routes, command) if routes.is_spread(name) else _there(routes.owner(name), name)
+            (_of_word(routes, command) or self._in_turn(routes, turn)) if routes.is_spread(name)
+            else _there(routes.owner(name), name)
             for name in names
         ]
         if any(route is not found[0] for route in found):
@@ -399,13 +421,10 @@ class Router:
             raise CrossCluster(f"these names are owned by different clusters: {owners}")
         return found[0]
 
-    def _of_spread(self, routes: Routes, command: Command[Any]) -> Route:
-        """Return the cluster for a job of a spread queue: by its key, else its item, else in turn."""
-        words = command.line.split()
-        for option in (b"KEY", b"IS"):
-            if option in words[3:]:
-                return routes.of_key(words[words.index(option, 3) + 1].decode())
-        return routes.all[next(self._turns) % len(routes.all)]
+    def _in_turn(self, routes: Routes, turn: int) -> Route:
+        """Return the cluster whose turn it is, of those that answer."""
+        answering = [route for route in routes.all if self._taking.answers(route.executor)] or routes.all
+        return answering[turn % len(answering)]
 
     def _of_jobs(self, routes: Routes, target: Target) -> Route:
         found = {tag_of(job): routes.with_tag(tag_of(job)) for job in target.ids}
@@ -600,6 +619,15 @@ def _sources(routes: Routes, names: tuple[str, ...]) -> tuple[Route, ...]:
     if names == (ANY,):
         return routes.all
     return tuple(dict.fromkeys(route for name in names for route in routes.sources(name)))
+
+
+def _of_word(routes: Routes, put: Command[Any]) -> Route | None:
+    """Return the cluster for a job of a spread queue by its key, else by its item; None: it has neither."""
+    words = put.line.split()
+    for option in (b"KEY", b"IS"):
+        if option in words[3:]:
+            return routes.of_key(words[words.index(option, 3) + 1].decode())
+    return None
 
 
 def _there(route: Route | None, name: str) -> Route:

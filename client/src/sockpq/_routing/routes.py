@@ -63,6 +63,11 @@ class Routes:
         except KeyError:
             return _remember(self._sources, name, self._find_sources(name))
 
+    @property
+    def executors(self) -> list[Executor]:
+        """The executors of all clusters."""
+        return [route.executor for route in self.all]
+
     def is_spread(self, name: str) -> bool:
         """Return whether every cluster accepts what is brought to this queue."""
         return name in self.map.spread

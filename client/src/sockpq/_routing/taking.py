@@ -1,4 +1,7 @@
-"""Takes jobs from several clusters: from each in turn what is there, and if there is none waits in all of them."""
+"""Takes jobs from several clusters: from each in turn what is there, and if there is none waits in all of them.
+
+Knows which of them did not answer lately: nobody who can do without these waits for them.
+"""
 
 from __future__ import annotations
 
@@ -37,6 +40,19 @@ class Taking:
         self._network = network
         self._silent: dict[Executor, float] = {}        # clusters that did not answer, and until when
 
+    def answers(self, executor: Executor) -> bool:
+        """Return whether this cluster has answered, as far as is known."""
+        return self._silent.get(executor, 0) <= self._network.now()
+
+    async def look(self, clusters: Sequence[Executor]) -> None:
+        """Find out which of the clusters answer, where that is not known."""
+        for executor in clusters:
+            if executor.leader is None and self.answers(executor):
+                try:
+                    await executor.connect(timeout=TRY_S)
+                except Unavailable:
+                    self._silent[executor] = self._network.now() + SILENT_S
+
     async def at_once(
         self, command: Command[Any], clusters: Sequence[Executor], first: int, timeout: float,
         put_back: PutBack[Any] | None,
@@ -47,7 +63,7 @@ class Taking:
         """
         failure: NotExecuted | None = None
         order = [(first + step) % len(clusters) for step in range(len(clusters))]
-        answering = [at for at in order if self._silent.get(clusters[at], 0) <= self._network.now()]
+        answering = [at for at in order if self.answers(clusters[at])]
         nothing: Any = None
         answered = False
         for at in answering or order:

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 from sockpq import Client, CrossCluster, Key, Moving, Unavailable
+from sockpq._backends.sync import run
+from sockpq._protocol.commands.jobs import touch
 from sockpq._routing import router, taking
 
 from tests.client.conftest import MakeClient
@@ -310,3 +312,18 @@ def test_a_dead_cluster_delays_only_what_it_owns(make_client: MakeClient) -> Non
         dying.b.restart("n1")
         dying.b.wait_for_leader()
         assert waiting.result().data == b"1"
+
+
+def test_leases_in_a_live_cluster_are_renewed_while_another_is_dead() -> None:
+    with Pair() as dying, Client(dying.a.servers, server_timeout=0.5, connect_timeout=0.3) as client:
+        dying.set({"b.": "b"})
+        client.put("q", b"1")
+        client.put("b.q", b"2")
+        jobs = [client.get(name, expire=60, block=True) for name in ("b.q", "q")]
+        dying.b.kill("n1")
+        touches = [touch(job, 90) for job in jobs]
+        answers = run(client._executor.run_batch(touches, timeout=1, each=True))
+        assert [answer and type(answer.error) for answer in answers] == [Unavailable, type(None)]
+        with pytest.raises(Unavailable):
+            client.done_many(jobs, timeout=1)
+        assert dying.count("a", "q") == (0, 0)

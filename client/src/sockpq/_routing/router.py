@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain, count
 from typing import Any, NamedTuple, TypeVar, cast
@@ -31,11 +31,12 @@ from sockpq._protocol.commands.clusters import CLUSTER_MAP
 from sockpq._protocol.job_ids import tag_of
 from sockpq._protocol.protocol import Answer
 from sockpq._routing.routes import Route, Routes
-from sockpq._routing.taking import Taking, waits
+from sockpq._routing.taking import LOOK_S, Taking, waits
 from sockpq._routing.targets import ANY, Target, Use, as_sent, target_of
 from sockpq._routing.values import labelled, together
 from sockpq.errors import (
     Aborted,
+    BatchFailed,
     CrossCluster,
     Elsewhere,
     JobNotFound,
@@ -159,7 +160,7 @@ class Router:
                 if not unsettled or not self._must_read():
                     return value
             await self._read_map()
-        left = None if wait is None else max(wait - (self.network.now() - begun), 0.0)
+        left = None if wait is None else max(wait - (self.network.now() - begun), TINY_S)
         options = Options(self.calls_timeout(timeout), left, retry_unknown, put_back)
         return cast(T, await self._routed(lambda routes, now: self._send(routes, command, now), options))
 
@@ -194,14 +195,18 @@ class Router:
                 first = None
         if first:
             await self.run(first, timeout=timeout)
-        left = None if wait is None else max(wait - (self.network.now() - begun), 0.0)
+        left = None if wait is None else max(wait - (self.network.now() - begun), TINY_S)
         return await self.run(command, timeout=timeout, wait=left, put_back=put_back)
 
     async def run_batch(
         self, commands: Sequence[Command[Any]], *, timeout: float | None = None, retry_unknown: bool | None = None,
-        partly: bool = False,
+        partly: bool = False, each: bool = False,
     ) -> list[Answer | None]:
-        """Execute commands pipelined, in one batch for each cluster; see Executor.run_batch."""
+        """Execute commands pipelined, in one batch for each cluster, all at once; see Executor.run_batch.
+
+        When one of several clusters does not execute its batch, the error is raised when the others have; with `each`
+        it is the answer to each command of that batch instead.
+        """
         if self._routes is None:
             try:
                 answers = await self.first.run_batch(
@@ -224,12 +229,21 @@ class Router:
             routes = await self._now()
             if routes.map.spread:
                 await self._taking.look(routes.executors)
-            for route, positions in self._by_route(routes, commands, open_).items():
-                sent = [self._resolved(routes, commands[at])[1] for at in positions]
-                found = await route.executor.run_batch(
-                    sent, timeout=timeout, retry_unknown=retry_unknown, partly=partly)
+            try:
+                by_route = self._by_route(routes, commands, open_)
+            except Elsewhere:               # a name has no owner now
+                if not await self.may_try_again(attempts, until):
+                    raise
+                continue
+            failures: list[SockpqError] = []
+            for positions, found in await self._batches(routes, by_route, commands, timeout, retry_unknown, partly):
+                if isinstance(found, SockpqError):
+                    failures.append(_of_whole(found, positions))
+                    found = [Answer(None, found)] * len(positions)
                 for at, answer in zip(positions, found, strict=True):
-                    answers[at] = answer and answer._replace(value=labelled(answer.value, route.name, route.tag))
+                    answers[at] = answer
+            if failures and not (each and len(by_route) > 1):
+                raise failures[0]
             open_ = [at for at in open_ if _is_refused_here(answers[at])]
             if not open_ or not await self.may_try_again(attempts, until):
                 break
@@ -324,7 +338,7 @@ class Router:
         while True:
             attempts += 1
             now = self.network.now()
-            left = None if wait_until is None else max(wait_until - now, 0.0)
+            left = None if wait_until is None else max(wait_until - now, TINY_S)
             try:
                 routes = await self._now()
                 value, again = await send(routes, options._replace(timeout=max(until - now, TINY_S), wait=left))
@@ -450,6 +464,34 @@ class Router:
         route, sent = self._resolved(routes, first)
         return (route, sent, command) if route is sources[0] else None
 
+    async def _batches(
+        self, routes: Routes, by_route: Mapping[Route, list[int]], commands: Sequence[Command[Any]],
+        timeout: float | None, retry_unknown: bool | None, partly: bool,
+    ) -> list[tuple[list[int], list[Answer | None] | SockpqError]]:
+        """Execute the batch of each cluster; returns its positions with the answers, or with its error."""
+        async def one(route: Route, positions: list[int]) -> list[Answer | None] | SockpqError:
+            sent = [self._resolved(routes, commands[at])[1] for at in positions]
+            try:
+                found = await route.executor.run_batch(
+                    sent, timeout=timeout, retry_unknown=retry_unknown, partly=partly)
+            except SockpqError as error:
+                return error
+            return [
+                answer and answer._replace(value=labelled(answer.value, route.name, route.tag)) for answer in found]
+
+        groups = list(by_route.items())
+        if len(groups) == 1:
+            return [(groups[0][1], await one(*groups[0]))]
+        race = self.network.race([one(*group) for group in groups])
+        ended: list[tuple[list[int], list[Answer | None] | SockpqError]] = []
+        try:
+            while len(ended) < len(groups):
+                if next_ := await race.next(LOOK_S):
+                    ended.append((groups[next_[0]][1], next_[1]))
+        finally:
+            race.stop()
+        return ended
+
     def _by_route(
         self, routes: Routes, commands: Sequence[Command[Any]], positions: Sequence[int]
     ) -> dict[Route, list[int]]:
@@ -535,7 +577,7 @@ class Router:
         if taken.value or taken.again:
             route = (source, owner)[taken.cluster]
             return labelled(taken.value, route.name, route.tag), taken.again
-        left = None if options.wait is None else max(options.wait - (self.network.now() - begun), 0.0)
+        left = None if options.wait is None else max(options.wait - (self.network.now() - begun), TINY_S)
         value = await owner.executor.run(
             command, timeout=options.timeout, wait=left, retry_unknown=options.retry_unknown, put_back=options.put_back)
         return labelled(value, owner.name, owner.tag), not value and self._routes is not routes
@@ -619,6 +661,14 @@ def _sources(routes: Routes, names: tuple[str, ...]) -> tuple[Route, ...]:
     if names == (ANY,):
         return routes.all
     return tuple(dict.fromkeys(route for name in names for route in routes.sources(name)))
+
+
+def _of_whole(error: SockpqError, positions: Sequence[int]) -> SockpqError:
+    """Return the error of a part of a batch with the positions that it speaks of in the whole batch."""
+    if not isinstance(error, BatchFailed):
+        return error
+    return BatchFailed(
+        str(error), tuple(positions[at] for at in error.unknown), tuple(positions[at] for at in error.not_executed))
 
 
 def _of_word(routes: Routes, put: Command[Any]) -> Route | None:

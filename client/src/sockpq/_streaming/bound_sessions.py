@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from sockpq._engine.attempt import TINY_S
 from sockpq._engine.executor import Executor
 from sockpq._process import check_own, is_inherited
 from sockpq._protocol import arguments
@@ -53,7 +54,7 @@ class BoundSessions:
         until = None if wait is None else now() + wait
         try:
             while not self._kept:
-                left = None if until is None else max(until - now(), 0.0)
+                left = None if until is None else max(until - now(), TINY_S)
                 try:
                     routes = await self._router.sources(target_of(command.line).names)
                     jobs, ended = await self._take(routes, command, left, timeout)

@@ -78,7 +78,7 @@ class LeaseRenewals(Generic[J]):
         held = [job for job in due if not job._ended]
         try:
             answers = await self._executor.run_batch(
-                [jobs.touch(job.id, ran=self._ran) for job in held], timeout=self._period,
+                [jobs.touch(job.id, ran=self._ran) for job in held], timeout=self._period, each=True,
             )
         except HOPELESS as failure:
             self.failure = failure

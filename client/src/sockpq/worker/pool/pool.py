@@ -531,7 +531,7 @@ class Pool:
     async def _touch(self, due: list[Due], now: float) -> None:
         try:
             answers = await self.client._executor.run_batch(
-                [jobs.touch(one.job, one.expire, ran=one.ran) for one in due], timeout=CALL_S
+                [jobs.touch(one.job, one.expire, ran=one.ran) for one in due], timeout=CALL_S, each=True,
             )
         except ForeignCluster as error:
             self._leave(error)

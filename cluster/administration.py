@@ -107,7 +107,10 @@ class Administration:
         finally:
             leadership.handover.end()
         leader = self._new_leader()
-        return NotPossible("timeout") if leader is None else leader
+        if leader is None:
+            return NotPossible("timeout")
+        leadership.preference.send_away()
+        return leader
 
     def _new_leader(self) -> str | None:
         """The new leader's name once it serves, None while this node leads or no node serves."""

@@ -469,6 +469,7 @@ class Driver:
 
     def info(self) -> Info:
         """The message by which this node describes itself to the others."""
+        preference, now = self.leadership.preference, self._clock.monotonic()
         return Info(
             self.role(), self.replica.term, self.replica.applied_index, self.lag(), self.leadership.online,
             self.transport.right.held, self.journal.empty, self.capacity.lacking, self._clock.wall_ms(),
@@ -476,7 +477,7 @@ class Driver:
             *self.chain.checkpoint(), time_ms=self.leadership.time_ms(), exhausted=self.capacity.exhausted,
             subscribed=tuple(sorted(self.recording.own)), level=self.machine.known_level,
             raise_to=self.leadership.feature_level.raise_to, cluster_level=self.machine.level,
-            host=self.host(),
+            host=self.host(), prefer=preference.own, sync_us=preference.sync_us(now), losses=preference.losses(now),
         )
 
     def hello(self, receiver: str) -> Hello:

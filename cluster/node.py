@@ -36,6 +36,7 @@ from sockpqd.cluster.journal.journal import Journal
 from sockpqd.cluster.leader.clock import SystemClock
 from sockpqd.cluster.leader.commit_delay import CommitDelay
 from sockpqd.cluster.metrics.loop_turns import LoopTurns
+from sockpqd.cluster.metrics.recent_mean import RecentMean
 from sockpqd.cluster.metrics.watermarks import WatermarkMonitor, Watermarks
 from sockpqd.cluster.paging.page_files import PageFiles
 from sockpqd.cluster.paging.paging import paging_machine
@@ -87,6 +88,7 @@ class ClusterNode(DrivenNode):
         super().__init__(Driver(
             settings, journal, store, machine, self._network, listener, self._clock, random.Random(), pages,
         ))
+        self._driver.leadership.preference.mean_sync_s = RecentMean(self._disk.syncs)
         self._commit_delay = CommitDelay(self._proposer, self._clock.monotonic)
         self._turns = LoopTurns()
         self._marks = Watermarks(

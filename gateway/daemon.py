@@ -260,7 +260,7 @@ def settings(config: Config, *, bootstrap: bool, certificates: Certificates | No
         failover_grace_ms=raft.failover_grace_ms,
         rejoin=_rejoins(config),
         rejoins_per_hour=config.node.rejoins_per_hour,
-        feature_level_max=raft.feature_level_max,
+        feature_level_max=raft.feature_level_max, prefer=raft.prefer,
         expire_default=Then[config.queue.expire_default.upper()],
         bootstrap=bootstrap,
         memory_mark_bytes=memory_mark_bytes(config.limits.memory_mark),

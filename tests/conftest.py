@@ -89,7 +89,7 @@ LONG = (
     "cluster/test_real_files.py",
     "sim/test_cures.py", "sim/test_digest.py", "sim/test_faults.py", "sim/test_group_laws.py", "sim/test_repeatable.py",
     "sim/test_scenarios.py", "sim/test_seeds.py", "sim/gateway/test_awaited.py", "sim/gateway/test_pulses.py",
-    "sim/clusters/test_two_clusters.py",
+    "sim/clusters/test_two_clusters.py", "sim/test_preference.py", "cluster/test_preference.py",
     "client/test_batches.py::test_many_jobs_are_put_in_order",
     "client/test_aio.py::test_tasks_share_a_client",
     "client/test_unknown.py::test_half_a_command_is_not_executed_and_not_unknown",

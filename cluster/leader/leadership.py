@@ -18,6 +18,7 @@ from sockpqd.cluster.leader.clock import Clock, ReplicatedTime, median
 from sockpqd.cluster.leader.feature_level import FeatureLevel
 from sockpqd.cluster.leader.handover import Handover
 from sockpqd.cluster.leader.membership import Members, Promotion
+from sockpqd.cluster.leader.preference import Preference
 from sockpqd.cluster.leader.proposer import Proposer
 from sockpqd.cluster.raft.peer import Peer
 from sockpqd.cluster.raft.pysyncobj_adapter import Replica
@@ -107,6 +108,8 @@ class Leadership:
         self._proposer = proposer
         self._promotion = Promotion(transport.context, machine, self.propose_alone, settings.election_min_ms / 1000)
         self.handover = Handover(transport, members, proposer)
+        self.preference = Preference(settings.prefer, transport, members, self.handover)
+        self._leader_before: str | None = None  # the node that this one followed last
         self.feature_level = FeatureLevel(settings, machine, transport.peers, proposer, self.propose_alone)
         self._lead_term = -1                    # the term in which we proposed our Lead entry
         self.tick_in_flight = False
@@ -143,9 +146,8 @@ class Leadership:
             if now >= self._steer_at and self._lead_term == self._replica.term:
                 self._steer_at = now + limits.STEER_S
                 self._time.steer(self.clocks_ms())
-        elif self._machine.clock_ms > self._followed_ms:
-            self._followed_ms = self._machine.clock_ms
-            self._time.follow(self._followed_ms)
+        else:
+            self._follow()
         self.feature_level.tick(self.leading())
         serving = self._may_serve(now)
         if serving:
@@ -155,11 +157,22 @@ class Leadership:
             serving = False
         if serving != self.serving:
             self._change(serving, now)
+        self.preference.tick(now, serving=serving and self.settled)
         if serving and not self.tick_in_flight:
             due_ms = self._machine.next_due_ms()
             if due_ms is not None and due_ms <= self._time.now_ms():
                 self.tick_in_flight = True
                 self._proposer.propose(Tick(), _Ticked(self))
+
+    def _follow(self) -> None:
+        """Note time and leader, as far as this node knows them."""
+        self.preference.ended()
+        leader = self._replica.leader_node
+        if leader is not None:
+            self._leader_before = str(leader.id)
+        if self._machine.clock_ms > self._followed_ms:
+            self._followed_ms = self._machine.clock_ms
+            self._time.follow(self._followed_ms)
 
     def due_s(self) -> float | None:
         """Seconds of replicated time until a Tick is due, negative when it is overdue; None: nothing will be due."""
@@ -240,6 +253,9 @@ class Leadership:
         if not clocks_ms:
             return                  # without a majority the entry could not be committed either
         self._lead_term = term
+        before = None if self._leader_before == self._settings.name else self._leader_before
+        self.preference.began(self._clock.monotonic(), before, handed_over=self._transport.elections.asked)
+        self._leader_before = self._settings.name
         self.tick_in_flight = False
         heard = [peer.info.time_ms + age_ms for peer, age_ms in self._recently_heard() if peer.info is not None]
         known_ms = [self._machine.clock_ms, *heard]
@@ -265,8 +281,10 @@ class Leadership:
 
     def heard(self, info: Info) -> None:
         """Follow the replicated time in another node's Info, if that node leads."""
-        if info.role == "LEADER" and info.time_ms and info.term >= self._replica.term and not self._replica.is_leader:
-            self._time.follow(info.time_ms)
+        if info.role == "LEADER" and info.term >= self._replica.term and not self._replica.is_leader:
+            self.preference.heard(self._clock.monotonic(), info.losses)
+            if info.time_ms:
+                self._time.follow(info.time_ms)
 
     def time_ms(self) -> int:
         """Replicated time as this node knows it, 0 if unknown."""

@@ -273,6 +273,11 @@ class Elections:
             self._campaign()
 
     @property
+    def asked(self) -> bool:
+        """Leader: return whether this term was begun on the request of the leader before, or of this node itself."""
+        return self._handover_term == self._context.replica.term
+
+    @property
     def offered(self) -> bool:
         """Leader: return whether another node was asked to take over in this term.
 

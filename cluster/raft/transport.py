@@ -342,4 +342,5 @@ def _restarted(info: messages.Info, hello: messages.Hello) -> messages.Info:
         empty=hello.empty, full=info.full, wall_ms=hello.wall_ms, version=hello.version,
         checkpoint=0, chain=b"", time_ms=hello.time_ms, exhausted=info.exhausted, subscribed=info.subscribed,
         level=hello.level, raise_to=hello.raise_to, cluster_level=hello.cluster_level, host=info.host,
+        prefer=info.prefer,
     )

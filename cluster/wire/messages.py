@@ -62,7 +62,8 @@ class Info(Struct, tag="info", frozen=True):
 
     `wall_ms`: its wall clock; `time_ms`: replicated time as it knows it, 0 if unknown; both at the time of sending.
     `level`: the feature level that it knows; `raise_to`: the highest level to which it lets the cluster's be raised;
-    `cluster_level`: the cluster's level as far as it has applied the log.
+    `cluster_level`: the cluster's level as far as it has applied the log. `prefer`: leader/preference.py, 0 from older
+    versions, as is `sync_us`, what a sync of its journal takes on average; `losses`: nodes that lost a leadership.
     """
 
     role: str
@@ -84,6 +85,9 @@ class Info(Struct, tag="info", frozen=True):
     raise_to: int = FIRST_LEVEL
     cluster_level: int = FIRST_LEVEL
     host: HostFigures | None = None     # None from older versions
+    prefer: int = 0
+    sync_us: int = 0
+    losses: tuple[tuple[str, int, int], ...] = ()
 
 
 def is_news(before: Info | None, info: Info) -> bool:

@@ -157,6 +157,7 @@ def _check_raft(raft: Raft) -> None:
     _require(0 <= raft.failover_grace_ms <= GRACE_MS_MAX, "raft.failover_grace_ms",
              f"must be from 0 to {GRACE_MS_MAX}, not {raft.failover_grace_ms}")
     _require(raft.feature_level_max >= 0, "raft.feature_level_max", "must not be negative")
+    _require(1 <= raft.prefer <= 100, "raft.prefer", "must be from 1 to 100")
 
 
 def _check_tls(tls: Tls) -> None:

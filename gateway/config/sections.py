@@ -82,6 +82,7 @@ class Raft(Struct, frozen=True, forbid_unknown_fields=True):
     lease_ms: int = 550
     failover_grace_ms: int = 10_000
     feature_level_max: int = 0          # the cluster's level is not raised beyond that; 0: no limit
+    prefer: int = 50                    # 1 to 100: a leader hands over to a node with more
 
 
 class GatewaySection(Struct, frozen=True, forbid_unknown_fields=True):

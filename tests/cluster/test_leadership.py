@@ -27,15 +27,16 @@ class Node:
         self.alone: list[Any] = []
         self.proposed: list[Any] = []
         self.settings = SimpleNamespace(
-            name="me", members=[], election_min_ms=500, failover_grace_ms=1000, expire_default=60, feature_level_max=0)
+            name="me", members=[], election_min_ms=500, failover_grace_ms=1000, expire_default=60, feature_level_max=0,
+            prefer=50)
         self.machine = SimpleNamespace(
             term=TERM, leader="me", online=True, clock_ms=500, level=1, known_level=1, due_ms=None,
             next_due_ms=lambda: self.machine.due_ms, membership=SimpleNamespace(learner=None, addresses={}))
         self.members = SimpleNamespace(belongs=True, learner=None)
-        self.replica = SimpleNamespace(term=TERM, is_leader=True)
+        self.replica = SimpleNamespace(term=TERM, is_leader=True, leader_node=None)
         self.peers = {name: peer(name) for name in ("p", "q")}
         self.elections = SimpleNamespace(
-            offered=False, last_heard_at=0.0, stand_again=lambda: self.calls.append("stand again"))
+            offered=False, asked=False, last_heard_at=0.0, stand_again=lambda: self.calls.append("stand again"))
         self.quorum = SimpleNamespace(voters={"me", "p", "q"}, majority=2, member=True)
         self.until = NOW + 1.0          # of contact and lease
         self.transport = SimpleNamespace(
@@ -56,6 +57,11 @@ class Node:
             self.proposer, lambda serving: self.calls.append(("serving", serving)))))
         self.leadership.handover = cast(Any, SimpleNamespace(
             wanted=False, tick=lambda now: self.calls.append("hand over")))
+        self.preferred: list[bool] = []
+        self.leadership.preference = cast(Any, SimpleNamespace(
+            ended=lambda: None, heard=lambda now, told: None,
+            began=lambda now, before, handed_over: self.calls.append(("began", before, handed_over)),
+            tick=lambda now, serving: self.preferred.append(serving)))
         self.promotes: list[bool] = []
         self.leadership._promotion = cast(Any, SimpleNamespace(tick=self.promotes.append))
         self.raises: list[bool] = []
@@ -280,7 +286,7 @@ class TestClocks:
         self, role: str, time_ms: int, term: int, leads: bool, followed: bool, node: Node,
     ) -> None:
         node.replica.is_leader = leads
-        node.leadership.heard(cast(Any, SimpleNamespace(role=role, time_ms=time_ms, term=term)))
+        node.leadership.heard(cast(Any, SimpleNamespace(role=role, time_ms=time_ms, term=term, losses=())))
         assert node.calls == [("follow", 700)] * followed
 
     def test_the_clocks_are_those_of_voters_that_were_heard_a_moment_ago(self, node: Node) -> None:

@@ -97,7 +97,8 @@ def test_how_far_a_node_is_and_what_time_it_is_there_is_no_news() -> None:
         version="1", checkpoint=0, chain=b"",
     )
     assert is_news(None, info)
-    later = {"applied": 9, "lag": 0, "wall_ms": 6, "checkpoint": 2, "chain": b"x", "time_ms": 8, "host": HostFigures()}
+    later = {"applied": 9, "lag": 0, "wall_ms": 6, "checkpoint": 2, "chain": b"x", "time_ms": 8, "host": HostFigures(),
+             "prefer": 9, "sync_us": 9, "losses": (("n1", 5, 600),)}
     assert not is_news(info, msgspec.structs.replace(info, **later))
     for field, value in (
         ("role", "LEADER"), ("term", 4), ("online", False), ("voter", False), ("empty", True), ("full", True),

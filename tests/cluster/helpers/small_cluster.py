@@ -61,6 +61,7 @@ class SmallNode:
         self.driver: Driver | None = None
         self.known_level: int | None = None     # the feature level that its program knows; None: this program's
         self.feature_level_max = 0              # of its configuration
+        self.prefer = 50                        # likewise
         self.machine = Machine()
         self.life = 0
         self.early: list[tuple[str, Message]] = []
@@ -202,7 +203,8 @@ class SmallCluster:
         )
         settings = NodeSettings(
             name=name, data_dir=Path("/"), peer_listen="", members=self.configured(name), version="test",
-            bootstrap=bootstrap, feature_level_max=node.feature_level_max, **self.settings,
+            bootstrap=bootstrap, feature_level_max=node.feature_level_max, prefer=node.prefer,
+            **self.settings,
         )
         node.driver = Driver(
             settings, journal, store, node.machine, node, node, node, random.Random(self.rng.random()), pages)

@@ -86,6 +86,7 @@ class SimNode:
         self.older = False                  # an older copy of its files was put in their place
         self.held_down = False              # nobody is to start it now
         self.configured: tuple[Member, ...] = ()    # what its configuration file says
+        self.prefer = 50                    # likewise
         self._applied_before = 0            # the last entry that was applied before the present turn
         self._events = world.events
         self._next_turn = NEVER
@@ -199,7 +200,7 @@ class SimNode:
         settings = NodeSettings(
             name=self.name, data_dir=Path("/"), peer_listen="", members=self.configured, version="sim",
             heartbeat_ms=plan.heartbeat_ms, failover_grace_ms=plan.grace_ms, expire_default=plan.expire_default,
-            rejoin=True, rejoins_per_hour=0,
+            rejoin=True, rejoins_per_hour=0, prefer=self.prefer,
         )
         self._rejoin = Rejoin(self.disk, settings, lambda: int(self._events.now))
         journal, store = self._rejoin.open(self._open_storage)

@@ -393,6 +393,16 @@ def test_a_group_that_is_refused_is_refused_as_a_whole(project: Project, client:
     assert project.waiting == 1
 
 
+def test_a_group_that_no_server_takes_is_the_error_of_a_single_task(client: Client) -> None:
+    with Server() as server, Project(server, client) as project:
+        project.app.conf.broker_transport_options = {"patience": 0.5}
+        project.app.conf.task_ignore_result = True
+        group(numbers(project, 2))()
+        server.stop()
+        with pytest.raises(OperationalError):
+            group(numbers(project, 2))()
+
+
 def test_the_author_of_a_chord_makes_few_commands_however_many_parts_it_has(
     own_server: Server, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -69,10 +69,13 @@ class Link:
             self._later.append(call)
             self._outbox.call(self._send_next)
             return
-        if self._later or self.acknowledgements.unsent_visible:
-            self.flush()
+        self._send_earlier()
         with errors_of_kombu():
             call()
+
+    def _send_earlier(self) -> None:
+        if self._later or self.acknowledgements.unsent_visible:
+            self.flush()
 
     def call(self, question: Callable[[], T]) -> T:
         """Make this call after all earlier ones, and wait for the answer in any thread."""
@@ -85,7 +88,7 @@ class Link:
 
         Those for queues of several clusters are executed one by one, in order.
         """
-        self.flush()
+        self._send_earlier()
         try:
             self._commit(commands)
         except (Aborted, NotSupported) as error:

@@ -29,9 +29,9 @@ def _together(publish: Callable[..., Any]) -> Callable[..., Any]:
         with collect() as messages:
             result = publish(self, *args, **kwargs)
         if messages.links:
-            from sockpq_kombu.mapping.errors import errors_of_kombu
+            from sockpq_kombu.mapping.errors import errors_of_publishers
 
-            with errors_of_kombu():
+            with errors_of_publishers():
                 messages.send()
         return result
 

@@ -35,3 +35,13 @@ def errors_of_kombu() -> Iterator[None]:
         raise
     except SockpqError as error:
         raise OperationalError(str(error)) from error
+
+
+@contextmanager
+def errors_of_publishers() -> Iterator[None]:
+    """The same for programs that call Celery, which get an OperationalError for a lost connection, too."""
+    try:
+        with errors_of_kombu():
+            yield
+    except CONNECTION as error:
+        raise OperationalError(str(error)) from error

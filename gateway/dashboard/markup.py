@@ -77,7 +77,7 @@ def link(path: str, label: Child) -> Markup:
 
 def pairs(known: Iterable[tuple[str, Child]]) -> Markup:
     """Return names with their values."""
-    return tag("dl", [tag("div", tag("dt", name), tag("dd", value)) for name, value in known])
+    return tag("dl", [tag("div", tag("dt", name), tag("dd", value)) for name, value in known if value is not None])
 
 
 def _visible(text: str) -> str:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from urllib.parse import urlencode
 
-from sockpqd.core import JobState, JobView, Number, Place, Selector
-from sockpqd.gateway.dashboard.markup import Markup, link, pairs, tag
+from sockpqd.core import JobState, JobView, Number, Place, Selector, bytes_of
+from sockpqd.gateway.dashboard.markup import Child, Markup, link, pairs, tag
 from sockpqd.gateway.dashboard.pages import queue
 from sockpqd.gateway.dashboard.pages.parts.body import FORMS, SHOWN_BYTES, whole
+from sockpqd.gateway.dashboard.pages.parts.timeline import timeline
 from sockpqd.gateway.dashboard.pages.parts.view import (
     NotAllowed,
     NotThere,
     View,
-    duration,
     field,
     form,
     page,
@@ -28,27 +28,38 @@ async def show(view: View) -> str:
     selector = _selector(view)
     if not isinstance(selector, Number) and selector.queue and not view.visitor.manages(selector.queue):
         raise NotAllowed            # whether it has such a job or not
-    job = cluster.machine.peek(selector)
+    machine = cluster.machine
+    job = machine.peek(selector)
+    if job is None and isinstance(selector, Number):
+        job = machine.ended(selector.number)
     if job is None:
         raise NotThere("there is no such job (any more)")
     if not view.visitor.manages(job.queue):
         raise NotAllowed
-    left = "-" if job.deadline_ms is None else duration(max(0, job.deadline_ms - cluster.time_ms))
     forms = [[link(f"/job?{queue.address(job)}&form={form}", form), " "] for form in FORMS]
     cut = f", the first {size(SHOWN_BYTES)} at most" if job.body_bytes > SHOWN_BYTES else ""
     shown = await whole(job.body(), view.word("form"))
+    error = machine.error(selector)
+    result = machine.result(job.number) if job.ended_ms is not None and job.number is not None else None
     return page(
         view, f"Job {job.key or job.id or job.number or ''}".strip(),
         tag("p", link(f"/queue?{urlencode({'name': job.queue})}", f"Queue {job.queue}")),
         pairs([
             ("state", job.state.name), ("id", job.id), ("number", job.number), ("key", job.key),
-            ("priority", job.priority),
-            ("attempts", job.attempts), ("item", job.item), ("reason", job.reason), ("lease ends in", left),
+            ("priority", job.priority), ("item", _item(job)), ("group", job.group), ("reason", job.reason),
+            ("progress", None if job.progress is None else f"{job.progress}%"),
         ]),
+        section("What happened", timeline(view, job)),
+        *([section("Error", await whole(bytes_of(error), "text"))] if error else []),
+        *([section("Result", await whole(result, ""))] if result else []),
         *([section("Headers", tag("pre", job.headers().decode(errors="replace")))] if job.head else []),
         section("Body", tag("p", f"{job.body_bytes} bytes{cut} · as ", forms), shown),
-        section("Actions", list(_actions(view, job))),
+        section("Actions", list(_actions(view, job))) if job.ended_ms is None else None,
     )
+
+
+def _item(job: JobView) -> Child:
+    return None if job.item is None else link(f"/items?{urlencode({'name': job.item})}", job.item)
 
 
 def _selector(view: View) -> Selector | Place | Number:

@@ -11,7 +11,8 @@ from msgspec import Struct
 
 from sockpqd.core import SEQ_BITS, JobState
 from sockpqd.gateway.dashboard.markup import Child, FigureText, link, table, tag
-from sockpqd.gateway.dashboard.pages.parts.view import View, counted, duration, form, page, search
+from sockpqd.gateway.dashboard.pages.parts.timeline import when
+from sockpqd.gateway.dashboard.pages.parts.view import View, counted, form, page, search
 
 QUEUES_MAX = 50             # shown: those with the most dead jobs
 REASONS_MAX = 20            # of a queue, those of which most died
@@ -102,7 +103,7 @@ def _rows(view: View, queue: str, count: int, causes: Sequence[Deaths], *, compl
         place = urlencode({"queue": one.example[0], "seq": one.example[1]})
         yield [
             named if at == 0 else "", one.reason, FigureText(f"{'' if complete else 'at least '}{one.count:,}"),
-            _ago(view, one.first_ms), _ago(view, one.last_ms),
+            when(view, one.first_ms), when(view, one.last_ms),
             link(f"/job?{place}", "the last one") if view.visitor.manages(one.example[0]) else "",
             kick if at == 0 else "",
         ]
@@ -111,7 +112,3 @@ def _rows(view: View, queue: str, count: int, causes: Sequence[Deaths], *, compl
         yield ["", counted(len(causes) - REASONS_MAX, "other reason"), FigureText(f"{rest:,}"), "", "", "", ""]
 
 
-def _ago(view: View, time_ms: int) -> Child:
-    """Say how long ago that was; the script shows the time as well, in the zone of the visitor."""
-    ago = f"{duration(max(0, view.cluster.time_ms - time_ms))} ago"
-    return tag("time", ago, data_ms=time_ms)

@@ -1,0 +1,56 @@
+"""The events of a job, as far as the cluster keeps them: of jobs with a number nearly all, of others their place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sockpqd.core import SEQ_BITS, EndState, JobState, JobView
+from sockpqd.gateway.dashboard.markup import Child, Markup, tag
+from sockpqd.gateway.dashboard.pages.parts.view import View, counted, duration
+
+
+def timeline(view: View, job: JobView) -> Markup:
+    """Return the moments of a job in their order, and how often what happened to it."""
+    moments = sorted(_moments(job), key=lambda moment: moment[0])
+    often = list(_often(job))
+    return tag(
+        "div", tag("ol", [tag("li", when(view, at_ms), ": ", what) for at_ms, what in moments], class_="timeline"),
+        tag("p", ", ".join(often)) if often else None,
+    )
+
+
+def when(view: View, time_ms: int) -> Markup:
+    """Say how long ago or in how long that is; the script adds the time in the zone of the visitor."""
+    since_ms = view.cluster.time_ms - time_ms
+    said = f"in {duration(-since_ms)}" if since_ms < 0 else f"{duration(since_ms)} ago" if since_ms else "just now"
+    return tag("time", said, data_ms=time_ms)
+
+
+def _moments(job: JobView) -> Iterator[tuple[int, Child]]:
+    life, counts = job.life, job.counts
+    if life is not None:
+        yield life.created_ms, "put"
+        if life.first_ms is not None and life.first_ms != life.started_ms:
+            yield life.first_ms, "handed out for the first time"
+        if life.started_ms is not None:
+            yield life.started_ms, "handed out" + ("" if life.taken == 1 else f" for the last time, of {life.taken}")
+    elif job.seq and job.state not in EndState:
+        yield job.seq >> SEQ_BITS, "died" if job.state is JobState.DEAD else "took its place in the queue"
+    if counts is not None and counts.died_ms:
+        yield counts.died_ms, ["died", f" of {job.reason}" if job.reason else ""]
+    if job.ended_ms is not None:
+        yield job.ended_ms, f"ended: {job.state.name.lower()}"
+    if job.deadline_ms is not None:
+        yield job.deadline_ms, "its lease ends"
+    if job.due_ms is not None:
+        yield job.due_ms, "it becomes ready"
+
+
+def _often(job: JobView) -> Iterator[str]:
+    counts = job.counts
+    yield counted(job.attempts, "attempt")
+    if counts is not None:
+        for number, what in ((counts.timeouts, "lease ended"), (counts.releases, "put back"),
+                             (counts.buries, "buried"), (counts.kicks, "kicked")):
+            if number:
+                yield f"{what} {'once' if number == 1 else f'{number} times'}"

@@ -1,0 +1,67 @@
+"""The page of one job: what happened to it, its error and its result."""
+
+from __future__ import annotations
+
+import re
+
+from tests.gateway.helpers.dashboard import Site, run
+
+
+def moments(page: str) -> list[str]:
+    """The lines of what happened."""
+    found = re.search(r'<ol class="timeline">(.*?)</ol>', page)
+    assert found is not None
+    return [re.sub(r"<[^>]*>", "", line) for line in re.findall(r"<li>(.*?)</li>", found[1])]
+
+
+def test_what_happened_to_a_numbered_job_is_shown_in_its_order_with_its_error() -> None:
+    async def test(found: Site) -> None:
+        number = (await found.say(b"PUT mail 0 3 NUMBER\r\nabc")).split()[-1].decode()
+        path = f"/job?queue=mail&number={number}"
+        assert moments(await found.get(path)) == ["just now: put"]
+        for at, end in enumerate((b"LATER %s", b"LATER %s", b"BURY %s HERE REASON Timeout ERROR 9"), start=1):
+            found.cluster.now_ms += 60_000
+            taken = (await found.say(b"GET mail EXPIRE 30\r\n")).split()[3]
+            if at == 2:
+                page = await found.get(path)
+                assert any("its lease ends" in line for line in moments(page))
+            await found.say(end % taken + b"\r\n" + (b"<trace&k>" if at == 3 else b""))
+        page = await found.get(path)
+        assert len(moments(page)) == 4
+        assert moments(page)[0] == "3 min ago: put"
+        assert moments(page)[1].endswith("handed out for the first time")
+        assert moments(page)[2].endswith("handed out for the last time, of 3")
+        assert moments(page)[3].endswith("died of Timeout")
+        assert "put back 2 times, buried once" in page
+        assert "&lt;trace&amp;k&gt;" in page
+        assert "<trace" not in page
+
+    run(test)
+
+
+def test_a_job_that_has_ended_is_shown_with_its_result_and_without_actions() -> None:
+    async def test(found: Site) -> None:
+        await found.say(b"QUEUE CREATE mail RETAIN 600\r\n")
+        number = (await found.say(b"PUT mail 0 3 NUMBER\r\nabc")).split()[-1].decode()
+        taken = (await found.say(b"GET mail EXPIRE 30\r\n")).split()[3]
+        found.cluster.now_ms += 5000
+        await found.say(b"DONE %s RESULT 5\r\n<sum>" % taken)
+        page = await found.get(f"/job?number={number}")
+        assert moments(page)[-1].endswith("ended: done")
+        assert "&lt;sum&gt;" in page
+        assert "job.delete" not in page
+
+    run(test)
+
+
+def test_a_dead_job_without_number_is_shown_at_its_place_with_its_error() -> None:
+    async def test(found: Site) -> None:
+        await found.say(b"PUT mail 0 3\r\nabcGET mail\r\nBURY 1 REASON Timeout ERROR 5\r\ntrace")
+        listed = re.search(r'href="/job[?](queue=mail_dead&amp;seq=[0-9]+)"', await found.get("/queue?name=mail"))
+        assert listed is not None
+        page = await found.get("/job?" + listed[1].replace("&amp;", "&"))
+        assert "trace</pre>" in page
+        assert "Timeout" in page
+        assert "abc</pre>" in page
+
+    run(test)

@@ -11,6 +11,7 @@ from sockpq import Client, CrossCluster, Key, Moving, Unavailable
 from sockpq._backends.sync import run
 from sockpq._protocol.commands.jobs import touch
 from sockpq._routing import router, taking
+from sockpq._streaming import event_stream
 
 from tests.client.conftest import MakeClient
 from tests.client.pair import Pair
@@ -218,6 +219,19 @@ def test_a_wait_follows_the_first_map(make_client: MakeClient) -> None:
         assert waiting.result().data == b"after"
         loop.close()
         assert fresh.count("b", "b.q") == (1, 0)
+
+
+def test_events_follow_the_map(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(event_stream, "BEAT_S", 0.3)
+    with Client(pair.a.servers) as client, client.events("MSG", "b.news").open() as events:
+        with pair.only("b") as b:
+            assert b.notify("b.news", b"1") == 1
+        assert next(iter(events)).data == b"1"
+        waiting = Caller(lambda: next(iter(events)))
+        pair.set({"b.": "a"})
+        with pair.only("a") as a:
+            until(lambda: a.notify("b.news", b"2"))
+        assert waiting.result().data == b"2"
 
 
 def test_a_loop_follows_the_map(pair: Pair, client: Client) -> None:

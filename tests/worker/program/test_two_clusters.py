@@ -14,6 +14,15 @@ from tests.waiting import until
 from tests.worker.program.running import Worker
 
 APP = '''
+@app.task("b.film", name="long", retain=60)
+async def long():
+    record("long begun")
+    try:
+        await asyncio.sleep(600)
+    except asyncio.CancelledError:
+        record("long cancelled")
+        raise
+
 @app.task("mail", name="mail", tries=2, backoff=(0.05, 0.1), result=True)
 def mail(number, error=False):
     record("mail", number)
@@ -42,6 +51,10 @@ def test_tasks_of_both_clusters_run_through_a_move(tmp_path: Path) -> None:
                 found for number in range(20) for found in (number + 1, number * 2)]
             film.put(7, error=True)
             worker.until(lambda: worker.record.count("film 7") == 3)        # twice, and once from before
+            long = app.task("b.film", name="long", retain=60)(lambda: None).put()
+            worker.until(lambda: "long begun" in worker.record)
+            assert long.cancel()
+            worker.until(lambda: "long cancelled" in worker.record)
             with pair.only("b") as b:
                 until(lambda: b.total("b.film_dead").jobs == 1)
             pair.set({}, {"b.": Moving("b", "a")})

@@ -22,6 +22,7 @@ from sockpq.errors import (
     BadArguments,
     Busy,
     ClientClosed,
+    Elsewhere,
     EventsLost,
     ForeignCluster,
     NotSupported,
@@ -137,7 +138,13 @@ class EventStream:
         until = self._network.now() + self._timeout
         pause = PAUSE_S[0]
         while True:
-            await self._choose_cluster()
+            try:
+                await self._choose_cluster()
+            except Elsewhere:               # the names have no owner now
+                if self._network.now() + pause >= until:
+                    raise
+                await self._network.sleep(pause)
+                continue
             addresses = await self._executor.event_servers(until)
             random.shuffle(addresses)
             addresses.sort(key=lambda address: address == self._executor.leader)      # spare the leader
@@ -235,6 +242,10 @@ class EventStream:
                 return True
             if self._asked_at is not None:
                 raise Lost(f"{connection.address}: silent for {now - self._heard_at:.1f} s", sent=False) from None
+            with suppress(Elsewhere):
+                await self._choose_cluster()
+            if self._slot is None:          # they have another owner
+                return True
             self._asked_at = now
             await connection.add(f"SUBSCRIBE {self._words}\r\n".encode(), patience)
             return True

@@ -21,6 +21,7 @@ from sockpq._protocol.command import Command
 from sockpq._protocol.commands import jobs
 from sockpq.errors import (
     BadArguments,
+    CrossCluster,
     EventsLost,
     ForbiddenError,
     ForeignCluster,
@@ -562,16 +563,25 @@ class Pool:
     # cancelled jobs
 
     async def _hear_cancels(self) -> None:
-        """Listen for jobs of ours that somebody removes."""
+        """Listen for jobs of ours that somebody removes: in the cluster of all queues, or for each queue in its own."""
+        try:
+            await self._hear_cancels_of(self.queues)
+        except CrossCluster:
+            await asyncio.gather(*(self._hear_cancels_of((queue,)) for queue in self.queues))
+
+    async def _hear_cancels_of(self, queues: Sequence[str]) -> None:
         while True:
             pause = LISTEN_PAUSE_S
             try:
-                async with self.client.events("CANCEL", self.queues) as events:
+                async with self.client.events("CANCEL", queues) as events:
                     async for event in events:
                         if event.id is not None:
                             self._cancel(event.id)
             except EventsLost:
                 continue
+            except CrossCluster:
+                if len(queues) > 1:
+                    raise
             except (NotSupported, BadArguments, ForbiddenError):
                 pause = NO_EVENTS_S         # of an older server, or not for this user
             except SockpqError as error:

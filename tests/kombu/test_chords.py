@@ -21,6 +21,7 @@ from sockpq_kombu import link
 from sockpq_kombu.channels import collected
 from sockpq_kombu.client import client_of
 from sockpq_kombu.results import backend as result_backend
+from sockpq_kombu.results import chords
 from sockpq_kombu.results.waiting import Spaced
 
 from tests.client.pair import Pair
@@ -282,6 +283,16 @@ def test_the_body_of_a_cancelled_item_is_not_called(project: Project) -> None:
     assert project.client.item_cancel(queue) == 3
     project.work()
     assert project.bodies == []
+
+
+def test_a_header_of_more_parts_than_the_servers_show_at_once(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (result_backend, chords):
+        monkeypatch.setattr(module, "PARTS_MAX", 3)
+    chord(numbers(project, 5), project.sig(TOTAL))()
+    project.work()
+    assert project.bodies == [[0, 1, 2, 3, 4]]
 
 
 def test_a_body_of_more_messages_than_a_transaction_has(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:

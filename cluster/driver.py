@@ -81,8 +81,14 @@ class Outbox(Network, Protocol):
     def flush_appends(self) -> None:
         """Send the queued Append, Heartbeat and SnapshotChunk messages."""
 
+    def hold(self) -> None:
+        """Keep the other queued messages until release(): a sync has begun of what they promise."""
+
+    def release(self) -> None:
+        """Send the messages kept by hold()."""
+
     def flush(self) -> None:
-        ...
+        """Send all messages."""
 
 
 class Driver:
@@ -148,7 +154,7 @@ class Driver:
         time = ReplicatedTime(clock)
         self.proposer = Proposer(self.replica.propose, time.now_ms, self._effects, clock.monotonic,
                                  machine.known_work, lambda: execution.took_s)
-        self.syncing = Syncing(journal, self.proposer, clock.monotonic, settings.election_min_ms / 1000)
+        self.syncing = Syncing(journal, self.proposer, network, clock.monotonic, settings.election_min_ms / 1000)
         self.leadership = Leadership(settings, machine, self.members, self.replica, self.transport, clock, time,
                                      self.proposer, listener.serving_changed)
         if settings.bootstrap:
@@ -198,11 +204,10 @@ class Driver:
         unusual = self._handle_inbox()
         journal, replica, transport = self.journal, self.replica, self.transport
         if journal.syncing is not None:
-            journal.poll_sync()
+            self.syncing.poll()
         if not replica.is_leader:
             # The leader waits for a follower's answer; what the follower applies is not urgent.
-            self.syncing.wait(now)
-            self._network.flush()
+            self.syncing.sync(now, leads=False)
         # Nothing that _changed() compares changes before the tick unless the library was given something.
         following = transport.lane.followed_at == now
         due_at = self._housekeeping_at + limits.FOLLOWING_S if following else self._housekeeping_at
@@ -233,8 +238,7 @@ class Driver:
             self._network.flush_appends()
             self.syncing.pipelining.sent()
         self._listener.turn_ended()
-        if self.syncing.lead(now) if replica.is_leader else self.syncing.wait(now):
-            self._network.flush()
+        self.syncing.sync(now, leads=replica.is_leader)
         self.paging.between_turns()
 
     def _tell_commit_index(self) -> None:
@@ -314,11 +318,22 @@ class Driver:
         """
         return not (
             type(event) is Ack
-            and event.next_index <= self.replica.commit_index + 1
+            # Nothing is committed that this node has not on its own disk; the end of a sync is an event of its own.
+            and min(event.next_index - 1, self.journal.durable_index) <= self.replica.commit_index
             and event.success
             and event.snapshot is None
             and not self.transport.lapsed(self._clock.monotonic())
         )
+
+    def sync_ended(self) -> bool:
+        """Complete a sync in the thread that has ended; returns whether it gives work to the next turn.
+
+        Raises OSError, which must stop this node.
+        """
+        self.syncing.poll()
+        # Acknowledgements that came before this node's own copy was durable wait in the inbox (urgent()).
+        commits = self.replica.is_leader and self.transport.quorum.match() > self.replica.commit_index
+        return commits or bool(self.inbox) or self.journal.unsynced
 
     @property
     def busy(self) -> bool:

@@ -129,9 +129,14 @@ SEGMENT_BYTES = 32 << 20
 # Shares of a segment: what is reserved for Raft itself (2 MiB); with less than the second left (8 MiB) nothing of
 # clients is logged; with less than the third (24 MiB) no jobs are accepted.
 JOURNAL_RESERVE, JOURNAL_EXHAUSTED, JOURNAL_SCARCE = 1 / 16, 1 / 4, 3 / 4
-BACKGROUND_SYNC_BYTES = 256 << 10   # from this size on, a sync is worth a thread,
-SLOW_BACKGROUND_SYNC_BYTES = 24 << 10   # and from this one if syncs take
-SLOW_SYNC_S = 0.001             # this long: entries of many commands, as others follow them at once
+BACKGROUND_SYNC_BYTES = 256 << 10   # from this size on, a sync is worth a thread, on a disk of any speed
+SLOW_BACKGROUND_SYNC_BYTES = 24 << 10   # and from this one where syncs take
+SLOW_SYNC_S = 0.001             # this long on average: entries of many commands, as others follow them at once;
+# to hand a small frame to a thread costs two wake-ups, which the loop would rather wait for than for a disk that needs
+SLUGGISH_SYNC_S = 0.005         # this long,
+BRISK_SYNC_S = 0.003            # until it needs less than this again
+SYNC_COUNTED_S_MAX = 0.02       # a sync counts for no more than this in the average
+UNSYNCED_BYTES_MAX = 8 << 20    # with these to write the loop waits for the disk
 COMMIT_INDEX_WAITS_S = 0.1     # a new commit index waits this long for entries to be synced with
 READ_AHEAD_BYTES = 256 << 10
 # A synced frame of this size is dropped from the page cache: large frames one after another would take new pages for

@@ -102,7 +102,7 @@ class ClusterNode(DrivenNode):
         self._calls = ForwardedCalls(
             self._driver.peers, self._driver.leader, listener, self._send_beside, self._network)
         self._scrubber = Scrubber(self._to_scrub, self._damaged, pages.directory)
-        self._syncing: Future[None] | None = None       # wakes this node when it ends
+        self._syncing: Future[float] | None = None      # calls _synced() when it ends
         self._stopped = False
         self._woken_at = 0.0            # when the first event of the next turn arrived, monotonic seconds
         self._turned_at = 0.0           # when the last turn ended
@@ -217,10 +217,20 @@ class ClusterNode(DrivenNode):
         capacity.marked, capacity.disk_marked = marks.reached, marks.disk_reached
         capacity.free_bytes, capacity.disk_bytes = marks.free_bytes, marks.disk_bytes
 
-    def _synced(self, _: Future[None]) -> None:
-        """Wake the loop; called in the thread that synced."""
+    def _synced(self, _: Future[float]) -> None:
+        """Continue in the loop; called in the thread that synced."""
         with contextlib.suppress(RuntimeError):         # the loop is closed
-            self._loop.call_soon_threadsafe(self._wake)
+            self._loop.call_soon_threadsafe(self._sync_ended)
+
+    def _sync_ended(self) -> None:
+        """Send what waited for a sync, with a turn only if there is more to do."""
+        if self._scheduled or self._stopped or self.failed.done():
+            return
+        try:
+            if self._driver.sync_ended():
+                self._wake()
+        except Exception as error:
+            self.failed.set_exception(error)
 
     def _to_scrub(self) -> list[FileToRead]:
         """Return the files for the scrubber; called in its thread, computed in the loop's."""

@@ -1,18 +1,40 @@
-"""The times at which a node syncs its journal, and at which its loop waits for that.
+"""The times at which a node syncs its journal, and at which messages leave that promise what is on its disk.
 
-Before a follower answers, everything is durable. A leader goes on while its disk works on a large frame: what it sends
-promises nothing new, and its own copy does not count yet. But nothing is committed in that time. With a disk that takes
-too long it must fall silent, as with one that is too slow for small entries, so that another node can lead.
+Before a node votes or acknowledges an entry, its journal is durable. On a fast disk the loop waits for that. On a slow
+one, and for large frames, a thread syncs (sync_pace.py decides), and only the messages that promise something wait for
+it: those that were queued before a sync began leave when it ends, later ones after the next sync. What promises nothing
+leaves at once: a leader's entries, whose own copy does not count yet, and what is forwarded for clients.
+
+A leader whose disk takes too long must fall silent, so that another node can lead: then its loop waits. A node also
+waits when it has many megabytes to write: its disk must hold up those that send them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Protocol
 
 from sockpqd.cluster import limits
 from sockpqd.cluster.journal.journal import Journal
 from sockpqd.cluster.leader.pipelining import Pipelining
 from sockpqd.cluster.leader.proposer import Proposer
+from sockpqd.cluster.sync_pace import SyncPace
+
+
+class Promises(Protocol):
+    """The part of a network (driver.Outbox) that keeps the messages which promise what is on the disk."""
+
+    def flush_appends(self) -> None:
+        """Send the queued messages that promise nothing."""
+
+    def hold(self) -> None:
+        """Keep the queued messages until release(): a sync has begun of what they promise."""
+
+    def release(self) -> None:
+        """Send the messages kept by hold()."""
+
+    def flush(self) -> None:
+        """Send all messages."""
 
 
 class Syncing:
@@ -21,38 +43,60 @@ class Syncing:
     `patience_s`: how long a leader continues before everything is durable.
     """
 
-    def __init__(self, journal: Journal, proposer: Proposer, monotonic: Callable[[], float], patience_s: float) -> None:
+    def __init__(
+        self, journal: Journal, proposer: Proposer, network: Promises, monotonic: Callable[[], float],
+        patience_s: float,
+    ) -> None:
         self._journal = journal
+        self._network = network
         self.pipelining = Pipelining(proposer)
+        self.pace = SyncPace()
         self._monotonic = monotonic
         self._patience_s = patience_s
-        self._durable_at = float("-inf")        # when everything was last durable
+        self._durable_at = float("-inf")        # everything that was changed before is durable
+        self._began_at = float("-inf")          # when the sync in the thread began
         self._wrote_at = float("-inf")          # when there was last something to write
 
     def hurry(self) -> None:
         """Sync a new commit index in this turn, even by itself."""
         self._wrote_at = float("-inf")
 
-    def wait(self, now: float) -> bool:
-        """Make everything durable before returning. Raises NoRoom and OSError."""
-        self._journal.sync(alone=self._commit_index_due(now))
-        self._durable_at = now
-        return True
+    def poll(self) -> None:
+        """Complete a sync in the thread that has ended, and send what waited for it."""
+        journal = self._journal
+        if journal.syncing is not None and journal.poll_sync():
+            self.pace.took(journal.sync_s)
+            self._durable_at = self._began_at
+            self._network.release()
 
-    def lead(self, now: float) -> bool:
-        """Leader: like wait(), but do not wait for a large frame; returns whether everything is durable."""
-        if now - self._durable_at >= self._patience_s:
-            return self.wait(now)
-        journal, pipelining = self._journal, self.pipelining
-        begun = self._monotonic() if journal.unsynced else None
-        from_bytes = pipelining.background_bytes(now)
-        if not journal.sync_in_background(alone=self._commit_index_due(now), from_bytes=from_bytes):
-            return False
-        if begun is not None:
-            done = self._monotonic()
-            pipelining.synced(done - begun, done)
+    def sync(self, now: float, *, leads: bool) -> None:
+        """Sync all changes, or begin to, and send the messages that may leave. Raises NoRoom and OSError.
+
+        `leads`: this node is the leader.
+        """
+        journal, network = self._journal, self._network
+        if journal.syncing is not None:
+            self.poll()
+        impatient = leads and now - self._durable_at >= self._patience_s
+        if impatient or journal.unsynced_bytes >= limits.UNSYNCED_BYTES_MAX:
+            journal.sync(alone=self._commit_index_due(now))
+        elif journal.syncing is not None:
+            network.flush_appends()
+            return
+        else:
+            begun = self._monotonic() if journal.unsynced else None
+            alone = self._commit_index_due(now)
+            if not journal.sync_in_background(alone=alone, from_bytes=self.pace.background_bytes):
+                self._began_at = now
+                network.hold()
+                network.flush_appends()
+                return
+            if begun is not None:
+                took_s = self._monotonic() - begun
+                self.pace.took(took_s)
+                self.pipelining.waited(took_s)
         self._durable_at = now
-        return True
+        network.flush()
 
     def _commit_index_due(self, now: float) -> bool:
         """Return whether a new commit index is to be synced by itself.

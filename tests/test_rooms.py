@@ -22,8 +22,8 @@ ORDER = {
     ),
     "cluster": (
         "limits", "metrics", "api", "settings", "errors", "storage", "paging", "journal", "snapshots", "damage", "wire",
-        "raft", "capacity", "leader", "syncing", "execution", "forwarding", "driver", "idle", "driven_node", "stats",
-        "administration", "exit_codes", "node",
+        "raft", "capacity", "leader", "sync_pace", "syncing", "execution", "forwarding", "driver", "idle",
+        "driven_node", "stats", "administration", "exit_codes", "node",
     ),
     "gateway": (
         "limits", "link", "rights", "audit", "events", "protocol", "config", "process", "auth", "pulses", "waiting",

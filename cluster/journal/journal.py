@@ -46,7 +46,8 @@ class Journal(LogView):
 
     Read-only attributes: `first_index`, `last_index`, `last_term` (0 while there is none), `clears` (how often it was
     cleared), `segments` (its files), `bytes_total` (length of the commands that the newest snapshot does not cover,
-    which compaction looks at), `durable_index` (the last entry synced), `syncing` (the sync in the background).
+    which compaction looks at), `durable_index` (the last entry synced), `syncing` (the sync in the background),
+    `sync_s` (what the last of these took).
 
     An OSError means that the disk failed and the node must stop; after a failed write or sync every further change is
     refused with the same error, because it is unknown what is on the disk. NoRoom means that nothing was written, and
@@ -74,7 +75,8 @@ class Journal(LogView):
         super().__init__(window_bytes)
         self.last_term = 0
         self.durable_index = 0
-        self.syncing: Future[None] | None = None
+        self.syncing: Future[float] | None = None
+        self.sync_s = 0.0
         self.clears = self.bytes_total = 0
         self._state = JournalState()
         self._table = self._state.table
@@ -265,6 +267,11 @@ class Journal(LogView):
         """Return whether something waits for sync(). A new commit index alone does not count."""
         return bool(self._pending)
 
+    @property
+    def unsynced_bytes(self) -> int:
+        """The length of the entries that wait for sync() and are in no frame yet."""
+        return self._pending_bytes
+
     def bytes_from(self, index: int) -> int:
         """The total length of this entry and those after it."""
         return self._table.bytes_between(index, self._table.next)
@@ -381,7 +388,7 @@ class Journal(LogView):
         if syncing is None:
             return
         try:
-            syncing.result()
+            self.sync_s = syncing.result()
         except OSError as error:
             self._failed = error
             raise

@@ -213,7 +213,7 @@ class Segments:
         self.active, self.active_bytes, self.position, self._spare_bytes = spare, self._spare_bytes, 0, 0
         self._begun = True
 
-    def append(self, pieces: list[bytes], length: int, *, in_background: bool) -> Future[None] | None:
+    def append(self, pieces: list[bytes], length: int, *, in_background: bool) -> Future[float] | None:
         """Write one frame and sync it. `in_background`: only start the sync, which must end before the next frame.
 
         Raises NoRoom if nothing was written for lack of space, and OSError if the disk fails.

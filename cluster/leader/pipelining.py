@@ -1,13 +1,11 @@
-"""Decides whether to pipeline a second entry, and whether to sync in a background thread.
+"""Decides whether to pipeline a second entry.
 
 With fast disks a second entry only cuts the commands into smaller portions. But a leader that waits longer for its disk
-and its followers than it works can prepare the next entry in that time, and where a sync takes long, the loop should
-not block on it. Both pay only with many commands: a few clients *are* the entry in flight, and a second one would make
-them take turns at the same disk.
+and its followers than it works can prepare the next entry in that time. That pays only with many commands: a few
+clients *are* the entry in flight, and a second one would make them take turns at the same disk.
 
-Each decision rests on the last measurement: how long the leader was idle, or blocked on its disk, while a single entry
-was in flight, and how long a sync in the loop took. A measurement is valid for PIPELINING_S; after that, one entry is
-sent alone, one sync is done in the loop, and both are measured again.
+The decision rests on the last measurement: how long the leader was idle, or blocked on its disk, while a single entry
+was in flight. A measurement is valid for PIPELINING_S; after that, one entry is sent alone and measured again.
 """
 
 from __future__ import annotations
@@ -28,7 +26,6 @@ class Pipelining:
         self._measured = NONE                   # the only entry in flight, whose round is measured
         self._waited_s = 0.0                    # while it was
         self._waits_until = float("-inf")
-        self._syncs_until = float("-inf")
 
     def sent(self) -> None:
         """Note that the entry that was proposed in this turn, if there was one, has left for the followers."""
@@ -47,19 +44,9 @@ class Pipelining:
                 self._waits_until = now + limits.PIPELINING_S
 
     def waited(self, seconds: float) -> None:
-        """Note that this node had nothing to do for this long."""
+        """Note that this node had nothing to do for this long, or waited for its disk."""
         self._waited_s += seconds
-
-    def synced(self, took_s: float, now: float) -> None:
-        """Note that a sync in the loop took this long."""
-        self._waited_s += took_s
-        if took_s >= limits.SLOW_SYNC_S:
-            self._syncs_until = now + limits.PIPELINING_S
 
     def overlaps(self, now: float) -> bool:
         """Return whether a second entry in flight pays off."""
         return now < self._waits_until
-
-    def background_bytes(self, now: float) -> int:
-        """Return the length from which a frame should be synced in the background."""
-        return limits.SLOW_BACKGROUND_SYNC_BYTES if now < self._syncs_until else limits.BACKGROUND_SYNC_BYTES

@@ -174,6 +174,8 @@ class SnapshotStore:
         self._task_path = temporary = self._files.temporary(self._files.path(last[1]).name)
         self._task_begun = self._clock()
         try:
+            if self._journal.durable_index < last[1]:
+                self._journal.sync()        # after a crash the journal must continue the snapshot
             by_reference = self.names_pages and not self.whole_wanted
             self._task_pages = self._pages.name(last[1]) if by_reference else {}
             contents = SnapshotContents(

@@ -191,11 +191,19 @@ class Disk:
         except OSError as error:
             raise SyncFailed(*error.args) from error
 
-    def sync_in_background(self, file: int) -> Future[None]:
-        """Start a sync in a thread; the future completes when the bytes are durable, or with sync()'s error."""
+    def sync_in_background(self, file: int) -> Future[float]:
+        """Start a sync in a thread; the future completes when the bytes are durable, or with sync()'s error.
+
+        Its result: the seconds that the sync took.
+        """
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, "sync")
-        return self._thread.submit(self.sync, file)
+        return self._thread.submit(self._sync_timed, file)
+
+    def _sync_timed(self, file: int) -> float:
+        begun = time.perf_counter()
+        self.sync(file)
+        return time.perf_counter() - begun
 
     def prepare_in_background(self, file: int, size: int, directory: Path) -> Future[None]:
         """Start in a thread to allocate() a new file of the directory, and to make its length and its name durable.

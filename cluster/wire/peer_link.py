@@ -34,7 +34,7 @@ from sockpqd.cluster.wire.moved import Addresses
 log = logging.getLogger("sockpqd.peers")
 
 EARLY = Append | SnapshotChunk | Notice     # need not wait for the journal, and keep their order
-# Of clients, in no order: a small one may overtake a large one.
+# Of clients, which need not wait for it either, in no order: a small one may overtake a large one.
 ASIDE = ForwardedCall | CallOutcome | ForwardedCommand | CommandAnswer
 
 
@@ -84,7 +84,9 @@ class PeerLink:
         self.waiting: list[Message] = []                    # received before the outgoing connection was ready
         self.closed = asyncio.Event()                       # wakes the task that dials
         self._early: list[bytes] = []                       # frames that may be sent before the journal is synced
-        self._late: list[bytes] = []
+        self._clients: list[bytes] = []                     # small ones for clients, which leave with them
+        self._late: list[bytes] = []                        # frames that may not
+        self._held: list[bytes] = []                        # those among them for which a sync has begun
         self._large = _Large()                              # of EARLY, which may be sent early too
         self._aside = _Large()
         self._begun: _Large | None = None                   # the one whose first message is being sent
@@ -107,8 +109,11 @@ class PeerLink:
                 self._large.add(parts, length)
             else:
                 self._early.append(whole(*parts))
-        elif length > limits.PIECE_BYTES and isinstance(message, ASIDE):
-            self._aside.add(parts, length)
+        elif isinstance(message, ASIDE):
+            if length > limits.PIECE_BYTES:
+                self._aside.add(parts, length)
+            else:
+                self._clients.append(whole(*parts))
         else:
             (self._early if isinstance(message, Heartbeat) else self._late).append(whole(*parts))
 
@@ -126,15 +131,26 @@ class PeerLink:
 
     def flush_early(self) -> None:
         """Send the frames that need not wait for the journal."""
-        if self._early:
-            early, self._early = self._early, []
+        if self._early or self._clients:
+            early, self._early, self._clients = self._early + self._clients, [], []
             self._write(early)
         if self._large.messages or self._aside.messages:
             self.write_large()
 
+    def hold(self) -> None:
+        """Keep the frames that wait for the journal until release()."""
+        self._held += self._late
+        self._late = []
+
+    def release(self) -> None:
+        """Send the frames kept by hold()."""
+        if self._held:
+            held, self._held = self._held, []
+            self._write(held)
+
     def flush(self) -> bool:
         """Send also the frames that had to wait for the journal. Returns whether large messages are left."""
-        if self._early or self._large.messages or self._aside.messages:
+        if self._early or self._clients or self._large.messages or self._aside.messages:
             self.flush_early()
         if self._late:
             late, self._late = self._late, []
@@ -160,7 +176,7 @@ class PeerLink:
     def clear(self) -> None:
         """Close both connections and drop everything queued."""
         incoming, outgoing, self.incoming, self.outgoing = self.incoming, self.outgoing, None, None
-        self._early, self._late, self.waiting = [], [], []
+        self._early, self._clients, self._late, self._held, self.waiting = [], [], [], [], []
         self._large.clear()
         self._aside.clear()
         self._begun = None

@@ -57,6 +57,7 @@ class PeerNetwork:
         self._stranger = stranger
         self._links: dict[str, PeerLink] = {}
         self._queued = False                        # some link may have something to flush
+        self._holding = False                       # some link may have something to release
         self._server: asyncio.Server | None = None
         self._watching: asyncio.Task[None] | None = None    # set while this network is started
         self._loop = asyncio.get_running_loop()
@@ -133,7 +134,19 @@ class PeerNetwork:
             for link in self._links.values():
                 link.flush_early()
 
+    def hold(self) -> None:
+        self._holding = True
+        for link in self._links.values():
+            link.hold()
+
+    def release(self) -> None:
+        if self._holding:
+            self._holding = False
+            for link in self._links.values():
+                link.release()
+
     def flush(self) -> None:
+        self.release()
         if self._queued:
             self._queued = False
             for link in self._links.values():

@@ -177,7 +177,7 @@ class StalledError(Exception):
     """The loop would stand still here."""
 
 
-class Slow(Future[None]):
+class Slow(Future[float]):
     """A sync that is over at some time, and lasts on the simulated clock of a cluster."""
 
     def __init__(self, cluster: SmallCluster, over_at: float, not_seen: int = 0) -> None:
@@ -193,10 +193,11 @@ class Slow(Future[None]):
         self._not_seen -= 1
         return self._not_seen < 0
 
-    def result(self, timeout: float | None = None) -> None:
+    def result(self, timeout: float | None = None) -> float:
         if self._cluster.now < self._over_at:
             self.waited_at = self._cluster.now
             raise StalledError
+        return 0.0
 
 
 def slow_leader(over_in_s: float, not_seen: int = 0) -> tuple[SmallCluster, SmallNode, Slow]:

@@ -156,11 +156,29 @@ def test_only_answers_that_commit_something_are_urgent() -> None:
     def answer(next_index: int, success: bool = True, snapshot: int | None = None) -> Ack:
         return Ack(driver.replica.term, 1, world.now, next_index, not success, success, snapshot)
     assert not driver.urgent(answer(committed + 1))
+    driver.journal.add(b"", committed + 1, driver.replica.term)
+    assert not driver.urgent(answer(committed + 2)), "not durable here"
+    driver.journal.sync()
     assert driver.urgent(answer(committed + 2))
     assert driver.urgent(answer(committed, success=False)), "the follower asks for other entries"
     assert driver.urgent(answer(committed + 1, snapshot=1)), "a transfer has ended"
     assert driver.urgent(None)
     assert driver.urgent(next(message for _, _, message in world.sent if isinstance(message, Append)))
+
+
+def test_the_end_of_a_sync_gives_work_only_where_something_waits_for_it() -> None:
+    world = SmallCluster(3)
+    world.put_now()
+    world.run_until(world.settled)
+    driver = world.leader().up
+    driver.inbox = []
+    assert not driver.sync_ended()
+    # It came while the leader's own copy was not durable, and was not urgent then.
+    driver.inbox.append((world.followers()[0].name, Ack(driver.replica.term, 1, world.now, 2, False, True, None)))
+    assert driver.sync_ended()
+    driver.inbox = []
+    driver.journal.add(b"", driver.journal.last_index + 1, driver.replica.term)
+    assert driver.sync_ended(), "there is more to sync"
 
 
 def test_the_longest_turn_is_forgotten_after_two_minutes() -> None:

@@ -22,6 +22,7 @@ from sockpqd.cluster.leader import leadership, proposer
 from sockpqd.cluster.raft import elections, pysyncobj_adapter
 from sockpqd.cluster.raft.append_entries import Receiver, Sender
 from sockpqd.cluster.raft.steady_lane import SteadyLane
+from sockpqd.cluster.syncing import Syncing
 from sockpqd.cluster.wire.messages import Ack, Append, Heartbeat, Info, Message, RequestVote, SnapshotChunk
 from sockpqd.core import OPERATION_BYTES_MAX, Batch, Due, Get, Put, PutWith, Results, Stored, cost, encode_entry
 from sockpqd.core.handlers.cost import small
@@ -554,7 +555,12 @@ def test_nothing_that_vouches_leaves_before_the_journal_is_synced(
         return True
     world.filter = watch
     if not cured:
-        monkeypatch.setattr(Journal, "sync", lambda self, **_: None)
+        sync = Syncing.sync
+
+        def flush_and_sync(self: Syncing, now: float, *, leads: bool) -> None:
+            self._network.flush()
+            sync(self, now, leads=leads)
+        monkeypatch.setattr(Syncing, "sync", flush_and_sync)
     for _ in range(10):
         world.put_now()
     world.kill(world.leader().name)

@@ -20,12 +20,12 @@ def lane(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Non
     """In both lanes a second entry pays for the smallest ones."""
     monkeypatch.setattr(SteadyLane, "open", request.param == "steady-lane")
     for name, value in (
-        ("OVERLAP_OPERATIONS_MIN", 1), ("SLOW_ANSWERS_S", 0.0), ("SLOW_SYNC_S", 0.0), ("SLOW_BACKGROUND_SYNC_BYTES", 0),
+        ("OVERLAP_OPERATIONS_MIN", 1), ("SLOW_ANSWERS_S", 0.0), ("SLUGGISH_SYNC_S", 0.0), ("BRISK_SYNC_S", 0.0),
     ):
         monkeypatch.setattr(limits, name, value)
 
 
-class LateSync(Future[None]):
+class LateSync(Future[float]):
     """A sync that is over after a while; before that nothing of it is on the disk."""
 
     def __init__(self, world: SmallCluster, node: SmallNode, file: int) -> None:
@@ -38,9 +38,10 @@ class LateSync(Future[None]):
     def done(self) -> bool:
         return self._world.now >= self._over_at
 
-    def result(self, timeout: float | None = None) -> None:
+    def result(self, timeout: float | None = None) -> float:
         assert self.done(), "the loop would stand still"
         self._node.disk.sync(self._file)
+        return SYNC_S
 
 
 def slow_leader() -> tuple[SmallCluster, SmallNode]:

@@ -1,15 +1,9 @@
-"""When a second entry under way, and a sync beside the loop, pay."""
+"""When a second entry under way pays."""
 
 from __future__ import annotations
 
 from sockpqd.cluster.leader.pipelining import Pipelining
-from sockpqd.cluster.limits import (
-    BACKGROUND_SYNC_BYTES,
-    PIPELINING_S,
-    SLOW_ANSWERS_S,
-    SLOW_BACKGROUND_SYNC_BYTES,
-    SLOW_SYNC_S,
-)
+from sockpqd.cluster.limits import PIPELINING_S, SLOW_ANSWERS_S
 from sockpqd.core import Stored, SwitchService
 from tests.cluster.helpers.small_cluster import Outcome
 from tests.cluster.test_proposer import Log
@@ -42,7 +36,6 @@ class Measured(Log):
 def test_nothing_pays_before_it_was_measured() -> None:
     log = Measured()
     assert not log.overlaps
-    assert log.pipelining.background_bytes(log.now) == BACKGROUND_SYNC_BYTES
 
 
 def test_a_second_entry_pays_for_a_while_after_one_that_waited_long() -> None:
@@ -70,7 +63,7 @@ def test_what_it_waited_before_an_entry_has_left_does_not_count() -> None:
 def test_a_sync_in_the_loop_is_waiting_as_well() -> None:
     log = Measured()
     log.send()
-    log.pipelining.synced(0.6 * SLOW_ANSWERS_S, log.now)
+    log.pipelining.waited(0.6 * SLOW_ANSWERS_S)
     log.answer(0.6 * SLOW_ANSWERS_S)
     assert log.overlaps
 
@@ -83,12 +76,3 @@ def test_what_was_not_alone_under_way_is_not_measured() -> None:
     log.answer(10 * SLOW_ANSWERS_S)
     log.answer(10 * SLOW_ANSWERS_S)
     assert not log.overlaps
-
-
-def test_a_sync_beside_the_loop_pays_for_a_while_after_one_that_took_long() -> None:
-    pipelining = Measured().pipelining
-    pipelining.synced(0.9 * SLOW_SYNC_S, 5.0)
-    assert pipelining.background_bytes(5.0) == BACKGROUND_SYNC_BYTES
-    pipelining.synced(1.1 * SLOW_SYNC_S, 5.0)
-    assert pipelining.background_bytes(5.0 + 0.9 * PIPELINING_S) == SLOW_BACKGROUND_SYNC_BYTES
-    assert pipelining.background_bytes(5.0 + 1.01 * PIPELINING_S) == BACKGROUND_SYNC_BYTES

@@ -16,6 +16,7 @@ from sockpqd.cluster import limits
 from sockpqd.cluster.journal.journal import Journal
 from sockpqd.cluster.raft.pysyncobj_adapter import Replica, WatchedTransport
 from sockpqd.cluster.raft.steady_lane import SteadyLane
+from sockpqd.cluster.syncing import Syncing
 from sockpqd.cluster.wire.messages import Ack, Append, Message, StaleTerm
 from sockpqd.core import Put, encode_entry
 from tests.cluster.helpers.small_cluster import Outcome, SmallCluster, SmallNode
@@ -218,7 +219,12 @@ def test_acknowledgements_wait_for_the_disk(cured: bool, monkeypatch: pytest.Mon
         return True
     world.filter = watch
     if not cured:
-        monkeypatch.setattr(Journal, "sync", lambda self, **_: None)
+        sync = Syncing.sync
+
+        def flush_and_sync(self: Syncing, now: float, *, leads: bool) -> None:
+            self._network.flush()
+            sync(self, now, leads=leads)
+        monkeypatch.setattr(Syncing, "sync", flush_and_sync)
     outcome = world.put()
     world.run(0.05)
     assert (not early) is cured

@@ -1,4 +1,4 @@
-"""When a journal is synced, and when a leader waits for it: the moments."""
+"""When a journal is synced, when the loop waits for that, and which messages leave then."""
 
 from __future__ import annotations
 
@@ -14,67 +14,133 @@ PATIENCE_S = 0.5                # a binary fraction: exactly then
 
 
 class Node:
-    """A leader with a disk that works in the background as long as `slow`; what was asked of its journal."""
+    """A node whose disk works in the background as long as `slow`; what was asked of its journal and its network."""
 
     def __init__(self) -> None:
-        self.asked: list[tuple[str, bool]] = []
+        self.asked: list[str] = []
         self.slow = False
-        self.journal = SimpleNamespace(unsynced=False, sync=self._sync, sync_in_background=self._background)
-        self.syncing = Syncing(
-            cast(Any, self.journal), cast(Any, SimpleNamespace(entries=0, answered=0)), lambda: 0.0, PATIENCE_S,
+        self.ended = False              # a sync in the background has, although the next one may be slow
+        self.alone = False
+        self.journal = SimpleNamespace(
+            unsynced=False, unsynced_bytes=0, syncing=None, sync_s=0.0, sync=self._sync, poll_sync=self._poll_sync,
+            sync_in_background=self._sync_in_background,
         )
-        self.syncing.pipelining = cast(Any, SimpleNamespace(
-            background_bytes=lambda now: 1 << 20, synced=lambda lasted_s, now: self.asked.append(("measured", True))))
+        network = SimpleNamespace(**{
+            name: lambda name=name: self.asked.append(name) for name in ("hold", "release", "flush", "flush_appends")})
+        self.syncing = Syncing(
+            cast(Any, self.journal), cast(Any, SimpleNamespace(entries=0, answered=0)), cast(Any, network),
+            lambda: 0.0, PATIENCE_S,
+        )
 
     def _sync(self, *, alone: bool) -> None:
-        self.asked.append(("wait", alone))
+        self.asked.append("wait")
+        self.journal.syncing, self.alone = None, alone
 
-    def _background(self, *, alone: bool, from_bytes: int) -> bool:
-        self.asked.append(("background", alone))
+    def _sync_in_background(self, *, alone: bool, from_bytes: int) -> bool:
+        self.asked.append("sync")
+        self.journal.syncing, self.alone = "sync" if self.slow else None, alone
         return not self.slow
 
-    def lead(self, now: float) -> list[str]:
-        self.asked = []
-        self.syncing.lead(now)
-        return [what for what, _ in self.asked]
+    def _poll_sync(self) -> bool:
+        ended = self.ended or not self.slow
+        if ended:
+            self.journal.syncing = None
+        return ended
 
-    def alone(self, now: float) -> bool:
-        """Return whether a new commit index is synced by itself now."""
+    def lead(self, now: float) -> list[str]:
+        return self.sync(now, leads=True)
+
+    def follow(self, now: float) -> list[str]:
+        return self.sync(now, leads=False)
+
+    def sync(self, now: float, *, leads: bool) -> list[str]:
         self.asked = []
-        self.syncing.wait(now)
-        return self.asked == [("wait", True)]
+        self.syncing.sync(now, leads=leads)
+        return self.asked
+
+
+def test_everything_leaves_when_everything_is_durable() -> None:
+    assert Node().follow(10.0) == ["sync", "flush"]
+
+
+def test_what_was_queued_before_a_sync_leaves_when_it_has_ended_and_the_rest_after_the_next() -> None:
+    node = Node()
+    node.slow = True
+    assert node.follow(10.0) == ["sync", "hold", "flush_appends"]
+    assert node.follow(10.1) == ["flush_appends"]
+    node.slow = False
+    node.journal.unsynced = True
+    assert node.follow(10.2) == ["release", "sync", "flush"]
+
+
+def test_messages_are_released_as_soon_as_the_end_of_the_sync_is_seen() -> None:
+    node = Node()
+    node.slow = True
+    node.follow(10.0)
+    node.asked, node.slow = [], False
+    node.syncing.poll()
+    node.syncing.poll()
+    assert node.asked == ["release"]
 
 
 def test_a_leader_waits_once_its_patience_is_over() -> None:
     node = Node()
-    assert node.lead(10.0) == ["wait"]                  # nothing is known to be durable yet
+    assert node.lead(10.0) == ["wait", "flush"]         # nothing is known to be durable yet
     node.slow = True
-    assert node.lead(10.0 + PATIENCE_S / 2) == ["background"]
-    assert node.lead(10.0 + PATIENCE_S) == ["wait"]
-    node.slow = False
-    assert node.lead(10.0 + 1.5 * PATIENCE_S) == ["background"]
-    assert node.lead(10.0 + 2 * PATIENCE_S) == ["background"]
-    assert node.lead(10.0 + 3 * PATIENCE_S) == ["wait"]
+    assert node.lead(10.25) == ["sync", "hold", "flush_appends"]
+    assert node.lead(10.0 + PATIENCE_S - 0.01) == ["flush_appends"]
+    assert node.lead(10.0 + PATIENCE_S) == ["wait", "flush"]
 
 
-def test_what_was_written_is_measured() -> None:
+def test_its_patience_begins_anew_with_each_sync_that_ends() -> None:
     node = Node()
     node.lead(10.0)
-    node.journal.unsynced = True
-    assert node.lead(10.1) == ["background", "measured"]
+    node.slow = node.ended = True
+    for turn in range(1, 10):
+        assert node.lead(10.0 + turn / 4) == ["release"] * (turn > 1) + ["sync", "hold", "flush_appends"]
+
+
+def test_a_follower_is_patient() -> None:
+    node = Node()
     node.slow = True
-    assert node.lead(10.2) == ["background"]
+    node.follow(10.0)
+    assert node.follow(10.0 + 100 * PATIENCE_S) == ["flush_appends"]
+
+
+def test_a_node_that_has_too_much_to_write_waits() -> None:
+    node = Node()
+    node.slow = True
+    node.follow(10.0)
+    node.journal.unsynced_bytes = limits.UNSYNCED_BYTES_MAX
+    assert node.follow(10.1) == ["wait", "flush"]
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_slow_syncs_are_measured_wherever_they_are_done(monkeypatch: pytest.MonkeyPatch, *, beside: bool) -> None:
+    node = Node()
+    node.journal.unsynced, node.journal.sync_s = True, 1.0
+    times = iter(range(100))
+    monkeypatch.setattr(node.syncing, "_monotonic", (lambda: 0.0) if beside else lambda: next(times))
+    for turn in range(10):
+        node.slow = beside
+        node.follow(10.0 + turn)
+        node.slow = False
+        node.syncing.poll()
+    assert node.syncing.pace.sluggish
 
 
 @pytest.mark.parametrize("hurry", [False, True])
 def test_a_commit_index_waits_for_entries_unless_there_is_a_hurry(*, hurry: bool) -> None:
     node = Node()
-    now = 0.0
-    assert node.alone(now)              # never yet
+    node.follow(0.0)
+    assert node.alone                   # never yet
     node.journal.unsynced = True
-    assert not node.alone(now)
+    node.follow(0.0)
+    assert not node.alone
     node.journal.unsynced = False
     if hurry:
         node.syncing.hurry()
-    assert node.alone(now + limits.COMMIT_INDEX_WAITS_S / 2) is hurry
-    assert node.alone(now + limits.COMMIT_INDEX_WAITS_S)
+    node.follow(limits.COMMIT_INDEX_WAITS_S / 2)
+    assert node.alone is hurry
+    node.follow(limits.COMMIT_INDEX_WAITS_S)
+    assert node.alone

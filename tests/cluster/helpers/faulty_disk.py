@@ -14,6 +14,7 @@ import random
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from pathlib import Path
+from typing import Any
 
 from sockpqd.cluster.storage.disk import NO_DESCRIPTOR, Disk, NamesNotSynced, SyncFailed
 from tests.cluster.helpers.cached_file import SECTOR_BYTES, CachedFile
@@ -28,7 +29,7 @@ def durable_bytes(file: CachedFile) -> bytearray:
     return file.on_disk()[:file.synced_bytes]
 
 
-class Beside(Future[None]):
+class Beside(Future[Any]):
     """Work that is done at the moment in which somebody asks for its result, as late as it can be."""
 
     def __init__(self, disk: FaultyDisk, work: Callable[[], None]) -> None:
@@ -40,9 +41,10 @@ class Beside(Future[None]):
         """See Future."""
         return not self._disk.slow
 
-    def result(self, timeout: float | None = None) -> None:
+    def result(self, timeout: float | None = None) -> float:
         """See Future."""
         self._work()
+        return 0.0
 
 
 class FaultyDisk(Disk):
@@ -220,7 +222,7 @@ class FaultyDisk(Disk):
     def drop_cache(self, file: int) -> None:
         self._open[file].drop_cache()
 
-    def sync_in_background(self, file: int) -> Future[None]:
+    def sync_in_background(self, file: int) -> Future[float]:
         return Beside(self, lambda: self.sync(file))
 
     def prepare_in_background(self, file: int, size: int, directory: Path) -> Future[None]:

@@ -58,10 +58,10 @@ class MemoryDisk(Disk):
     def make_directory(self, directory: Path) -> None:
         pass
 
-    def sync_in_background(self, file: int) -> Future[None]:
-        over: Future[None] = Future()
+    def sync_in_background(self, file: int) -> Future[float]:
+        over: Future[float] = Future()
         self.sync(file)
-        over.set_result(None)
+        over.set_result(0.0)
         return over
 
     def prepare_in_background(self, file: int, size: int, directory: Path) -> Future[None]:

@@ -25,19 +25,21 @@ TIMER_S = 0.05
 BODY = bytes(100)
 
 
-class SlowSync(Future[None]):
+class SlowSync(Future[float]):
     """A sync beside the loop, which is over at some time."""
 
     def __init__(self, node: SlowNode, over_at: float) -> None:
         super().__init__()
         self._node = node
         self._over_at = over_at
+        self._took_s = over_at - node.monotonic()
 
     def done(self) -> bool:
         return self._node.monotonic() >= self._over_at
 
-    def result(self, timeout: float | None = None) -> None:
+    def result(self, timeout: float | None = None) -> float:
         self._node.spend(max(0.0, self._over_at - self._node.monotonic()))
+        return self._took_s
 
 
 class SlowDisk(MemoryDisk):
@@ -49,7 +51,7 @@ class SlowDisk(MemoryDisk):
     def __init__(self) -> None:
         super().__init__()
         self._free_at = 0.0
-        self.beside = 0
+        self.beside = self.in_loop = 0
 
     def _over_at(self, now: float) -> float:
         self._free_at = max(now, self._free_at) + self.sync_s
@@ -57,18 +59,19 @@ class SlowDisk(MemoryDisk):
 
     def sync(self, file: int) -> None:
         if self.node is not None:
+            self.in_loop += 1
             now = self.node.monotonic()
             self.node.spend(self._over_at(now) - now)
         super().sync(file)
 
-    def sync_in_background(self, file: int) -> Future[None]:
+    def sync_in_background(self, file: int) -> Future[float]:
         node = self.node
         if node is None:
             return super().sync_in_background(file)
         self.beside += 1
         super().sync(file)
         over_at = self._over_at(node.monotonic())
-        node.cluster.at(over_at, node.wake)
+        node.cluster.at(over_at, node.sync_ended)
         return SlowSync(node, over_at)
 
 
@@ -122,6 +125,11 @@ class SlowNode(SmallNode):
             self._woken_at = self.world.now
             self.cluster.at(max(self.world.now, self._free_at), self._work)
 
+    def sync_ended(self) -> None:
+        """A sync beside the loop is over."""
+        if not self._scheduled and (self.world.now < self._free_at or self.up.sync_ended()):
+            self.wake()
+
     def turn_ended(self) -> None:
         answered, self.answered = self.answered, Counter()
         for client, count in answered.items():
@@ -171,6 +179,10 @@ class SlowCluster(SmallCluster):
         leader = self.leader()
         self.run(0.5)
         self.leading = self._nodes[leader.name]
+
+    @property
+    def slow_nodes(self) -> list[SlowNode]:
+        return list(self._nodes.values())
 
     def at(self, when: float, action: Callable[[], None]) -> None:
         """Do this then."""

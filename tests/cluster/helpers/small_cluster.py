@@ -66,6 +66,7 @@ class SmallNode:
         self.life = 0
         self.early: list[tuple[str, Message]] = []
         self.late: list[tuple[str, Message]] = []
+        self.held: list[tuple[str, Message]] = []
         self.wall_offset_ms = 0
         self.serving_log: list[bool] = []
         self.failure: Exception | None = None
@@ -97,7 +98,17 @@ class SmallNode:
         for name, message in early:
             self.world.transmit(self.name, name, message)
 
+    def hold(self) -> None:
+        self.held += self.late
+        self.late = []
+
+    def release(self) -> None:
+        held, self.held = self.held, []
+        for name, message in held:
+            self.world.transmit(self.name, name, message)
+
     def flush(self) -> None:
+        self.release()
         self.flush_appends()
         late, self.late = self.late, []
         for name, message in late:

@@ -44,24 +44,26 @@ class SyncTimes:
         return self._usual_s * self._rng.uniform(0.5, 1.5) * (SLOWER_TIMES if drawn > 1 - SLOWER else 1)
 
 
-class SlowSync(Future[None]):
+class SlowSync(Future[Any]):
     """A sync, or more, beside the node. Nothing is durable before somebody has seen that it is over."""
 
     def __init__(self, disk: SimDisk, work: Callable[[], None], over_at: float) -> None:
         super().__init__()
         self.over_at = over_at
+        self._takes_s = over_at - disk.now()
         self._disk = disk
         self._work = work
 
     def done(self) -> bool:
         return self._disk.now() >= self.over_at
 
-    def result(self, timeout: float | None = None) -> None:
+    def result(self, timeout: float | None = None) -> float:
         disk = self._disk
         waited_s = max(0.0, self.over_at - disk.now())
         spent_s = disk.spent_s
         self._work()
         disk.spent_s = spent_s + waited_s               # it takes no time of its own
+        return self._takes_s
 
 
 class SimDisk(FaultyDisk):

@@ -184,7 +184,7 @@ def overlapping(pays: bool) -> list[tuple[Any, str, Any]]:
         return []
     return [
         (limits, "OVERLAP_OPERATIONS_MIN", 1), (limits, "SLOW_ANSWERS_S", 0.0),
-        (limits, "SLOW_SYNC_S", 0.0), (limits, "SLOW_BACKGROUND_SYNC_BYTES", 0),
+        (limits, "SLUGGISH_SYNC_S", 0.0),
     ]
 
 

@@ -22,6 +22,7 @@ class SimOutbox:
         self._network = node.world.network
         self._early: list[tuple[str, Message]] = []
         self._late: list[tuple[str, Message]] = []
+        self._held: list[tuple[str, Message]] = []
 
     def add_peer(self, name: str, address: str) -> None:
         """See Outbox."""
@@ -47,8 +48,19 @@ class SimOutbox:
             early, self._early = self._early, []
             self._send_all(early)
 
+    def hold(self) -> None:
+        """See Outbox."""
+        self._held += self._late
+        self._late = []
+
+    def release(self) -> None:
+        """See Outbox."""
+        held, self._held = self._held, []
+        self._send_all(held)
+
     def flush(self) -> None:
         """See Outbox."""
+        self.release()
         self.flush_appends()
         if self._late:
             late, self._late = self._late, []

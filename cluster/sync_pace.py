@@ -1,0 +1,39 @@
+"""Decides by the time that syncs take which of them a node's loop waits for.
+
+To hand a sync to a thread and to be woken by it costs two wake-ups, up to 0.3 ms in all. On a fast disk that is more
+than the sync takes, so the loop waits for it, but for the largest frames. Where syncs take some milliseconds, it does
+not wait for entries of many commands, since others follow these at once. Where they take longer still it waits for
+none: reads, heartbeats and other clients would wait with it.
+
+The decision rests on a moving average, so that one slow sync among fast ones changes nothing. To wait for none begins
+and ends at different averages, so that a disk between the two does not change the decision again and again.
+"""
+
+from __future__ import annotations
+
+from sockpqd.cluster import limits
+
+SHARE = 1 / 8                   # of the newest sync in the average
+
+
+class SyncPace:
+    """The average time of one disk's syncs. `sluggish`: the loop should not wait for any of them."""
+
+    sluggish = False
+
+    def __init__(self) -> None:
+        self._average_s = 0.0
+
+    def took(self, seconds: float) -> None:
+        """Note how long a sync took, in the loop or in the thread."""
+        # A single stall must not outweigh many syncs.
+        self._average_s += (min(seconds, limits.SYNC_COUNTED_S_MAX) - self._average_s) * SHARE
+        self.sluggish = self._average_s >= (limits.BRISK_SYNC_S if self.sluggish else limits.SLUGGISH_SYNC_S)
+
+    @property
+    def background_bytes(self) -> int:
+        """The length of a frame from which its sync goes to the thread."""
+        if self.sluggish:
+            return 0
+        slow = self._average_s >= limits.SLOW_SYNC_S
+        return limits.SLOW_BACKGROUND_SYNC_BYTES if slow else limits.BACKGROUND_SYNC_BYTES

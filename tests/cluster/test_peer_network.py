@@ -8,7 +8,8 @@ import pickle
 import socket
 import struct
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,19 @@ async def until(condition: Callable[[], object]) -> None:
             await asyncio.sleep(0.01)
 
 
+@asynccontextmanager
+async def linked() -> AsyncIterator[tuple[End, End]]:
+    """Two ends that have greeted each other; they are stopped at the end."""
+    both = members(2)
+    a, b = End("n1", both), End("n2", both)
+    await a.network.start()
+    await b.network.start()
+    await until(lambda: a.events and b.events)
+    yield a, b
+    await a.network.stop()
+    await b.network.stop()
+
+
 def run(test: Callable[[], Awaitable[None]]) -> None:
     asyncio.run(test())     # type: ignore[arg-type]
 
@@ -109,48 +123,36 @@ def test_messages_of_any_size_arrive() -> None:
 
 def test_large_messages_keep_their_order_and_small_appends_stay_behind_them() -> None:
     async def test() -> None:
-        both = members(2)
-        a, b = End("n1", both), End("n2", both)
-        await a.network.start()
-        await b.network.start()
-        await until(lambda: a.events and b.events)
-        sent: list[Message] = [
-            Append(1, 1, 0.5, 0, k, 1, [(bytes(size), k + 1, 1)])
-            for k, size in enumerate((10, 3 << 20, 10, 1 << 20, 10))
-        ]
-        for message in sent:
-            a.network.send("n2", message)
-            a.network.flush_appends()
-        await until(lambda: len(b.messages()) == len(sent))
-        assert b.messages() == sent
-        assert a.network.buffered_bytes("n2") == 0
-        await a.network.stop()
-        await b.network.stop()
+        async with linked() as (a, b):
+            sent: list[Message] = [
+                Append(1, 1, 0.5, 0, k, 1, [(bytes(size), k + 1, 1)])
+                for k, size in enumerate((10, 3 << 20, 10, 1 << 20, 10))
+            ]
+            for message in sent:
+                a.network.send("n2", message)
+                a.network.flush_appends()
+            await until(lambda: len(b.messages()) == len(sent))
+            assert b.messages() == sent
+            assert a.network.buffered_bytes("n2") == 0
     run(test)
 
 
 def test_replication_goes_before_what_is_large_and_for_clients() -> None:
     async def test() -> None:
-        both = members(2)
-        a, b = End("n1", both), End("n2", both)
-        await a.network.start()
-        await b.network.start()
-        await until(lambda: a.events and b.events)
-        outcomes = [CallOutcome(number, bytes(4 << 20)) for number in range(3)]
-        small = CallOutcome(3, b"small")
-        append = Append(1, 1, 0.5, 0, 1, 1, [(bytes(3 << 20), 2, 1)])
-        for message in (*outcomes, small):
-            a.network.send("n2", message)
-        assert a.network.unsent_calls_bytes("n2") > 12 << 20
-        assert a.network.buffered_bytes("n2") == 0, "replication does not wait for it"
-        a.network.flush()                               # which begins the first one
-        a.network.send("n2", append)
-        a.network.flush()
-        await until(lambda: len(b.messages()) == 5)
-        assert b.messages() == [small, outcomes[0], append, *outcomes[1:]]
-        assert a.network.unsent_calls_bytes("n2") == 0
-        await a.network.stop()
-        await b.network.stop()
+        async with linked() as (a, b):
+            outcomes = [CallOutcome(number, bytes(4 << 20)) for number in range(3)]
+            small = CallOutcome(3, b"small")
+            append = Append(1, 1, 0.5, 0, 1, 1, [(bytes(3 << 20), 2, 1)])
+            for message in (*outcomes, small):
+                a.network.send("n2", message)
+            assert a.network.unsent_calls_bytes("n2") > 12 << 20
+            assert a.network.buffered_bytes("n2") == 0, "replication does not wait for it"
+            a.network.flush()                               # which begins the first one
+            a.network.send("n2", append)
+            a.network.flush()
+            await until(lambda: len(b.messages()) == 5)
+            assert b.messages() == [small, outcomes[0], append, *outcomes[1:]]
+            assert a.network.unsent_calls_bytes("n2") == 0
     run(test)
 
 
@@ -162,20 +164,14 @@ def test_a_message_that_is_too_large_is_not_sent_and_the_link_stays(
     kind: Callable[[bytes], Message], caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def test() -> None:
-        both = members(2)
-        a, b = End("n1", both), End("n2", both)
-        await a.network.start()
-        await b.network.start()
-        await until(lambda: a.events and b.events)
-        a.network.send("n2", kind(bytes(MESSAGE_BYTES_MAX)))
-        a.network.send("n2", PreVote(1, 2, 3, 4))
-        a.network.flush()
-        await until(b.messages)
-        assert b.messages() == [PreVote(1, 2, 3, 4)]
-        assert ("n1", None) not in b.events
-        assert "was not sent" in caplog.text
-        await a.network.stop()
-        await b.network.stop()
+        async with linked() as (a, b):
+            a.network.send("n2", kind(bytes(MESSAGE_BYTES_MAX)))
+            a.network.send("n2", PreVote(1, 2, 3, 4))
+            a.network.flush()
+            await until(b.messages)
+            assert b.messages() == [PreVote(1, 2, 3, 4)]
+            assert ("n1", None) not in b.events
+            assert "was not sent" in caplog.text
     run(test)
 
 
@@ -310,22 +306,16 @@ def test_a_node_that_stood_still_reads_what_arrived_before_it_calls_a_peer_silen
     monkeypatch.setattr(limits, "SILENCE_S", 1.0)
 
     async def test() -> None:
-        both = members(2)
-        a, b = End("n1", both), End("n2", both)
-        await a.network.start()
-        await b.network.start()
-        await until(lambda: a.events and b.events)
-        for stands_still_s in (0.0, 2.0, 0.0):
-            time.sleep(stands_still_s)
-            await asyncio.sleep(0.01)                   # the timers that are due come before anything arrives
-            for _ in range(10):
-                for end, other in ((a, "n2"), (b, "n1")):
-                    end.network.send(other, Ack(1, 1, 0.5, 3, False, True))
-                    end.network.flush()
-                await asyncio.sleep(0.05)
-        assert not [event for _, event in a.events + b.events if event is None]
-        for end in (a, b):
-            await end.network.stop()
+        async with linked() as (a, b):
+            for stands_still_s in (0.0, 2.0, 0.0):
+                time.sleep(stands_still_s)
+                await asyncio.sleep(0.01)                   # the timers that are due come before anything arrives
+                for _ in range(10):
+                    for end, other in ((a, "n2"), (b, "n1")):
+                        end.network.send(other, Ack(1, 1, 0.5, 3, False, True))
+                        end.network.flush()
+                    await asyncio.sleep(0.05)
+            assert not [event for _, event in a.events + b.events if event is None]
     run(test)
 
 

@@ -27,8 +27,8 @@ from sockpqd.core import (
 )
 from tests.core.records.test_calls import calls_of
 
-FEW, MANY = 300, 20_000
-MORE = 30           # calls for seventy times as many: sorted lists are trees of few levels
+FEW, MANY = 300, 7000
+MORE = 15           # calls for twenty times as many: sorted lists are trees of few levels
 GET = Get(("q",))
 BY_FAIR = GetWith(Get(None), policy=Policy.FAIR)
 

@@ -37,7 +37,7 @@ EDITS: dict[str, dict[str, str]] = {
         '    if not expired:\n        state.events.tell("LATER"':
             '    if not expired and not options.quiet:\n        state.events.tell("LATER"',
     },
-    "gateway/protocol/grammar/jobs.py": {
+    "gateway/protocol/grammar/jobs/ends.py": {
         '    b"YIELD": Option("yielded"),\n': '    b"YIELD": Option("yielded"),\n    b"QUIET": Option("quiet"),\n',
     },
     "client/src/sockpq/_protocol/commands/jobs.py": {

@@ -32,11 +32,12 @@ from sockpqd.gateway.protocol.grammar import find as find_line
 from sockpqd.gateway.protocol.grammar import groups as group_lines
 from sockpqd.gateway.protocol.grammar import help as help_lines
 from sockpqd.gateway.protocol.grammar import items as item_lines
-from sockpqd.gateway.protocol.grammar import jobs, lists, puts, queues, sched, selectors, servers, take, users
+from sockpqd.gateway.protocol.grammar import lists, queues, sched, servers, users
 from sockpqd.gateway.protocol.grammar import pulses as pulse_lines
 from sockpqd.gateway.protocol.grammar import sessions as session_lines
 from sockpqd.gateway.protocol.grammar import topics as topic_lines
 from sockpqd.gateway.protocol.grammar import workers as worker_lines
+from sockpqd.gateway.protocol.grammar.jobs import ends, puts, selectors, take
 from sockpqd.gateway.protocol.grammar.parts import bodies
 from sockpqd.gateway.protocol.grammar.parts.no_arguments import alone
 from sockpqd.gateway.protocol.verbs import Verbs
@@ -72,17 +73,17 @@ ROWS = (
         numbered=True, takes=True, usual=take.USUAL_GETB),
     Row(b"GETBE",            take.getbe,                  may.get,          write.blocking_get,    LOGGED,  PLAIN,
         numbered=True, takes=True, counted_as="GETB"),
-    Row(b"DONE",             jobs.done,                   may.running,      write.ended,           LOGGED,  PLAIN,
-        numbered=True, in_transaction=QUEUED, body=jobs.DONE_DATA, usual=jobs.USUAL_DONE),
-    Row(b"DONE",             jobs.done_many,              may.all_running,  write.of_many,         LOGGED,  PLAIN,
+    Row(b"DONE",             ends.done,                   may.running,      write.ended,           LOGGED,  PLAIN,
+        numbered=True, in_transaction=QUEUED, body=ends.DONE_DATA, usual=ends.USUAL_DONE),
+    Row(b"DONE",             ends.done_many,              may.all_running,  write.of_many,         LOGGED,  PLAIN,
         numbered=True),
-    Row(b"LATER",            jobs.later,                  may.running,      write.later,           LOGGED,  PLAIN,
-        numbered=True, in_transaction=QUEUED, body=jobs.LATER_ERROR),
-    Row(b"LATER",            jobs.later_many,             may.all_running,  write.of_many,         LOGGED,  PLAIN,
+    Row(b"LATER",            ends.later,                  may.running,      write.later,           LOGGED,  PLAIN,
+        numbered=True, in_transaction=QUEUED, body=ends.LATER_ERROR),
+    Row(b"LATER",            ends.later_many,             may.all_running,  write.of_many,         LOGGED,  PLAIN,
         numbered=True),
-    Row(b"TOUCH",            jobs.touch,                  may.running,      write.proposed,        LOGGED,  PLAIN,
+    Row(b"TOUCH",            ends.touch,                  may.running,      write.proposed,        LOGGED,  PLAIN,
         numbered=True, in_transaction=QUEUED),
-    Row(b"TOUCH",            jobs.touch_many,             may.all_running,  write.of_many,         LOGGED,  PLAIN,
+    Row(b"TOUCH",            ends.touch_many,             may.all_running,  write.of_many,         LOGGED,  PLAIN,
         numbered=True),
     Row(b"CHANGE",           selectors.change,            may.change,       write.with_data,       LOGGED,  PLAIN,
         numbered=True, in_transaction=QUEUED, body=selectors.CHANGE_DATA),
@@ -90,11 +91,11 @@ ROWS = (
         numbered=True, in_transaction=QUEUED),
     Row(b"MOVE",             selectors.move,              may.move,         write.with_data,       LOGGED,  PLAIN,
         numbered=True, in_transaction=QUEUED, body=selectors.MOVE_DATA),
-    Row(b"BURY",             jobs.bury,                   may.running,      write.ended,           LOGGED,  PLAIN,
-        numbered=True, in_transaction=QUEUED, body=jobs.BURY_ERROR),
-    Row(b"KICK",             jobs.kick,                   may.queue,        audited(bulk.kick),    LOGGED,  PLAIN,
+    Row(b"BURY",             ends.bury,                   may.running,      write.ended,           LOGGED,  PLAIN,
+        numbered=True, in_transaction=QUEUED, body=ends.BURY_ERROR),
+    Row(b"KICK",             ends.kick,                   may.queue,        audited(bulk.kick),    LOGGED,  PLAIN,
         numbered=True),
-    Row(b"KICK",             jobs.kick_number,            may.selected,     audited(write.proposed), LOGGED, PLAIN,
+    Row(b"KICK",             ends.kick_number,            may.selected,     audited(write.proposed), LOGGED, PLAIN,
         numbered=True, in_transaction=QUEUED),
     Row(b"PEEK",             selectors.peek_error,        may.selected,     read.peek_error,       READ,    RECORD),
     Row(b"PEEK",             selectors.peek,              may.selected,     read.peek,             READ,    LOOK),
@@ -180,7 +181,7 @@ ROWS = (
     Row(b"TOTAL",            lists.total,                 may.total,        read.total,            READ,    LOOK),
     Row(b"RUNLIST",          lists.runlist,               may.all_jobs,     read.run_list,         READ,    LIST),
     Row(b"SNAPSHOT",         servers.snapshot,            may.admin,        audited(streams.snapshot), ALONE, PLAIN),
-    Row(b"CLONE",            jobs.clone,                  may.admin,        audited(clone.clone),  ALONE,   PLAIN,
+    Row(b"CLONE",            servers.clone,               may.admin,        audited(clone.clone),  ALONE,   PLAIN,
         numbered=True, in_transaction=AS_EVER, body=bodies.SNAPSHOT),
     # ---- sessions
     Row(b"SESSION",          session_lines.session,       may.any_user,     sessions.open_session, ALONE,   PLAIN),

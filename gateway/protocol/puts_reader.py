@@ -12,8 +12,8 @@ from sockpqd.core import JobPut, Put
 from sockpqd.gateway.limits import BATCH_BYTES_MAX, BATCH_DATA_BYTES_MAX, COMMAND_BYTES, SKIPPED_BYTES_MAX
 from sockpqd.gateway.protocol.arguments import ArgumentError
 from sockpqd.gateway.protocol.command import Command, Words
+from sockpqd.gateway.protocol.grammar.jobs.puts import put
 from sockpqd.gateway.protocol.grammar.parts.bodies import length_at
-from sockpqd.gateway.protocol.grammar.puts import put
 from sockpqd.gateway.protocol.responses import TOO_LARGE, bad_arguments
 
 NOT_IN_LINES = "CR, VT and FF cannot stand within a line"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from sockpqd.gateway.protocol.arguments import ArgumentError
 from sockpqd.gateway.protocol.command import Command, Words
-from sockpqd.gateway.protocol.grammar import events, find, jobs, puts, queues, sched, selectors, take
+from sockpqd.gateway.protocol.grammar import events, find, queues, sched
+from sockpqd.gateway.protocol.grammar.jobs import ends, puts, selectors, take
 from sockpqd.gateway.protocol.grammar.parts.options import Option, Table, keywords
 from sockpqd.gateway.protocol.reasons import shown, suggestion
 
@@ -163,7 +164,7 @@ _LINES = _by_verb()
 # What stands for `[options]` and `[settings]` in the lines of a verb.
 _KEYWORDS: dict[bytes, tuple[str, Table]] = {
     b"PUT": ("options", puts.OPTIONS), **dict.fromkeys((b"GET", b"GETB", b"GETBE"), ("options", take.OPTIONS)),
-    b"LATER": ("options", jobs.LATER_OPTIONS), b"CHANGE": ("options", selectors.CHANGE_OPTIONS),
+    b"LATER": ("options", ends.LATER_OPTIONS), b"CHANGE": ("options", selectors.CHANGE_OPTIONS),
     b"FIND": ("options", find.OPTIONS),
     b"QUEUE CREATE": ("settings", queues.CREATE_SETTINGS), b"QUEUE CONFIG": ("settings", queues.SETTINGS),
     b"CONFIG": ("setting", queues.CONFIG), b"SCHED CONFIG": ("setting", sched.SETTINGS),

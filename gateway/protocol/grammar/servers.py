@@ -1,11 +1,11 @@
-"""The grammar of CLUSTER and MAP, and of those that servers of the original send to each other."""
+"""The grammar of CLUSTER, MAP, SNAPSHOT and CLONE, and of what servers of the original send to each other."""
 
 from __future__ import annotations
 
 from sockpqd.core import MAP_BYTES_MAX, MAP_VERSION_MAX, Put, SetMap
 from sockpqd.gateway.protocol.arguments import LENGTH, ArgumentError, address, between, name, node, signed, unsigned
 from sockpqd.gateway.protocol.command import Command, Words
-from sockpqd.gateway.protocol.grammar.puts import put, put_wait
+from sockpqd.gateway.protocol.grammar.jobs.puts import put, put_wait
 from sockpqd.gateway.protocol.responses import NOT_SUPPORTED, TOO_LARGE
 
 _version = between(1, MAP_VERSION_MAX)
@@ -25,6 +25,13 @@ def snapshot(words: Words) -> Command:
     if len(words) == 2 and words[1].upper() == b"USERS":
         return Command(arguments=("USERS",))
     return between_servers(words)
+
+
+def clone(words: Words) -> Command:
+    """CLONE <length>: a snapshot of that many bytes follows."""
+    if len(words) != 2:
+        raise ArgumentError("CLONE takes a length")
+    return Command(length=unsigned(words[1], LENGTH))
 
 
 def sync(words: Words) -> Command:

@@ -32,7 +32,7 @@ from sockpqd.gateway.protocol.arguments import (
     unsigned,
 )
 from sockpqd.gateway.protocol.command import Command, Words
-from sockpqd.gateway.protocol.grammar.jobs import PRI
+from sockpqd.gateway.protocol.grammar.jobs.ends import PRI
 from sockpqd.gateway.protocol.grammar.parts.bodies import with_option
 from sockpqd.gateway.protocol.grammar.parts.options import WHEN, Option, one_of, read_options
 from sockpqd.gateway.protocol.reasons import shown

@@ -42,8 +42,8 @@ from sockpqd.gateway.protocol.arguments import (
     unsigned,
 )
 from sockpqd.gateway.protocol.command import Command, UsualLine, Words
+from sockpqd.gateway.protocol.grammar.jobs.take import lease
 from sockpqd.gateway.protocol.grammar.parts.options import WHEN, Option, one_of, read_options
-from sockpqd.gateway.protocol.grammar.take import lease
 from sockpqd.gateway.protocol.tokens import seconds
 
 

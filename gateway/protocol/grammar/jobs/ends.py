@@ -1,4 +1,4 @@
-"""The grammar of the commands on running jobs: DONE, LATER, TOUCH, BURY; and of KICK and CLONE."""
+"""The grammar of the commands on running jobs: DONE, LATER, TOUCH, BURY; and of KICK."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from sockpqd.gateway.limits import BATCH_JOBS_MAX
 from sockpqd.gateway.protocol.arguments import (
     JOB_ID,
     JOB_NUMBER,
-    LENGTH,
     SIGNED_MAX,
     ArgumentError,
     WrongWord,
@@ -209,10 +208,3 @@ def kick(words: Words) -> Command | None:
 
 
 _kicked = between(1, SIGNED_MAX)
-
-
-def clone(words: Words) -> Command:
-    """CLONE <length>: a snapshot of that many bytes follows."""
-    if len(words) != 2:
-        raise ArgumentError("CLONE takes a length")
-    return Command(length=unsigned(words[1], LENGTH))

@@ -10,7 +10,9 @@ and only one such operation is cut at a time.
 
 The cost of some operations is known only when they are executed, for example of a PUT to a topic. An entry then leaves
 out the operations after it (Machine.apply): they go back to the heads of their queues, and the client of the expensive
-operation is charged with an entry. So its waiting operations are no burden to the others.
+operation is charged with an entry. So its waiting operations are no burden to the others. The common clock goes back as
+well, and with it those that came while the entry was in flight: otherwise the clients that were given a turn in vain
+would be behind it, and before all that come.
 """
 
 from __future__ import annotations
@@ -40,17 +42,20 @@ def charge_of(size: int, work: int) -> int:
 class _ClientQueue:
     """The operations of one client."""
 
-    __slots__ = ("charge", "client", "place", "served", "since", "time", "waiting")
+    __slots__ = ("charge", "client", "lifted", "place", "served", "since", "time", "waiting")
 
     def __init__(self, client: object, time: int) -> None:
         self.client = client
         self.time = time                # virtual time in charged bytes
+        self.lifted = 0                 # how much of that it got from the common clock when it last came
         self.served = False             # it had a turn
         self.place = 0                  # of its valid entry in the heap
         self.since = 0.0                # when it had its last turn or stopped being empty, monotonic seconds
         self.charge = 0                 # of all that waits
         self.waiting: deque[OfClient] = deque()
 
+
+_LONG_AGO: Final = 1 << 62     # far more than all charges
 
 _Place = tuple[bool, int, int, _ClientQueue]
 
@@ -69,6 +74,7 @@ class ClientQueues:
         self._cutting: tuple[_ClientQueue, Cut] | None = None      # whose first operation has some fragments in the log
         self._cuts = 0
         self._time = 0
+        self._came: list[_ClientQueue] = []     # queues that stopped being empty since the last turn
         self._places = 0
         self.count = 0                  # operations in all of them
         self.gave_large = False         # a large operation had a turn; the caller resets it
@@ -84,7 +90,10 @@ class ClientQueues:
         """Queue an operation of this client."""
         own = self._of(client)
         if not own.waiting:
-            own.time = max(own.time, self._time - limits.CLIENT_QUANTUM_BYTES)
+            time = own.time
+            own.time = max(time, self._time - limits.CLIENT_QUANTUM_BYTES)
+            own.lifted += own.time - time
+            self._came.append(own)
             own.since = self._monotonic()
             self._line_up(own, queued)
         own.waiting.append(queued)
@@ -95,6 +104,7 @@ class ClientQueues:
         own = self._clients.get(client)
         if own is None:
             own = self._clients[client] = _ClientQueue(client, self._time - limits.CLIENT_QUANTUM_BYTES)
+            own.lifted = own.time + _LONG_AGO
         return own
 
     def put_back(self, left: Iterable[Queued], filled: object) -> None:
@@ -119,12 +129,28 @@ class ClientQueues:
                 charge = queued[_CHARGE] or charge_of(queued[_SIZE], queued[_WORK])
                 self._put_first(own, (*queued[:_CHARGE], charge, queued[_CLIENT]))     # type: ignore[arg-type]
                 own.charge += charge
+            if not own.served and own not in changed:       # it was forgotten meanwhile
+                own.served = True
+                self._came.append(own)
             own.time -= queued[_CHARGE]
             changed[own] = None
+        self._set_back(changed)
         for own in reversed(changed):
             self._line_up(own, own.waiting[0])
         if not self.count:
             self._forget()
+
+    def _set_back(self, changed: dict[_ClientQueue, None]) -> None:
+        """Set the common clock back so far that none of these queues comes before one that is new."""
+        quantum = limits.CLIENT_QUANTUM_BYTES
+        self._time = min((self._time, *(own.time + quantum for own in changed if not own.lifted)))
+        for own in self._came:
+            if own.waiting:
+                own.time = max(own.time - own.lifted, self._time - quantum)
+                if own not in changed:
+                    self._line_up(own, own.waiting[0])
+            own.lifted = 0
+        self._came.clear()
 
     def _put_first(self, own: _ClientQueue, queued: OfClient) -> None:
         if not own.waiting:
@@ -169,6 +195,9 @@ class ClientQueues:
 
         `resting`: large operations have no turn. Fragments do: all but the last are small.
         """
+        for came in self._came:
+            came.lifted = 0
+        self._came.clear()
         own = self._next(resting=resting) if self.count else None
         if own is None:
             return 0
@@ -295,6 +324,7 @@ class ClientQueues:
         self._large.clear()
         self._empty.clear()
         self._cutting = None
+        self._came.clear()
         self.count = 0
 
 

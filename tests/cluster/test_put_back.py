@@ -15,6 +15,7 @@ from sockpqd.core import (
     Done,
     Effects,
     Fragment,
+    Get,
     LastFragment,
     Operation,
     Put,
@@ -76,6 +77,25 @@ def test_one_client_s_expensive_operations_do_not_hold_up_another_one() -> None:
         assert mine.state == "applied"
     assert log.executed[:12] == [Done(0), Done(1000), Done(1), Done(1001), Done(2), Done(1002), Done(3), Done(1003),
                                  Done(4), Done(1004), Done(5), Done(1005)]
+
+
+def test_a_client_that_wants_little_is_served_by_the_next_entry_though_many_have_what_is_left_out() -> None:
+    """Each entry takes an operation of each of sixty clients, and executes four."""
+    log = Log()
+    dear = Get(tuple(f"queue{number}" for number in range(256)))
+    busy = list(range(60))
+    for client in busy * 20:
+        log.send(client, dear)
+    late = []
+    for number in range(200):
+        if number % 3 == 0:                     # it rests now and then, as a client does that waits for its answers
+            mine = log.send("little", Done(number))
+        log.entry(4)
+        if mine.state != "applied":
+            late.append(number)
+        for client in busy[:4]:
+            log.send(client, dear)
+    assert len(late) <= 1, late                 # the entry that was full when it came
 
 
 def test_those_who_were_left_out_are_next_though_others_have_more() -> None:

@@ -162,7 +162,7 @@ class Router:
             await self._read_map()
         left = None if wait is None else max(wait - (self.network.now() - begun), TINY_S)
         options = Options(self.calls_timeout(timeout), left, retry_unknown, put_back)
-        return cast(T, await self._routed(lambda routes, now: self._send(routes, command, now), options))
+        return cast(T, await self._routed(command, options))
 
     async def run_behind(
         self, first: Command[Any] | None, command: Command[T], put_back: PutBack[T], *, timeout: float | None = None,
@@ -329,19 +329,20 @@ class Router:
 
     # where a command goes
 
-    async def _routed(self, send: Callable[[Routes, Options], Any], options: Options) -> Any:
+    async def _routed(self, command: Command[Any], options: Options) -> Any:
         """Send by the present map, and again when that has changed or another cluster was right, until the deadline."""
-        begun = self.network.now()
-        until = begun + options.timeout
+        begun, limit = self.network.now(), options.timeout
+        until = begun + limit
         wait_until = None if options.wait is None else begun + options.wait
         attempts = 0
         while True:
             attempts += 1
-            now = self.network.now()
-            left = None if wait_until is None else max(wait_until - now, TINY_S)
+            if attempts > 1:
+                now = self.network.now()
+                left = None if wait_until is None else max(wait_until - now, TINY_S)
+                options = options._replace(timeout=max(until - now, TINY_S), wait=left)
             try:
-                routes = await self._now()
-                value, again = await send(routes, options._replace(timeout=max(until - now, TINY_S), wait=left))
+                value, again = await self._send(await self._now(), command, options)
             except (Elsewhere, Aborted) as refusal:
                 if not _is_elsewhere(refusal):
                     raise
@@ -352,7 +353,7 @@ class Router:
                 continue
             if not again or (wait_until is not None and self.network.now() >= wait_until):
                 return value
-            until = self.network.now() + options.timeout        # it has only waited
+            until = self.network.now() + limit      # it has only waited
 
     async def _send(self, routes: Routes, command: Command[Any], options: Options) -> tuple[Any, bool]:
         """Send a command; returns its value, and whether it is to be sent again because the map has changed."""
@@ -365,7 +366,11 @@ class Router:
                 return await self._lying(routes, sources, target, command, options)
         if target.use is Use.BRINGS and any(map(routes.is_spread, target.names)):
             await self._taking.look(routes.executors)
-        route, sent = self._resolved(routes, command)
+        if command.members or command.place:
+            route, sent = self._resolved(routes, command)
+        else:
+            route = self._route(routes, target, command, next(self._turns))
+            sent = as_sent(command, target.ids) if target.ids else command
         value = await route.executor.run(
             sent, timeout=options.timeout, wait=options.wait, retry_unknown=options.retry_unknown,
             put_back=options.put_back,

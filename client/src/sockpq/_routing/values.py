@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from sockpq._protocol.commands.records import Page
@@ -23,27 +24,8 @@ T = TypeVar("T", int, int | None)
 
 def labelled(value: Any, cluster: str, tag: int) -> Any:
     """Return the answer of the cluster with this name and tag in the form for programs."""
-    if isinstance(value, list):
-        return [labelled(one, cluster, tag) for one in value]
-    if isinstance(value, QueueTotals):
-        return value._replace(cluster=cluster)
-    if isinstance(value, Page):
-        return value._replace(jobs=labelled(value.jobs, cluster, tag))
-    if isinstance(value, FoundJob):
-        return value._replace(id=_tagged(value.id, tag), meta=_meta(value.meta, tag), cluster=cluster)
-    if not tag:
-        return value
-    if isinstance(value, Handed):
-        return value._replace(id=_tagged(value.id, tag), meta=_meta(value.meta, tag) if value.meta else None)
-    if isinstance(value, Stored):
-        return value._replace(number=_tagged(value.number, tag))
-    if isinstance(value, PeekedJob):
-        return value._replace(id=_tagged(value.id, tag), number=_tagged(value.number, tag))
-    if isinstance(value, RunningJob):
-        return value._replace(id=_tagged(value.id, tag))
-    if isinstance(value, Grant):
-        return value._replace(ticket=_tagged(value.ticket, tag))
-    return value
+    form = _FORMS.get(type(value))
+    return value if form is None else form(value, cluster, tag)
 
 
 def together(values: list[Any]) -> Any:
@@ -64,3 +46,24 @@ def _tagged(number: T, tag: int) -> T:
 
 def _meta(meta: Meta, tag: int) -> Meta:
     return meta._replace(number=_tagged(meta.number, tag))
+
+
+def _stored(value: Stored, cluster: str, tag: int) -> Stored:
+    return value if value.number is None else value._replace(number=_tagged(value.number, tag))
+
+
+# How the answers look that have ids in them, or the place for the name of a cluster.
+_FORMS: dict[type, Callable[[Any, str, int], Any]] = {
+    list: lambda values, cluster, tag: [labelled(value, cluster, tag) for value in values],
+    Page: lambda page, cluster, tag: page._replace(jobs=labelled(page.jobs, cluster, tag)),
+    QueueTotals: lambda value, cluster, _: value._replace(cluster=cluster),
+    FoundJob: lambda value, cluster, tag: value._replace(
+        id=_tagged(value.id, tag), meta=_meta(value.meta, tag), cluster=cluster),
+    Handed: lambda value, _, tag: value._replace(
+        id=_tagged(value.id, tag), meta=_meta(value.meta, tag) if value.meta else None) if tag else value,
+    Stored: _stored,
+    PeekedJob: lambda value, _, tag: value._replace(
+        id=_tagged(value.id, tag), number=_tagged(value.number, tag)),
+    RunningJob: lambda value, _, tag: value._replace(id=_tagged(value.id, tag)),
+    Grant: lambda value, _, tag: value._replace(ticket=_tagged(value.ticket, tag)),
+}

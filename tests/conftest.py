@@ -35,7 +35,8 @@ ROOT = Path(__file__).parent
 
 # Folders and files whose tests start processes, most of them whole clusters.
 PROCESSES = (
-    "bench", "chaos/test_clocks.py", "chaos/test_faults.py", "chaos/test_machines.py", "chaos/test_proxies.py",
+    "bench", "chaos/test_clocks.py", "chaos/test_faults.py", "chaos/test_groups.py", "chaos/test_machines.py",
+    "chaos/test_proxies.py",
     "chaos/test_pulses.py", "chaos/test_results.py", "chaos/test_scenarios.py", "chaos/test_workers.py",
     "beanstalk/test_cluster.py", "beanstalk/test_node.py", "beanstalk/test_program_and_another_cluster.py",
     "beanstalk/test_program_start.py",

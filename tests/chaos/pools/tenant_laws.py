@@ -38,7 +38,7 @@ def too_fast(runs: Iterable[Run], queue: str, rate: int, per_ms: int) -> Iterato
 
 
 def given_in_a_pause(runs: Iterable[Run], group: str, paused: float, resumed: float) -> Iterator[Run]:
-    """What was asked for and given while the group was paused. `resumed`: before RESUME was sent."""
+    """Runs that were asked for and given while the group was paused. `resumed`: before RESUME was sent."""
     return (run for run in runs if run.group == group and paused < run.asked and run.got < resumed)
 
 

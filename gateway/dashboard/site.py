@@ -34,7 +34,7 @@ from sockpqd.gateway.dashboard.pages import (
     users,
     workers,
 )
-from sockpqd.gateway.dashboard.pages.finding import dead
+from sockpqd.gateway.dashboard.pages.finding import dead, find
 from sockpqd.gateway.dashboard.pages.overview import page as overview
 from sockpqd.gateway.dashboard.pages.parts.view import NotAllowed, NotThere, View, form, page
 from sockpqd.gateway.dashboard.visitor import Tokens, Visitor, same_origin, visitor_of
@@ -63,9 +63,9 @@ HEADERS = {
 KEPT = {"Cache-Control": "private, max-age=31536000, immutable"}       # of assets: their addresses change with them
 PAGES: dict[str, Callable[[View], Awaitable[str]]] = {
     "/": overview.show, "/cluster": cluster.show, "/queues": queues.show, "/queue": queue.show, "/dead": dead.show,
-    "/job": job.show,    "/groups": groups.show, "/items": items.show, "/pulses": pulses.show, "/workers": workers.show,
-    "/topics": topics.show, "/events-live": events.show,
-    "/slow": slow.show, "/sessions": sessions.show, "/users": users.show,
+    "/find": find.show, "/job": job.show, "/groups": groups.show, "/items": items.show, "/pulses": pulses.show,
+    "/workers": workers.show, "/topics": topics.show, "/events-live": events.show, "/slow": slow.show,
+    "/sessions": sessions.show, "/users": users.show,
 }
 PATHS = frozenset((*PAGES, *ASSETS, "/live", "/figures", "/act"))
 

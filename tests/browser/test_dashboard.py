@@ -112,7 +112,7 @@ def test_every_page_is_shown_and_nothing_is_complained_of(cluster: LocalCluster,
         "/job?queue=mail&key=k1": "letter 1", "/items": "album_7", "/groups": "ann", "/pulses": "mails",
         "/workers": "No worker is running", "/topics": "news", "/topics?name=news": "eu.#",
         "/slow": "since this node was started", "/sessions": "sessions", "/users": "No users are required",
-        "/events-live": "as it happens", "/dead": "No job is dead",
+        "/events-live": "as it happens", "/dead": "No job is dead", "/find?search=k2": "letter 2",
     }
     for node in cluster.names:
         if not base.endswith(cluster.http(node)):

@@ -12,7 +12,7 @@ const AGAIN_MS = 2000;        // after which a source that the browser has given
 function inUse() {
   const active = document.activeElement;
   return document.hidden || content.querySelector("details[open], .chart:hover") !== null
-    || (content.contains(active) && active.matches("input, select, textarea, button"))
+    || (content.contains(active) && active.matches("input, select, textarea, button")) || active.matches("header input")
     || !getSelection().isCollapsed;
 }
 

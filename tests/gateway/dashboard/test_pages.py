@@ -418,8 +418,8 @@ def test_the_page_of_events_is_told_them_by_the_script() -> None:
     run(test)
 
 
-def test_all_pages_are_in_the_navigation_but_those_of_one_thing() -> None:
-    assert {path for path, _ in PAGES} == set(SHOWN) - {"/queue", "/job"}
+def test_all_pages_are_in_the_navigation_but_those_of_one_thing_and_of_the_search_field() -> None:
+    assert {path for path, _ in PAGES} == set(SHOWN) - {"/queue", "/job", "/find"}
 
 
 def test_groups_are_listed_with_what_they_used() -> None:

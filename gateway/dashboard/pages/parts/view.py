@@ -86,7 +86,7 @@ def page(view: View, title: str, *content: Child, live: bool = True) -> str:
     )
     body = tag(
         "body", tag("a", "Skip to the content", href="#content", class_="skip"),
-        tag("header", tag("nav", navigation, aria_label="Pages"), tag("p", where)),
+        tag("header", tag("nav", navigation, aria_label="Pages"), tag("p", where), _find(view)),
         _stale(view),
         tag("main", tag("h1", title), tag("p", view.note, class_="note", role="status") if view.note else None,
             content, id="content", data_live="/live" if live else None, data_state=state(cluster)),
@@ -94,6 +94,15 @@ def page(view: View, title: str, *content: Child, live: bool = True) -> str:
                           f" · {view.visitor.user or 'no users required'}")),
     )
     return "<!doctype html>\n" + tag("html", head, body, lang="en")
+
+
+def _find(view: View) -> Markup:
+    """Return the field by which jobs and queues are found from any page."""
+    return tag(
+        "form", tag("input", name="search", type="search", placeholder="Number, key or queue",
+                    aria_label="Number, id or key of a job, or a queue", autocomplete="off"),
+        tag("button", "Find"), method="get", action="/find", role="search",
+    )
 
 
 def _stale(view: View) -> Markup:

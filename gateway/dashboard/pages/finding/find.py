@@ -1,0 +1,68 @@
+"""The page of the search field: jobs with this number, id or key, and queues whose names have the word."""
+
+from __future__ import annotations
+
+import asyncio
+from urllib.parse import urlencode
+
+from sockpqd.core import JobView, Number, Selector
+from sockpqd.gateway.dashboard.markup import Child, link, table, tag
+from sockpqd.gateway.dashboard.pages.parts.body import preview
+from sockpqd.gateway.dashboard.pages.parts.view import View, counted, page, section
+from sockpqd.gateway.dashboard.pages.queue import address
+
+NAMES_PER_PORTION = 100     # queues in which a key is looked for before others have a turn
+QUEUES_MAX = JOBS_MAX = 50  # shown
+NUMBER_DIGITS_MAX = 19
+
+
+async def show(view: View) -> str:
+    word = view.word("search").strip()
+    queues, jobs = await _matches(view, word) if word else ([], [])
+    jobs = [*_numbered(view, word), *jobs]
+    nothing = None if queues or jobs or not word else tag(
+        "p", f"No job that you may see has the number, id or key {word}, and no queue has it in its name.")
+    return page(
+        view, "Find",
+        nothing if word else tag("p", "Type the number, id or key of a job, or a part of a queue's name."),
+        section("Jobs", await table(
+            ("job", "queue", "state", "body"), [_row(job) for job in jobs[:JOBS_MAX]], counted(len(jobs), "job"),
+        )) if jobs else None,
+        section("Queues", tag("ul", [
+            tag("li", link(f"/queue?{urlencode({'name': name})}", name)) for name in queues[:QUEUES_MAX]
+        ]), tag("p", link(f"/queues?{urlencode({'search': word})}", f"All {len(queues):,} in the table of queues")))
+        if queues else None,
+    )
+
+
+def _numbered(view: View, word: str) -> list[JobView]:
+    """Return the jobs with this number, also one that has ended, or this id."""
+    if not (word.isascii() and word.isdigit() and len(word) <= NUMBER_DIGITS_MAX):
+        return []
+    machine, number = view.cluster.machine, int(word)
+    found = [machine.peek(Number(number)) or machine.ended(number), machine.peek(Selector(id=number))]
+    return [job for job in found if job is not None and view.visitor.manages(job.queue)]
+
+
+async def _matches(view: View, word: str) -> tuple[list[str], list[JobView]]:
+    """Return the queues whose names have the word, those first that are it, and the jobs of which it is the key."""
+    machine = view.cluster.machine
+    queues: list[str] = []
+    jobs: list[JobView] = []
+    for at, name in enumerate(dict.fromkeys(machine.all_queue_names()), start=1):
+        if word in name and view.visitor.sees(name):
+            queues.append(name)
+        if view.visitor.manages(name):
+            job = machine.peek(Selector(queue=name, key=word))
+            if job is not None:
+                jobs.append(job)
+        if at % NAMES_PER_PORTION == 0:
+            await asyncio.sleep(0)
+    return sorted(queues, key=lambda name: (name != word, name)), jobs
+
+
+def _row(job: JobView) -> list[Child]:
+    return [
+        link(f"/job?{address(job)}", str(job.key or job.number or job.id)),
+        link(f"/queue?{urlencode({'name': job.queue})}", job.queue), job.state.name, preview(job.body()),
+    ]

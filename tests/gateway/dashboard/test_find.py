@@ -1,0 +1,44 @@
+"""The search field: jobs by number, id and key, and queues by a part of their names."""
+
+from __future__ import annotations
+
+import re
+
+from tests.gateway.helpers.dashboard import XSS, Site, Users, run
+
+
+def found_jobs(page: str) -> list[tuple[str, str]]:
+    """The jobs found: how they are named, and their queue."""
+    return re.findall(r'<td><a href="/job[?][^"]*">(.*?)</a></td><td><a[^>]*>(.*?)</a>', page)
+
+
+def test_jobs_are_found_by_number_id_and_key_and_queues_by_their_names() -> None:
+    async def test(found: Site) -> None:
+        number = (await found.say(b"PUT mail 0 3 NUMBER\r\nabc")).split()[-1].decode()
+        await found.say(b"PUT mail 0 3 KEY k1\r\nabcPUT other 0 3 KEY k1\r\nabcPUT mailing 0 1\r\nxGET mailing\r\n")
+        assert found_jobs(await found.get(f"/find?search={number}")) == [(number, "mail")]
+        assert found_jobs(await found.get("/find?search=+1+")) == [("1", "mailing")]
+        assert sorted(found_jobs(await found.get("/find?search=k1"))) == [("k1", "mail"), ("k1", "other")]
+        page = await found.get("/find?search=mail")
+        assert re.findall(r'<li><a href="/queue[?]name=(\w+)"', page) == ["mail", "mailing"]
+        assert "No job that you may see" in await found.get("/find?search=nothing")
+        assert "<script>alert" not in await found.get("/find?search=" + XSS.replace(" ", "+").replace('"', "%22"))
+        assert "Type the number" in await found.get("/find")
+        await found.get("/find?search=" + "9" * 300)
+        assert 'action="/find"' in await found.get("/slow")
+
+    run(test)
+
+
+def test_a_user_finds_jobs_of_their_queues_only() -> None:
+    async def test(found: Site) -> None:
+        number = (await found.say(b"PUT secret 0 3 NUMBER KEY k1\r\nabc")).split()[-1].decode()
+        await found.say(b"PUT mail_a 0 3 KEY k1\r\nabc")
+        found.user = "max"
+        assert found_jobs(await found.get("/find?search=k1")) == [("k1", "mail_a")]
+        for word in (number, "secret"):
+            page = await found.get(f"/find?search={word}")
+            assert found_jobs(page) == []
+            assert "<li>" not in page
+
+    run(test, Users())

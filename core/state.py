@@ -150,7 +150,7 @@ class UndoLog(Protocol):
         """Record that the item has ended."""
 
     def held(self, item: Item, before: Hold | None) -> None:
-        """Record that the hold of the item, which was this one, changes."""
+        """Record that the hold of the item, `before` until now, changes."""
 
     def counted_done(self, item: Item) -> None:
         """Record that the item has one more job that is done."""

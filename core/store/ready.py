@@ -198,7 +198,7 @@ class ReadyJobs(Struct, gc=False, eq=False):
         return (self._runs[rank] for rank in self._ranks)
 
     def split_run(self, rank: int) -> JobList[Job] | None:
-        """The run of this rank, also when its jobs were too few for one; None if there is no job."""
+        """The run of this rank, even when its jobs were too few for one; None if there is no job."""
         if self._runs is None and self.size:
             self._spread()
         run = self.run(rank)

@@ -121,7 +121,7 @@ def peek(client: Client, command: Command) -> None:
 
 
 def peek_ended(client: Client, command: Command) -> None:
-    """PEEK .. ENDED: show one job, also when it has ended."""
+    """PEEK .. ENDED: show one job, even when it has ended."""
     selector, head, life = command.arguments
     machine = client.hub.cluster.machine
     _show(client, machine.peek(selector) or machine.ended(selector.number), head=head, life=life)

@@ -84,7 +84,7 @@ class Flows:
 
 
 def _less(flow: QueueFlow, last: QueueFlow) -> list[int]:
-    """Return what was counted since `last`. None is below 0, also when a snapshot has replaced the state."""
+    """Return the counts since `last`, never below 0, even when a snapshot has replaced the state."""
     return [
         max(0, flow.put - last.put), max(0, flow.taken - last.taken), max(0, flow.done - last.done),
         max(0, flow.failed - last.failed), max(0, flow.died - last.died),

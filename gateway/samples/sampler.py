@@ -95,7 +95,7 @@ class FigureSampler:
             log.info("the samples of the dashboard cannot be written: %s", error)
 
     async def load(self) -> None:
-        """Take what the file has, reading it in a thread."""
+        """Load the samples in the file, which a thread reads."""
         if self._path is None:
             return
         stored = await asyncio.to_thread(sample_file.load, self._path)

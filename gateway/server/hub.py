@@ -326,7 +326,7 @@ class Hub:
         return -COMMANDS_PER_TURN_MAX if backlog_bytes <= LONG_LINE_BYTES else 0
 
     def _charge(self, commands: int) -> None:
-        """Take what something has cost, in plain commands, of the budget of this turn."""
+        """Charge a cost, in plain commands, to the budget of this turn."""
         self.budget -= commands
 
     def _go_on_soon(self) -> None:

@@ -182,7 +182,7 @@ class GrantWaiters(WaitingLine[GrantWaiter]):
             self._loop.call_soon(self._time_out, waiter)    # unless this look finds a grant for it
 
     def remove(self, waiter: GrantWaiter) -> None:
-        """Take a waiter out of its line, also if a grant is in flight for it."""
+        """Take a waiter out of its line, even if a grant is in flight for it."""
         super().remove(waiter)
         line = self._lines[waiter.pulse]
         if line.sent.pop(waiter.number, None) is None:

@@ -75,7 +75,7 @@ class Call(Generic[T]):
         return self.command, self.wait_until + late
 
     def downgrade(self, connection: Connection) -> None:
-        """Switch to the form that older servers know. Raises NotSupported, also if it may have been executed."""
+        """Switch to the form that older servers know. Raises NotSupported, even if it may have been executed."""
         if self.command.older is None or self.retry.in_doubt:
             raise unknown_words(connection, self.command.needs)
         self.command, self._request = self.command.older, Request()

@@ -213,7 +213,7 @@ class Executor:
         return value
 
     async def run_at_leader(self, command: Command[T], *, timeout: float | None = None) -> T:
-        """Execute one command on the server that leads, also while it serves no jobs.
+        """Execute one command on the server that leads, even while it serves no jobs.
 
         Every other one refuses it, so they are asked in turn. What got no answer is not repeated.
         """

@@ -1020,7 +1020,7 @@ class Client:
         server: str | None = None,
         timeout: float | None = None,
     ) -> PeekedJob | None:
-        """Look at a job by its number, also when it has ended and its queue keeps such jobs; None if it is not found.
+        """Look at a job by its number, even when it has ended and its queue keeps such jobs; None if it is not found.
 
         `headers`, `life`: fill these.
         """

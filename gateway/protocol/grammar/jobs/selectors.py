@@ -143,7 +143,7 @@ def peek(words: Words) -> Command | None:
 
 
 def peek_ended(words: Words) -> Command | None:
-    """PEEK NUMBER <n> ENDED: one job, also when it has ended. Arguments: the number; whether HEAD, LIFE are given."""
+    """PEEK NUMBER <n> ENDED: one job, even when it has ended. Arguments: the number; whether HEAD, LIFE are given."""
     match words[1:]:
         case [b"NUMBER", number, b"ENDED", *_] if number.isdigit():
             found = read_options(words, 4, _SHOWN)

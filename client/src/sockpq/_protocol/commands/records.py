@@ -36,7 +36,7 @@ def _result() -> Reader[bytes]:
 
 @call("any")
 def ended(number: Number | int, *, headers: bool = False, life: bool = False) -> Command[PeekedJob | None]:
-    """Look at a job by its number, also when it has ended and its queue keeps such jobs; None if it is not found.
+    """Look at a job by its number, even when it has ended and its queue keeps such jobs; None if it is not found.
 
     `headers`, `life`: fill these.
     """

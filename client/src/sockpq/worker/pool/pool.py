@@ -620,7 +620,7 @@ class Pool:
     # waking
 
     def _interrupt(self) -> None:
-        """Wake the loop, also while it waits for jobs."""
+        """Wake the loop, even while it waits for jobs."""
         if self._interruptible:
             self._interruptible.cancel()
         self._changed.set()

@@ -283,7 +283,7 @@ class Router:
     async def sources(self, names: tuple[str, ...]) -> tuple[Route, ...]:
         """Return the clusters in which something may lie under one of these names ("*": under any), in their order."""
         routes = await self._known()
-        return (Route("-", self.first, 0),) if routes is None else _sources(routes, names)
+        return (Route("", self.first, 0),) if routes is None else _sources(routes, names)
 
     async def of_events(self, words: str, names: tuple[str, ...] | None) -> Route:
         """Return the cluster that tells these events; `words`: as in SUBSCRIBE, `names`: None for all.
@@ -292,7 +292,7 @@ class Router:
         """
         routes = await self._known()
         if routes is None:
-            return Route("-", self.first, 0)
+            return Route("", self.first, 0)
         types = set(words.partition(" ")[0].split("|"))
         if types == {"WORKER"}:
             return routes.home
@@ -426,7 +426,7 @@ class Router:
                     return _sources(routes, target.names)[0]
                 return self._owner(routes, target.names, command, turn)
             case Use.FIRST:
-                return next((one for one in routes.all if one.executor is self.first), Route("-", self.first, 0))
+                return next((one for one in routes.all if one.executor is self.first), Route("", self.first, 0))
         return routes.home
 
     def _owner(self, routes: Routes, names: tuple[str, ...], command: Command[Any], turn: int) -> Route:

@@ -16,7 +16,7 @@ CACHED_NAMES_MAX = 100_000
 
 
 class Route(NamedTuple):
-    """A cluster of the map: its name, what executes commands there, and the tag of its jobs (_protocol/job_ids)."""
+    """A cluster: its name in the map or "", its executor, and the tag of its jobs (_protocol/job_ids)."""
 
     name: str
     executor: Executor

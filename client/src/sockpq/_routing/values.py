@@ -23,7 +23,7 @@ T = TypeVar("T", int, int | None)
 
 
 def labelled(value: Any, cluster: str, tag: int) -> Any:
-    """Return the answer of the cluster with this name and tag in the form for programs."""
+    """Return the answer of the cluster with this name ("": not in the map) and tag in the form for programs."""
     form = _FORMS.get(type(value))
     return value if form is None else form(value, cluster, tag)
 
@@ -56,9 +56,9 @@ def _stored(value: Stored, cluster: str, tag: int) -> Stored:
 _FORMS: dict[type, Callable[[Any, str, int], Any]] = {
     list: lambda values, cluster, tag: [labelled(value, cluster, tag) for value in values],
     Page: lambda page, cluster, tag: page._replace(jobs=labelled(page.jobs, cluster, tag)),
-    QueueTotals: lambda value, cluster, _: value._replace(cluster=cluster),
+    QueueTotals: lambda value, cluster, _: value._replace(cluster=cluster or None),
     FoundJob: lambda value, cluster, tag: value._replace(
-        id=_tagged(value.id, tag), meta=_meta(value.meta, tag), cluster=cluster),
+        id=_tagged(value.id, tag), meta=_meta(value.meta, tag), cluster=cluster or None),
     Handed: lambda value, _, tag: value._replace(
         id=_tagged(value.id, tag), meta=_meta(value.meta, tag) if value.meta else None) if tag else value,
     Stored: _stored,

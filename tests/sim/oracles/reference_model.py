@@ -76,6 +76,10 @@ def jobs_of(model: Model) -> dict[str, Any]:
         "kept": dict(model.kept), "left": list(model.left), "fair": copy.deepcopy(model.fair),
         "rates": copy.deepcopy(model.rates), "groups": dict(model.groups),
         "records": list(model.records), "remembered": dict(model.remembered),
+        "holds": {item: copy.copy(hold) for item, hold in model.holds.items()}, "owners": dict(model.owners),
+        "fates": {item: copy.copy(fate) for item, fate in model.fates.items()}, "doomed": list(model.doomed),
+        "failing": set(model.failing), "done_of": model.done_of.copy(),
+        "newly_failing": list(model.newly_failing), "cancelled_items": set(model.cancelled_items),
         "used": dict(model.used), "event_seq": model.event_seq, "had": model.had,
         "next_seq": model.next_seq, "next_item": model.next_item, "put_item": model.put_item,
     }

@@ -25,6 +25,7 @@ TOXIPROXY_VERSION := v2.12.0
 KOMBU_VERSION     := 5.7.0
 CELERY_VERSION    := 5.7.0
 NODES   ?= 3
+CLUSTERS ?= 1
 BACKEND ?= sockpq
 UPSTREAM ?=
 AT      ?= proxy
@@ -153,7 +154,7 @@ demo: $(VENV)/.installed                        ## three nodes, real work, a kil
 	@$(BIN)/python -m bench.demo $(if $(DIR),"$(DIR)")
 
 play: $(VENV)/.installed                        ## three nodes that stay, a producer and workers; kill what you like, Ctrl-C ends it; CLUSTERS=2
-	@$(BIN)/python -m bench.play $(if $(CLUSTERS),--clusters $(CLUSTERS))
+	@$(BIN)/python -m bench.play --clusters $(CLUSTERS)
 
 play-celery: dev                     ## the same with a worker and a producer of Celery's
 	@$(BIN)/python -m bench.play --celery

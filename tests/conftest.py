@@ -61,7 +61,7 @@ PROCESSES = (
     "pqctl/test_events.py", "pqctl/test_job_ends.py",
     "pqctl/test_fair_shares.py", "pqctl/test_groups.py", "pqctl/test_items.py",
     "pqctl/test_hash.py", "pqctl/test_identity.py", "pqctl/test_import.py",
-    "pqctl/test_jobs.py", "pqctl/test_map.py",
+    "pqctl/test_jobs.py", "pqctl/test_map.py", "pqctl/test_scaling_page.py",
     "pqctl/test_missing.py", "pqctl/test_node.py", "pqctl/test_poison.py", "pqctl/test_pulses.py",
     "pqctl/test_queues.py", "pqctl/test_sessions.py", "pqctl/test_shell.py",
     "pqctl/test_signals.py", "pqctl/test_backups.py",

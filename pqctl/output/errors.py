@@ -5,6 +5,7 @@ from __future__ import annotations
 from sockpq import (
     AuthError,
     BadArguments,
+    Elsewhere,
     ForbiddenError,
     ForeignCluster,
     NotExecuted,
@@ -75,6 +76,9 @@ def as_failure(error: Exception) -> Failure | None:
             return Failure(NOT_ALLOWED, f"{error}{hint}")
         case ForbiddenError():
             return Failure(NOT_ALLOWED, f"refused: {_explained(error)}")
+        case Elsewhere():
+            owner = "no cluster accepts the name now" if error.cluster is None else f"{error.cluster} owns the name"
+            return Failure(REFUSED, f"refused: {error} ({owner}: `pqctl map show` has its servers, for --servers)")
         case NotExecuted():
             return Failure(REFUSED, f"refused: {_explained(error)}")
         case OSError():

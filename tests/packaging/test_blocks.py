@@ -264,7 +264,7 @@ def check_data(block: Block, folder: Path, monkeypatch: pytest.MonkeyPatch) -> N
     path = folder / "file.toml"
     path.write_text(block.text)
     if (document, first) in {("README.md", "[node]"), ("docs/BEANSTALKD.md", "[listen]"),
-                             ("docs/OPERATIONS.md", "[limits]")}:
+                             ("docs/OPERATIONS.md", "[limits]"), ("docs/SCALING.md", "[raft]")}:
         read(node_with(block.text), {})
     elif document == "docs/OPERATIONS.md" and first.startswith("servers ="):
         for name in os.environ:

@@ -62,6 +62,9 @@ def test_names_are_assigned_and_shown(mapped: tuple[str, str], capsys: pytest.Ca
         client.put("film.in", b"1")
     with Client(b, follow_map=False) as client, pytest.raises(Elsewhere):
         client.put("mail", b"1")
+    code, _, err = run(capsys, "--servers", a, "job", "put", "film.in", "x")
+    assert (code, err) == (REFUSED, "refused: 409 Elsewhere b (b owns the name: `pqctl map show` has its servers, for "
+                                    "--servers)\n")
     assert told(capsys, a, "map", "check").startswith("2 clusters with version ")
     told(capsys, a, "map", "assign", "film.", "a")
     assert ask(capsys, [b], "map", "show")[1]["rules"] == {}       # home owns it without a rule

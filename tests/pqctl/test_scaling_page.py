@@ -1,0 +1,48 @@
+"""docs/SCALING.md: its commands do what the page says, in their order."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+
+import pytest
+
+from devcluster.cluster import LocalCluster
+from sockpqd.pqctl.output.exit_codes import DONE
+from tests.packaging.blocks import blocks, commands
+from tests.pqctl.running import run
+
+PAGE = "docs/SCALING.md"
+ADDED = "10.0.1.1:11361,10.0.1.2:11361,10.0.1.3:11361"      # the second cluster there
+TRIED = "film. b"                                           # of the clusters of `sockpqd --dev`
+
+
+def lines() -> Iterator[str]:
+    """Yield the lines with pqctl of the page."""
+    for block in blocks(PAGE):
+        if block.language == "indented":
+            yield from (line for line in commands(block) if line.startswith("pqctl "))
+
+
+def test_the_commands_of_the_page(capsys: pytest.CaptureFixture[str]) -> None:
+    with LocalCluster(1) as first, LocalCluster(1) as second:
+        home, other = first.servers[0], second.servers[0]
+
+        def say(line: str) -> str:
+            words = shlex.split(line.replace(ADDED, other).replace(TRIED, "film. video"))[1:]
+            yes = ["--yes"] if "--it-is-gone" in words else []
+            code, out, err = run(capsys, "--servers", home, *words, *yes)
+            assert code == DONE, (line, err)
+            return out
+
+        page = list(lines())
+        begin = page.index("pqctl map init main")
+        for line in page[begin:]:
+            if line == "pqctl map remove video":
+                say("pqctl map move film. main")
+            out = say(line)
+            if line.endswith("--it-is-gone"):
+                say(f"pqctl map add video {other}")
+        assert out.startswith("2 clusters with version ")
+        for line in page[:begin]:
+            say(line)

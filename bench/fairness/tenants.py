@@ -80,7 +80,6 @@ class Tenants:
         self._free = WORKERS
         self._events: list[tuple[int, int, int]] = []       # when; a job's id, or 0: a put; of which tenant
         self._run_ms = 0
-        self._put_ms: list[int] = []
         self.waits: list[int] = []
         self.flooded = 0
         self._mean_ms = [RUN_MS / WORKERS * QUIET / QUIET_LOAD] * QUIET

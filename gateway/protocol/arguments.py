@@ -37,7 +37,6 @@ _IPV4 = re.compile(r"[0-9.]+")
 
 
 # What a word at a certain position must be: the subjects of reasons.
-COUNT = "the count must be"
 JOB_ID = "the id of a job must be"
 JOB_NUMBER = "the number of a job must be"
 LENGTH = "the length must be"

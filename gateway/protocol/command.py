@@ -138,6 +138,3 @@ class Command(Struct, gc=False):
             assert isinstance(self.digest, blake2b)
             self.digest.update(data)
             self.digest = self.digest.digest()
-
-
-Parse = Callable[[Words], Command | None]

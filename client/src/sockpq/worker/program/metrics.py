@@ -23,7 +23,7 @@ MISSING = "--metrics needs prometheus-client, of the extra sockpq[worker]: pip i
 
 
 def check(place: str) -> tuple[str, int]:
-    """Return host and port; raises BadArguments, even when the library is not installed."""
+    """Return host and port; raises BadArguments if they are invalid, or the library is not installed."""
     try:
         import prometheus_client
     except ImportError as error:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from sockpqd.gateway.monitoring.loop_lag import LoopLag
@@ -21,6 +20,7 @@ from sockpqd.gateway.server.hub import Hub
 log = logging.getLogger("sockpqd")
 
 SAVE_S = 300            # between two writes of the file; a node that is killed loses so much
+REST_S = 60.0           # after one that failed
 BEHIND_S = 3.0          # a node that is further behind than this catches up in no time: its rates say nothing
 CLUSTER, NODE = "cluster", "node"       # names of courses in the file
 QUEUE = "queue "                        # with the name of the queue behind it
@@ -113,26 +113,24 @@ class FigureSampler:
         saved_s = self.now_s
         while True:
             await self._next_second()
-            with _reported():
-                await self.sample()
+            await _reported(self.sample())
             if not 0 <= self.now_s - saved_s < SAVE_S:
                 saved_s = self.now_s
                 await self.save()
 
     async def _run_flows(self) -> None:
         while True:
-            with _reported():
-                await self.look()
+            await _reported(self.look())
             await self._next_second()
 
     async def _next_second(self) -> None:
         await asyncio.sleep(1.0 - self._clock() % 1.0)
 
 
-@contextlib.contextmanager
-def _reported() -> Iterator[None]:
-    """Log what goes wrong with a sample: the next one may be better."""
+async def _reported(sample: Awaitable[None]) -> None:
+    """Log what goes wrong with a sample, and rest: a later one may be better."""
     try:
-        yield
+        await sample
     except Exception:
         log.exception("a sample failed: report it, with this line")
+        await asyncio.sleep(REST_S)

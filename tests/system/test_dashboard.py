@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import urllib.error
 import urllib.request
@@ -79,3 +80,32 @@ def test_pages_go_on_when_the_leader_is_killed(cluster: LocalCluster) -> None:
     cluster.restart(leader)
     cluster.wait_until_level()
     wait_for(cluster, leader, "/queues", "afterwards")
+
+
+def known_times(cluster: LocalCluster, name: str, field: str) -> set[int]:
+    """The seconds of the last ten minutes of which the node knows this figure of the cluster."""
+    rows = json.loads(get(cluster, name, "/figures?of=cluster&span=10m"))
+    return {time for time, value in zip(rows["times"], rows["values"][field], strict=True) if value is not None}
+
+
+def test_each_node_samples_the_cluster_and_keeps_what_it_has_through_a_restart(cluster: LocalCluster) -> None:
+    with Client(cluster.servers) as client:
+        client.put("mail", b"hello")
+    follower = next(name for name in cluster.names if name != cluster.wait_for_leader())
+    for name in cluster.names:
+        until(lambda: len(known_times(cluster, name, "waiting")) > 2, f"{name} has samples", PATIENCE_S)  # noqa: B023
+    before = known_times(cluster, follower, "waiting")
+    cluster.terminate(follower)
+    assert (cluster.data_dir(follower) / "samples").exists()
+    cluster.restart(follower)
+    until(lambda: max(known_times(cluster, follower, "waiting"), default=0) > max(before), "it goes on", PATIENCE_S)
+    assert before <= known_times(cluster, follower, "waiting")
+    until(lambda: known_times(cluster, follower, "put"), "rates are known when it has caught up", PATIENCE_S)
+
+
+def test_the_page_of_a_node_shows_memory_and_disk_of_all_nodes(cluster: LocalCluster) -> None:
+    for name in cluster.names:
+        until(lambda: get(cluster, name, "/").count("disk free") == 3, f"{name} has heard all", PATIENCE_S)  # noqa: B023
+        page = get(cluster, name, "/queues")
+        for other in cluster.names:
+            assert (f'data-node="{cluster.http(other)}"' in page) is (other != name)

@@ -22,7 +22,7 @@ from sockpqd.gateway.samples.ring import Ring
 log = logging.getLogger("sockpqd")
 
 MAGIC = b"sockpqd samples 1\n"
-CRC_BYTES = LENGTH_BYTES = 4
+LENGTH_BYTES = 4
 
 
 class StoredRing(Struct, frozen=True, array_like=True):
@@ -55,10 +55,10 @@ def save(path: Path, courses: Mapping[str, FigureSeries]) -> None:
             StoredRing(ring.step_s, ring.rows, ring.newest, ring.values.tobytes()) for ring in course.rings
         ]))
         pieces.append(packer.compress(len(encoded).to_bytes(LENGTH_BYTES) + encoded))
-    content = b"".join([*pieces, packer.flush()])
+    content = b"".join([*pieces, packer.flush()])       # ends with a checksum
     temporary = path.with_suffix(".new")
     with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-        file.write(MAGIC + zlib.crc32(content).to_bytes(CRC_BYTES) + content)
+        file.write(MAGIC + content)
     temporary.replace(path)
 
 
@@ -71,12 +71,11 @@ def load(path: Path) -> dict[str, StoredCourse]:
     except OSError as error:
         log.info("the samples of the dashboard cannot be read: %s", error)
         return {}
-    begin = len(MAGIC) + CRC_BYTES
-    if not data.startswith(MAGIC) or data[len(MAGIC):begin] != zlib.crc32(data[begin:]).to_bytes(CRC_BYTES):
-        log.info("the samples of the dashboard are damaged or of another version: they begin again")
+    if not data.startswith(MAGIC):
+        log.info("the samples of the dashboard are of another version: they begin again")
         return {}
     try:
-        content, at, found = zlib.decompress(data[begin:]), 0, {}
+        content, at, found = zlib.decompress(data[len(MAGIC):]), 0, {}
         while at < len(content):
             end = at + LENGTH_BYTES + int.from_bytes(content[at:at + LENGTH_BYTES])
             course = _decoder.decode(content[at + LENGTH_BYTES:end])

@@ -136,7 +136,7 @@ def test_a_damaged_file_is_ignored(tmp_path: Path, harm: str) -> None:
     content = zlib.compress(b"\0\0\0\5hello")
     whole = {
         "torn": data[:-1], "flipped": data, "another version": data.replace(b"samples 1", b"samples 2"), "empty": b"",
-        "no course": sample_file.MAGIC + zlib.crc32(content).to_bytes(4) + content,
+        "no course": sample_file.MAGIC + content,
     }
     if harm == "a folder":
         path.unlink()

@@ -13,6 +13,7 @@ import pytest
 import sockpq
 import uvloop
 from sockpq import BadArguments, ClientClosed, Finished, JobNotFound, OutcomeUnknown, Unavailable, aio
+from sockpq._backends.asyncio_stream import TransportStream
 
 from tests.client.fake_faults import Fault
 from tests.client.fake_server import FakeCluster
@@ -272,6 +273,21 @@ def test_a_client_belongs_to_one_loop(cluster: FakeCluster, run: Any) -> None:
     run(main())
     with pytest.raises(RuntimeError, match="another event loop"):
         run(client.put("q", b"x"))
+
+
+def test_nothing_is_sent_behind_a_half_close(cluster: FakeCluster, run: Any) -> None:
+    host, port = cluster.addresses[0].rsplit(":", 1)
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        _, stream = await loop.create_connection(TransportStream, host, int(port))
+        stream.withdraw()
+        stream.withdraw()
+        assert await stream.send((b"PING\r\n",), 1) == 0      # as a closed one: the caller takes another connection
+        stream.abort()
+        await stream.ended
+
+    run(main())
 
 
 def test_large_bodies_pass(cluster: FakeCluster, run: Any) -> None:

@@ -23,6 +23,7 @@ class TransportStream(asyncio.Protocol):
         self._received_bytes = 0
         self._at_end = False                            # nothing more will come
         self._error: Exception | None = None            # why
+        self._finished = False                          # nothing more can be sent
         self._paused = False                            # the transport does not read
         self._full = False                              # the transport has bytes that the system does not take
         self._waiter: asyncio.Future[None] | None = None
@@ -83,7 +84,7 @@ class TransportStream(asyncio.Protocol):
     async def send(self, buffers: Sequence[bytes], timeout: float) -> int:
         """Send all bytes; returns how many were handed over, or all but one if the number is unknown."""
         size = sum(map(len, buffers))
-        if self._at_end:
+        if self._at_end or self._finished:
             return 0
         self._transport.write(buffers[0] if len(buffers) == 1 else b"".join(buffers))
         if self._transport.is_closing():        # the system refused it, and the transport has dropped it
@@ -139,7 +140,8 @@ class TransportStream(asyncio.Protocol):
         ...
 
     def finish(self, farewell: bytes = b"") -> None:
-        if not self._at_end and self._transport.can_write_eof():
+        if not self._at_end and not self._finished and self._transport.can_write_eof():
+            self._finished = True
             with suppress(OSError):         # the other side was faster
                 if farewell:
                     self._transport.write(farewell)

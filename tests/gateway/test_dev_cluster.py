@@ -256,8 +256,9 @@ def test_play_with_two_clusters_works_in_both(tmp_path: Path) -> None:
     try:
         for queue in ("play", "film.play"):
             running.wait_for(rf"jobs put into {re.escape(queue)}; workers: [1-9]\d* done")
-    finally:
         assert running.end(signal.SIGINT) == 0
+    finally:
+        running.end(signal.SIGTERM, signal.SIGKILL)
 
 
 def test_play_has_a_producer_and_workers_and_goes_on_without_its_leader(tmp_path: Path) -> None:

@@ -84,6 +84,7 @@ def _chosen(state: State, queues: list[Queue] | None, item: str | None) -> FairC
         if found is None and (state.queues.nonempty if open_queues is None else open_queues):
             # Groups that a portion has still to offer: no client may get the answer that there is nothing.
             names = state.queues.nonempty[:1] if open_queues is None else [queue.name for queue in open_queues]
+            state.spent += limits.CLOSED_NAME_STEPS * limits.STEP * len(names)
             for name in names:
                 _offer(state, state.queues.by_name[name].ready.first)
             found = find(scheduler, open_queues)

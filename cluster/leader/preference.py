@@ -50,7 +50,7 @@ class Preference:
 
     @property
     def own(self) -> int:
-        """The preference that this node tells the others; 0: it is not to lead because of that."""
+        """The preference that this node reports to the others; 0 after an operator had it hand over leadership."""
         return 0 if self._sent_away else self._own
 
     def sync_us(self, now: float) -> int:

@@ -226,7 +226,7 @@ async def gathered(
 
 
 def _hold(client: Client, held_bytes: int) -> None:
-    """Count so many bytes for the client, until its answer is complete: what this is made from."""
+    """Charge these bytes, from which the answer is made, to the client until its answer is complete."""
     if held_bytes >= GATHERED_COUNTED_BYTES or client.state.gathered_bytes:
         client.state.gathered_bytes = held_bytes
         client.weigh()

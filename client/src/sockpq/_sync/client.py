@@ -1474,7 +1474,7 @@ class Client:
         ))
 
     def group_pause(self, group: str, *, seconds: float | None = None, timeout: float | None = None) -> None:
-        """Hand out no more jobs of a group until group_resume(), or for so many seconds; replaces an earlier pause."""
+        """Hand out no more jobs of a group until group_resume() or for some seconds; replaces an earlier pause."""
         run(self._executor.run(groups.group_pause(group, seconds=seconds), timeout=timeout))
 
     def group_resume(self, group: str, *, timeout: float | None = None) -> None:

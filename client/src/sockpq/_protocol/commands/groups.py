@@ -48,7 +48,7 @@ def group_config(group: str, settings: GroupSettings) -> Steps[GroupConfig]:
 
 @call()
 def group_pause(group: str, *, seconds: float | None = None) -> Command[None]:
-    """Hand out no more jobs of a group until group_resume(), or for so many seconds; replaces an earlier pause."""
+    """Hand out no more jobs of a group until group_resume() or for some seconds; replaces an earlier pause."""
     line = f"PAUSE {arguments.any_group(group)}"
     if seconds is not None:
         line += f" FOR {arguments.seconds(arguments.span(seconds, 'seconds'), 'seconds', 0, EXPIRE_S_MAX)}"

@@ -131,7 +131,7 @@ def _jobs_of_item(state: State, queues: list[Queue] | None, item_name: str) -> I
 class FairOffers:
     """Offers of FAIR: jobs of some queues, of any queue, or of an item."""
 
-    turned = False
+    turned = ranks = False
 
     def __init__(self, state: State, asked: tuple[str, ...] | None, item: str | None) -> None:
         self._state = state

@@ -46,6 +46,9 @@ class Offers(Protocol):
     found: FairChoice | None
     """The job to hand out, where the policy has chosen it as well."""
 
+    ranks: bool
+    """Whether the first jobs of several queues decide which is chosen."""
+
     def choose(self, bits: int) -> Queue | None:
         """The queue of the next job; None if there is none."""
 
@@ -94,7 +97,7 @@ def chosen(
         queue = offered.choose(bits)
         if queue is None or offered.found is not None or not by_group or not by_groups(state, queue) or queue.closed:
             return queue, offered.found
-        if moved < limits.CLOSED_QUEUES_MAX:
+        if offered.ranks and moved < limits.CLOSED_QUEUES_MAX:
             job = first_open_job(state, queue, item)
             if job is not None and offered.move_behind(job):
                 state.spent += limits.STEP
@@ -192,6 +195,7 @@ class _Any:
         self._chosen: Queue | None = None
         self._withdrawn: list[Queue] = []
         self.turned = False
+        self.ranks = way.policy in (Policy.PRIORITY, Policy.OLDEST)
 
     def choose(self, bits: int) -> Queue | None:
         if not self._queues.nonempty:
@@ -265,7 +269,7 @@ class _Any:
 class _Random:
     """Jobs of some queues or of an item, each queue equally likely."""
 
-    turned = False
+    turned = ranks = False
     found: FairChoice | None = None
 
     def __init__(self, state: State, asked: tuple[str, ...] | None, item: str | None) -> None:
@@ -302,7 +306,7 @@ class _Weighted:
     The sums of weights are a Fenwick tree over the sorted names, so a draw costs O(log names).
     """
 
-    turned = False
+    turned = ranks = False
     found: FairChoice | None = None
 
     def __init__(self, state: State, asked: tuple[str, ...] | None, item: str | None) -> None:
@@ -363,6 +367,7 @@ class _ByRank:
         self._ordered = asked is not None       # of equal ones the first, in the order asked for; otherwise any,
         self._in_turn = way.in_turn             # or the next one in turn
         self._names = _candidates(state, asked, item)
+        self.ranks = len(self._names) > 1
         self._next = bisect_right(self._names, way.after or "") if way.in_turn else 0   # the place where a turn begins
         self._before = self._next                                                       # before the last choice
         self.turned = False
@@ -455,6 +460,7 @@ class _Ordered:
             at = bisect_right(names, way.after)
             names = names[at:] + names[:at]
         self._turn = len(names)
+        self.ranks = self._turn > 1 and way.policy in (Policy.PRIORITY, Policy.OLDEST, Policy.PLACE)
         key, by_name = _KEYS[way.policy], state.queues.by_name
         self._heap = [(*key(next_job(state, by_name[name], item), at), at, name) for at, name in enumerate(names)]
         heapify(self._heap)

@@ -53,13 +53,18 @@ def find(scheduler: FairScheduler, queues: Collection[Queue] | None) -> FairChoi
 
 
 def _of_queues(scheduler: FairScheduler, queues: Iterable[Queue]) -> dict[int, _Place]:
-    """The first place of each level."""
+    """The first place of each level. As the queues can hand out a job, the places of their groups are listed."""
     firsts: dict[int, _Place] = {}
+    accounts = scheduler.accounts
     for queue in queues:
         groups = scheduler.queue_groups.get(queue.name)
-        for account, first in () if groups is None else groups.firsts(scheduler.accounts):
+        for name, first in () if groups is None else groups.listed.items():
+            account = accounts.get(name)
+            if account is None or not account.offered or not account.open:
+                continue
             place = account.key, first
-            if account.level not in firsts or place < firsts[account.level]:
+            best = firsts.get(account.level)
+            if best is None or place < best:
                 firsts[account.level] = place
     return firsts
 
@@ -155,5 +160,8 @@ def take(scheduler: FairScheduler, found: FairChoice) -> None:
     """Count that the chosen job is handed out. FAIR moves its group behind its equals."""
     if found.in_turn:
         scheduler.renew(found.account)
-    scheduler.open.choose(found.queue, found.account.name)
-    scheduler.open.gave(found.queue, found.account.name, scheduler.now_ms)
+    opened, queue, settings = scheduler.open, found.queue, found.queue.settings
+    if settings is not None and settings.group_order:
+        opened.choose(queue, found.account.name)
+    if opened.gates.table.by_name or (settings is not None and settings.group_rate):
+        opened.gave(queue, found.account.name, scheduler.now_ms)

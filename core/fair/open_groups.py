@@ -111,6 +111,9 @@ class OpenGroups:
 
     def giving(self) -> Iterable[tuple[QueueGroups, str]]:
         """The queues that go on to give jobs of a group to the present command, the latest first, with the group."""
+        return self._going_on() if self._giving else ()
+
+    def _going_on(self) -> Iterable[tuple[QueueGroups, str]]:
         for groups in reversed(self._giving.values()):
             group = groups.next_in_order()
             if group is not None:

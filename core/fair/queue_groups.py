@@ -15,7 +15,6 @@ from msgspec import Struct, field
 from sortedcontainers import SortedDict, SortedList
 
 from sockpqd.core.fair.group_order import GroupOrder
-from sockpqd.core.fair.levels import GroupAccount
 from sockpqd.core.fair.own_jobs import OwnJobs
 from sockpqd.core.fair.place_order import PlaceOrder
 from sockpqd.core.fair.rates import RateWindows
@@ -256,11 +255,3 @@ class QueueGroups(Struct, gc=False, eq=False):
             return {}
         names = self.names() if self.ranking is None else [keys[0][2] for keys in self.ranking.values()]
         return {name: place for name in names if (place := self.place(name)) is not None}
-
-    def firsts(self, accounts: dict[str, GroupAccount]) -> Iterable[tuple[GroupAccount, Place]]:
-        """The offered groups of which one may be next in its level, and the places of their next jobs."""
-        names = self.names() if self.ranking is None else [keys[0][2] for keys in self.ranking.values()]
-        for name in names:
-            account, place = accounts.get(name), self.place(name)
-            if account is not None and account.offered and account.open and place is not None:
-                yield account, place

@@ -196,43 +196,60 @@ class FairScheduler:
 
     def deferred(self, job: DelayedJob) -> None:
         """Count a job that became DELAYED."""
-        self._count(job, waiting=1)
+        self._count_deferred(job, 1)
 
     def undeferred(self, job: DelayedJob) -> None:
         """`job` is no longer DELAYED."""
-        self._count(job, waiting=-1)
+        self._count_deferred(job, -1)
 
     def started(self, job: RunningJob) -> None:
         """Count a job that became RUNNING."""
-        self._count(job, running=1)
+        self._count_running(job, 1)
 
     def stopped(self, job: RunningJob) -> None:
         """Count out a job that no longer runs."""
-        self._count(job, running=-1)
+        self._count_running(job, -1)
 
-    def _count(self, job: DelayedJob | RunningJob, waiting: int = 0, running: int = 0) -> None:
+    def _count_deferred(self, job: DelayedJob, count: int) -> None:
         group, name = group_of(job), job.queue
         if group == name:
             account = self.accounts.get(group)
-            if account is None:
-                if isinstance(job, RunningJob):
-                    self.open.ran(self._queues.by_name[name], group, job, now=running > 0)
-                return
         else:
             account = self._account(group)
-            account.waiting += waiting
-            account.deferred += waiting
-            account.running += running
+            account.waiting += count
+            account.deferred += count
             groups = self.groups_of(self._queues.by_name[name])
-            groups.foreign_waiting += waiting
-            if running:
-                groups.count_running(group, running)
-            if groups.empty:
-                del self.queue_groups[name]
-        if isinstance(job, RunningJob):
-            self.open.ran(self._queues.by_name[name], group, job, now=running > 0)
-        if waiting + running < 0:
-            self._left[group] = None
+            groups.foreign_waiting += count
+            self._end_counting(groups)
+        self._note_count(account, count)
+
+    def _count_running(self, job: RunningJob, count: int) -> None:
+        group, name = group_of(job), job.queue
+        queue = self._queues.by_name[name]
+        if group == name:
+            account = self.accounts.get(group)
+        else:
+            account = self._account(group)
+            account.running += count
+            groups = self.groups_of(queue)
+            groups.count_running(group, count)
+            if count < 0:
+                self._end_counting(groups)
+        settings = queue.settings
+        if self.open.gates.table.by_name or (settings is not None and (settings.group_limit or settings.group_order)):
+            self.open.ran(queue, group, job, now=count > 0)
+        self._note_count(account, count)
+
+    def _end_counting(self, groups: QueueGroups) -> None:
+        if groups.empty:
+            del self.queue_groups[groups.queue.name]
+
+    def _note_count(self, account: GroupAccount | None, count: int) -> None:
+        """Note that the group has more unfinished jobs, or fewer: it is busy, or perhaps idle now."""
+        if account is None:
+            return
+        if count < 0:
+            self._left[account.name] = None
         elif account.idle_ms is not None:
             self._busy(account)
 

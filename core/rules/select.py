@@ -46,8 +46,9 @@ class Offers(Protocol):
     found: FairChoice | None
     """The job to hand out, where the policy has chosen it as well."""
 
-    ranks: bool
-    """Whether the first jobs of several queues decide which is chosen."""
+    @property
+    def ranks(self) -> bool:
+        """Return whether the first jobs of several queues decide which is chosen."""
 
     def choose(self, bits: int) -> Queue | None:
         """The queue of the next job; None if there is none."""
@@ -191,16 +192,18 @@ class _Any:
         self._state = state
         self._queues = state.queues
         self._way = way
-        self._after = self._before = way.after or ""        # now, and before the last choice
+        self._after = self._before = way.after or ""        # now, and before the last turn
         self._chosen: Queue | None = None
         self._withdrawn: list[Queue] = []
         self.turned = False
-        self.ranks = way.policy in (Policy.PRIORITY, Policy.OLDEST)
+
+    @property
+    def ranks(self) -> bool:
+        return self._way.policy in (Policy.PRIORITY, Policy.OLDEST)
 
     def choose(self, bits: int) -> Queue | None:
         if not self._queues.nonempty:
             return None
-        self._before = self._after
         self._chosen = self._queues.by_name[self._name(bits)]
         return self._chosen
 
@@ -218,7 +221,7 @@ class _Any:
             at = names.bisect_right(self._after)
             name = names[at if at < len(names) else 0]
             if self._way.in_turn:
-                self._after = name
+                self._before, self._after = self._after, name
         elif policy is Policy.OLDEST:
             name = self._queues.index_oldest().entries[0][2]
         else:
@@ -237,7 +240,7 @@ class _Any:
         at = pairs.bisect_right((rank, self._after)) if self.turned else 0
         name = pairs[at if at < len(pairs) and pairs[at][0] == rank else 0][1]
         if self.turned:
-            self._after = name
+            self._before, self._after = self._after, name
         return name
 
     def gave(self, *, exhausted: bool) -> None:
@@ -246,7 +249,7 @@ class _Any:
             self._withdrawn.append(self._chosen)
 
     def leave_out(self) -> None:
-        self._after = self._before
+        self._turn_back()
         self.gave(exhausted=True)
 
     def move_behind(self, job: Job) -> bool:
@@ -257,9 +260,14 @@ class _Any:
         elif self._way.policy is Policy.OLDEST:
             moved = self._queues.date_behind(queue, job)
         if moved:
-            self._after = self._before
+            self._turn_back()
             self._withdrawn.append(queue)
         return moved
+
+    def _turn_back(self) -> None:
+        """Undo the turn of the last choice, if it was one."""
+        if self.turned:
+            self._after = self._before
 
     def end(self) -> None:
         for queue in self._withdrawn:

@@ -67,7 +67,9 @@ async def table(heads: Sequence[Child], rows: Iterable[Sequence[Child]], caption
     await asyncio.sleep(0)
     head = tag("tr", [tag("th", cell, scope="col", class_="n" if number else None)
                       for cell, number in zip(heads, numbers, strict=True)])
-    return tag("div", tag("table", tag("caption", caption), tag("thead", head), tag("tbody", body)), class_="wide")
+    content = tag("table", tag("caption", caption), tag("thead", head), tag("tbody", body))
+    # What may be wider than the screen is scrolled by keyboard, too.
+    return tag("div", content, class_="wide", tabindex="0", role="region", aria_label=caption)
 
 
 def link(path: str, label: Child) -> Markup:

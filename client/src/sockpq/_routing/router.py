@@ -601,7 +601,9 @@ class Router:
 
     async def _now(self) -> Routes:
         """Return the routes, of a map that is not older than a minute if any cluster answers."""
-        if self.network.now() >= self._read_at:
+        now = self.network.now()
+        if now >= self._read_at:
+            self._read_at = now + READ_AGAIN_S      # meanwhile others go on by the map that there is
             await self._read_map()
         if self._routes is None:
             raise MapUnread(f"the map of clusters cannot be read from {', '.join(map(str, self.addresses))}", None)

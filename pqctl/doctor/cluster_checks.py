@@ -64,7 +64,8 @@ def leader(health: Health) -> Check:
         return Check(FAIL, "leader", "the service is switched offline", "pqctl cluster online")
     if health.up < health.majority:
         answer = "answers" if health.up == 1 else "answer"
-        why = f"only {health.up} of {health.voters} nodes {answer}, {health.majority} are needed"
+        needed = "is needed" if health.majority == 1 else "are needed"
+        why = f"only {health.up} of {health.voters} nodes {answer}, {health.majority} {needed}"
         return Check(FAIL, "leader", f"no node serves, {why}", "start nodes until there is a majority")
     return Check(FAIL, "leader", "no node serves, though a majority answers",
                  "look again in some seconds, then at the network between the nodes and at their logs")

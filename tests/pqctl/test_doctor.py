@@ -128,6 +128,8 @@ def test_leader_without_a_majority() -> None:
     alone = view("n3", 2**31 - 1, *(node._replace(role="DOWN") for node in THREE[:2]), THREE[2])
     check = cluster_checks.leader(assess([alone, no_view("10.0.0.1:11361")], 2))
     assert (check.state, check.found) == (FAIL, "no node serves, only 1 of 3 nodes answers, 2 are needed")
+    check = cluster_checks.leader(assess([no_view("10.0.0.1:11361")], 1))
+    assert check.found == "no node serves, only 0 of 1 nodes answer, 1 is needed"
 
 
 @pytest.mark.parametrize(("lines", "state", "text"), [

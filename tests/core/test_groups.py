@@ -40,6 +40,7 @@ from sockpqd.core import (
     TooManyGroups,
 )
 from sockpqd.core import limits as core_limits
+from sockpqd.core.fair.rates import SLOTS, RateWindows
 from tests.core.helpers.logs import restored, snapshot_of
 
 BY_FAIR = GetWith(Get(None), policy=Policy.FAIR)
@@ -444,3 +445,15 @@ def test_no_group_ever_exceeds_its_limit_or_rate(sched: Sched, seed: int) -> Non
         else:
             cluster.do(Tick())
     assert sum(map(len, given.values())) > 30
+
+
+def test_a_rate_costs_as_much_memory_for_ten_thousand_hand_outs_as_for_some() -> None:
+    windows = RateWindows()
+    for hand_out in range(10_000):
+        now_ms = 10**12 + hand_out * 10_000
+        windows.get("q", "a", 86_400_000, now_ms).add(now_ms)
+        windows.schedule("q", "a", 10_000, now_ms)
+        window = windows.find("q", "a")
+        assert window is not None
+        assert len(window.slots) <= SLOTS + 1
+    assert sum(count for _, count in window.slots) > 8_000

@@ -13,6 +13,7 @@ from sockpqd.core import Machine, QueueFlow, flow_of
 
 QUEUES_MAX = 100_000            # further queues are in no rate; 20 MB for so many
 QUEUES_PER_SECOND = 10_000      # looked at; of more than that a pass takes several seconds
+BETWEEN_S = 0.5                 # from one look to the next, at least
 PORTION = 200                   # queues looked at before others have a turn: a tenth of a millisecond
 
 NOTHING = QueueFlow(0, 0, 0, 0, 0)
@@ -52,8 +53,10 @@ class Flows:
 
     async def look(self, machine: Machine) -> None:
         """Look at all queues once."""
-        changed, counted = dict[str, list[int]](), dict[str, QueueFlow]()
         now = self._clock()
+        if self._passed is not None and now - self._passed < BETWEEN_S:
+            return                      # the last look was late: one job in a moment would be hundreds a second
+        changed, counted = dict[str, list[int]](), dict[str, QueueFlow]()
         before = self._counted
         gone = machine.take_gone()
         # The counters of a queue begin at 0 with it, so those of one that is gone since are a part of what happened.
@@ -76,7 +79,7 @@ class Flows:
             await asyncio.sleep(1.0 if looked % QUEUES_PER_SECOND == 0 else 0)
         self._counted = counted
         passed, self._passed = self._passed, now
-        if passed is not None and now > passed:
+        if passed is not None:
             spent = now - passed
             self.of = {name: QueueRates(*(count / spent for count in counts)) for name, counts in changed.items()}
             self.total = STILL if not changed else QueueRates(

@@ -76,7 +76,8 @@ def test_a_young_node_shows_ten_minutes_and_an_older_one_an_hour() -> None:
 @pytest.mark.parametrize(("value", "unit", "shown"), [
     (None, "rate", "-"), (0.0, "rate", "0/s"), (0.034, "rate", "0.03/s"), (3.14, "rate", "3.1/s"),
     (1234.0, "rate", "1,234/s"), (90.0, "seconds", "90 s"), (1 << 20, "bytes", "1.0 MiB"), (2.25, "ms", "2.2 ms"),
-    (250.0, "ms", "250 ms"), (12.6, "percent", "13%"), (48211.0, "count", "48,211"),
+    (250.0, "ms", "250 ms"), (12.6, "percent", "13%"), (48211.0, "count", "48,211"), (0.4, "count", "0.4"),
+    (3.0, "count", "3"),
 ])
 def test_a_figure_has_its_unit(value: float | None, unit: str, shown: str) -> None:
     assert amount(value, unit) == shown

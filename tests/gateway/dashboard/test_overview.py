@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Awaitable, Callable
+from itertools import count
 
 from msgspec.structs import replace
 
 from sockpqd.cluster import HostFigures, NodeStatus
 from sockpqd.gateway.dashboard.live import STALE_S, why_stale
 from sockpqd.gateway.dashboard.pages.parts.view import http_address
+from sockpqd.gateway.samples.flows import Flows
 from tests.gateway.helpers.dashboard import HOST, Site, Users, run
 
 
@@ -157,6 +159,7 @@ def listed(page: str) -> list[str]:
 
 async def look(found: Site, act: Callable[[], Awaitable[object]]) -> None:
     """See what happens between two looks at the flows."""
+    found.samples.flows = Flows(count().__next__)        # a second from one look to the next
     await found.samples.look()
     await act()
     await found.samples.look()

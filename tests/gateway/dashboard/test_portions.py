@@ -10,6 +10,7 @@ import asyncio
 import sys
 from array import array
 from collections.abc import Awaitable, Generator
+from itertools import count
 from types import FrameType
 from typing import Any, cast
 
@@ -22,6 +23,7 @@ from sockpqd.gateway.dashboard.forms import FORM_BYTES_MAX, fields_of
 from sockpqd.gateway.dashboard.pages.parts.listing import ROWS
 from sockpqd.gateway.dashboard.pages.parts.view import View
 from sockpqd.gateway.dashboard.visitor import EVERYTHING, Visitor
+from sockpqd.gateway.samples.flows import Flows
 from sockpqd.gateway.samples.kept_queues import KEPT_MAX
 from tests.gateway.helpers.dashboard import Site, run
 
@@ -106,6 +108,7 @@ def counted() -> dict[str, tuple[str, list[int]]]:
             made[f"{path} {words}"] = steps(site.PAGES[path](asked))
         made["a sample"] = "", steps(view.samples.sample())[1]
         made["figures"] = "", steps(figures(view.samples, view.visitor, {"of": "cluster", "span": "7d"}))[1]
+        view.samples.flows = Flows(count().__next__)
         for pass_number in range(2):
             flows = steps(view.samples.flows.look(found.cluster.machine))[1]
             made[f"the flows, pass {pass_number}"] = "", flows

@@ -103,3 +103,18 @@ def test_all_queues_are_looked_at_in_portions() -> None:
     asyncio.run(test())
     assert turns >= 10
     assert len(flows.of) == 10 * PORTION
+
+
+def test_a_look_right_behind_one_that_was_late_makes_no_great_rate() -> None:
+    async def test(found: Site) -> None:
+        times = iter((0.0, 1.99, 2.0, 3.0))
+        flows, machine = Flows(lambda: next(times)), found.cluster.machine
+        for _ in range(2):
+            await flows.look(machine)
+        await found.say(b"PUT mail 0 1\r\nx")
+        await flows.look(machine)
+        assert flows.of == {}
+        await flows.look(machine)
+        assert round(flows.of["mail"].put, 2) == 0.99
+
+    run(test)

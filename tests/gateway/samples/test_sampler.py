@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from itertools import count
 from math import isnan
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from sockpqd.gateway.monitoring import LoopLag
 from sockpqd.gateway.samples import FigureSampler, kept_queues, sample_file
 from sockpqd.gateway.samples.cluster_figures import Difference
 from sockpqd.gateway.samples.course import QUEUE_FIELDS, SHORT, FigureSeries
-from sockpqd.gateway.samples.flows import QueueRates
+from sockpqd.gateway.samples.flows import Flows, QueueRates
 from sockpqd.gateway.samples.kept_queues import WANTED_S, KeptQueues
 from sockpqd.gateway.samples.oldest import QUEUES_PER_LOOK, Oldest
 from tests.gateway.helpers.dashboard import Site, run
@@ -23,7 +24,9 @@ NOW_S = 1_800_000_000
 
 def sampler(found: Site, path: Path | None = None, now_s: float = NOW_S) -> FigureSampler:
     """One whose clock stands still."""
-    return FigureSampler(found.hub, LoopLag(), path, lambda: now_s)
+    made = FigureSampler(found.hub, LoopLag(), path, lambda: now_s)
+    made.flows = Flows(count().__next__)        # a second from one look to the next
+    return made
 
 
 def test_a_sample_has_the_jobs_of_the_cluster_and_dead_ones_do_not_wait() -> None:

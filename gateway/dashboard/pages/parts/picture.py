@@ -60,7 +60,9 @@ def amount(value: float | None, unit: str) -> str:
         return size(round(value))
     if unit == "ms":
         return f"{value:.1f} ms" if value < 10 else f"{value:.0f} ms"
-    return f"{value:.0f}%" if unit == "percent" else f"{value:,.0f}"
+    if unit == "percent":
+        return f"{value:.0f}%"
+    return f"{value:.1f}" if value < 10 and value % 1 else f"{value:,.0f}"      # a mean of counts
 
 
 def sparkline(label: str, *lines: Line) -> Markup:

@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 from sockpq import Client, Moving
-from sockpq._routing import router
+from sockpq._routing import known_clusters
 
 from devcluster.cluster import LocalCluster
 from tests.client.pair import Pair
@@ -21,7 +21,7 @@ def restart(cluster: LocalCluster) -> None:
 
 
 def test_nothing_is_lost_or_done_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(router, "READ_AGAIN_S", 1.0)
+    monkeypatch.setattr(known_clusters, "READ_AGAIN_S", 1.0)
     stop, ended = threading.Event(), threading.Event()
     put: list[str] = []
     done: list[str] = []

@@ -10,7 +10,7 @@ import pytest
 from sockpq import Client, CrossCluster, Key, Moving, Unavailable
 from sockpq._backends.sync import run
 from sockpq._protocol.commands.jobs import touch
-from sockpq._routing import router, taking
+from sockpq._routing import known_clusters, taking
 from sockpq._streaming import event_stream
 
 from tests.client.conftest import MakeClient
@@ -27,7 +27,7 @@ def clusters() -> Iterator[Pair]:
 @pytest.fixture
 def pair(clusters: Pair, monkeypatch: pytest.MonkeyPatch) -> Pair:
     """Both clusters without jobs, with a map by which b owns what begins with "b.", which clients read often."""
-    monkeypatch.setattr(router, "READ_AGAIN_S", 0.3)
+    monkeypatch.setattr(known_clusters, "READ_AGAIN_S", 0.3)
     clusters.clear()
     clusters.set({"b.": "b"})
     return clusters

@@ -9,6 +9,7 @@ from typing import NamedTuple, TypeVar
 from sockpq._engine.executor import Executor
 from sockpq._protocol.cluster_map import DEAD_SUFFIX, ClusterMap
 from sockpq._protocol.job_ids import tags
+from sockpq._routing.targets import ANY
 
 T = TypeVar("T")
 
@@ -62,6 +63,14 @@ class Routes:
             return self._sources[name]
         except KeyError:
             return _remember(self._sources, name, self._find_sources(name))
+
+    def of_any(self, names: tuple[str, ...]) -> tuple[Route, ...]:
+        """Return the clusters in which something may lie under one of these names ("*": under any)."""
+        if names == (ANY,):
+            return self.all
+        if len(names) == 1:
+            return self.sources(names[0])
+        return tuple(dict.fromkeys(route for name in names for route in self.sources(name)))
 
     @property
     def executors(self) -> list[Executor]:

@@ -1,0 +1,164 @@
+"""The clusters of one client: what executes commands in each of them, and the newest map that they have.
+
+Without a map there is one cluster, the one whose servers the client was given. The first connection tells whether there
+is a map (CLUSTER ID has a name). The newest one of all clusters is kept; they are asked again after a refusal
+(409 Elsewhere) and each minute.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable
+from contextlib import suppress
+
+from sockpq._backends.base import Network
+from sockpq._engine.executor import Executor
+from sockpq._engine.limits import Limits
+from sockpq._engine.probe import ask_all
+from sockpq._engine.retry import pause_s
+from sockpq._engine.stats import Counters
+from sockpq._engine.tracing import Tracing
+from sockpq._protocol.addresses import Address, parse_servers
+from sockpq._protocol.arguments import Codec
+from sockpq._protocol.cluster_map import ClusterMap
+from sockpq._protocol.commands.clusters import CLUSTER_MAP
+from sockpq._routing.routes import Routes
+from sockpq._routing.targets import target_of
+from sockpq.errors import MapUnread, SockpqError
+
+READ_AGAIN_S = 60.0     # how old the map may be
+STRAGGLER_S = 0.1       # how long the maps of slower clusters are waited for
+
+
+class KnownClusters:
+    """The clusters of one client. For as many threads or tasks at once as its network is for.
+
+    `first`: the one whose servers the client was given. `routes`: of the newest map, None while there is none.
+    `plain`: jobs were taken before there was a map.
+    """
+
+    def __init__(
+        self, network: Network, addresses: tuple[Address, ...], limits: Limits, codec: Codec | None,
+        tracing: Tracing | None, cluster: str | None, follows_map: bool,
+    ) -> None:
+        """`cluster`: the id of the first one, the only one unless the client `follows_map`."""
+        self._network = network
+        self._limits = limits
+        self._codec = codec
+        self._tracing = tracing
+        self.counters = Counters()
+        self.first = Executor(network, addresses, limits, codec, tracing, cluster, self.counters)
+        self.identity = self.first.identity
+        self.identity.follows_map = follows_map
+        self.first.look_around(self._look_around)
+        self._others: dict[str, Executor] = {}          # by the id of their cluster
+        self.routes: Routes | None = None
+        self.plain = False
+        self._read_at = math.inf                        # when the map is to be read again
+        self._reading = network.lock()
+        self._process = os.getpid()
+        self._guard: Callable[[], None] | None = None
+
+    @property
+    def all(self) -> list[Executor]:
+        """The executors of all clusters, the first one before the others."""
+        return [self.first, *list(self._others.values())]
+
+    @property
+    def guard(self) -> Callable[[], None] | None:
+        """A function that is called before each call, in the thread of the caller."""
+        return self._guard
+
+    @guard.setter
+    def guard(self, guard: Callable[[], None]) -> None:
+        self._guard = guard
+        for executor in self.all:
+            executor.guard = guard
+
+    @property
+    def must_read(self) -> bool:
+        """Return whether there is a map, and it was not read when the call began."""
+        return self.routes is not None or self.identity.map_is_unread
+
+    async def known(self) -> Routes | None:
+        """Return the routes; None when there is no map, as far as is known."""
+        if self.routes is None and self.identity.map_is_unread:
+            await self.read_map()
+        return None if self.routes is None else await self.now()
+
+    async def now(self) -> Routes:
+        """Return the routes, of a map that is not older than a minute if any cluster answers."""
+        now = self._network.now()
+        if now >= self._read_at:
+            self._read_at = now + READ_AGAIN_S      # meanwhile others go on by the map that there is
+            await self.read_map()
+        if self.routes is None:
+            servers = ", ".join(map(str, self.first.addresses))
+            raise MapUnread(f"the map of clusters cannot be read from {servers}", None)
+        return self.routes
+
+    async def read_map(self) -> None:
+        """Ask all clusters for their map, and keep the newest."""
+        asked_at = self._network.now()
+        if self._process != os.getpid():        # nobody here would release what a thread of the parent held
+            self._reading, self._process = self._network.lock(), os.getpid()
+        await self._reading.acquire(math.inf)
+        try:
+            if self.routes is not None and self._read_at - READ_AGAIN_S > asked_at:
+                return              # somebody else has, meanwhile
+            servers = list(dict.fromkeys(one.leader or one.addresses[0] for one in self.all))
+            self._read_at = self._network.now() + READ_AGAIN_S
+            found = await ask_all(self._network, servers, [CLUSTER_MAP], self._limits.connect_timeout, STRAGGLER_S)
+            maps = [
+                response.answers[0].value for response in found.values()
+                if response.failure is None and response.answers and not response.answers[0].error
+            ]
+            self._use(max(maps, key=lambda one: one.version, default=ClusterMap()))
+        finally:
+            self._reading.release()
+
+    async def may_try_again(self, attempts: int, until: float) -> bool:
+        """After a wrong cluster has refused: read the map again, and wait unless it is new; False: no time is left."""
+        if not self.identity.follows_map:
+            return False
+        before = self.routes
+        await self.read_map()
+        if self.routes is not before:
+            return True
+        pause = pause_s(attempts)
+        if self._network.closed or self._network.now() + pause >= until:
+            return False
+        await self._network.sleep(pause)
+        return True
+
+    async def _look_around(self) -> None:
+        """While a command is blocked: see whether the map has changed."""
+        if self._network.now() >= self._read_at or (self.routes is None and self.identity.map_is_unread):
+            with suppress(SockpqError):
+                await self.read_map()
+
+    def _use(self, found: ClusterMap) -> None:
+        """Follow this map if it is newer than the one in use."""
+        before = self.routes
+        if found.version <= (before.map.version if before else 0):
+            return
+        self.routes = Routes(found, self._executor_of, self.identity.cluster if self.plain else None)
+        self.identity.map_is_read = True
+        for executor in self.all:
+            for call in executor.calls.blocking:
+                names = target_of(call.command.line).names
+                if names and (before is None or before.of_any(names) != self.routes.of_any(names)):
+                    executor.calls.withdraw(call)
+
+    def _executor_of(self, cluster: str, servers: tuple[str, ...]) -> Executor:
+        if cluster == self.identity.cluster:
+            return self.first
+        executor = self._others.get(cluster)
+        if executor is None:
+            executor = Executor(
+                self._network, parse_servers(servers), self._limits, self._codec, self._tracing, cluster, self.counters)
+            executor.guard = self._guard
+            executor.look_around(self._look_around)
+            self._others[cluster] = executor
+        return executor

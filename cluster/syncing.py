@@ -5,8 +5,10 @@ one, and for large frames, a thread syncs (sync_pace.py decides), and only the m
 it: those that were queued before a sync began leave when it ends, later ones after the next sync. What promises nothing
 leaves at once: a leader's entries, whose own copy does not count yet, and what is forwarded for clients.
 
-A leader whose disk takes too long must fall silent, so that another node can lead: then its loop waits. A node also
-waits when it has many megabytes to write: its disk must hold up those that send them.
+The loop waits, whatever the disk, for a new term, a vote and the right to vote: a node that led in a term its disk did
+not know could lead in it again after a crash, with other entries. A leader whose disk takes too long must fall silent,
+so that another node can lead: then its loop waits. A node also waits when it has many megabytes to write: its disk must
+hold up those that send them.
 """
 
 from __future__ import annotations
@@ -78,7 +80,7 @@ class Syncing:
         if journal.syncing is not None:
             self.poll()
         impatient = leads and now - self._durable_at >= self._patience_s
-        if impatient or journal.unsynced_bytes >= limits.UNSYNCED_BYTES_MAX:
+        if impatient or journal.binds or journal.unsynced_bytes >= limits.UNSYNCED_BYTES_MAX:
             journal.sync(alone=self._commit_index_due(now))
         elif journal.syncing is not None:
             network.flush_appends()

@@ -47,7 +47,7 @@ class Journal(LogView):
     Read-only attributes: `first_index`, `last_index`, `last_term` (0 while there is none), `clears` (how often it was
     cleared), `segments` (its files), `bytes_total` (length of the commands that the newest snapshot does not cover,
     which compaction looks at), `durable_index` (the last entry synced), `syncing` (the sync in the background),
-    `sync_s` (what the last of these took).
+    `sync_s` (what the last of these took), `binds` (a term, a vote or the right to vote waits for sync()).
 
     An OSError means that the disk failed and the node must stop; after a failed write or sync every further change is
     refused with the same error, because it is unknown what is on the disk. NoRoom means that nothing was written, and
@@ -77,6 +77,7 @@ class Journal(LogView):
         self.durable_index = 0
         self.syncing: Future[float] | None = None
         self.sync_s = 0.0
+        self.binds = False
         self.clears = self.bytes_total = 0
         self._state = JournalState()
         self._table = self._state.table
@@ -214,6 +215,7 @@ class Journal(LogView):
     def setCurrentTerm(self, term: int, vote: str | None) -> None:
         """Set the term and the candidate this node voted for in it (None: no vote yet)."""
         self._change(journal_format.TERM, term, 0 if vote is None else 1, (vote or "").encode())
+        self.binds = True
 
     def acknowledge(self, name: str, index: int) -> None:
         """Remember that another node had all committed entries up to `index` on its disk, as setRaftCommitIndex()."""
@@ -335,6 +337,7 @@ class Journal(LogView):
         """Give this node the right to vote for good; durable with the next sync()."""
         if not self._state.voter:
             self._change(journal_format.VOTER, 1)
+            self.binds = True
 
     def keep_commit(self) -> None:
         """Make the next sync() write a new commit index and acknowledgements, even if nothing else has changed."""
@@ -378,7 +381,7 @@ class Journal(LogView):
             raise self._failed
         beside = self._acknowledgements() if self._commit_due else []
         self._write([*beside, *self._pending], from_bytes)
-        self._pending, self._pending_bytes = [], 0
+        self._pending, self._pending_bytes, self.binds = [], 0, False
         if self.syncing is None:
             self._synced()
 

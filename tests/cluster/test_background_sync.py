@@ -100,6 +100,16 @@ def test_sync_waits(journal: Journal, disk: FaultyDisk) -> None:
     assert (found.last_index, found.getCurrentTerm(), found.getVotedForNodeId()) == (2, 2, "n2")
 
 
+def test_a_term_a_vote_and_the_right_to_vote_bind_until_they_are_in_a_frame(journal: Journal, disk: FaultyDisk) -> None:
+    begin(journal, disk)
+    assert not journal.binds
+    for change in (lambda: journal.setCurrentTerm(2, "n2"), journal.set_voter):
+        change()
+        assert journal.binds
+        journal.sync()
+        assert not journal.binds
+
+
 def test_an_entry_that_was_removed_meanwhile_is_not_durable(journal: Journal, disk: FaultyDisk) -> None:
     begin(journal, disk)
     journal.deleteEntriesFrom(1)

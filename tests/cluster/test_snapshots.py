@@ -177,6 +177,15 @@ class TestWriting:
         assert node.store.deserialize() == (None, (b"command-10", 10, 1), (b"command-9", 9, 1), ["n1", "n2"])
         assert node.machine.applied == commands(10)
 
+    def test_it_waits_for_the_journal_that_it_continues(self) -> None:
+        node = Node(FaultyDisk())
+        node.propose(10)
+        node.journal.add(b"command-11", 11, 1)
+        node.machine.applied.append(b"command-11")
+        node.begin_snapshot()
+        assert node.journal.durable_index == 11
+        node.close()
+
     def test_the_last_two_are_kept_and_the_journal_reaches_back_to_the_older(self) -> None:
         disk = FaultyDisk()
         compacted(disk, 10, 20, 30, 40)

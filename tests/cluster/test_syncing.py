@@ -22,8 +22,8 @@ class Node:
         self.ended = False              # a sync in the background has, although the next one may be slow
         self.alone = False
         self.journal = SimpleNamespace(
-            unsynced=False, unsynced_bytes=0, syncing=None, sync_s=0.0, sync=self._sync, poll_sync=self._poll_sync,
-            sync_in_background=self._sync_in_background,
+            unsynced=False, unsynced_bytes=0, binds=False, syncing=None, sync_s=0.0, sync=self._sync,
+            poll_sync=self._poll_sync, sync_in_background=self._sync_in_background,
         )
         network = SimpleNamespace(**{
             name: lambda name=name: self.asked.append(name) for name in ("hold", "release", "flush", "flush_appends")})
@@ -113,6 +113,14 @@ def test_a_node_that_has_too_much_to_write_waits() -> None:
     node.follow(10.0)
     node.journal.unsynced_bytes = limits.UNSYNCED_BYTES_MAX
     assert node.follow(10.1) == ["wait", "flush"]
+
+
+def test_a_term_and_a_vote_are_waited_for() -> None:
+    node = Node()
+    node.slow = True
+    node.journal.binds = True
+    assert node.follow(10.0) == ["wait", "flush"]
+    assert node.lead(10.1) == ["wait", "flush"]
 
 
 @pytest.mark.parametrize("beside", [False, True])

@@ -93,7 +93,7 @@ class VotingRight:
             self._look_at_furthest()
         elif not missing:
             self._asks, self._waited_s = False, 0.0
-        elif self._waited_s >= limits.REENTRY_S:
+        elif self._waited_s >= limits.REENTRY_S and self._quorum.member:    # a removed node must depose nobody
             log.warning("voting again, although %s could not be asked what this node may have forgotten. It has"
                         " forgotten nothing unless its data directory is an older copy.", " and ".join(sorted(missing)))
             self._asks, self._waited_s = False, 0.0

@@ -304,3 +304,18 @@ def test_it_acknowledges_nothing_in_a_term_before_theirs() -> None:
     world.run(3)
     assert all(ack.term >= new_term for ack in acks[forgotten:])
     assert follower.up.replica.term >= new_term
+
+
+@pytest.mark.parametrize("member", [True, False])
+def test_a_node_that_was_removed_deposes_nobody(*, member: bool) -> None:
+    world = SmallCluster(5)
+    world.put_now()
+    asking, gone = world.followers()[:2]
+    for node in (asking, gone):
+        world.kill(node.name)
+    world.filter = lambda source, target, message: not isinstance(message, Admit)       # as nobody admits it again
+    world.start(asking.name)
+    asking.up.transport.quorum.member = member          # False: as after the entry that removes it
+    term = world.leader().up.replica.term
+    world.run(limits.REENTRY_S + 2)
+    assert (world.leader().up.replica.term == term) is not member

@@ -55,6 +55,8 @@ backup {folder} | verify {file} | restore {file} --dry-run | restore {file}
 session list | session close 999999 | worker list
 worker set evil_w --max 3 | worker pause evil_w | worker resume evil_w
 worker stop evil_none
+map show | map check | map add evil 127.0.0.1:1 | map assign evil evil | map spread evil_q | map move evil evil
+map remove evil | map init evil
 user list | user set evil_u --rights put:evil* --secret-file {secret} | user delete evil_none
 cron list | cron list --queue evil_q | cron delete evil_task | config | bench --seconds 0.1 --connections 1
 doctor | doctor --data-dir {folder} | events --after 0 --wait 0.2 | top --count 1

@@ -30,6 +30,8 @@ class Reference(Model):
         if queue in self.queues:
             return super().givable(queue, item)
         ready = [job for job in self.jobs if job.queue == queue and job.id is None and not job.delayed]
+        if self.doomed and self.withheld(queue):
+            return []
         return sorted((job for job in ready if item in (None, job.item)), key=ModelJob.place)
 
     def _requested(self, operation: Requested, bits: int, applied: ModelApplied) -> Reply:

@@ -165,7 +165,7 @@ class UndoLog(Protocol):
         """Record that a watched job now has this new seq instead of the old one."""
 
     def unwatched(self, seq: int, handles: Handles) -> None:
-        """Record that the watched job of this seq has ended."""
+        """Record that the watched job with this seq has ended."""
 
 
 class State:
@@ -250,7 +250,7 @@ class State:
         self.disordered = False                     # an undone batch brought some back: see in_order()
         self.leases = Leases()
         self.delays = Delays()
-        self.ttls = self.queues.ends                # of READY jobs: (end, seq, job); with what else ends
+        self.ttls = self.queues.ends                # the same list: TTLs of READY jobs, and pauses of queues
         self.dead: dict[str, JobList[Job]] = {}     # the READY dead jobs, by the queue they came from
         self.numbers: dict[int, AnyJob] = {}        # the numbered jobs in memory
         self.retained_keys = RetainedKeys()
@@ -775,7 +775,7 @@ class State:
     # ---- those who wait for the end of a job
 
     def tell_end(self, seq: int, end: JobEnded | NotFound) -> None:
-        """Notify those that wait for the watched job of this seq that it ends now."""
+        """Notify those that wait for the watched job with this seq that it ends now."""
         outcomes = self.effects.outcomes
         if outcomes is None:
             outcomes = self.effects.outcomes = {}

@@ -1,4 +1,4 @@
-"""Checks the snapshots of a node, and the pages of jobs that they name, from another process, for an operator.
+"""Checks a node's snapshots, and the pages of jobs they refer to, from a process of its own that an operator starts.
 
 It only reads, so the node may run meanwhile; what the node removes in the meantime is not missing. It reads past the
 page cache, which would show what was written and not what is on the disk. Unlike a start it does not stop at the first

@@ -37,7 +37,7 @@ class Handover:
             self._transport.hand_over(transferee)
 
     def transferee(self) -> Peer | None:
-        """A node that could take over now, preferably not the one that was offered leadership last."""
+        """Return a fit peer: the one asked for, else any, preferably not the last one offered; None: there is none."""
         last = self._transport.context.journal.last_index
         peers = self._transport.peers.values()
         transferees = [peer for peer in peers if peer.match == last and self._unfit(peer) is None]

@@ -32,8 +32,8 @@ class ClusterMap:
 
     `own`: the name of this cluster, None: the map does not have it. `clusters`: in the order of their lines; the first
     one is home, which owns what no rule names. `rules`: the cluster that owns the names with a prefix, None: nobody
-    does at present. `moving`: likewise, and before a rule of the same prefix. `spread`: queues that every cluster
-    accepts. `text`: what all this was read from.
+    does at present. `moving`: by prefix, where its old jobs are and where new ones go; it takes precedence over a rule
+    with that prefix. `spread`: queues that every cluster accepts. `text`: what all this was read from.
     """
 
     __slots__ = (

@@ -30,7 +30,7 @@ _Place = tuple[Key, Place]
 
 
 def find(scheduler: FairScheduler, queues: Collection[Queue] | None) -> FairChoice | None:
-    """The next job of these queues (None: of all), all of which can hand out a job; None if there is none."""
+    """Return the next job of these queues (None: of all), all of which can hand out a job; None if there is none."""
     scheduler.rank_moved()
     for groups, group in scheduler.open.giving():
         if groups.queue.front is not None and (queues is None or any(groups.queue is queue for queue in queues)):
@@ -53,7 +53,7 @@ def find(scheduler: FairScheduler, queues: Collection[Queue] | None) -> FairChoi
 
 
 def _of_queues(scheduler: FairScheduler, queues: Iterable[Queue]) -> dict[int, _Place]:
-    """The first place of each level. As the queues can hand out a job, the places of their groups are listed."""
+    """Return the first place of each level. As the queues can hand out a job, the places of their groups are listed."""
     firsts: dict[int, _Place] = {}
     accounts = scheduler.accounts
     for queue in queues:
@@ -70,7 +70,7 @@ def _of_queues(scheduler: FairScheduler, queues: Iterable[Queue]) -> dict[int, _
 
 
 def find_of_jobs(scheduler: FairScheduler, jobs: Iterable[tuple[Queue, Job]]) -> FairChoice | None:
-    """The next one of these jobs, which are in the order in which each queue would hand them out."""
+    """Return the next one of these jobs, which are in the order in which each queue would hand them out."""
     firsts: dict[int, _Place] = {}
     places: dict[tuple[str, str], tuple[Queue, Job]] = {}
     for queue, job in jobs:
@@ -94,7 +94,7 @@ def find_of_jobs(scheduler: FairScheduler, jobs: Iterable[tuple[Queue, Job]]) ->
 
 
 def _choose(scheduler: FairScheduler, firsts: dict[int, _Place]) -> _Place | None:
-    """The place in the level that lags most. Paused groups in front of it leave the level."""
+    """Return the place in the level that lags most. Paused groups in front of it leave the level."""
     levels = scheduler.levels
     left = scheduler.offered.levels()
     level0_ns = levels.level0_ns() if len(left) > 1 else 0
@@ -131,7 +131,7 @@ def _pass_paused(scheduler: FairScheduler, level: int, first: _Place | None) -> 
 
 
 def find_first(scheduler: FairScheduler, queue: Queue) -> FairChoice | None:
-    """The first job of all groups of the queue that are open, for SCHED GROUPS; None: all are closed."""
+    """Return the first job of all groups of the queue that are open, for SCHED GROUPS; None: all are closed."""
     groups = scheduler.groups_of(queue)
     name = groups.next_in_order() or groups.first_open()
     if name is None:
@@ -142,7 +142,7 @@ def find_first(scheduler: FairScheduler, queue: Queue) -> FairChoice | None:
 
 
 def find_first_of_jobs(scheduler: FairScheduler, queue: Queue, jobs: Iterable[Job]) -> FairChoice | None:
-    """The first of these jobs of the queue, in its order, whose group is open; None: there is none."""
+    """Return the first of these jobs of the queue, in its order, whose group is open; None: there is none."""
     gates, preferred = scheduler.open.gates, scheduler.groups_of(queue).next_in_order()
     first: Job | None = None
     for job in jobs:

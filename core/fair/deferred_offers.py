@@ -78,7 +78,10 @@ class DeferredOffers:
         return offered, False
 
     def _names_of(self, task: Task) -> Iterable[str]:
-        """The groups that have READY jobs in the queue, or in any at the first use: those not reached yet, sorted."""
+        """Return, sorted, the groups the task has yet to reach.
+
+        These are groups with READY jobs in its queue, or in any queue at the first use.
+        """
         behind = (task.reached, None, (False, True))
         if task.queue is None:
             return merge(self._queues.nonempty.irange(*behind), self._closed(task.reached))
@@ -88,7 +91,7 @@ class DeferredOffers:
         return merge(own, *[names.irange(*behind) for names in foreign])
 
     def _closed(self, reached: str) -> list[str]:
-        """The queues after `reached` that have READY jobs and hand out none: they have settings."""
+        """Return the queues after `reached` that have READY jobs and hand out none: they have settings."""
         by_name = self._queues.by_name
         return sorted(
             name for name in self._queues.settings

@@ -53,7 +53,7 @@ class GroupGates:
         return window is not None and window.closed
 
     def room(self, groups: QueueGroups, group: str) -> int:
-        """The jobs of the group that this queue could hand out now, one after the other; rates may allow fewer."""
+        """Return how many jobs of the group the queue could hand out now, one after another; rates may allow fewer."""
         if self.shut(group) or self.shut_in(groups, group):
             return 0
         jobs = groups.jobs_to_give(group)

@@ -15,7 +15,7 @@ _GROUP = re.compile(r"[A-Za-z0-9_.:-]{1,64}|[A-Za-z0-9_.+/;$()][A-Za-z0-9_.+/;$(
 
 
 def group_of_put(settings: QueueSettings | None, operation: PutWith, item: str | None) -> str | None:
-    """The group of the job of this Put in a queue with these settings; None: the queue's name. `item`: of the job."""
+    """Return the group of this Put's job in a queue with these settings; None: the queue's name. `item`: of the job."""
     if settings is None or settings.group_by is GroupBy.PUT:
         return operation.group
     if settings.group_by is GroupBy.USER:
@@ -24,7 +24,7 @@ def group_of_put(settings: QueueSettings | None, operation: PutWith, item: str |
 
 
 def group_in(settings: QueueSettings | None, group: str | None, item: str | None, data: Data, head: int) -> str | None:
-    """The group of a job of another queue that comes into the one with these settings, and has been of this `group`.
+    """Return the group of a job, until now of this `group`, that comes from another queue to one with these settings.
 
     `head`: the length of its headers, with which the data begin. Raises PageLost.
     """
@@ -37,5 +37,5 @@ def group_in(settings: QueueSettings | None, group: str | None, item: str | None
 
 
 def _group(word: str | None) -> str | None:
-    """The group of this name; None if it is not the name of a group."""
+    """Return the group of this name; None if it is not the name of a group."""
     return None if word is None or _GROUP.fullmatch(word) is None else word

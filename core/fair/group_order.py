@@ -13,7 +13,7 @@ Standing = tuple[int, int, int]         # rank, when, seq: the order of the jobs
 
 
 def standing(queue: Queue, job: RunningJob) -> Standing:
-    """The place to which a RUNNING job of the queue would go back by LATER .. FIRST."""
+    """Return the place to which a RUNNING job of the queue would go back by LATER .. FIRST."""
     in_time = queue.settings is not None and queue.settings.order is Order.TIME
     return -job.priority, job.when if in_time else 0, job.seq
 

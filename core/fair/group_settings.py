@@ -34,7 +34,7 @@ class GroupTable:
         self.pauses: TimerIndex[tuple[int, str]] = TimerIndex(limits.DUE_BITS)      # (end, group)
 
     def of(self, group: str) -> GroupSettings:
-        """The settings of the group."""
+        """Return the settings of the group."""
         found: GroupSettings = self.by_name.get(group, NO_SETTINGS)
         return found
 

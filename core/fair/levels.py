@@ -73,12 +73,12 @@ class Levels(Struct, gc=False, eq=False):
     standing: list[int] = field(default_factory=lambda: [0] * LEVELS_MAX)               # groups of each level
 
     def in_use(self) -> list[int]:
-        """The levels in use: the levels of the settings, and any others that still have a group."""
+        """Return the levels in use: the levels of the settings, and any others that still have a group."""
         count = len(self.settings.thresholds_s)
         return [level for level in range(LEVELS_MAX) if level < count or self.standing[level]]
 
     def level0_ns(self) -> int:
-        """The time of level 0 from which the targets of all levels follow."""
+        """Return the time of level 0 from which the targets of all levels follow."""
         times, multiplier, count = self.time_ns, self.settings.multiplier, len(self.settings.thresholds_s)
         most = 0
         for level in self.in_use() if any(self.standing[count:]) else range(count):

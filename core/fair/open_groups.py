@@ -110,7 +110,7 @@ class OpenGroups:
         self._giving[queue.name] = groups
 
     def giving(self) -> Iterable[tuple[QueueGroups, str]]:
-        """The queues that go on to give jobs of a group to the present command, the latest first, with the group."""
+        """Return the queues that go on giving the present command jobs of a group, the latest first, with the group."""
         return self._going_on() if self._giving else ()
 
     def _going_on(self) -> Iterable[tuple[QueueGroups, str]]:
@@ -215,7 +215,7 @@ class OpenGroups:
             self._groups.clear()
 
     def room(self, groups: QueueGroups, jobs: int) -> int:
-        """The number of these jobs of a queue that its open groups allow it to hand out now.
+        """Return the number of these jobs of a queue that its open groups allow it to hand out now.
 
         0 only if it can hand out none; with many groups a larger number may be an overestimate.
         """
@@ -229,7 +229,7 @@ class OpenGroups:
 
 
 def _open_names(groups: QueueGroups) -> Iterable[str]:
-    """The groups of the queue that have a job to give; where there are many, only open ones."""
+    """Return the groups of the queue that have a job to give; where there are many, only open ones."""
     if groups.ranking is None:
         return groups.names()
     if groups.order is not None:
@@ -238,7 +238,7 @@ def _open_names(groups: QueueGroups) -> Iterable[str]:
 
 
 def _open_count(groups: QueueGroups) -> int:
-    """The number of these groups, of which there are many."""
+    """Return the number of open groups of a queue that has many."""
     if groups.order is not None:
         return groups.order.size
     return 0 if groups.ranking is None else sum([len(keys) for keys in groups.ranking.values()])

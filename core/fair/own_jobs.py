@@ -53,7 +53,7 @@ class OwnJobs(Struct, gc=False, eq=False):
         self._first = None
 
     def _find(self) -> Job:
-        """The first job. A block has none if all jobs up to its last one are foreign."""
+        """Return the first job. A block has none if all jobs up to its last one are foreign."""
         foreign = _Walk(self.foreign)
         end = 0
         for run in self.ready.runs():
@@ -76,7 +76,7 @@ class _Walk:
         self._start = 0
 
     def seq_at(self, position: int) -> int | None:
-        """The seq of the job at this position; None: there are fewer."""
+        """Return the seq of the job at this position; None: there are fewer."""
         while position >= self._start + len(self._block):
             self._start += len(self._block)
             self._block = next(self._blocks, [])

@@ -30,7 +30,7 @@ class PlaceOrder(Struct, gc=False, eq=False):
         return len(self._order)
 
     def names(self) -> Iterator[str]:
-        """The groups in their order."""
+        """Return the groups in their order."""
         return (entry[3] for entry in self._order)
 
     def set(self, group: str, first: Job | None) -> None:

@@ -74,7 +74,7 @@ class QueueGroups(Struct, gc=False, eq=False):
         return not (self.queue.ready_count or self.foreign_waiting or self.foreign_running or runs)
 
     def jobs_of(self, group: str) -> int:
-        """The number of READY jobs of the group, with those that are withheld."""
+        """Return the number of READY jobs of the group, with those that are withheld."""
         if group == self.queue.name:
             return self.queue.ready_count - self.foreign_ready
         jobs = None if self.ready is None else self.ready.get(group)
@@ -82,7 +82,7 @@ class QueueGroups(Struct, gc=False, eq=False):
         return blocked if jobs is None else blocked + int(jobs.size)
 
     def running_of(self, group: str) -> int:
-        """The number of RUNNING jobs of the group in this queue."""
+        """Return the number of RUNNING jobs of the group in this queue."""
         return self.queue.running - self.foreign_running if group == self.queue.name else self.running.get(group, 0)
 
     def count_running(self, group: str, count: int) -> None:
@@ -95,21 +95,21 @@ class QueueGroups(Struct, gc=False, eq=False):
             del self.running[group]
 
     def jobs_to_give(self, group: str) -> int:
-        """The number of READY jobs of the group that ITEMLIMIT does not withhold."""
+        """Return the number of READY jobs of the group that ITEMLIMIT does not withhold."""
         if self.ready is None:
             return self.queue.ready.size if group == self.queue.name else 0
         jobs = self.ready.get(group)
         return 0 if jobs is None else int(jobs.size)
 
     def names(self) -> Iterable[str]:
-        """The groups with a job that could be handed out, in sorted order."""
+        """Return the groups with a job that could be handed out, in sorted order."""
         if self.ready is None:
             return (self.queue.name,) if self.queue.ready.size else ()
         names: Iterable[str] = self.ready
         return names
 
     def first(self, group: str) -> Job | None:
-        """The group's next job; None: it has none that could be handed out."""
+        """Return the group's next job; None: it has none that could be handed out."""
         if self.ready is None:
             return self.queue.ready.first if group == self.queue.name and self.queue.ready.size else None
         jobs: JobList[Job] | OwnJobs | None = self.ready.get(group)
@@ -176,7 +176,7 @@ class QueueGroups(Struct, gc=False, eq=False):
                 self.blocked = None
 
     def place(self, group: str) -> Place | None:
-        """The place of the group's next job; None: it has none that this queue could hand out."""
+        """Return the place of the group's next job; None: it has none that this queue could hand out."""
         job, settings = self.first(group), self.queue.settings
         if job is None:
             return None
@@ -192,19 +192,19 @@ class QueueGroups(Struct, gc=False, eq=False):
         return self.first(group) is not None and not self.gates.shut_in(self, group) and not self.gates.shut(group)
 
     def next_in_order(self) -> str | None:
-        """The group of which the present command was last given a job, if it may have another; None: it may not."""
+        """Return the group of the job last given to the present command, if it may have another; None: it may not."""
         giving = None if self.in_order is None else self.in_order.giving
         return giving if giving is not None and self.has_open(giving) else None
 
     def first_open(self) -> str | None:
-        """The open group whose first job comes first; None: all are closed."""
+        """Return the open group whose first job comes first; None: all are closed."""
         if self.order is not None:
             return self.order.first
         names = [name for name in self.names() if self.has_open(name)]
         return min(names, key=self._order_of) if names else None
 
     def first_open_job(self) -> Job | None:
-        """The first job, in the queue's order, of an open group; None: all groups are closed.
+        """Return the first job, in the queue's order, of an open group; None: all groups are closed.
 
         If the groups are many and not kept in this order only the first 64 jobs of foreign groups are looked at, and if
         none of these is of an open group the last of them is returned: the first open one cannot stand before it.
@@ -250,7 +250,7 @@ class QueueGroups(Struct, gc=False, eq=False):
             del self.ranking[level]
 
     def wanted(self) -> dict[str, Place]:
-        """The places of the groups that may be next, which the scheduler needs if the queue hands out anything."""
+        """Return the places of groups that may be next, which the scheduler needs if the queue hands out anything."""
         if self.queue.front is None:
             return {}
         names = self.names() if self.ranking is None else [keys[0][2] for keys in self.ranking.values()]

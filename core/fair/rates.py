@@ -54,7 +54,7 @@ class RateWindow(Struct, gc=False, eq=False):
             self.slots.append((slot, 1))
 
     def opens_ms(self, rate: int, now_ms: int) -> int:
-        """The time from which another hand-out is allowed; the current time or earlier if it is allowed now."""
+        """Return the time from which another hand-out is allowed; the current time or earlier if it is allowed now."""
         count = sum([count for _, count in self.slots])
         opens_ms = self.sleep_until_ms
         for slot, hand_outs in self.slots:
@@ -65,12 +65,12 @@ class RateWindow(Struct, gc=False, eq=False):
         return max(opens_ms, now_ms)
 
     def over_ms(self) -> int:
-        """The time from which it no longer limits anything."""
+        """Return the time from which it no longer limits anything."""
         return max(self.sleep_until_ms, (self.slots[-1][0] + SLOTS + 1) * self.slot_ms if self.slots else 0)
 
 
 def slot_of(per_ms: int) -> int:
-    """The length of a slot, for a rate in this time."""
+    """Return the length of a slot, for a rate in this time."""
     return max(1, -(-per_ms // SLOTS))
 
 
@@ -86,12 +86,12 @@ class RateWindows:
         self.timers: TimerIndex[tuple[int, tuple[str, str]]] = TimerIndex(limits.DUE_BITS)
 
     def find(self, queue: str, group: str) -> RateWindow | None:
-        """The window of the group in the queue; None if it has had no recent hand-outs."""
+        """Return the window of the group in the queue; None if it has had no recent hand-outs."""
         windows = self.by_queue.get(queue)
         return None if windows is None else windows.get(group)
 
     def get(self, queue: str, group: str, per_ms: int, now_ms: int) -> RateWindow:
-        """The window of the group in the queue, with slots for a rate in this time."""
+        """Return the window of the group in the queue, made or resized for a rate in this time if necessary."""
         windows = self.by_queue.setdefault(queue, {})
         window = windows.get(group)
         if window is None:
@@ -162,7 +162,7 @@ class RateWindows:
             self.timers.add((due_ms, (queue, group)))
 
     def first_due(self, now_ms: int) -> tuple[str, str] | None:
-        """The queue and group of a window whose time has come; None: there is none."""
+        """Return the queue and group of a window whose time has come; None: there is none."""
         due = self.timers.first_due(now_ms)
         return None if due is None else due[1]
 
@@ -172,5 +172,5 @@ class RateWindows:
         return self.timers.first_ms
 
     def next_due_ms(self) -> int | None:
-        """The time of the next check for windows that are due."""
+        """Return the time of the next check for windows that are due."""
         return None if self.timers.first_ms == NOTHING_MS else self.timers.next_due_ms()

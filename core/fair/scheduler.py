@@ -169,7 +169,7 @@ class FairScheduler:
             self._firsts.queue_changed(groups)
 
     def first_of(self, level: int) -> tuple[Key, Place] | None:
-        """The group that is next in this level in any open queue, by its key; and the place of its first job."""
+        """Return the group that is next in this level in any open queue, by its key; and the place of its first job."""
         keys = self.offered.runnable.get(level)
         if not keys:
             return None
@@ -199,7 +199,7 @@ class FairScheduler:
         self._count_deferred(job, 1)
 
     def undeferred(self, job: DelayedJob) -> None:
-        """`job` is no longer DELAYED."""
+        """Uncount a job that is no longer DELAYED."""
         self._count_deferred(job, -1)
 
     def started(self, job: RunningJob) -> None:
@@ -272,18 +272,18 @@ class FairScheduler:
         return self.open.gates.shut_in(self.groups_of(queue), group_of(job), job)
 
     def room(self, queue: Queue, jobs: int) -> int:
-        """The number of these jobs of the queue that it could hand out now: see OpenGroups.room."""
+        """Return the number of these jobs of the queue that it could hand out now: see OpenGroups.room."""
         return self.open.room(self.queue_groups.get(queue.name) or QueueGroups(queue, self.open.gates), jobs)
 
     def groups_of(self, queue: Queue) -> QueueGroups:
-        """The groups of the queue, which has an unfinished job."""
+        """Return the groups of the queue, which has an unfinished job."""
         groups = self.queue_groups.get(queue.name)
         if groups is None:
             groups = self.queue_groups[queue.name] = QueueGroups(queue, self.open.gates)
         return groups
 
     def _own_ready(self, group: str) -> int:
-        """The number of READY jobs of the group in the queue of its name."""
+        """Return the number of READY jobs of the group in the queue of its name."""
         queue = self._queues.by_name.get(group)
         if queue is None:
             return 0
@@ -291,7 +291,7 @@ class FairScheduler:
         return queue.ready_count - (0 if groups is None else groups.foreign_ready)
 
     def counts(self, group: str) -> tuple[int, int]:
-        """The number of jobs of the group that are READY or DELAYED, and of those that are RUNNING."""
+        """Return the number of jobs of the group that are READY or DELAYED, and of those that are RUNNING."""
         account, queue, groups = self.accounts.get(group), self._queues.by_name.get(group), self.queue_groups.get(group)
         waiting, running = (0, 0) if account is None else (account.waiting, account.running)
         if queue is not None:
@@ -300,7 +300,7 @@ class FairScheduler:
         return waiting, running
 
     def counts_by_state(self, group: str) -> tuple[int, int, int]:
-        """The READY, DELAYED and RUNNING jobs of the group."""
+        """Return the numbers of READY, DELAYED and RUNNING jobs of the group."""
         account, queue, groups = self.accounts.get(group), self._queues.by_name.get(group), self.queue_groups.get(group)
         deferred = 0 if account is None else account.deferred
         if queue is not None:
@@ -314,11 +314,11 @@ class FairScheduler:
         return account is not None and account.waiting + account.running > 0
 
     def _running_of(self, group: str) -> int:
-        """The number of RUNNING jobs of the group."""
+        """Return the number of RUNNING jobs of the group."""
         return self.counts(group)[1]
 
     def account(self, group: str) -> GroupAccount:
-        """The account of a group that has a READY job; its jobs may be older than the first use of groups."""
+        """Return the account of a group that has a READY job; its jobs may be older than the first use of groups."""
         return self.accounts.get(group) or self._account(group)
 
     def _not_reached(self, account: GroupAccount, groups: QueueGroups) -> bool:

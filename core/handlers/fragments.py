@@ -36,7 +36,10 @@ def last_fragment(state: State, operation: LastFragment, seed: int) -> Reply:
 
 
 def _continued(state: State, operation: Fragment | LastFragment) -> Collected | None:
-    """Remove the collected fragments from the state and return them; None if the operation does not continue them."""
+    """Take what was collected so far out of the state; a first fragment (offset 0) starts afresh.
+
+    Returns None if the operation does not continue what was collected.
+    """
     collected, state.fragments = state.fragments, None
     if operation.offset == 0:
         return Collected(operation.number, bytearray())

@@ -27,23 +27,23 @@ class Membership(Struct, frozen=True):
         return tuple(name for name in self.addresses if name != self.learner)
 
     def joined(self, address: Address) -> Membership:
-        """This membership with a new node at this address as its learner; there must be no other learner."""
+        """Return a copy with a new node at this address as its learner; there must be no other learner."""
         assert self.learner is None
         return Membership(_by_name([*self.addresses.values(), address]), address.name, self.configuration)
 
     def promoted(self) -> Membership:
-        """This membership with the learner as a voter."""
+        """Return a copy in which the learner is a voter."""
         return Membership(self.addresses, None, self.configuration + 1)
 
     def without(self, name: str) -> Membership:
-        """This membership without this member."""
+        """Return a copy without this member."""
         addresses = {other: address for other, address in self.addresses.items() if other != name}
         if name == self.learner:
             return Membership(addresses, None, self.configuration)
         return Membership(addresses, self.learner, self.configuration + 1)
 
     def filled(self, addresses: Iterable[Address]) -> Membership:
-        """This membership with these addresses for members without one; itself if nothing changes."""
+        """Return a copy with these addresses for members without one; itself if nothing changes."""
         known = dict(self.addresses)
         for new in addresses:
             old = known.get(new.name)

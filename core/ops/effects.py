@@ -8,7 +8,7 @@ from sockpqd.core.ops.replies import JobEnded, NotFound
 
 
 class Effects(Struct):
-    """Queues and items that clients may wait for. The dicts have no values: they are sets in order of occurrence."""
+    """Queues and items that clients may wait for. Dicts without values are sets in order of occurrence."""
 
     # Queues in which a job became READY, or one that was blocked by ITEMLIMIT became eligible; and its item, if any.
     ready: dict[str, None] = field(default_factory=dict)

@@ -156,7 +156,7 @@ class QueueNotEmpty(Struct, gc=False, frozen=True):
 
 
 class QueueFull(Struct, gc=False, frozen=True):
-    """Put, Move: the queue has reached its CAPACITY of waiting jobs; 503 Queue Full."""
+    """Put, Move: the queue has its CAPACITY of waiting jobs, or (Put) as many DEDUP keys as it may; 503 Queue Full."""
 
 
 class QueuePaused(Struct, gc=False, frozen=True):

@@ -84,7 +84,7 @@ class DelayedPages:
         return jobs
 
     def find(self, seq: int) -> DelayedJob | None:
-        """The job of this seq, None if it is in no page. Raises PageLost."""
+        """The job with this seq, None if it is in no page. Raises PageLost."""
         number = self.index.find(seq)
         if number is None:
             return None

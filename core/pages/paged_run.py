@@ -180,7 +180,7 @@ class PagedRun(JobList[Job], gc=False, eq=False, kw_only=True):
         self.pages.drop_page(page)
 
     def find(self, seq: int) -> Job | None:
-        """The job of this seq, None if there is none, in a list that is sorted by seq."""
+        """The job with this seq, None if there is none, in a list that is sorted by seq."""
         if not self.size:
             return None
         blocks = self._blocks

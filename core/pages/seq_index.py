@@ -36,12 +36,12 @@ class SeqIndex:
         self._clearing: list[int] = []          # and the spans in which they still may be
 
     def add(self, seqs: Collection[int], page: int) -> None:
-        """Record that the jobs of these seqs, which are new, are in this page."""
+        """Record that the jobs with these seqs, which are new, are in this page."""
         for seq in seqs:
             self.add_one(seq, page)
 
     def add_one(self, seq: int, page: int) -> None:
-        """Record that the job of this seq, which is new, is in this page."""
+        """Record that the job with this seq, which is new, is in this page."""
         self._alive += 1
         span = self._spans.get(seq >> SPAN_BITS)
         if span is None:
@@ -105,7 +105,7 @@ class SeqIndex:
             del self._spans[number]
 
     def find(self, seq: int) -> int | None:
-        """The page with the job of this seq; None if there is none."""
+        """The page with the job with this seq; None if there is none."""
         span = self._spans.get(seq >> SPAN_BITS)
         if span is None:
             return None

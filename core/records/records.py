@@ -549,7 +549,7 @@ class Records:
         self._count(records, len(kept), sum(kept) - len(kept))
 
     def adopt_start(self, queue: str, start: int) -> None:
-        """Expire the first records of the queue, all in its first page."""
+        """Count the first `start` records of the queue, which its first page still has, as expired."""
         records = self._queues[queue]
         before = records.total_bytes
         records.pass_positions(start)

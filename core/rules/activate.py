@@ -19,7 +19,7 @@ from sockpqd.core.store.queues import TTL_ENDED, Queue
 
 
 def moment(state: State, when: Due) -> int:
-    """The replicated time, in milliseconds, that `when` denotes."""
+    """Return the replicated time, in milliseconds, that `when` denotes."""
     if when.at_ms is not None:
         return min(max(when.at_ms, 0), limits.NUMBER_MAX)
     return state.clock_ms + min(max(when.delay_ms, 0), limits.DURATION_MS_MAX)
@@ -39,7 +39,7 @@ def place(state: State, queue: Queue, job: Job, active_ms: int | None, *, replac
 
 
 def awaited_items(state: State, put: PutWith) -> tuple[str, ...]:
-    """The items that a job put now has to wait for, each once; empty if it need not wait."""
+    """Return the items that a job put now has to wait for, each once; empty if it need not wait."""
     if not put.after:
         return ()
     by_name, until = state.items.by_name, put.until
@@ -93,21 +93,21 @@ def _end_ttls_and_pauses(state: State, most: int) -> int:
     At least one; stops once records have taken PORTION_BYTES_MAX, as their data may have to be read from disk.
     """
     for ended in range(most):
-        due = state.ttls.first_due(state.clock_ms)
-        if due is None or (ended and state.spent >= limits.PORTION_BYTES_MAX):
+        entry = state.ttls.first_due(state.clock_ms)
+        if entry is None or (ended and state.spent >= limits.PORTION_BYTES_MAX):
             return ended
-        job = due[2]
-        if isinstance(job, str):
-            paused = state.queues.find(job)
+        due = entry[2]                  # a job, or the name of a paused queue
+        if isinstance(due, str):
+            paused = state.queues.find(due)
             assert paused is not None
             end_pause(state, paused)
             continue
-        queue = state.queues.by_name[job.queue]
+        queue = state.queues.by_name[due.queue]
         queue.counters[TTL_ENDED] += 1
-        state.events.tell("TTL", job.queue)
-        state.remove(queue, job)
-        note_end(state, job, queue.settings, EndState.EXPIRED)
-        state.close(job.queue, job.item)
+        state.events.tell("TTL", due.queue)
+        state.remove(queue, due)
+        note_end(state, due, queue.settings, EndState.EXPIRED)
+        state.close(due.queue, due.item)
         if state.events.endings:
             state.end_operation()
     return most
@@ -202,13 +202,13 @@ def _cancel(state: State, job: DelayedJob) -> None:
 
 
 def _waiting_for(extras: Extras | None, after: tuple[str, ...]) -> Extras:
-    """The extras of a job that waits for these items only."""
+    """Return the extras of a job that waits for these items only."""
     assert extras is not None
     return replace(extras, after=after, until=extras.until if after else Until.DONE)
 
 
 def without_released_items(state: State, job: DelayedJob) -> Extras | None:
-    """The job's extras, minus items that have decided but not yet released it."""
+    """Return the job's extras, minus items that have decided but not yet released it."""
     extras = job.extras
     if extras is None or not extras.after:
         return extras

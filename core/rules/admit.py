@@ -16,7 +16,7 @@ from sockpqd.core.store.queues import Queue
 
 
 def rejects_puts(state: State, queue: str, data_bytes: int) -> Reply | None:
-    """The reason why the queue never takes a job with this much data; None if it does."""
+    """Return the reason why the queue never takes a job with this much data; None if it does."""
     settings = state.queues.settings.get(queue)
     if settings is None:
         unknown = not state.settings.autocreate and state.queues.find(queue) is None
@@ -27,19 +27,19 @@ def rejects_puts(state: State, queue: str, data_bytes: int) -> Reply | None:
 
 
 def names_group_in_vain(state: State, operation: PutWith) -> Reply | None:
-    """The refusal of a Put with a GROUP into a queue that decides the groups of its jobs itself (GROUPBY)."""
+    """Return the refusal of a Put with a GROUP into a queue that decides the groups of its jobs itself (GROUPBY)."""
     settings = None if operation.group is None else state.queues.settings.get(operation.put.queue)
     return None if settings is None or settings.group_by is GroupBy.PUT else GROUP_DECIDED
 
 
 def too_large(state: State, queue: str, data_bytes: int) -> Reply | None:
-    """The refusal of data larger than MAXDATA; None if they are not."""
+    """Return the refusal of data larger than MAXDATA; None if they are not."""
     settings = state.queues.settings.get(queue)
     return DATA_TOO_LARGE if settings is not None and 0 < settings.data_bytes_max < data_bytes else None
 
 
 def at_capacity(state: State, queue: str) -> Reply | None:
-    """The refusal if the queue has reached its CAPACITY of READY and DELAYED jobs; otherwise None."""
+    """Return the refusal if the queue has reached its CAPACITY of READY and DELAYED jobs; otherwise None."""
     one = state.queues.by_name.get(queue)
     return QUEUE_FULL if one is not None and _full(one) and not _drops_oldest(one) else None
 
@@ -54,7 +54,7 @@ def _drops_oldest(queue: Queue) -> bool:
 
 
 def displaced(queue: Queue) -> Job | DelayedJob | None:
-    """The job that must leave to make room for another one (OVERFLOW DROPOLDEST); None if there is room.
+    """Return the job that must leave to make room for another one (OVERFLOW DROPOLDEST); None if there is room.
 
     It is the first READY job of the least priority or, without any, the DELAYED one that is due last.
     """
@@ -83,14 +83,14 @@ def admitted(state: State, queue: Queue, leaving: Job | DelayedJob | None) -> No
 
 
 def ttl_ms(queue: Queue, asked_ms: int | None) -> int | None:
-    """The time for which a job put into the queue may be READY, by its Put or by the queue; None: without limit."""
+    """Return how long a job put into the queue may be READY, by its Put or by the queue; None: without limit."""
     if asked_ms is None:
         return None if queue.settings is None else queue.settings.ttl_ms or None
     return None if asked_ms >= limits.DURATION_MS_MAX else max(asked_ms, 0)
 
 
 def new_counts(queue: Queue, *, number: bool) -> JobCounts | None:
-    """The counts of a job without a number that comes into the queue; None if it gets none there.
+    """Return the counts of a job without a number that comes into the queue; None if it gets none there.
 
     `number`: it is put with NUMBER, so it keeps its place.
     """
@@ -108,7 +108,7 @@ def key_taken(state: State, queue: str, key: str) -> bool:
 
 
 def cannot_remember(state: State, operation: PutWith, queue: str) -> Reply | None:
-    """The refusal if the queue would have to remember more keys than it may (DEDUPMAX); otherwise None."""
+    """Return the refusal if the queue would have to remember more keys than it may (DEDUPMAX); otherwise None."""
     if operation.dedup is None:
         return None
     settings = state.queues.settings.get(queue)

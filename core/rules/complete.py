@@ -146,7 +146,7 @@ def put_back(
 
 
 def keep_error(state: State, job: RunningJob, text: bytes | None) -> RunningJob:
-    """The stopped job with this error text of its worker instead of an earlier one; None: unchanged."""
+    """Give the stopped job its worker's error text instead of an earlier one; returns the job. None: unchanged."""
     if text is None:
         return job
     number = None
@@ -232,7 +232,7 @@ def kick_buried(state: State, job: BuriedJob) -> None:
 
 
 def unburied(state: State, queue_name: str, extras: Extras | None) -> Extras | None:
-    """The extras of a job that is no longer BURIED: without its key if another job of the queue now has it."""
+    """Return the extras of a job that is no longer BURIED: without its key if another job of the queue now has it."""
     queue = state.queues.by_name.get(queue_name)
     if extras is None or extras.key is None or queue is None or queue.keys is None or extras.key not in queue.keys:
         return extras
@@ -248,7 +248,7 @@ def kick_delayed(state: State, job: DelayedJob) -> None:
 
 
 def now_due(state: State, job: Job) -> Job:
-    """The job without its future time."""
+    """Return the job without its future time."""
     return job if job.at_ms is None or job.at_ms <= state.clock_ms else replace(job, at_ms=state.clock_ms)
 
 

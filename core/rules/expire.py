@@ -17,10 +17,10 @@ from sockpqd.core.store.queues import EXPIRED
 
 
 def end_due(state: State) -> int:
-    """End leases and sessions that have expired at the replicated time, at most DUE_MAX jobs and sessions.
+    """End leases, sessions and holds of items that have expired at the replicated time.
 
-    Stops once records of the jobs have taken PORTION_BYTES_MAX, as their data may have to be read from disk. Returns
-    how many more could have been ended.
+    Ends at most DUE_MAX jobs, sessions and holds, the holds last. Stops once records of the jobs have taken
+    PORTION_BYTES_MAX, as their data may have to be read from disk. Returns how many more could have been ended.
     """
     left = limits.DUE_MAX
     while left > 0 and state.spent < limits.PORTION_BYTES_MAX:
@@ -75,12 +75,12 @@ def _end_lease(state: State, job: RunningJob) -> None:
 
 
 def _place(job: RunningJob) -> tuple[int, int, int]:
-    """The old place of the job, and its id."""
+    """Return the old place of the job, and its id."""
     return (-job.priority, job.seq, job.id)
 
 
 def _first_of(state: State, session: Session, count: int) -> list[int]:
-    """The first bound jobs of the session, which end now. They are sorted once, as there may be many."""
+    """Return the first bound jobs of the session, which end now. They are sorted once, as there may be many."""
     if session.release is None:
         session.release = sorted([_place(state.running[number]) for number in session.taken], reverse=True)
     first: list[int] = []
@@ -97,7 +97,7 @@ def is_released(state: State, job: RunningJob) -> bool:
 
 
 def by_number(state: State, number: int) -> AnyJob | None:
-    """The job with this number, put back first if its session has ended."""
+    """Return the job with this number, after putting it back if its session has ended."""
     job = state.numbered(number)
     if isinstance(job, RunningJob) and job.session is not None and is_released(state, job):
         session = state.sessions.by_number[job.session]

@@ -20,7 +20,7 @@ def by_groups(state: State, queue: Queue) -> bool:
 
 
 def available(state: State, queue: Queue) -> int:
-    """The number of jobs that the queue could hand out now; with many groups it may be an overestimate."""
+    """Return the number of jobs that the queue could hand out now; with many groups it may be an overestimate."""
     jobs = queue.available()
     return state.fair.room(queue, jobs) if jobs and state.fair is not None and by_groups(state, queue) else jobs
 
@@ -44,7 +44,7 @@ def open_to_fair(state: State, queue: Queue, item: str | None) -> bool:
 
 
 def first_open_job(state: State, queue: Queue, item: str | None) -> Job | None:
-    """The first job (of the item) of an open group of a queue that chooses by groups; None: all are closed."""
+    """Return the first job (of the item) of an open group of a queue that chooses by groups; None: all are closed."""
     scheduler = state.use_fair()
     if item is None:
         return scheduler.groups_of(queue).first_open_job()
@@ -56,7 +56,7 @@ def first_open_job(state: State, queue: Queue, item: str | None) -> Job | None:
 
 
 def found_in(state: State, queue: Queue, item: str | None) -> FairChoice | None:
-    """The next job of a queue that chooses by groups and is not closed; None if all its groups are."""
+    """Return the next job of a queue that chooses by groups and is not closed; None if all its groups are."""
     assert queue.settings is not None
     if queue.settings.sched is Sched.FAIR:
         return _found(state, [queue], item)
@@ -68,7 +68,7 @@ def found_in(state: State, queue: Queue, item: str | None) -> FairChoice | None:
 
 
 def _found(state: State, queues: list[Queue] | None, item: str | None) -> FairChoice | None:
-    """The next job of these queues (None: any) that can be handed out; None if there is none."""
+    """Return the next job of these queues (None: any) that can be handed out; None if there is none."""
     scheduler = state.use_fair()
     looked_before = scheduler.looked
     found = _chosen(state, queues, item)
@@ -105,7 +105,7 @@ def _offer(state: State, job: Job) -> None:
 
 
 def _jobs_of_item(state: State, queues: list[Queue] | None, item_name: str) -> Iterator[tuple[Queue, Job]]:
-    """The jobs of the item that these queues could hand out: the first of each, or all if they are of many groups."""
+    """Yield the jobs of the item that these queues could hand out: the first of each; all if it has many groups."""
     item = state.items.by_name.get(item_name)
     if item is None:
         return

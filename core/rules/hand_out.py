@@ -22,7 +22,7 @@ def can_hand_out(queue: Queue, item_queue: ItemQueue) -> bool:
 
 
 def available_of_item(queue: Queue, item_queue: ItemQueue) -> int:
-    """The number of jobs of the item that could be handed out now, one after the other."""
+    """Return the number of jobs of the item that could be handed out now, one after the other."""
     settings = queue.settings
     if settings is None:
         return 0 if queue.withheld else item_queue.ready.size
@@ -41,7 +41,7 @@ def unfinished(state: State, queues: tuple[str, ...] | None, item_name: str | No
 
 
 def lease(state: State, queue: Queue, operation: Get, job: Job) -> tuple[int | None, Then]:
-    """The length of a lease in ms (None: no limit) and the action at its end: by operation, job or queue.
+    """Return the length of a lease in ms (None: no limit) and the action at its end: by operation, job or queue.
 
     A job's own lease is only a length: the action is the queue's THEN, or the cluster's if the queue has no lease.
     """

@@ -9,13 +9,13 @@ from sockpqd.core.store.job import AnyJob, Extras, RunningJob
 
 
 def life_of_counts(created_ms: int, extras: Extras) -> Life | None:
-    """The life of a job that does not run; None if it has no number."""
+    """Return the life of a job that does not run; None if it has no number."""
     counts = extras.counts
     return None if counts is None else Life(created_ms, counts.first_ms, counts.last_ms, counts.reserves, extras.origin)
 
 
 def life_of(state: State, job: AnyJob) -> Life | None:
-    """The life of a job so far; None if it has no number."""
+    """Return the life of a job so far; None if it has no number."""
     extras = job.extras
     if extras is None or extras.counts is None:
         return None

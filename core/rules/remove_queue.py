@@ -106,7 +106,7 @@ class Chosen:
 def not_running(
     state: State, name: str, which: JobState | None, before_seq: int | None, jobs_max: int, *, own: bool = False,
 ) -> Chosen:
-    """A portion of the queue's jobs in this state (None: any but RUNNING), only those put before `before_seq`.
+    """Choose a portion of the queue's jobs in this state (None: any but RUNNING), only those put before `before_seq`.
 
     `own`: none of its dead jobs, which are in other queues.
     """

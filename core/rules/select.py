@@ -51,7 +51,7 @@ class Offers(Protocol):
         """Return whether the first jobs of several queues decide which is chosen."""
 
     def choose(self, bits: int) -> Queue | None:
-        """The queue of the next job; None if there is none."""
+        """Choose the queue of the next job; returns None if there is none."""
 
     def gave(self, *, exhausted: bool) -> None:
         """Note that a job of the chosen queue was handed out; `exhausted`: none of its other jobs may be."""
@@ -70,7 +70,7 @@ class Offers(Protocol):
 
 
 def offers(state: State, asked: tuple[str, ...] | None, item: str | None, way: Way) -> Offers:
-    """The offers of the queues asked for (None: any), with a job of the item if there is one."""
+    """Return the offers of the queues asked for (None: any), with a job of the item if there is one."""
     if way.policy is Policy.FAIR:
         return FairOffers(state, asked, item)
     if asked is None and item is None:
@@ -87,7 +87,7 @@ def offers(state: State, asked: tuple[str, ...] | None, item: str | None, way: W
 def chosen(
     state: State, offered: Offers, item: str | None, bits: int, *, by_group: bool = True,
 ) -> tuple[Queue | None, FairChoice | None]:
-    """The queue of the next job, and the job if it is chosen by its group; None: there is none.
+    """Return the queue of the next job, and the job if it is chosen by its group; None: there is none.
 
     A queue that chooses by groups is listed by its first job. When it comes first it moves to the place of the first
     job of its open groups, if that is further behind; if all its groups are closed it is left out from now on. There
@@ -114,12 +114,12 @@ def chosen(
 
 
 def next_job(state: State, queue: Queue, item: str | None) -> Job:
-    """The next job of the queue, which must have one."""
+    """Return the next job of the queue, which must have one."""
     return queue.ready.first if item is None else state.items.by_name[item].by_queue[queue.name].ready.first
 
 
 def offering(state: State, asked: tuple[str, ...] | None, item: str | None) -> Iterator[str | None]:
-    """The names of the queues that have a job (of the item, if given), searched lazily.
+    """Yield the names of the queues that have a job (of the item, if given), searched lazily.
 
     None stands for a queue that has jobs of closed groups only: to find that out takes much longer than a name.
     """
@@ -143,7 +143,7 @@ def offering(state: State, asked: tuple[str, ...] | None, item: str | None) -> I
 
 
 def _candidates(state: State, asked: tuple[str, ...] | None, item_name: str | None) -> list[str]:
-    """The names of the queues that have a job, each once, in the order asked for, otherwise sorted."""
+    """Return the names of the queues that have a job, each once, in the order asked for, otherwise sorted."""
     by_name = state.queues.by_name
     if item_name is None:
         return [
@@ -175,7 +175,7 @@ def _can_hand_out(state: State, queue: Queue, item_name: str | None) -> bool:
 
 
 def _ranks(state: State, names: list[str], item: str | None) -> list[int]:
-    """The ranks of the next jobs of these queues, each of which must have one."""
+    """Return the ranks of the next jobs of these queues, each of which must have one."""
     if item is None:
         by_name = state.queues.by_name
         return [by_name[name].ready.front for name in names]
@@ -229,7 +229,7 @@ class _Any:
         return name
 
     def _of_highest(self, bits: int) -> str:
-        """One of the queues with a job of the highest priority: the next one in turn, or a random one."""
+        """Choose a queue with a job of the highest priority: the next one in turn, or a random one."""
         pairs = self._queues.by_rank
         rank = pairs[0][0]
         name: str

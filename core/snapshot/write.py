@@ -75,7 +75,7 @@ _encoder = msgspec.msgpack.Encoder()
 
 
 def write(state: State, *, users: bool, by_reference: bool = False) -> Iterator[bytes]:
-    """The snapshot of `state` in chunks, with the users and their keys if `users`.
+    """Yield the snapshot of `state` in chunks, with the users and their keys if `users`.
 
     `by_reference`: pages of jobs are named instead of read. Only this node can read such a snapshot, as long as it has
     the pages. The state must not change before the last chunk is taken.

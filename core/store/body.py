@@ -20,7 +20,7 @@ class BodyKeeper(Protocol):
     """The keeper of large bodies: PagedBodies in core/pages, which explains it."""
 
     def read(self, held: Held) -> bytes:
-        """The bytes, from memory or disk. Raises PageLost."""
+        """Return the bytes, from memory or disk. Raises PageLost."""
 
     def gone(self, held: Held) -> None:
         """Note that no job refers to them any more. This may be called at any point of other code."""
@@ -32,7 +32,7 @@ class BodyKeeper(Protocol):
         """Undo one call of `waits`."""
 
     def reference(self, held: Held) -> bytes | None:
-        """The reference by which a later process finds them; None if they are in memory."""
+        """Return the reference by which a later process finds them; None if they are in memory."""
 
 
 class Held(Struct, gc=False, eq=False):
@@ -68,7 +68,7 @@ class Body(Struct, gc=False, eq=False):
         self._keeper.gone(self._held)
 
     def read(self) -> bytes:
-        """The bytes, from memory or disk. Raises PageLost."""
+        """Return the bytes, from memory or disk. Raises PageLost."""
         data = self._held.data
         return self._keeper.read(self._held) if data is None else data
 
@@ -87,5 +87,5 @@ class Body(Struct, gc=False, eq=False):
 
 
 def bytes_of(data: Data) -> bytes:
-    """The bytes of a job's data, from memory or disk. Raises PageLost."""
+    """Return the bytes of a job's data, from memory or disk. Raises PageLost."""
     return data.read() if type(data) is Body else data

@@ -23,7 +23,7 @@ class Outside(Protocol):
     """The DELAYED jobs outside memory (core/pages)."""
 
     def find(self, seq: int) -> DelayedJob | None:
-        """The job of this seq, if it is outside memory; otherwise None."""
+        """Return the job with this seq, if it is outside memory; otherwise None."""
 
 
 class Delays:
@@ -57,7 +57,7 @@ class Delays:
         return self.dependents.remove(job) if job.due_ms == NEVER_MS else []
 
     def find(self, seq: int) -> DelayedJob | None:
-        """The DELAYED job of this seq; None if there is none."""
+        """Return the DELAYED job with this seq; None if there is none."""
         job = self.by_seq.get(seq)
         return self.outside.find(seq) if job is None and self.outside is not None else job
 
@@ -70,7 +70,7 @@ class Delays:
         self.by_seq[job.seq] = freed
 
     def next_due_ms(self, clock_ms: int) -> int | None:
-        """The time at which the next job becomes active, rounded up so that entries are rarer; None if never."""
+        """Return the time at which the next job becomes active, rounded up so that entries are rarer; None if never."""
         return clock_ms if self.dependents.released else self._firsts.next_due_ms()
 
     @property
@@ -79,7 +79,7 @@ class Delays:
         return self._firsts.first_ms
 
     def due(self, clock_ms: int, queues_max: int) -> list[str]:
-        """Names of the queues that have a due job, the earliest first."""
+        """Return the names of the queues that have a due job, the earliest first."""
         names: list[str] = []
         for due_ms, name in self._firsts:
             if due_ms > clock_ms or len(names) == queues_max:

@@ -46,7 +46,7 @@ class ErrorTexts:
         self._listed = 0                            # and texts that have come into one since the last entry
 
     def __iter__(self) -> Iterator[tuple[int, Data]]:
-        """All texts by their number, in rising order."""
+        """Return all texts by their number, in rising order."""
         return ((number, self._by_number[number].data) for number in sorted(self._by_number))
 
     def add(self, number: int, data: Data, queue: str) -> None:
@@ -58,7 +58,7 @@ class ErrorTexts:
         self._list(number)
 
     def find(self, number: int | None) -> Data | None:
-        """The text of this number; None if there is none, or it was dropped."""
+        """Return the text of this number; None if there is none, or it was dropped."""
         text = None if number is None else self._by_number.get(number)
         return None if text is None else text.data
 
@@ -123,7 +123,7 @@ class ErrorTexts:
         return bool(self._grown or self._left)
 
     def bytes_of(self, queue: str) -> int:
-        """The bytes of all texts of the queue."""
+        """Return the bytes of all texts of the queue."""
         texts = self._of_queue.get(queue)
         return 0 if texts is None else texts.data_bytes
 

@@ -128,7 +128,7 @@ def extras_of_many(
     tries: int | None, ttl_ms: int | None, every_ms: int | None, group: str | None, lease_ms: int | None,
     counts: JobCounts | None = None, head: int = 0,
 ) -> Extras:
-    """The extras of a job with only these attributes, which many jobs have in common.
+    """Return the extras of a job with only these attributes, which many jobs have in common.
 
     They share one object: the jobs of a group take a third less memory. `counts`: None, NEW_COUNTS or FLOATING.
     """
@@ -145,7 +145,7 @@ def extras_of_many(
 
 
 def of_many(extras: Extras) -> Extras:
-    """The shared object equal to these extras, if they are of a kind that many jobs have; otherwise the extras."""
+    """Return the shared object equal to these extras, if they are of a kind that many jobs have; else the extras."""
     counts = None
     if extras.counts is not None:
         counts = NEW_COUNTS if extras.counts == NEW_COUNTS else FLOATING if extras.counts == FLOATING else None
@@ -156,7 +156,7 @@ def of_many(extras: Extras) -> Extras:
 
 
 def with_error(extras: Extras | None, number: int | None) -> Extras | None:
-    """The extras of a job with the text of this number (errors.py) instead of another; None: without one."""
+    """Return the extras of a job with the text of this number (errors.py) instead of another; None: without one."""
     if (None if extras is None else extras.error) == number:
         return extras
     extras = replace(extras or Extras(), error=number)
@@ -164,7 +164,7 @@ def with_error(extras: Extras | None, number: int | None) -> Extras | None:
 
 
 def without_body(extras: Extras | None) -> Extras | None:
-    """The extras of a job after its shared data were replaced."""
+    """Return the extras of a job after its shared data were replaced."""
     if extras is None or extras.body is None:
         return extras
     extras = replace(extras, body=None)
@@ -172,7 +172,7 @@ def without_body(extras: Extras | None) -> Extras | None:
 
 
 def with_head(extras: Extras | None, head: int) -> Extras | None:
-    """The extras of a job whose headers have this length from now on."""
+    """Return the extras of a job whose headers have this length from now on."""
     if extras is None:
         return extras_of_many(None, None, None, None, None, head=head) if head else None
     if extras.head == head:
@@ -197,20 +197,20 @@ def keeps_place(extras: Extras | None) -> bool:
 
 
 def number_of(job: AnyJob) -> int | None:
-    """The number of a job; None if it has none."""
+    """Return the number of a job; None if it has none."""
     extras = job.extras
     return None if extras is None or extras.counts is None else extras.counts.number or job.seq
 
 
 def with_number(extras: Extras | None, seq: int) -> Extras | None:
-    """The extras of a job that leaves the place of this seq: one that floats keeps its number."""
+    """Return the extras of a job that leaves the place with this seq: one that floats keeps its number."""
     if extras is None or extras.counts is None or extras.counts.number != 0:
         return extras
     return replace(extras, counts=replace(extras.counts, number=seq))
 
 
 def time_in_order(job: Job, active_ms: int) -> int:
-    """The time since when the job counts as active in a queue with ORDER TIME; one may keep the place of its number."""
+    """Return the time since when the job counts as active under ORDER TIME; one may keep the place of its number."""
     return job.seq >> SEQ_BITS if keeps_place(job.extras) else active_ms
 
 
@@ -218,7 +218,7 @@ def counted(
     extras: Extras | None, *, reserves: int = 0, timeouts: int = 0, releases: int = 0, buries: int = 0, kicks: int = 0,
     died_ms: int | None = None,
 ) -> Extras | None:
-    """The extras of a job with these counts added, if it is numbered. `died_ms`: replaces the old one."""
+    """Return the extras of a job with these counts added, if it is numbered. `died_ms`: replaces the old one."""
     if extras is None or extras.counts is None:
         return extras
     old = extras.counts
@@ -231,7 +231,7 @@ def counted(
 
 
 def handed_out(extras: Extras | None) -> Extras | None:
-    """The extras of a job that is handed out once more; at a first hand-out they are a shared object."""
+    """Return the extras of a job that is handed out once more; at a first hand-out they are a shared object."""
     if extras is None or extras.counts is None:
         return extras
     if (extras.counts is not NEW_COUNTS and extras.counts is not FLOATING) or extras.key is not None:
@@ -246,14 +246,14 @@ def handed_out(extras: Extras | None) -> Extras | None:
 
 
 def delayed_by(extras: Extras | None, delay_ms: int) -> Extras | None:
-    """The extras of a job that its Put or a Later delays by `delay_ms`; only numbered ones remember it."""
+    """Return the extras of a job that its Put or a Later delays by `delay_ms`; only numbered ones remember it."""
     if extras is None or extras.counts is None or extras.counts.delay_ms == max(delay_ms, 0):
         return extras
     return replace(extras, counts=replace(extras.counts, delay_ms=max(delay_ms, 0)))
 
 
 def after_attempt(job: RunningJob) -> Extras | None:
-    """The extras of a job whose hand-out has ended; a numbered one remembers when it was handed out.
+    """Return the extras of a job whose hand-out has ended; a numbered one remembers when it was handed out.
 
     A first hand-out thus needs no extras of its own while the job runs, and is forgotten if it is undone.
     """
@@ -264,12 +264,12 @@ def after_attempt(job: RunningJob) -> Extras | None:
 
 
 def counts_after_attempt(counts: JobCounts, started_ms: int) -> JobCounts:
-    """The counts of a job that was handed out at this time."""
+    """Return the counts of a job that was handed out at this time."""
     return replace(counts, first_ms=started_ms if counts.first_ms is None else counts.first_ms, last_ms=started_ms)
 
 
 def expiring(extras: Extras | None, clock_ms: int | None) -> Extras | None:
-    """The extras of a job that is READY since `clock_ms`; None: it is not READY, so its TTL stands still."""
+    """Return the extras of a job READY since `clock_ms`; None: it is not READY, and its TTL starts over when it is."""
     if extras is None:
         return None
     expires_at_ms = None if clock_ms is None or extras.ttl_ms is None else clock_ms + extras.ttl_ms
@@ -293,7 +293,7 @@ class Job(Struct, order=True, frozen=True, gc=False, array_like=True):
     extras: Extras | None
 
     def delayed(self, due_ms: int) -> DelayedJob:
-        """The same job as a DELAYED one that becomes active at `due_ms`."""
+        """Return the same job as a DELAYED one that becomes active at `due_ms`."""
         return DelayedJob(
             due_ms, self.seq, self.rank, self.queue, self.data, self.item, self.attempts, self.at_ms,
             expiring(self.extras, None),
@@ -314,7 +314,7 @@ class DelayedJob(Struct, order=True, frozen=True, gc=False, array_like=True):
     extras: Extras | None
 
     def ready(self, seq: int) -> Job:
-        """The same job at this place among the READY ones."""
+        """Return the same job at this place among the READY ones."""
         extras = self.extras if seq == self.seq else with_number(self.extras, self.seq)
         return Job(self.rank, 0, seq, self.queue, self.data, self.item, self.attempts, self.at_ms, extras)
 
@@ -346,7 +346,7 @@ class RunningJob(Struct, gc=False):
     started_ms: int = 0         # of a numbered job: its hand-out
 
     def ready(self, seq: int, attempts: int, extras: Extras | None) -> Job:
-        """The same job at this place among the READY ones of its priority."""
+        """Return the same job at this place among the READY ones of its priority."""
         extras = extras if seq == self.seq else with_number(extras, self.seq)
         return Job(-self.priority, 0, seq, self.queue, self.data, self.item, attempts, self.at_ms, extras)
 
@@ -365,7 +365,7 @@ class BuriedJob(Struct, order=True, frozen=True, gc=False):
     extras: Extras | None
 
     def ready(self, seq: int, attempts: int, at_ms: int | None, extras: Extras | None) -> Job:
-        """The same job at this place among the READY ones of its priority."""
+        """Return the same job at this place among the READY ones of its priority."""
         extras = extras if seq == self.seq else with_number(extras, self.seq)
         return Job(self.rank, 0, seq, self.queue, self.data, self.item, attempts, at_ms, extras)
 
@@ -374,11 +374,11 @@ AnyJob = Job | DelayedJob | RunningJob | BuriedJob
 
 
 def head_of(job: AnyJob) -> int:
-    """The bytes of the job's headers, with which its data begin."""
+    """Return the bytes of the job's headers, with which its data begin."""
     return 0 if job.extras is None else job.extras.head
 
 
 def body_of(job: AnyJob) -> bytes:
-    """The data of a job without its headers, from memory or disk. Raises PageLost."""
+    """Return the data of a job without its headers, from memory or disk. Raises PageLost."""
     head = head_of(job)
     return bytes_of(job.data)[head:] if head else bytes_of(job.data)

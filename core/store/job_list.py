@@ -34,12 +34,12 @@ class JobList(Struct, Generic[_Job], gc=False, eq=False):
 
     @staticmethod
     def of(jobs: list[_Job]) -> JobList[_Job]:
-        """A list of these jobs, which must be sorted."""
+        """Return a list of these jobs, which must be sorted."""
         starts = range(0, len(jobs), BLOCK_JOBS_MAX)
         return JobList(len(jobs), [jobs[start:start + BLOCK_JOBS_MAX] for start in starts] or [[]])
 
     def blocks(self) -> Iterator[list[_Job]]:
-        """The jobs in their order, in lists that must not be changed."""
+        """Return the jobs in their order, in lists that must not be changed."""
         return iter(self._blocks)
 
     def near(self, job: _Job, count: int) -> list[_Job]:
@@ -52,8 +52,10 @@ class JobList(Struct, Generic[_Job], gc=False, eq=False):
         return chain.from_iterable(self._blocks)
 
     def behind(self, job: _Job, place: Callable[[_Job], Any]) -> Iterator[_Job]:
-        """The jobs behind the place of `job`, which need not be here. Places are compared instead of jobs, as there may
-        be another job at the place of this one by now."""
+        """Yield the jobs behind the place of `job`, which need not be here.
+
+        Places are compared instead of jobs, as there may be another job at the place of this one by now.
+        """
         after = place(job)
         number = bisect_left(self._blocks, after, key=lambda block: place(block[-1])) if self.size else 0
         for block in self._blocks[number:]:
@@ -100,7 +102,7 @@ class JobList(Struct, Generic[_Job], gc=False, eq=False):
             blocks[number:number + 1] = [block[:middle], block[middle:]]
 
     def _block_of(self, job: _Job) -> int:
-        """The index of the block in which the place of `job` is."""
+        """Return the index of the block in which the place of `job` is."""
         blocks = self._blocks
         return 0 if len(blocks) == 1 else min(bisect_left(blocks, job, key=_last), len(blocks) - 1)
 
@@ -115,7 +117,7 @@ class JobList(Struct, Generic[_Job], gc=False, eq=False):
         return job
 
     def position(self, job: _Job) -> int:
-        """The number of jobs before the place of `job`."""
+        """Return the number of jobs before the place of `job`."""
         number = self._block_of(job)
         return sum(map(len, self._blocks[:number])) + bisect_left(self._blocks[number], job)
 
@@ -129,7 +131,7 @@ class JobList(Struct, Generic[_Job], gc=False, eq=False):
             del self._blocks[number]
 
     def find(self, seq: int) -> _Job | None:
-        """The job of this seq, None if there is none, in a list that is sorted by seq."""
+        """Return the job with this seq, None if there is none, in a list that is sorted by seq."""
         blocks = self._blocks
         if not blocks[0]:
             return None

@@ -54,11 +54,11 @@ class Leases:
             self._drop(number)
 
     def next_due_ms(self) -> int | None:
-        """The time at which `first_due` will return something; None if there is no lease."""
+        """Return the time at which `first_due` will return something; None if there is no lease."""
         return (self._numbers[0] + 1) << LEASE_BITS if self._buckets else None
 
     def first_due(self, clock_ms: int) -> RunningJob | None:
-        """The first job in the order of (deadline, id), if its lease is over at `clock_ms`."""
+        """Return the first job in the order of (deadline, id), if its lease is over at `clock_ms`."""
         if not self._buckets or self._numbers[0] >= clock_ms >> LEASE_BITS:
             return None
         number = self._numbers[0]

@@ -47,7 +47,7 @@ class DelayedJobs(Protocol):
     def __iter__(self) -> Iterator[DelayedJob]: ...
 
     def behind(self, job: DelayedJob, place: Callable[[DelayedJob], tuple[int, int]]) -> Iterator[DelayedJob]:
-        """The jobs behind the place of `job`, which need not be here."""
+        """Return the jobs behind the place of `job`, which need not be here."""
 
     @property
     def first(self) -> DelayedJob:
@@ -95,7 +95,7 @@ class Queue(Struct, gc=False, eq=False):
         return len(self.taken)
 
     def first_taken(self, count: int) -> list[int]:
-        """The ids of the first `count` running jobs, in rising order."""
+        """Return the ids of the first `count` running jobs, in rising order."""
         if self.disordered:
             self.taken = dict.fromkeys(sorted(self.taken))
             self.disordered = False
@@ -134,7 +134,7 @@ class Queue(Struct, gc=False, eq=False):
         ))
 
     def available(self) -> int:
-        """The number of jobs that could be handed out now, one after the other."""
+        """Return the number of jobs that could be handed out now, one after the other."""
         settings = self.settings
         if self.withheld:
             return 0
@@ -145,21 +145,21 @@ class Queue(Struct, gc=False, eq=False):
         return min(self.ready.size, max(0, settings.limit - self.running)) if settings.limit else self.ready.size
 
     def oldest_seq(self) -> int | None:
-        """The least seq of a READY job, the one that was there first; None if there is none."""
+        """Return the least seq of a READY job, the one that was there first; None if there is none."""
         if self.seqs is not None:
             return self.seqs.peekitem(0)[0] if self.seqs else None
         return self.ready.oldest_seq() if self.ready.size else None
 
     def find_ready(self, seq: int) -> Job | None:
-        """The READY job of this seq; None if there is none."""
+        """Return the READY job with this seq; None if there is none."""
         return self.ready.find(seq) if self.seqs is None else self.seqs.get(seq)
 
     def all_ready(self) -> Iterator[Job]:
-        """The READY jobs in order."""
+        """Return the READY jobs in order."""
         return iter(self.ready) if self.blocked is None else merge(self.ready, self.blocked)
 
     def ready_behind(self, job: Job) -> Iterator[Job]:
-        """The READY jobs behind the place of `job`, in order. Raises PageLost."""
+        """Return the READY jobs behind the place of `job`, in order. Raises PageLost."""
         behind = self.ready.behind(job)
         return behind if self.blocked is None else merge(behind, self.blocked.behind(job, place_of))
 
@@ -218,18 +218,18 @@ class Queues:
         self.gone: dict[str, list[int]] | None = None
 
     def get_or_create(self, name: str) -> Queue:
-        """The queue of this name, created if necessary; the caller must put a job into it."""
+        """Return the queue of this name, creating it if necessary; the caller must put a job into it."""
         queue = self.by_name.get(name)
         if queue is None:
             queue = self.by_name[name] = self.idle.pop(name) if name in self.idle else Queue(name)
         return queue
 
     def find(self, name: str) -> Queue | None:
-        """The queue of this name, also one without unfinished jobs."""
+        """Return the queue of this name, also one without unfinished jobs."""
         return self.by_name.get(name) or self.idle.get(name)
 
     def get_any(self, name: str) -> Queue:
-        """The queue of this name, created without jobs if necessary; the caller must give it a reason to exist."""
+        """Return the queue, creating it without jobs if necessary; the caller must give it a reason to exist."""
         queue = self.find(name)
         if queue is None:
             queue = self.idle[name] = Queue(name)
@@ -386,17 +386,17 @@ class Queues:
             self.ready_of_pulse.setdefault(pulse, SortedList()).add(queue.name)
 
     def with_rate(self, names: Iterable[str]) -> list[tuple[str, str]]:
-        """Those of these queues that have a READY job and wait for a grant only: pulse, queue."""
+        """Return those of these queues that have a READY job and wait for a grant only: pulse, queue."""
         found = map(self.by_name.get, names)
         return [(queue.ready_for, queue.name) for queue in found if queue is not None and queue.ready_for is not None]
 
     def of_pulse_behind(self, pulse: str, name: str, most: int) -> list[str]:
-        """The first `most` names behind this one in the pulse's `ready_of_pulse`."""
+        """Return the first `most` names behind this one in the pulse's `ready_of_pulse`."""
         names = self.ready_of_pulse.get(pulse)
         return [] if names is None else list(islice(names.irange(name, inclusive=(False, True)), most))
 
     def some_of_pulse(self, pulse: str, start: int, most: int) -> list[str]:
-        """The queues of the pulse that have a READY job; if there are more than `most`, that many from `start` on."""
+        """Return the queues of the pulse that have a READY job; of more than `most`, that many from `start` on."""
         names = self.ready_of_pulse.get(pulse, ())
         if len(names) <= most:
             return list(names)
@@ -430,7 +430,7 @@ class Queues:
         return True
 
     def date_behind(self, queue: Queue, job: Job) -> bool:
-        """The same for the index by READY time."""
+        """Like `rank_behind`, in the index by READY time."""
         return self.index_oldest().move_behind(queue.name, job)
 
     def _reindex_oldest(self, queue: Queue) -> None:
@@ -439,7 +439,7 @@ class Queues:
         self.oldest.update(queue.name, None if queue.front is None else queue.ready.first)
 
     def index_oldest(self) -> OldestFirst:
-        """The queues by the READY time of their first job. While the index is being built, each call adds a portion."""
+        """Return the index of the queues by the READY time of their first job; the first call begins to build it."""
         if self.oldest is None:
             self.oldest = OldestFirst()
             self.grow_index()
@@ -457,7 +457,7 @@ class Queues:
             self._reindex_oldest(self.by_name[name])
 
     def _list(self, queue: Queue, front: int | None) -> None:
-        """Set the rank of the job to hand out next, which differs from `queue.front`."""
+        """Re-index the queue under this rank (None: take it out); must differ from `queue.front`."""
         before, queue.front = queue.front, front
         if before is None:
             self.nonempty.add(queue.name)

@@ -33,7 +33,7 @@ _NO_JOBS: dict[int, int] = {}
 
 
 def place_of(job: Job) -> tuple[int, int, int]:
-    """The place of the job among the READY ones of its queue."""
+    """Return the place of the job among the READY ones of its queue."""
     return job.rank, job.when, job.seq
 
 
@@ -61,7 +61,7 @@ class ReadyJobs(Struct, gc=False, eq=False):
         return chain.from_iterable(run if isinstance(run, JobList) else (run,) for run in runs)
 
     def behind(self, job: Job) -> Iterator[Job]:
-        """The jobs behind the place of `job`, which need not be here."""
+        """Yield the jobs behind the place of `job`, which need not be here."""
         if self._runs is None:
             yield from self._few[bisect_right(self._few, place_of(job), key=place_of):]
             return
@@ -83,7 +83,7 @@ class ReadyJobs(Struct, gc=False, eq=False):
         return run[0] if isinstance(run, JobList) else run
 
     def find(self, seq: int) -> Job | None:
-        """The job of this seq, in a queue without ORDER TIME; None if there is none."""
+        """Return the job with this seq, in a queue without ORDER TIME; None if there is none."""
         runs = self._runs
         if runs is None:
             return next((job for job in self._few if job.seq == seq), None)
@@ -100,7 +100,7 @@ class ReadyJobs(Struct, gc=False, eq=False):
         return None
 
     def oldest_seq(self) -> int:
-        """The least seq, in a queue without ORDER TIME and ITEMLIMIT; there must be a job."""
+        """Return the least seq, in a queue without ORDER TIME and ITEMLIMIT; there must be a job."""
         runs = self._runs
         if runs is None:
             return min(job.seq for job in self._few)
@@ -147,7 +147,7 @@ class ReadyJobs(Struct, gc=False, eq=False):
             self.add(job)
 
     def _begin(self, runs: dict[int, Job | JobList[Job]], job: Job, other: Job | None) -> None:
-        """Add a job with a rank that no job, or only `other`, has."""
+        """Add a job whose rank no other job has, or only `other`."""
         rank, firsts = job.rank, self._firsts
         if other is None:
             if firsts is not None:
@@ -192,13 +192,13 @@ class ReadyJobs(Struct, gc=False, eq=False):
         return self._firsts is None or rank in self._searched
 
     def runs(self) -> Iterator[Job | JobList[Job]]:
-        """The runs in order; a single job stands for a run of its own."""
+        """Return the runs in order; a single job stands for a run of its own."""
         if self._runs is None:
             return iter(self._few)
         return (self._runs[rank] for rank in self._ranks)
 
     def split_run(self, rank: int) -> JobList[Job] | None:
-        """The run of this rank, even when its jobs were too few for one; None if there is no job."""
+        """Return the run of this rank, made if its jobs were too few for one; None if there is no job."""
         if self._runs is None and self.size:
             self._spread()
         run = self.run(rank)
@@ -210,11 +210,11 @@ class ReadyJobs(Struct, gc=False, eq=False):
         return jobs
 
     def split_ranks(self) -> list[int]:
-        """The ranks that have a run, the greatest first; none while the jobs are in a plain list."""
+        """Return the ranks that have a run, the greatest first; none while the jobs are in a plain list."""
         return list(reversed(self._ranks))
 
     def run(self, rank: int) -> Job | JobList[Job] | None:
-        """The jobs of a rank that has a run, or its only job; None if there are none."""
+        """Return the jobs of a rank that has a run, or its only job; None if there are none."""
         return None if self._runs is None else self._runs.get(rank)
 
     def replace_run(self, rank: int, run: JobList[Job]) -> None:

@@ -48,14 +48,14 @@ class TimerIndex(Generic[Entry]):
         self.first_ms = self._entries[0][0] if self._entries else NOTHING_MS
 
     def first_due(self, clock_ms: int) -> Entry | None:
-        """The first entry whose time has come; None if there is none."""
+        """Return the first entry whose time has come; None if there is none."""
         if self.first_ms > clock_ms:
             return None
         entry: Entry = self._entries[0]
         return entry
 
     def next_due_ms(self) -> int | None:
-        """The time of the next check for due entries: the first time, rounded up so that many share one check."""
+        """Return the time of the next check for due entries: the first, rounded up so that many share one check."""
         if not self._entries:
             return None
         return (self.first_ms + (1 << self._bits) - 1) >> self._bits << self._bits

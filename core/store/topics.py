@@ -78,7 +78,7 @@ class Topics:
             self.unbind(topic, queue, pattern)
 
     def reached(self, topic: str, key: str) -> list[str]:
-        """The queues that this key reaches, each once, in the order of their bindings."""
+        """Return the queues that this key reaches, each once, in the order of their bindings."""
         words = key.split(".") if key else []
         queues: dict[str, None] = {}
         matching: dict[str | None, bool] = {None: True}         # many queues have the same pattern

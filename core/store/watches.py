@@ -22,7 +22,7 @@ class WatchUndo(Protocol):
         """Record that a watched job has this new seq instead of the old one."""
 
     def unwatched(self, seq: int, handles: Handles) -> None:
-        """Record that the watched job of this seq has ended."""
+        """Record that the watched job with this seq has ended."""
 
 
 class Watches(dict[int, Handles]):
@@ -36,7 +36,7 @@ class Watches(dict[int, Handles]):
         self.asked: set[int] = set()            # handles that nobody has kept yet
 
     def ask(self, seq: int) -> int:
-        """Watch the job of this seq at least until the next entry; returns its handle."""
+        """Watch the job with this seq at least until the next entry; returns its handle."""
         if seq not in self._seqs:
             self[seq] = (*self.get(seq, ()), seq)
             self._seqs[seq] = seq
@@ -71,7 +71,7 @@ class Watches(dict[int, Handles]):
         self.asked.clear()
 
     def carry(self, old: int, new: int, undo: WatchUndo | None) -> None:
-        """Note that the watched job of the seq `old` has the seq `new` from now on."""
+        """Note that the watched job with the seq `old` has the seq `new` from now on."""
         handles = self[new] = self.pop(old)
         for handle in handles:
             self._seqs[handle] = new
@@ -79,7 +79,7 @@ class Watches(dict[int, Handles]):
             undo.carried(old, new)
 
     def end(self, seq: int, undo: WatchUndo | None) -> Handles:
-        """Note that the watched job of this seq has ended, or is dead; returns its handles."""
+        """Note that the watched job with this seq has ended, or is dead; returns its handles."""
         handles = self.pop(seq)
         for handle in handles:
             del self._seqs[handle]

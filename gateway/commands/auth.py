@@ -112,7 +112,7 @@ async def _set_user(client: Client, name: str, rights: str, key: bytes) -> None:
 
 
 def delete_user(client: Client, command: Command) -> None:
-    """USER DELETE: delete a user from the log."""
+    """USER DELETE: delete a user that the cluster keeps."""
     client.run(_delete_user(client, *command.arguments))
 
 

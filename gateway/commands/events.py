@@ -167,7 +167,7 @@ def unsubscribe(client: Client, command: Command) -> None:
 def notify(client: Client, command: Command) -> None:
     """NOTIFY: send a message to the current subscribers of a channel, outside the log.
 
-    It waits while earlier messages still have to be sent to more subscribers than this node keeps up with.
+    It waits while earlier messages still have to be sent to more subscribers than this node can keep up with.
     """
     if client.hub.subscriptions.crowded:
         client.run(_with_room(client, command, notify))

@@ -50,7 +50,7 @@ class Attached:
         self._rest()
 
     def leave(self) -> None:
-        """Detach the connection from the session."""
+        """Stop keeping the session in use."""
         self._timer.cancel()
 
     def _rest(self) -> None:

@@ -43,7 +43,7 @@ async def fields_of(request: web.BaseRequest) -> dict[str, str]:
 
 
 async def _decoded(value: bytes) -> bytes:
-    """Undo the encoding of forms, application/x-www-form-urlencoded."""
+    """Decode a form value (application/x-www-form-urlencoded)."""
     value = value.replace(b"+", b" ")
     decoded = bytearray()
     at = 0

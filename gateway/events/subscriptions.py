@@ -376,7 +376,7 @@ class Subscriptions:
         return steps - left
 
     def _find_hearers(self, due: Due) -> int:
-        """Find the subscribers of this event; returns how many steps that took."""
+        """Find the subscribers of this event; returns the steps to charge, the most that this can take."""
         _, event, line = due
         if event.type == GAP:
             self._hearers = list(self._all)

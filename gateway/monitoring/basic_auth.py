@@ -12,7 +12,7 @@ ALL_QUEUES = ("",)
 
 
 class HttpAccess(Protocol):
-    """The users of this node."""
+    """Checks the users of HTTP requests."""
 
     async def check(self, user: str, secret: str, peer: str) -> Rights | None:
         """Return the user's rights, None for an unknown user or a wrong secret. `peer`: the client, HOST:PORT."""

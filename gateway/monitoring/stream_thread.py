@@ -45,7 +45,7 @@ Rendered = dict[tuple[Filter, Rights | None], bytes]
 
 
 class StreamGuard(Protocol):
-    """The rights of a stream's user, as they are when it is asked; only the thread asks."""
+    """The rights of a stream's user at the time of the call; called only from the stream thread."""
 
     @property
     def unauthenticated(self) -> bool:

@@ -184,7 +184,7 @@ class PulseWindows:
     # ---- queues with a rate
 
     def await_grants(self, pulse: str, *, shut: bool) -> None:
-        """Have the queues of this pulse fed when it may have more free grants; `shut`: it has none."""
+        """Serve the queues of this pulse once it may have more free grants; `shut`: it has none now."""
         if shut:
             self.shut.add(pulse)
         self._serve_later(pulse)

@@ -99,7 +99,7 @@ class Connection(asyncio.Protocol):
             self._conversation.output_full()
 
     def resume_writing(self) -> None:
-        """Go on with answers, as the write buffer has drained."""
+        """Resume sending answers: the write buffer has drained."""
         if self._outbox is not None:
             self._hub.shared_output.send(self)
         else:

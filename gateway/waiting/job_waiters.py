@@ -122,13 +122,16 @@ class JobWaiters(WaitingLine[JobWaiter]):
         return None
 
     def settle_claim(self, queue: str, reply: Reply | None) -> None:
-        """End the claim of such a Get, which was executed, or had no turn (None)."""
+        """End a claim of `claim_for_get`. Unless its Get took a job of the queue, waiters may have that job.
+
+        `reply`: None if the Get had no turn.
+        """
         self._claims.end(queue, None, 1)
         if type(reply) is not Handed or reply.queue != queue:
             self.job_ready(queue)
 
     def drop_claim(self, queue: str) -> None:
-        """End the claim of such a Get, as this node does not serve any more."""
+        """End a claim of `claim_for_get` and send no waiter for its job: this node no longer serves."""
         self._claims.end(queue, None, 1)
 
     def add_with_put(self, waiter: JobWaiter) -> None:

@@ -92,11 +92,11 @@ class Waiter(Struct, gc=False, eq=False):
         self.line.settle(self, reply)
 
     def refused(self) -> None:
-        """End it: this node no longer serves."""
+        """Answer that its operation was not executed, as this node no longer serves."""
         self.line.give_up(self, NoReply.REFUSED)
 
     def unknown(self) -> None:
-        """End it: nobody knows what its operation has done."""
+        """Answer that its operation may or may not have been executed."""
         self.line.give_up(self, self.unknown_outcome)
 
     def overdue(self) -> None:

@@ -241,7 +241,7 @@ def _taken_out(state: State, job: Job | DelayedJob | BuriedJob) -> Job:
         taken = replace(job.ready(job.seq), extras=extras)
     else:
         return state.remove_exact(state.queues.by_name[job.queue], job)
-    # As it was not READY its TTL stood still. It counts from now, in case the hand-out is undone.
+    # As it was not READY it had no end. Its TTL starts over now, in case the hand-out is undone.
     return replace(now_due(state, taken), extras=expiring(taken.extras, state.clock_ms))
 
 

@@ -25,12 +25,12 @@ def is_cancelled(state: State, item: str | None) -> bool:
 
 
 def refused(state: State, item: str | None) -> Reply | None:
-    """The refusal of what brings a job to this item, or takes one away from it, if it is cancelled."""
+    """Return the refusal of what brings a job to this item, or takes one away from it, if it is cancelled."""
     return ITEM_CANCELLED if is_cancelled(state, item) else None
 
 
 def refused_put(state: State, put: Put) -> Reply | None:
-    """The refusal of a Put to a cancelled item."""
+    """Return the refusal of a Put to a cancelled item."""
     return None if put.new_item else refused(state, put.item)
 
 
@@ -53,7 +53,7 @@ def cancel(state: State, item: Item, reason: str | None) -> None:
 
 
 def cancel_work(state: State, name: str) -> int:
-    """The work of cancelling this item: its queues, and the jobs that run there, are looked at."""
+    """Return the work of cancelling this item: its queues, and the jobs that run there, are looked at."""
     item = state.items.by_name.get(name)
     if item is None:
         return 0

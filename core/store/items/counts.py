@@ -33,7 +33,7 @@ class ItemSummary(Struct, gc=False, frozen=True):
 
 
 def counts_of(item: Item, waiters: int) -> ItemCounts:
-    """The figures of the item, for which `waiters` jobs wait. Visits each queue in which it has jobs."""
+    """Return the figures of the item, for which `waiters` jobs wait. Visits each queue in which it has jobs."""
     delayed = running = 0
     for item_queue in item.by_queue.values():
         delayed += item_queue.deferred
@@ -48,5 +48,5 @@ def counts_of(item: Item, waiters: int) -> ItemCounts:
 
 
 def summary_of(item: Item) -> ItemSummary:
-    """The line of ITEM LIST for the item."""
+    """Return the line of ITEM LIST for the item."""
     return ItemSummary(item.name, item.unfinished, item.lost, item.hold is not None, item.cancelling)

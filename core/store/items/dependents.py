@@ -67,7 +67,7 @@ class Dependents:
             seqs[job.seq] = None
 
     def count(self, item: str) -> int:
-        """The number of jobs that still wait for the item."""
+        """Return the number of jobs that still wait for the item."""
         return sum(len(self.waiting.get((item, until), ())) for until in Until)
 
     def wait(self, item: str, until: Until, seq: int) -> bool:
@@ -81,7 +81,7 @@ class Dependents:
             self.begin_release(item, until, outcome, JobList.of(sorted(seqs)))
 
     def begin_release(self, item: str, until: Until, outcome: Outcome, seqs: JobList[int]) -> ItemRelease:
-        """Begin to release the jobs of these seqs, which have waited for `item`, in order."""
+        """Begin to release the jobs with these seqs, which have waited for `item`, in order."""
         release = ItemRelease(self._next_release, item, until, outcome, seqs)
         self._next_release += 1
         self._list(release)
@@ -115,7 +115,7 @@ class Dependents:
         return [release for release in found if release is not None]
 
     def decisions(self, job: DelayedJob) -> list[ItemRelease]:
-        """The releases that `job` is part of."""
+        """Return the releases that `job` is part of."""
         found: list[ItemRelease] = []
         if job.extras is not None:
             for item in job.extras.after:

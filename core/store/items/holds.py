@@ -50,11 +50,11 @@ class Holds:
         return self._ends.first_ms
 
     def next_due_ms(self) -> int | None:
-        """The time of the next look for one that ends; None if there is none."""
+        """Return the time of the next look for one that ends; None if there is none."""
         return self._ends.next_due_ms()
 
     def first_due(self, clock_ms: int) -> str | None:
-        """The item whose hold is the first to end, if its time has come."""
+        """Return the item whose hold is the first to end, if its time has come."""
         due = self._ends.first_due(clock_ms)
         return None if due is None else due[1]
 

@@ -36,7 +36,7 @@ class Items:
         self.next_item = 1
 
     def new_name(self, seed: int) -> str:
-        """A new item name, which no unfinished job has and which was never generated before (spec/state-machine 5.3).
+        """Return a new item name, which no unfinished job has and which was never generated (spec/state-machine 5.3).
 
         Clients may have used any number of the next names. After some tries the counter jumps by a random distance
         (`seed`: 64 random bits) that no client could have foreseen.
@@ -50,14 +50,14 @@ class Items:
             self.next_item += limits.ITEM_NAMES_TRIED + (splitmix64(seed) >> 32)
 
     def open(self, name: str) -> Item:
-        """The item of this name, created if necessary; the caller adds a job or a hold."""
+        """Return the item of this name, creating it if necessary; the caller adds a job or a hold."""
         item = self.by_name.get(name)
         if item is None:
             item = self.by_name[name] = Item(name)
         return item
 
     def in_queue(self, name: str, queue: str) -> ItemQueue | None:
-        """The jobs of the item `name` in `queue`; None if it has no unfinished job there."""
+        """Return the jobs of the item `name` in `queue`; None if it has no unfinished job there."""
         item = self.by_name.get(name)
         return None if item is None else item.by_queue.get(queue)
 

@@ -61,7 +61,7 @@ class ExpiringKeys:
         return self.count
 
     def until_ms(self, queue: str, key: str) -> int:
-        """The time at which the key expires; 0 if it is not here."""
+        """Return the time at which the key expires; 0 if it is not here."""
         keys = self._queues.get(queue)
         return 0 if keys is None else keys.until_ms.get(key, 0)
 
@@ -118,7 +118,7 @@ class ExpiringKeys:
         return most
 
     def next_due_ms(self, clock_ms: int) -> int | None:
-        """The time at which `expire` has something to do; None if never."""
+        """Return the time at which `expire` has something to do; None if never."""
         return clock_ms if self._dropped else self._firsts.next_due_ms()
 
     def _index(self, queue: str, keys: Keys) -> None:

@@ -15,7 +15,7 @@ class RememberedKeys(ExpiringKeys):
     __slots__ = ()
 
     def find(self, queue: str, key: str, clock_ms: int) -> int | None:
-        """The number of the job that was put with this key, 0 without one; None if the key is not remembered now."""
+        """Return the number of the job put with this key, 0 without one; None if the key is not remembered now."""
         keys = self._queues.get(queue)
         if keys is None or keys.until_ms.get(key, 0) <= clock_ms:
             return None

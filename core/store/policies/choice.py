@@ -17,5 +17,5 @@ def splitmix64(number: int) -> int:
 
 
 def draw(count: int, seed: int) -> int:
-    """A number from 0 to `count` - 1, each equally likely over all seeds; `count` > 0 (spec/state-machine 4.2)."""
+    """Draw a number from 0 to `count` - 1, each equally likely over all seeds; `count` > 0 (spec/state-machine 4.2)."""
     return (splitmix64(seed) * count) >> 64

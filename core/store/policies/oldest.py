@@ -16,7 +16,7 @@ from sockpqd.core.store.job import Job
 
 
 def ready_since(job: Job) -> tuple[int, int]:
-    """The time at which the job last became READY, in ms, and its seq to order equal times."""
+    """Return the time at which the job last became READY, in ms, and its seq to order equal times."""
     extras, since_ms = job.extras, job.seq >> SEQ_BITS
     if extras is not None and extras.ready_ms is not None:
         since_ms = max(since_ms, extras.ready_ms)
@@ -60,7 +60,7 @@ class OldestFirst:
         return True
 
     def portion(self, names: SortedList) -> list[str]:
-        """The next queues to list, of all that can hand out a job; the caller must `update` each."""
+        """Return the next queues to list, of all that can hand out a job; the caller must `update` each."""
         found = list(islice(names.irange(self.reached, None, (False, True)), PORTION_MAX))
         self.reached = found[-1] if len(found) == PORTION_MAX else None
         return found

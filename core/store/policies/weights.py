@@ -51,7 +51,7 @@ class Weights:
             del self._groups[bits], self._sums[bits]
 
     def choose(self, names: SortedList, seed: int) -> str:
-        """One of `names`, all that can hand out a job, each with the probability of its weight."""
+        """Choose one of `names`, all that can hand out a job, each with the probability of its weight."""
         at = draw(len(names) + self.total, seed)
         if at < len(names):
             name: str = names[at]

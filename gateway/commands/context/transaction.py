@@ -47,7 +47,7 @@ def text_of(operation: Operation) -> bytes | None:
 
 
 def without_text(operation: _Operation) -> _Operation:
-    """The operation as it is executed if there is no room for such a text."""
+    """Return the operation without its ERROR or RESULT, which counts as dropped; others are returned as they are."""
     if isinstance(operation, End) and operation.text:
         return replace(operation, text=None, dropped=True)
     return operation

@@ -36,7 +36,7 @@ async def show(view: View) -> str:
 
 
 def _numbered(view: View, word: str) -> list[JobView]:
-    """Return the jobs with this number, also one that has ended, or this id."""
+    """Return the job with this number, even if it has ended, and the job with this id."""
     if not (word.isascii() and word.isdigit() and len(word) <= NUMBER_DIGITS_MAX):
         return []
     machine, number = view.cluster.machine, int(word)
@@ -45,7 +45,7 @@ def _numbered(view: View, word: str) -> list[JobView]:
 
 
 async def _matches(view: View, word: str) -> tuple[list[str], list[JobView]]:
-    """Return the queues whose names have the word, those first that are it, and the jobs of which it is the key."""
+    """Return the queues whose names contain the word, an exact match first, and the jobs that have it as their key."""
     machine = view.cluster.machine
     queues: list[str] = []
     jobs: list[JobView] = []

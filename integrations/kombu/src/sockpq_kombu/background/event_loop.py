@@ -29,7 +29,7 @@ def in_event_loop() -> bool:
 
 
 def must_not_block() -> bool:
-    """Return whether the event loop itself is running, not a task executed in its thread as by the solo pool."""
+    """Return whether this thread runs the event loop itself rather than a task (the solo pool runs tasks in it)."""
     return in_event_loop() and not _in_task()
 
 

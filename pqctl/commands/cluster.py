@@ -126,7 +126,7 @@ def online(call: Call) -> int:
 @command(cluster)
 @click.argument("name", required=False)
 def snapshot(call: Call, name: str | None) -> int:
-    """Make NAME, or the leader, write a snapshot to its disk and delete the log up to it.
+    """Make NAME, or the leader, write a snapshot to its disk and delete the log that the snapshot before it covers.
 
     (`pqctl backup` saves the state to a file on this machine.)
     """

@@ -62,7 +62,7 @@ def shutdown(call: Call, name: str, yes: bool) -> int:
 @command(node)
 @click.argument("name")
 def snapshot(call: Call, name: str) -> int:
-    """Make NAME write a snapshot to its disk and delete the log up to it."""
+    """Make NAME write a snapshot to its disk and delete the log that the snapshot before it covers."""
     from sockpqd.pqctl.connect import write_snapshot
 
     return write_snapshot(call, name)

@@ -3,7 +3,7 @@
     SockpqError
     ├── NotExecuted             the command changed nothing and never will: repeating it is safe
     │   ├── BadArguments        refused before sending, or `400` from the server (also a ValueError)
-    │   ├── DataTooLarge        `413`: the body is longer than the server allows
+    │   ├── DataTooLarge        `413`: the body or result is longer than the queue or the server allows
     │   ├── NotSupported        `501`, or a server that is too old for it
     │   ├── InvalidSnapshot     CLONE: these bytes are no snapshot of this server's kind
     │   ├── JobNotFound         no running job has this id (done before, expired, never handed out), no job this key
@@ -22,7 +22,7 @@
     │   │   ├── WorkerExists    worker_beat(): a pool of this name is there, in another session
     │   │   ├── QueueExists     queue_create(): there is one
     │   │   ├── QueueNotEmpty   queue_delete(), queue_config(): it has (too many) jobs
-    │   │   ├── QueueFull       as many jobs wait in it as may; when some are taken it will do
+    │   │   ├── QueueFull       as many jobs wait in it, or DEDUP keys are remembered, as may; later it will do
     │   │   ├── QueuePaused     it takes no jobs until queue_resume()
     │   │   ├── PulseNotFound   there is no such pulse
     │   │   ├── PulseExists     pulse_create(): there is one
@@ -69,7 +69,7 @@ class BadArguments(NotExecuted, ValueError):
 
 
 class DataTooLarge(NotExecuted):
-    """The body is longer than the server (or, above 256 MiB, the protocol) allows."""
+    """The body or result is longer than the queue, the server or (256 MiB) the protocol allows."""
 
 
 class NotSupported(NotExecuted):
@@ -145,7 +145,7 @@ class QueueNotEmpty(Refused):
 
 
 class QueueFull(Refused):
-    """As many jobs wait in the queue as its `capacity` allows."""
+    """As many jobs wait in the queue as its `capacity` allows, or it remembers as many DEDUP keys as it may."""
 
 
 class QueuePaused(Refused):

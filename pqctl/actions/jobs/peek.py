@@ -73,7 +73,10 @@ def show_queue(call: Call, queue: str, state: str, count: int, whole: bool, raw:
 
 
 def _ended(client: Client, queue: str, state: str, count: int, server: str) -> list[PeekedJob]:
-    """The last jobs of a queue that have ended, in this state or in any ("ended"), the newest first."""
+    """Return the last jobs of a queue that ended in this state, or in any ("ended"), the newest first.
+
+    Prints a hint if only some of the jobs that ended were looked at and too few are in this state.
+    """
     if state == "ended":
         return client.ended_jobs(queue, count, server=server)
     last = client.ended_jobs(queue, PEEK_JOBS_MAX, server=server)

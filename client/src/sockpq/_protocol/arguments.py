@@ -481,7 +481,7 @@ def session_ttl(value: object) -> str:
 
 
 def seconds(value: object, what: str, low: float, high: float) -> str:
-    """Format seconds as the protocol writes them: decimal, milliseconds, rounded up (0 would mean no limit)."""
+    """Format seconds as the protocol writes them: with up to three decimals, rounded up, since 0 means no limit."""
     if not isinstance(value, int | float) or isinstance(value, bool):
         raise TypeError(f"{what} must be a number of seconds, not {type(value).__name__}")
     if not low <= value <= high:            # also false for NaN

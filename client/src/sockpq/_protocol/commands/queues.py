@@ -568,7 +568,7 @@ def _needs(settings: QueueSettings) -> tuple[str, ...]:
 
 
 def _rate(settings: QueueSettings) -> str:
-    """The settings of rates: " RATE 10 PER 1 PULSE OFF"."""
+    """Return the words of the rate settings, each after a space: " RATE 10 PER 1 PULSE OFF". Raises BadArguments."""
     text = ""
     if "group_rate" in settings:
         text += f" GROUPRATE {rate_of(settings['group_rate'], settings.get('group_per'), 'group_rate', 'group_per')}"

@@ -25,7 +25,7 @@ class Decoder:
         self._bytes = bytearray()
 
     def feed(self, data: bytes) -> Iterator[Any]:
-        """The messages that are complete with these bytes."""
+        """Yield the messages that are complete with these bytes."""
         self._bytes += data
         at = 0
         while len(self._bytes) - at >= _LENGTH.size:
@@ -39,7 +39,7 @@ class Decoder:
 
 
 def messages(link: socket.socket) -> Iterator[Any]:
-    """The messages that come on a blocking socket, until its other end is closed."""
+    """Yield the messages that come on a blocking socket, until its other end is closed."""
     decoder = Decoder()
     while data := link.recv(READ_BYTES):
         yield from decoder.feed(data)

@@ -119,7 +119,7 @@ class TaskChild:
         self._go_on()
 
     def take_back(self) -> set[int]:
-        """Forget what was not begun."""
+        """Drop the jobs that have not been started; returns their ids."""
         ids = {job.id for job, _, _ in self._jobs}
         self._jobs.clear()
         return ids

@@ -124,7 +124,7 @@ class Pool:
 
     @property
     def bounds(self) -> tuple[int, int]:
-        """The most and the least children."""
+        """The maximum and minimum number of children."""
         return self._scaler.most, self._scaler.least
 
     @property

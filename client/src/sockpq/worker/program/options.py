@@ -25,7 +25,10 @@ LOG_FORMATS = ("auto", "json", "text")
 
 
 class Options(NamedTuple):
-    """The options of the program. `given`: the values given on the command line, by option, without defaults."""
+    """The options of the program.
+
+    `given`: values from the command line and the file it names, the command line first, by option; no defaults.
+    """
 
     app: str | None
     exec_line: str | None

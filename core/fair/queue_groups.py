@@ -164,7 +164,7 @@ class QueueGroups(Struct, gc=False, eq=False):
             self.ready[self.queue.name] = OwnJobs(self.queue.ready, self.foreign, own)
 
     def withhold(self, group: str, count: int) -> None:
-        """ITEMLIMIT withholds this many more jobs of a foreign group, or fewer."""
+        """Count jobs of a foreign group that ITEMLIMIT withholds: `count` more, or fewer if it is negative."""
         if self.blocked is None:
             self.blocked = SortedDict()
         left = self.blocked.get(group, 0) + count

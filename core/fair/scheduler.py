@@ -70,7 +70,7 @@ class FairScheduler:
     # ---- READY jobs, as the collection of queues reports them
 
     def added(self, queue: Queue, job: Job, *, blocked: bool) -> None:
-        """`job` became READY in `queue`, whose lists have it already; `blocked`: ITEMLIMIT withholds it."""
+        """Add a job that became READY in `queue`, whose lists have it already; `blocked`: ITEMLIMIT withholds it."""
         group, name = group_of(job), queue.name
         groups = self.groups_of(queue)
         account = self._account(group)
@@ -93,7 +93,7 @@ class FairScheduler:
         self.offer(account)
 
     def removed(self, queue: Queue, job: Job, *, blocked: bool) -> None:
-        """`job` is no longer READY in `queue`, whose lists do not have it any more."""
+        """Remove a job that is no longer READY in `queue`, whose lists do not have it any more."""
         group, name = group_of(job), queue.name
         groups = self.groups_of(queue)
         if group == name and groups.ready is None and queue.ready.size:
@@ -126,7 +126,7 @@ class FairScheduler:
         self._firsts.changed(groups, name)
 
     def _left_by_ready(self, account: GroupAccount | None) -> None:
-        """READY jobs of the group are gone."""
+        """Note that READY jobs of the group are gone; without any it leaves its level, after `release` if held."""
         if account is None:
             return
         if account.offered and not self.has_ready(account):
@@ -137,11 +137,11 @@ class FairScheduler:
         self._left[account.name] = None
 
     def hold(self) -> None:
-        """READY jobs are about to be replaced: no group leaves its level before `release`."""
+        """Keep all groups in their levels until `release`: READY jobs are about to be replaced."""
         self._held = {}
 
     def release(self) -> None:
-        """READY jobs were replaced: groups that have none any more leave their levels."""
+        """Let groups without READY jobs leave their levels: the jobs have been replaced."""
         held, self._held = self._held or {}, None
         for group in held:
             account = self.accounts[group]
@@ -149,7 +149,7 @@ class FairScheduler:
                 self.withdraw(account)
 
     def eligible(self, queue: Queue, job: Job, *, now: bool) -> None:
-        """ITEMLIMIT no longer withholds this READY job, or does so from `now` on False."""
+        """Add a READY job that ITEMLIMIT no longer withholds (`now`), or remove one that it withholds."""
         group = group_of(job)
         groups = self.groups_of(queue)
         if group != queue.name:

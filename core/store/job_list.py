@@ -43,7 +43,7 @@ class JobList(Struct, Generic[_Job], gc=False, eq=False):
         return iter(self._blocks)
 
     def near(self, job: _Job, count: int) -> list[_Job]:
-        """Up to `count` jobs behind the place of `job`: those in its block."""
+        """Return up to `count` jobs behind the place of `job`: those in its block."""
         block = self._blocks[self._block_of(job)] if self.size else []
         at = bisect_left(block, job)
         return block[at:at + count]

@@ -175,7 +175,7 @@ class ReadyJobs(Struct, gc=False, eq=False):
             run.add(job)
 
     def near(self, job: Job, count: int) -> list[Job]:
-        """Up to `count` jobs behind the place of `job` with the same rank, perhaps none."""
+        """Return up to `count` jobs behind the place of `job` with the same rank, perhaps none."""
         if self._runs is None:
             at = bisect_left(self._few, job)
             return self._few[at:at + count]

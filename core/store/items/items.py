@@ -130,7 +130,7 @@ class Items:
             self.doomed.pop(item.name, None)
 
     def restore(self, item: Item) -> None:
-        """Have the item, which had ended, again (undo.py)."""
+        """Bring back the item, which had ended (undo.py)."""
         self.by_name[item.name] = item
         if item.cancelling:
             self.cancelled[item.name] = None

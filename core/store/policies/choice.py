@@ -9,7 +9,7 @@ _MASK = (1 << 64) - 1
 
 
 def splitmix64(number: int) -> int:
-    """64 well mixed bits of `number` (the finalizer of Steele, Lea and Flood's SplitMix)."""
+    """Return 64 well mixed bits of `number` (the finalizer of Steele, Lea and Flood's SplitMix)."""
     bits = (number + 0x9E3779B97F4A7C15) & _MASK
     bits = ((bits ^ (bits >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
     bits = ((bits ^ (bits >> 27)) * 0x94D049BB133111EB) & _MASK

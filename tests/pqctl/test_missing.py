@@ -52,7 +52,8 @@ def servers(nodes: LocalCluster) -> Iterator[list[str]]:
     ("item release nosuch", "item nosuch is not held (`pqctl item list --held` shows those that are)\n"),
     ("group show nosuch", "there is no group nosuch (`pqctl group list` shows all)\n"),
     ("group delete nosuch", "there is no group nosuch (`pqctl group list` shows all)\n"),
-    ("group resume nosuch", "group nosuch is not paused (`pqctl group list` shows those that are)\n"),
+    ("group resume nosuch",
+     "group nosuch is neither paused nor asleep (`pqctl group list` shows those that are paused)\n"),
     ("sched group nosuch", "no group nosuch has jobs, or had some lately: group_keep of `pqctl sched config` says how "
                            "many seconds it is remembered\n"),
 ])

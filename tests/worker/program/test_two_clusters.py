@@ -5,10 +5,12 @@ from __future__ import annotations
 import signal
 from contextlib import closing
 from pathlib import Path
+from urllib.request import urlopen
 
 from sockpq import Client, Moving
 from sockpq.worker import App
 
+from devcluster.cluster import LocalCluster
 from tests.client.pair import Pair
 from tests.waiting import until
 from tests.worker.program.running import Worker
@@ -39,6 +41,12 @@ def film(number, error=False):
 '''
 
 
+def hears_events(cluster: LocalCluster) -> bool:
+    """Return whether somebody listens to events of this cluster."""
+    with urlopen(f"http://{cluster.http('n1')}/metrics", timeout=10) as page:
+        return b"\nsockpqd_subscriptions 0\n" not in page.read()
+
+
 def test_tasks_of_both_clusters_run_through_a_move(tmp_path: Path) -> None:
     with Pair() as pair:
         pair.set({"b.": "b"})
@@ -51,9 +59,11 @@ def test_tasks_of_both_clusters_run_through_a_move(tmp_path: Path) -> None:
                 found for number in range(20) for found in (number + 1, number * 2)]
             film.put(7, error=True)
             worker.until(lambda: worker.record.count("film 7") == 3)        # twice, and once from before
-            long = app.task("b.film", name="long", retain=60)(lambda: None).put()
+            long = app.task("b.film", name="long", retain=60)(lambda: None)
+            handle = long.put()
             worker.until(lambda: "long begun" in worker.record)
-            assert long.cancel()
+            until(lambda: hears_events(pair.b))
+            assert handle.cancel()
             worker.until(lambda: "long cancelled" in worker.record)
             with pair.only("b") as b:
                 until(lambda: b.total("b.film_dead").jobs == 1)

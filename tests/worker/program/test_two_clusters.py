@@ -44,7 +44,7 @@ def film(number, error=False):
 def hears_events(cluster: LocalCluster) -> bool:
     """Return whether somebody listens to events of this cluster."""
     with urlopen(f"http://{cluster.http('n1')}/metrics", timeout=10) as page:
-        return b"\nsockpqd_subscriptions 0\n" not in page.read()
+        return b"\nsockpqd_subscriptions 0.0\n" not in page.read()
 
 
 def test_tasks_of_both_clusters_run_through_a_move(tmp_path: Path) -> None:

@@ -215,6 +215,9 @@ class EventStream:
             raise Lost(f"{address} has not heard of a leader", sent=False)
         if self._router.identity.map_is_unread:
             raise Lost("the map of clusters is read first", sent=False)
+        await self._choose_cluster()        # again, as the map may have been read meanwhile
+        if self._slot is None:
+            raise Lost("another cluster owns these names", sent=False)
         if not await connection.send(subscribe(self._words, after, self._heard), 0, patience):
             raise Lost(f"{address}: the connection broke while sending", sent=False)
         while not self._heard:

@@ -828,6 +828,14 @@ class State:
             self.effects.ended_items[queue_name, item_name] = None
         return self.end_item(item_name)
 
+    def new_item_name(self, seed: int) -> str:
+        """Return a name for a new item (spec/state-machine 5.3).
+
+        It ends with the name of this cluster if the map has that, so that clients find the item.
+        """
+        known = self.cluster_map
+        return self.items.new_name(seed, f".{known.own}" if known is not None and known.own is not None else "")
+
     def hold_item(self, item: Item, hold: Hold | None) -> None:
         """Hold the item in this way; None: no longer, and the caller must call `end_item`."""
         if self.undo is not None:

@@ -27,7 +27,7 @@ from sockpqd.core.store.job import BuriedJob, Job
 def hold_item(state: State, operation: HoldItem, seed: int) -> Reply:
     """Hold an item, which may be new; it does not end before the hold does."""
     items = state.items
-    name = items.new_name(seed) if operation.item is None else operation.item
+    name = state.new_item_name(seed) if operation.item is None else operation.item
     refusal = refused(state, name)
     if refusal is not None:
         return refusal

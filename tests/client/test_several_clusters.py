@@ -235,6 +235,18 @@ def test_a_hold_is_where_the_jobs_go(pair: Pair, client: Client) -> None:
         assert transaction.results[0] in [held.name for held in only.items(held=True)]
 
 
+def test_a_new_item_is_found_by_its_name(pair: Pair, client: Client) -> None:
+    here, there = client.put("q", b"1", new_item=True).item, client.put("b.q", b"2", new_item=True).item
+    assert here is not None
+    assert there is not None
+    assert (here[-2:], there[-2:]) == (".a", ".b")
+    assert client.item_stat(there).ready == 1
+    client.item_cancel(there)
+    assert client.item_stat(here).ready == 1
+    with pair.only("b") as only, pytest.raises(ItemNotFound):
+        only.item_stat(here)
+
+
 def test_pulses_and_messages_are_at_the_owner(pair: Pair) -> None:
     with Client(pair.a.servers, timeout=20) as client:
         client.pulse_create("b.rate", rate=100)

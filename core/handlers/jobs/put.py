@@ -55,7 +55,7 @@ def put(state: State, operation: Put, seed: int) -> Reply:
         queue = state.queues.get_or_create(name)
         if queue.settings is not None and queue.settings.numbered:
             extras = extras_of_many(None, None, None, None, None, FLOATING)
-    item = state.items.new_name(seed) if operation.new_item else operation.item
+    item = state.new_item_name(seed) if operation.new_item else operation.item
     state.put_item = item
     if item is not None:
         if item in state.items.cancelled:
@@ -128,7 +128,7 @@ def put_with(state: State, operation: PutWith, seed: int) -> Reply:
         return replies.JOB_DROPPED
     queue = state.queues.get_or_create(name)
     leaving = None if queue.settings is None else displaced(queue)
-    item = state.items.new_name(seed) if put.new_item else put.item
+    item = state.new_item_name(seed) if put.new_item else put.item
     state.put_item = item
     seq = state.new_seq()
     job = place(state, operation, queue, item, seq, after=awaited_items(state, operation))
@@ -225,7 +225,7 @@ def _duplicate(state: State, operation: PutWith, key: str, seed: int) -> Reply:
     else:
         state.replace_ready(begins=True)
         state.remove(queue, job)
-    item = state.items.new_name(seed) if put.new_item else put.item
+    item = state.new_item_name(seed) if put.new_item else put.item
     placed = place(state, operation, queue, item, job.seq, replaced=job, after=after)
     if operation.dedup is not None:
         remember(state, operation, placed)

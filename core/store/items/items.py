@@ -35,15 +35,15 @@ class Items:
         self.holds = Holds()
         self.next_item = 1
 
-    def new_name(self, seed: int) -> str:
+    def new_name(self, seed: int, end: str = "") -> str:
         """Return a new item name, which no unfinished job has and which was never generated (spec/state-machine 5.3).
 
         Clients may have used any number of the next names. After some tries the counter jumps by a random distance
-        (`seed`: 64 random bits) that no client could have foreseen.
+        (`seed`: 64 random bits) that no client could have foreseen. `end`: what the name ends with.
         """
         while True:
             for number in range(self.next_item, self.next_item + limits.ITEM_NAMES_TRIED):
-                name = f"i{number}"
+                name = f"i{number}{end}"
                 if name not in self.by_name:
                     self.next_item = number + 1
                     return name

@@ -20,6 +20,7 @@ from sockpqd.core import (
     Finished,
     Get,
     Handed,
+    HoldItem,
     How,
     Kick,
     Machine,
@@ -162,3 +163,15 @@ def test_a_cluster_that_the_map_does_not_have_accepts_nothing() -> None:
     assert ask(machine, Put("here", 0, b"x"), Put("between", 0, b"x"), Put("away_too", 0, b"x")) == [
         AWAY, Elsewhere(None), AWAY,
     ]
+
+
+def test_names_of_new_items_end_with_that_of_the_cluster() -> None:
+    machine = Machine()
+    new = Put("here", 0, b"x", new_item=True)
+    assert ask(machine, lead(), new) == [Accepted(), Stored("i1")]
+    ask(machine, SetMap(1, MAP))
+    assert ask(machine, Put("here", 0, b"x", item="i2.a"), new, HoldItem(None, 1000)) == [
+        Stored(), Stored("i3.a"), Stored("i4.a")]
+    assert ask(restored(snapshot_of(machine)), new) == [Stored("i5.a")]
+    ask(machine, SetMap(2, MAP.replace(CLUSTER[:8].hex().encode(), b"11" * 8)))
+    assert ask(machine, HoldItem(None, 1000)) == [Stored("i5")]

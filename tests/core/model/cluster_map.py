@@ -35,14 +35,20 @@ def owner(text: str, name: str) -> str | None:
     return None if found == "-" else found
 
 
+def own_name(text: str, cluster_id: bytes) -> str | None:
+    """The name of the cluster with this id, None: the map does not have it."""
+    lines = [line.split() for line in text.splitlines()]
+    return next((words[1] for words in lines if words[0] == "CLUSTER" and words[2] == cluster_id[:8].hex()), None)
+
+
 def accepts(text: str, cluster_id: bytes, name: str) -> bool:
     """Return whether the cluster accepts what is brought to the name."""
     lines = [line.split() for line in text.splitlines()]
-    own = [words[1] for words in lines if words[0] == "CLUSTER" and words[2] == cluster_id[:8].hex()]
+    own = own_name(text, cluster_id)
     alive = name
     while alive.endswith("_dead") and alive != "_dead":
         alive = alive[:-5]
-    return bool(own) and (["SPREAD", alive] in lines or owner(text, name) == own[0])
+    return own is not None and (["SPREAD", alive] in lines or owner(text, name) == own)
 
 
 def brings(operation: Any, exists: set[str], reached: Iterable[str]) -> list[str]:

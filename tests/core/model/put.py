@@ -43,7 +43,7 @@ from sockpqd.core import (
     StoredNumber,
     Until,
 )
-from tests.core.model.cluster_map import elsewhere
+from tests.core.model.cluster_map import elsewhere, own_name
 from tests.core.model.give import LONGEST_MS, ModelGive
 from tests.core.model.jobs import ModelJob, is_group
 from tests.core.model.queues import PORTION
@@ -169,10 +169,12 @@ class ModelPut(ModelGive):
             self.become_ready(job, job.seq, time_ms)
 
     def new_item(self) -> str:
-        while self.has_item(f"i{self.next_item}"):
+        own = own_name(self.map[1].decode(), self.cluster_id or b"")
+        end = f".{own}" if own else ""
+        while self.has_item(f"i{self.next_item}{end}"):
             self.next_item += 1
         self.next_item += 1
-        return f"i{self.next_item - 1}"
+        return f"i{self.next_item - 1}{end}"
 
     def _closed(self, queue: str, data: bytes) -> Reply | None:
         """Why the queue does not take such jobs at all."""

@@ -96,6 +96,7 @@ def test_a_job_that_waits_in_the_pool_is_dropped(start: Start, app: App) -> None
     first = app.tasks["waits"].put()
     second, third = app.tasks["works"].put(), app.tasks["next"].put()
     worker.until(lambda: (first.state(), second.state(), third.state()) == ("running",) * 3)
+    worker.until(lambda: len(worker.record) == 1)
     assert second.cancel()
     assert first.cancel()
     worker.until(lambda: "next" in worker.record)

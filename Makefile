@@ -37,7 +37,7 @@ ONLY    ?= *
 .PHONY: install dev check test-fast test test-deploy client-faces toxiproxy kombu-tests test-celery test-beanstalkd celery-faults laws sim sim-pulses chaos chaos-long chaos-results torture damage mutants hostile bench-depth docs test-browser demo play play-celery dist manual bench-plots clean
 
 install: $(VENV)/.installed          ## .venv with sockpqd, pqctl and pqworker, nothing for developers
-	@echo "Installed in $(BIN). Next: make play, or $(BIN)/sockpqd --dev & and $(BIN)/pqctl shell (README.md, Type along); . $(BIN)/activate puts them on your path."
+	@echo "Installed in $(BIN). Next: make play, or $(BIN)/sockpqd --dev and in a second terminal $(BIN)/pqctl shell (README.md, Type along); . $(BIN)/activate puts them on your path."
 dev: $(VENV)/.installed-dev          ## the same with the test tools
 
 # Half an environment, as Debian leaves it without the package python3-venv, would not be made anew.

@@ -73,7 +73,7 @@ RUN_BY = {
     ".venv/bin/python -m pytest tests/core/store/test_leases.py": ("tests/core/store/test_leases.py", "def test_"),
     ".venv/bin/python -m pytest tests/gateway/test_transcripts.py -k puts": (
         "tests/gateway/test_transcripts.py", "def test_"),
-    ".venv/bin/sockpqd --dev &": ("tests/gateway/test_daemon.py", "--dev"),
+    ".venv/bin/sockpqd --dev": ("tests/gateway/test_daemon.py", "--dev"),
     ".venv/bin/sockpqd --dev --nodes 3": ("tests/gateway/test_dev_cluster.py", '"--nodes", "3"'),
     ".venv/bin/sockpqd --check-config n1.toml": ("tests/packaging/test_documents.py", '"--check-config"'),
     ".venv/bin/sockpqd --config n1.toml": ("devcluster/node.py", "--config"),

@@ -174,7 +174,8 @@ def rights(value: str | Iterable[str]) -> str:
         if not isinstance(right, str):
             raise TypeError(f"a right must be a string, not {type(right).__name__}")
         if not RIGHT.fullmatch(right):
-            raise BadArguments(f"right {right!r}: put, get, queue, item or admin, perhaps with a prefix: put:mail*")
+            raise BadArguments(
+                f"right {right!r}: put, get, queue, item, group or admin, perhaps with a prefix: put:mail*")
     return ",".join(dict.fromkeys(given)) or "-"
 
 

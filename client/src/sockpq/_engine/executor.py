@@ -19,9 +19,9 @@ from sockpq._engine.probe import hopeless, status_of_best
 from sockpq._engine.retry import ForeignServer, Lost, Retry, as_unknown, is_unknown, least_s, pause_s
 from sockpq._engine.stats import Counters
 from sockpq._engine.tracing import Tracing
-from sockpq._protocol.addresses import Address, parse_server
+from sockpq._protocol.addresses import Address
 from sockpq._protocol.arguments import Bodies, Codec, HeadersWanted, switch
-from sockpq._protocol.command import Command, Repeat, Steps
+from sockpq._protocol.command import Command, Repeat
 from sockpq._protocol.commands.cluster import PING
 from sockpq._protocol.protocol import Answer
 from sockpq.errors import (
@@ -176,18 +176,6 @@ class Executor:
         except (Lost, SockpqError) as error:
             return error if batch.lost() or not is_unknown(error) else Lost(str(error), sent=False)
         return batch.refusal
-
-    async def run_steps(self, steps: Steps[T], *, timeout: float | None = None) -> T:
-        """Execute commands one after the other, each with this time limit; returns what the last one does."""
-        for command in steps.before:
-            await self.run(command, timeout=timeout)
-        return await self.run(steps.last, timeout=timeout)
-
-    async def run_where(self, command: Command[T], server: str | None, *, timeout: float | None = None) -> T:
-        """Execute one command on this server only, or on the serving leader with failover."""
-        if server is None:
-            return await self.run(command, timeout=timeout)
-        return await self.run_at(parse_server(server), command, timeout=timeout)
 
     async def run_at(self, address: Address, command: Command[T], *, timeout: float | None = None) -> T:
         """Execute one command on exactly this server, once, on a connection of its own."""

@@ -34,7 +34,7 @@ PAGES = {
 
 
 class Work(threading.Thread):
-    """Calls something again and again, with a client of its own, until it is told to stop."""
+    """Calls something again and again, with a client of its own, until it is stopped."""
 
     def __init__(self, servers: str, call: Callable[[Client], None]) -> None:
         super().__init__(daemon=True)

@@ -1,4 +1,4 @@
-"""When a second entry under way pays."""
+"""Tests when a second entry in flight pays off."""
 
 from __future__ import annotations
 

@@ -336,7 +336,7 @@ def deaths(
 ) -> Iterator[Project]:
     """Let a program die at its first command, at its second one, and so on, before or after it is executed.
 
-    `prepare` is what other programs have done before, `run` what it does. The project is that of the programs left.
+    `prepare` does what other programs do first, `run` what the dying one does. Yields the project of the survivors.
     """
     for executed in (False, True):
         for at in range(CALLS_MAX):

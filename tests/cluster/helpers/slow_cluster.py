@@ -126,7 +126,7 @@ class SlowNode(SmallNode):
             self.cluster.at(max(self.world.now, self._free_at), self._work)
 
     def sync_ended(self) -> None:
-        """A sync beside the loop is over."""
+        """Handle the end of a sync in the background."""
         if not self._scheduled and (self.world.now < self._free_at or self.up.sync_ended()):
             self.wake()
 

@@ -503,7 +503,7 @@ class SimNode:
         Whoever knows of fewer changes of members than the candidate talks to it all the same (Driver.add_unknown_peer).
         """
         left = self.checks.configurations.left.get(self.name)
-        # A vote in an earlier term than that of the entry which removes it was given before that was known.
+        # Votes of terms before that of its removal were given before anybody knew of the removal.
         if left is not None and self.up.replica.term >= self.checks.terms.get(left, 0):
             voters = self.checks.configurations.at(self._applied_before)
             machines = {name: self.world.nodes[name].machine for name in voters if name != self.name}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
 import click
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from sockpqd.pqctl.access import ClusterAccess
 
 P = ParamSpec("P")
+OverAll = Callable[["Call", Callable[["Call"], int]], int]
+
+OVER_ALL = "over_all"
 
 
 class Seconds(click.FloatRange):
@@ -60,14 +63,14 @@ class Call:
     def __init__(self, options: Options, as_json: bool, timeout: float) -> None:
         self.as_json = as_json
         self.timeout = timeout      # seconds
-        self._options = options
+        self.options = options
 
     @functools.cached_property
     def servers(self) -> list[str]:
         """The servers given; raises click.UsageError."""
         from sockpq import BadArguments, Client
 
-        servers, origin = find_servers(self._options.servers)
+        servers, origin = find_servers(self.options.servers)
         try:
             Client(servers).close()     # does not connect: it only checks the addresses
         except BadArguments as error:
@@ -79,7 +82,7 @@ class Call:
         """Return how to connect to the servers; raises click.UsageError."""
         from sockpq import BadArguments
 
-        found = find_access(self._options)
+        found = find_access(self.options)
         try:
             found.client(["localhost"]).close()         # likewise: it checks the CA, the user and the secret
         except BadArguments as error:
@@ -128,6 +131,23 @@ class Call:
         else:
             self.write(data)
 
+    def execute(self, function: Callable[[Call], int]) -> int:
+        """Execute a command; returns its exit code. A failure is reported. Raises click.UsageError."""
+        try:
+            return function(self)
+        except click.UsageError as error:
+            error.ctx = error.ctx or click.get_current_context()
+            raise
+        except Exception as error:
+            from sockpqd.pqctl.output.errors import as_failure
+
+            failure = as_failure(error)
+            if failure is None:
+                raise
+            if failure.code == exit_codes.USAGE_ERROR:
+                raise click.UsageError(str(failure), click.get_current_context()) from error
+            return self.fail(failure)
+
     def fail(self, failure: Failure) -> int:
         """Report a failure and return its exit code. With --json an object goes to standard output as well."""
         from sockpqd.pqctl.output.errors import KINDS
@@ -144,38 +164,37 @@ class Call:
 
 
 def command(
-    group: click.Group | None, name: str | None = None, *, timeout: float = 30.0, epilog: str = exit_codes.STEERING
+    group: click.Group | None, name: str | None = None, *, timeout: float = 30.0, epilog: str = exit_codes.STEERING,
+    over_all: OverAll | None = None, of_one: Sequence[str] = (),
 ) -> Callable[[Callable[Concatenate[Call, P], int]], click.Command]:
     """Turn a function into a command, of `group` if given; it takes a Call first and returns the exit code.
 
-    `timeout`: the default of --timeout in seconds.
+    `timeout`: the default of --timeout in seconds. `over_all`: executes the command with --all, see over_all.py.
+    `of_one`: parameters of options that exclude --all.
     """
     def decorate(function: Callable[Concatenate[Call, P], int]) -> click.Command:
         @functools.wraps(function)
         def run(servers: str | None, as_json: bool, timeout: float, *args: P.args, **kwargs: P.kwargs) -> int:
             options: Options = click.get_current_context().obj
             call = Call(options if servers is None else options._replace(servers=servers), as_json, timeout)
-            try:
-                return function(call, *args, **kwargs)
-            except click.UsageError as error:
-                error.ctx = error.ctx or click.get_current_context()
-                raise
-            except Exception as error:
-                from sockpqd.pqctl.output.errors import as_failure
-
-                failure = as_failure(error)
-                if failure is None:
-                    raise
-                if failure.code == exit_codes.USAGE_ERROR:
-                    raise click.UsageError(str(failure), click.get_current_context()) from error
-                return call.fail(failure)
+            if over_all is None or not kwargs.pop(OVER_ALL):
+                return call.execute(lambda call: function(call, *args, **kwargs))
+            for option in of_one:
+                if kwargs[option]:
+                    raise click.UsageError(f"--{option.replace('_', '-')} is for one cluster: leave out --all")
+            return call.execute(lambda call: over_all(call, lambda one: function(one, *args, **kwargs)))
 
         make = click.command if group is None else group.command
         made = make(name, epilog=epilog)(run)
-        made.params += _options(timeout)
+        made.params += [*([] if over_all is None else [_all()]), *_options(timeout)]
         return made
 
     return decorate
+
+
+def _all() -> click.Option:
+    return click.Option(["--all", OVER_ALL], is_flag=True,
+                        help="For each cluster of the map, one after the other; see `pqctl map`.")
 
 
 def _options(timeout: float) -> list[click.Parameter]:

@@ -32,7 +32,7 @@ HOMES = {
 
 RANGE_OF = re.compile(r"a valid (integer|float) range\b")      # what click calls a number that has limits
 NEAR = 0.7              # the likeness of two names of options from which on one is suggested for the other
-OF_COMMANDS = ("--json", "--timeout")       # options of commands, not of the program
+OF_COMMANDS = ("--json", "--timeout", "--all")       # options of commands, not of the program
 OF_PROGRAM = ("--ca", "--user", "--secret-file", "--tls", "--no-tls")       # options of the program, not of commands
 
 

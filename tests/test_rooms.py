@@ -40,7 +40,7 @@ ORDER = {
     "beanstalk_proxy": ("lease_cache", "shared_sums", "backend", "listener", "main"),
     "pqctl": (
         "output", "access", "health", "settings", "parameters", "report", "snapshot_file", "invocation", "connect",
-        "doctor", "actions", "importing", "live", "shell", "commands", "program", "main",
+        "doctor", "actions", "over_all", "importing", "live", "shell", "commands", "program", "main",
     ),
     "sockpq": (
         "_version", "errors", "_process", "model", "configuration", "interpreter", "_protocol", "_backends", "_engine",

@@ -6,11 +6,12 @@ import click
 
 from sockpqd.pqctl.invocation import Call, command, directories, files, group
 from sockpqd.pqctl.output import exit_codes
+from sockpqd.pqctl.over_all import each
 
 KEEP_MAX = 100_000
 
 
-@command(None, timeout=600.0, epilog=exit_codes.epilog(unknown=""))
+@command(None, timeout=600.0, epilog=exit_codes.epilog(unknown=""), over_all=each, of_one=["node"])
 @click.argument("directory", metavar="DIR", shell_complete=directories)
 @click.option("--keep", type=click.IntRange(1, KEEP_MAX), metavar="N",
               help="Then remove all but the newest N backups of this cluster in DIR.")
@@ -21,7 +22,8 @@ def backup(call: Call, directory: str, keep: int | None, with_users: bool, node:
 
     Its name has the cluster's identity and the time. A follower is asked, so that the leader has no work with it; it
     may be slightly behind. The file appears once it is complete, verified and on disk. Users are in it only with
-    --with-users: a reader of their keys can act as they do. Users in the servers' own files never are.
+    --with-users: a reader of their keys can act as they do. Users in the servers' own files never are. With --all each
+    cluster has a file of its own, of a moment of its own.
     """
     from sockpqd.pqctl.actions import backups
 

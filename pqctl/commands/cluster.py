@@ -6,6 +6,7 @@ import click
 
 from sockpqd.pqctl.invocation import Call, Seconds, command, group
 from sockpqd.pqctl.output import exit_codes
+from sockpqd.pqctl.over_all import each
 
 
 @group("cluster")
@@ -13,7 +14,7 @@ def cluster() -> None:
     """The cluster as a whole."""
 
 
-@command(cluster, timeout=0.6, epilog=exit_codes.HEALTH)
+@command(cluster, timeout=0.6, epilog=exit_codes.HEALTH, over_all=each, of_one=["watch"])
 @click.option("--watch", is_flag=True, help="Repeat until interrupted; with --json one object per line.")
 @click.option("--interval", default=1.0, show_default=True, type=Seconds(0.1, 3600), metavar="SECONDS",
               help="The pause between two updates of --watch.")

@@ -6,10 +6,12 @@ import click
 
 from sockpqd.pqctl.invocation import Call, Seconds, command, directories
 from sockpqd.pqctl.output import exit_codes
+from sockpqd.pqctl.over_all import each
 
 
 @command(None, "doctor", timeout=2.0, epilog=exit_codes.epilog(
-    done="all is well", refused="at least one WARN", unreached="at least one FAIL", unknown=""))
+    done="all is well", refused="at least one WARN", unreached="at least one FAIL", unknown=""),
+         over_all=each, of_one=["data_dir"])
 @click.option("--data-dir", metavar="DIR", shell_complete=directories,
               help="The data directory of the node on this machine: measures its disk and checks its process. A "
                    "small file is written there for a moment.")

@@ -7,6 +7,7 @@ import click
 from sockpqd.pqctl import invocation
 from sockpqd.pqctl.invocation import Call, Seconds, command, given
 from sockpqd.pqctl.output import exit_codes
+from sockpqd.pqctl.over_all import each
 
 
 @invocation.group("group")
@@ -14,7 +15,7 @@ def group() -> None:
     """The groups of jobs: limits, rates and pauses of tenants."""
 
 
-@command(group, "list", timeout=10.0, epilog=exit_codes.READING)
+@command(group, "list", timeout=10.0, epilog=exit_codes.READING, over_all=each)
 @click.argument("prefix", default="")
 def list_(call: Call, prefix: str) -> int:
     """Show the groups that have settings or jobs, or those whose names begin with PREFIX."""

@@ -6,6 +6,7 @@ import click
 
 from sockpqd.pqctl.invocation import Call, Seconds, command, group
 from sockpqd.pqctl.output import exit_codes
+from sockpqd.pqctl.over_all import each
 
 
 @group("item")
@@ -13,7 +14,7 @@ def item() -> None:
     """The items: jobs that belong together, in any queues."""
 
 
-@command(item, "list", timeout=10.0, epilog=exit_codes.READING)
+@command(item, "list", timeout=10.0, epilog=exit_codes.READING, over_all=each)
 @click.argument("prefix", default="")
 @click.option("--held", is_flag=True, help="Only items that are held.")
 def list_(call: Call, prefix: str, held: bool) -> int:

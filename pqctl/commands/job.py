@@ -8,6 +8,7 @@ import click
 
 from sockpqd.pqctl.invocation import Call, Seconds, command, files, given, group
 from sockpqd.pqctl.output import exit_codes
+from sockpqd.pqctl.over_all import each
 from sockpqd.pqctl.parameters import moment, pair, selector
 
 if TYPE_CHECKING:
@@ -132,7 +133,7 @@ def later(
     return by_hand.later(call, ids, given(delay=delay, at=at, priority=priority, error=error))
 
 
-@command(job, timeout=10.0, epilog=exit_codes.READING)
+@command(job, timeout=10.0, epilog=exit_codes.READING, over_all=each)
 @click.option("--queue", metavar="NAME", help="Only those of this queue.")
 @click.option("--data", is_flag=True, help="Fetch their bodies, too: shows their lengths, with --json the bytes.")
 def running(call: Call, queue: str | None, data: bool) -> int:

@@ -9,6 +9,7 @@ import click
 
 from sockpqd.pqctl.invocation import Call, Seconds, command, files, given, group
 from sockpqd.pqctl.output import exit_codes
+from sockpqd.pqctl.over_all import each
 
 
 def settings(*, defaults: bool) -> Callable[[Callable[..., int]], Callable[..., int]]:
@@ -36,7 +37,7 @@ def pulse() -> None:
     """The pulses: rates that many programs keep together."""
 
 
-@command(pulse, "list", timeout=10.0, epilog=exit_codes.READING)
+@command(pulse, "list", timeout=10.0, epilog=exit_codes.READING, over_all=each)
 def list_(call: Call) -> int:
     """Show all pulses, with their rates and their current speeds."""
     from sockpqd.pqctl.actions import pulses

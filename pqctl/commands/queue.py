@@ -9,6 +9,7 @@ import click
 
 from sockpqd.pqctl.invocation import Call, Seconds, command, files, given, group
 from sockpqd.pqctl.output import exit_codes
+from sockpqd.pqctl.over_all import each, each_and_sum
 from sockpqd.pqctl.parameters import group_by
 
 STATES = ["ready", "delayed", "running", "dead", "buried", "ended", "done", "cancelled", "expired"]
@@ -74,7 +75,7 @@ def queue() -> None:
     """The queues."""
 
 
-@command(queue, "list", timeout=10.0, epilog=exit_codes.READING)
+@command(queue, "list", timeout=10.0, epilog=exit_codes.READING, over_all=each)
 @click.argument("prefix", default="")
 def list_(call: Call, prefix: str) -> int:
     """Show all queues, or those whose names begin with PREFIX.
@@ -86,7 +87,7 @@ def list_(call: Call, prefix: str) -> int:
     return counts.show_list(call, prefix)
 
 
-@command(queue, timeout=10.0, epilog=exit_codes.READING)
+@command(queue, timeout=10.0, epilog=exit_codes.READING, over_all=each_and_sum)
 @click.argument("name", required=False)
 def stat(call: Call, name: str | None) -> int:
     """Count the jobs of queue NAME, and its events since it was created, or the jobs of all queues together."""
@@ -213,7 +214,7 @@ def topic() -> None:
     """The topics: what is put to one comes into all queues bound to it."""
 
 
-@command(topic, "list", timeout=10.0, epilog=exit_codes.READING)
+@command(topic, "list", timeout=10.0, epilog=exit_codes.READING, over_all=each)
 @click.argument("prefix", default="")
 def list_topics(call: Call, prefix: str) -> int:
     """Show the bindings of all topics, or of those whose names begin with PREFIX."""

@@ -6,6 +6,7 @@ import click
 
 from sockpqd.pqctl.invocation import Call, command, files, group
 from sockpqd.pqctl.output import exit_codes
+from sockpqd.pqctl.over_all import each
 
 
 @group("user")
@@ -13,7 +14,7 @@ def user() -> None:
     """The users and their rights."""
 
 
-@command(user, "list", epilog=exit_codes.READING)
+@command(user, "list", epilog=exit_codes.READING, over_all=each)
 def list_(call: Call) -> int:
     """Show all users, first the users in the servers' users file."""
     from sockpqd.pqctl.actions import users
@@ -52,7 +53,7 @@ def session() -> None:
     """The sessions of all clients."""
 
 
-@command(session, "list", timeout=10.0, epilog=exit_codes.READING)
+@command(session, "list", timeout=10.0, epilog=exit_codes.READING, over_all=each)
 def list_sessions(call: Call) -> int:
     """Show all sessions: user, address, idle time and number of bound jobs."""
     from sockpqd.pqctl.actions import sessions

@@ -6,6 +6,7 @@ import click
 
 from sockpqd.pqctl.invocation import Call, command, group
 from sockpqd.pqctl.output import exit_codes
+from sockpqd.pqctl.over_all import each
 
 
 @group("worker")
@@ -13,7 +14,7 @@ def worker() -> None:
     """The pools of workers."""
 
 
-@command(worker, "list", timeout=10.0, epilog=exit_codes.READING)
+@command(worker, "list", timeout=10.0, epilog=exit_codes.READING, over_all=each)
 def list_(call: Call) -> int:
     """Show all pools: their addresses, children, jobs that run, and when they were last heard of."""
     from sockpqd.pqctl.actions import sessions

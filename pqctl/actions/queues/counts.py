@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from sockpq import Totals
 
 from sockpqd.pqctl.actions.existence import must_exist
@@ -65,6 +68,13 @@ def show_list(call: Call, prefix: str) -> int:
     else:
         call.print(f"there is no queue whose name begins with {prefix}" if prefix else "there is no queue")
     return DONE
+
+
+def sum_of(found: Sequence[Mapping[str, Any]]) -> tuple[str, Mapping[str, object]]:
+    """Add up what `show_stat` answered for several clusters: the sentence for people, and the keys of --json."""
+    waiting, running, queues = (sum(one[word] for one in found) for word in ("waiting", "running", "queues"))
+    return (f"together: {counted(waiting, 'job')} waiting, {running:,} running; {counted(queues, 'queue')}",
+            {"together": {"waiting": waiting, "running": running, "queues": queues}})
 
 
 def in_words(lead: str, counters: dict[str, int]) -> str:

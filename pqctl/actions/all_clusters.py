@@ -1,0 +1,89 @@
+"""The option --all: one command for each cluster of the map, one after the other."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from sockpq import ClusterMap, MappedCluster
+
+from sockpqd.pqctl.connect import ASK_S, find
+from sockpqd.pqctl.invocation import Call
+from sockpqd.pqctl.output.exit_codes import DONE, REFUSED, Failure
+
+Command = Callable[[Call], int]
+Sum = Callable[[Sequence[Mapping[str, Any]]], tuple[str, Mapping[str, object]]]     # of what clusters answered
+
+
+class ClusterCall(Call):
+    """The command for one of the clusters.
+
+    `found`: what it answered, for JSON or for a sum; None if it printed nothing of that kind.
+    """
+
+    def __init__(self, call: Call, name: str, cluster: MappedCluster) -> None:
+        super().__init__(call.options._replace(servers=",".join(cluster.servers)), call.as_json, call.timeout)
+        self.name = name
+        self.found: Mapping[str, Any] | None = None
+
+    def answer(self, sentence: str, told: Mapping[str, object]) -> None:
+        """Print the sentence at once; what is meant for programs is kept until all clusters have answered."""
+        self.found = told
+        if not self.as_json:
+            super().print(sentence)
+
+    def print(self, text: str) -> None:
+        """See `answer`."""
+        if self.as_json:
+            self.found = json.loads(text)
+        else:
+            super().print(text)
+
+    def fail(self, failure: Failure) -> int:
+        """Report the failure with the name of the cluster."""
+        return super().fail(Failure(failure.code, f"{self.name}: {failure}"))
+
+
+def run(call: Call, command: Command, total: Sum | None = None) -> int:
+    """Run the command for each cluster of the map, home first; returns the greatest of their exit codes.
+
+    A cluster that does not answer is reported, and the others have their turn. `total`: makes one result of those of
+    all that answered. Raises Failure if there is no map.
+    """
+    known = _map(call)
+    codes, found = [], {}
+    for number, (name, cluster) in enumerate(known.clusters.items()):
+        one = ClusterCall(call, name, cluster)
+        if not call.as_json:
+            home = " (home)" if name == known.home else ""
+            call.print(("\n" if number else "") + f"cluster {name}{home}")
+        codes.append(_run(one, command, cluster))
+        found[name] = one.found
+    answered = [one for one in found.values() if one is not None and "error" not in one]
+    sentence, told = ("", {}) if total is None else total(answered)
+    if call.as_json:
+        call.answer("", {"version": known.version, "clusters": found, **told})
+    elif sentence:
+        call.print(f"\n{sentence}")
+    return max(codes, default=DONE)
+
+
+def _map(call: Call) -> ClusterMap:
+    """Return the map that the leader has, or if there is none a server that answers."""
+    servers = find(call, several=True)
+    with call.access.client(servers.addresses, call.timeout) as client:
+        known = client.cluster_map(servers.addresses[0])
+    if not known.clusters:
+        raise Failure(REFUSED, "there is no map of clusters, so leave out --all; `pqctl map init NAME` makes a map")
+    return known
+
+
+def _run(call: ClusterCall, command: Command, cluster: MappedCluster) -> int:
+    views = call.access.survey(cluster.servers, min(ASK_S, call.timeout))
+    foreign = sorted(view.server for view in views
+                     if view.cluster is not None and not view.cluster.startswith(cluster.id))
+    if foreign:
+        return call.fail(Failure(REFUSED, f"{', '.join(foreign)} belongs to another cluster than the map says: "
+                                          f"`pqctl map add {call.name} SERVERS` corrects it"))
+    return call.execute(command)

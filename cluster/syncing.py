@@ -2,8 +2,9 @@
 
 Before a node votes or acknowledges an entry, its journal is durable. On a fast disk the loop waits for that. On a slow
 one, and for large frames, a thread syncs (sync_pace.py decides), and only the messages that promise something wait for
-it: those that were queued before a sync began leave when it ends, later ones after the next sync. What promises nothing
-leaves at once: a leader's entries, whose own copy does not count yet, and what is forwarded for clients.
+it: those that were queued before a sync began leave when it ends, later ones with them if nothing was changed
+meanwhile, else after the next sync. What promises nothing leaves at once: a leader's entries, whose own copy does not
+count yet, and what is forwarded for clients.
 
 The loop waits, whatever the disk, for a new term, a vote and the right to vote: a node that led in a term its disk did
 not know could lead in it again after a crash, with other entries. A leader whose disk takes too long must fall silent,
@@ -36,7 +37,7 @@ class Promises(Protocol):
         """Send the messages kept by hold()."""
 
     def flush(self) -> None:
-        """Send all messages."""
+        """Send all messages, those kept by hold() first."""
 
 
 class Syncing:
@@ -64,12 +65,19 @@ class Syncing:
         self._wrote_at = float("-inf")
 
     def poll(self) -> None:
-        """Complete a sync in the thread that has ended, and send what waited for it."""
+        """Complete a sync in the thread that has ended, and send what waited for it.
+
+        Messages that were queued during the sync leave as well if nothing was changed meanwhile: what they promise was
+        synced with the rest. The next turn may be a heartbeat away.
+        """
         journal = self._journal
         if journal.syncing is not None and journal.poll_sync():
             self.pace.took(journal.sync_s)
             self._durable_at = self._began_at
-            self._network.release()
+            if journal.unsynced:
+                self._network.release()
+            else:
+                self._network.flush()
 
     def sync(self, now: float, *, leads: bool) -> None:
         """Sync all changes, or begin to, and send the messages that may leave. Raises NoRoom and OSError.

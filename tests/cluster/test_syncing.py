@@ -73,14 +73,18 @@ def test_what_was_queued_before_a_sync_leaves_when_it_has_ended_and_the_rest_aft
     assert node.follow(10.2) == ["release", "sync", "flush"]
 
 
-def test_messages_are_released_as_soon_as_the_end_of_the_sync_is_seen() -> None:
+@pytest.mark.parametrize(("unsynced", "sent"), [(False, "flush"), (True, "release")])
+def test_all_messages_leave_with_the_end_of_the_sync_unless_there_is_more_to_sync(
+    *, unsynced: bool, sent: str,
+) -> None:
     node = Node()
     node.slow = True
     node.follow(10.0)
-    node.asked, node.slow = [], False
+    node.follow(10.1)                       # messages of this turn were not there when the sync began
+    node.asked, node.slow, node.journal.unsynced = [], False, unsynced
     node.syncing.poll()
     node.syncing.poll()
-    assert node.asked == ["release"]
+    assert node.asked == [sent]
 
 
 def test_a_leader_waits_once_its_patience_is_over() -> None:
@@ -97,7 +101,7 @@ def test_its_patience_begins_anew_with_each_sync_that_ends() -> None:
     node.lead(10.0)
     node.slow = node.ended = True
     for turn in range(1, 10):
-        assert node.lead(10.0 + turn / 4) == ["release"] * (turn > 1) + ["sync", "hold", "flush_appends"]
+        assert node.lead(10.0 + turn / 4) == ["flush"] * (turn > 1) + ["sync", "hold", "flush_appends"]
 
 
 def test_a_follower_is_patient() -> None:

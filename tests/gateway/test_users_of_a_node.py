@@ -15,19 +15,13 @@ from pathlib import Path
 
 import pytest
 
+from devcluster.ports import free_ports
 from sockpqd.gateway.auth import scrypt
 from tests.gateway.helpers.program import PATIENCE_S, SOCKPQD, read_all, sockpqd, write_config
 
 KEY = b"secret-of-the-mailer"
 
 BAD = b"400 Bad Arguments: "
-
-
-def free_ports() -> dict[str, int]:
-    with socket.socket() as one, socket.socket() as two:
-        one.bind(("127.0.0.1", 0))
-        two.bind(("127.0.0.1", 0))
-        return {"client": one.getsockname()[1], "peer": two.getsockname()[1]}
 
 
 def write_users(folder: Path, mode: int = 0o600) -> Path:
@@ -117,7 +111,7 @@ class Node:
 
     def __init__(self, folder: Path, more: str = "") -> None:
         self.folder = folder
-        self.ports = free_ports()
+        self.ports = dict(zip(("client", "peer"), free_ports(2), strict=True))
         self.users = write_users(folder)
         self.config = write_config(folder, f'[auth]\nusers_file = "{self.users}"\n{more}', **self.ports)
         self.log = folder / "log"

@@ -7,7 +7,6 @@ import logging
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -16,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from devcluster.ports import free_ports
 from sockpqd.cluster.api import NodeStatus
 from sockpqd.gateway.process.systemd import ServiceManager, describe
 from tests.gateway.helpers.fake_cluster import FakeCluster
@@ -56,11 +56,7 @@ def test_a_node_says_that_it_started_how_it_is_that_it_lives_and_that_it_stops(t
 
 
 def test_the_first_of_three_nodes_is_ready_although_nobody_leads(tmp_path: Path, ear: Ear) -> None:
-    ports = []
-    for _ in range(2):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            ports.append(free.getsockname()[1])
+    ports = free_ports(2)
     members = "".join(
         f'[[cluster.members]]\nname = "n{number}"\nclient = "127.0.0.1:{client}"\npeer = "127.0.0.1:{peer}"\n'
         for number, (client, peer) in enumerate([ports, (1, 2), (3, 4)], start=1)

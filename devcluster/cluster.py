@@ -34,7 +34,6 @@ START_ATTEMPTS = 5
 POLL_S = 0.03       # each look at who leads costs the nodes what it asks them
 ASK_S = 2.0
 STOP_S = 15.0
-IN_USE = "address already in use"
 
 
 class LocalCluster:
@@ -82,10 +81,10 @@ class LocalCluster:
                 for node in self._nodes.values():
                     node.start()
                 try:
-                    self.wait_for_leader()
+                    self._wait_for_leader(self._ready_s, forgiving=False)
                     return
                 except NodeError:
-                    taken = any(IN_USE in node.log().lower() for node in self._nodes.values())
+                    taken = any(node.shut_out for node in self._nodes.values())
                     if not taken or attempt == START_ATTEMPTS - 1:
                         raise
                     self._end_all()
@@ -129,26 +128,20 @@ class LocalCluster:
     def wait_for_leader(self, timeout: float | None = None) -> str:
         """Wait for a node that serves and return it.
 
-        Raises NodeError after `timeout`, or if a node has ended that was not stopped.
+        Raises NodeError after `timeout`, or if a node has ended that was neither stopped nor killed.
         """
-        until = time.monotonic() + (self._ready_s if timeout is None else timeout)
-        while time.monotonic() < until:
-            leader = self.leader()
-            if leader:
-                return leader
-            for node in self._nodes.values():
-                code = node.wait(0)
-                if code not in (None, -signal.SIGKILL) and not node.stopped:
-                    raise node.complaint(f"ended with exit code {code}")
-            time.sleep(POLL_S)
-        raise NodeError("no node serves; " + "; ".join(f"{name}: {self.logs(name)[-500:]}" for name in self.names))
+        return self._wait_for_leader(self._ready_s if timeout is None else timeout, forgiving=True)
 
     def wait_until(self, condition: Callable[[list[ServerView]], bool], what: str, timeout: float = 60.0) -> None:
-        """Wait until `condition` holds for the views of all nodes. Raises NodeError after `timeout` seconds."""
+        """Wait until `condition` holds for the views of all nodes. Raises NodeError after `timeout` seconds.
+
+        A node that ended because its port or data was still in use is started again.
+        """
         until = time.monotonic() + timeout
-        while not condition(survey([node.client for node in self._nodes.values()], ASK_S, tls=self._context)):
+        while not condition(views := survey([node.client for node in self._nodes.values()], ASK_S, tls=self._context)):
             if time.monotonic() > until:
-                raise NodeError(f"after {timeout:g} s still not: {what}")
+                raise self._complaint(f"after {timeout:g} s still not: {what}", views)
+            self._start_shut_out()
             time.sleep(POLL_S)
 
     def wait_until_level(self, timeout: float = 60.0, lag: int = 0) -> None:
@@ -166,7 +159,7 @@ class LocalCluster:
         until = time.monotonic() + timeout
         while text not in self.logs(name)[start:]:
             if time.monotonic() > until:
-                raise NodeError(f"{name} has not logged {text!r}: {self.logs(name)[-2000:]}")
+                raise self._complaint(f"{name} has not logged {text!r}")
             time.sleep(POLL_S)
 
     # one node
@@ -192,7 +185,11 @@ class LocalCluster:
         self._nodes[name].paused = False
 
     def restart(self, name: str, wait: bool = True) -> None:
-        """Start a node that has ended; with `wait`, return once it answers. Raises NodeError."""
+        """Start a node that has ended; with `wait`, return once it answers. Raises NodeError.
+
+        A node that is killed may leave its port or data in use for a moment. Without `wait`, the next method that waits
+        for the cluster starts a node again that has ended for that.
+        """
         node = self._nodes[name]
         until = time.monotonic() + self._ready_s
         node.start()
@@ -201,7 +198,7 @@ class LocalCluster:
                 raise node.complaint("does not answer")
             code = node.wait(POLL_S)
             if code is not None:
-                if IN_USE not in node.log().lower():
+                if not node.shut_out:
                     raise node.complaint(f"ended with exit code {code}")
                 time.sleep(0.2)         # connections of the killed process still hold the port
                 node.start()
@@ -242,6 +239,10 @@ class LocalCluster:
     def http(self, name: str) -> str:
         """The address of this node's HTTP port."""
         return self._listens[name]["http"]
+
+    def shut_out(self, name: str) -> bool:
+        """Return whether the node has ended because its port or its data was in use."""
+        return self._nodes[name].shut_out
 
     def running(self, name: str) -> bool:
         """Return whether the node's process is running or paused."""
@@ -316,6 +317,33 @@ class LocalCluster:
         ]
         certificates = {} if self._authority is None else {"tls": self._authority.node(name)}
         write_config(node, self._listens[name], members, {**self._config, **certificates})
+
+    def _wait_for_leader(self, timeout: float, *, forgiving: bool) -> str:
+        """See wait_for_leader. `forgiving`: start a node again that was shut out."""
+        until = time.monotonic() + timeout
+        while time.monotonic() < until:
+            leader = self.leader()
+            if leader:
+                return leader
+            if forgiving:
+                self._start_shut_out()
+            for node in self._nodes.values():
+                code = node.wait(0)
+                if code not in (None, -signal.SIGKILL) and not node.stopped:
+                    raise node.complaint(f"ended with exit code {code}")
+            time.sleep(POLL_S)
+        raise self._complaint("no node serves")
+
+    def _start_shut_out(self) -> None:
+        """Start the nodes again that ended because a port or their data was in use."""
+        for node in self._nodes.values():
+            if node.wait(0) is not None and node.shut_out:
+                node.start()
+
+    def _complaint(self, what: str, views: Sequence[ServerView] = ()) -> NodeError:
+        """An error about the whole: what each node answered last, and the end of the output of each."""
+        words = (node.last_words() for node in self._nodes.values())
+        return NodeError("\n".join((what, *map(str, views), *words)))
 
     def _end_all(self) -> None:
         for node in self._nodes.values():

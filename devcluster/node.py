@@ -16,6 +16,7 @@ Setting = str | int | bool
 Settings = Mapping[str, Mapping[str, Setting]]
 
 LOG_TAIL_CHARACTERS = 2000
+IN_USE = "address already in use", "in use by another process"    # what a node says of a port, and of its data
 
 
 class NodeError(Exception):
@@ -70,11 +71,22 @@ class LocalNode:
         self.stopped = False                    # it was sent TERM since it was started
         self._guardian = guardian
         self._process: Process | None = None
+        self._output_before = 0                 # the length of the log file when it was started
 
     @property
     def running(self) -> bool:
         """Return whether the process is running or paused."""
         return self._process is not None and self._process.poll() is None
+
+    @property
+    def shut_out(self) -> bool:
+        """Return whether it has ended because its port or its data was in use; it may find them free later."""
+        if self._process is None or self._process.poll() in (None, 0):
+            return False
+        with self.log_file.open("rb") as log:
+            log.seek(self._output_before)
+            said = log.read().decode("utf-8", "replace").lower()
+        return any(words in said for words in IN_USE)
 
     @property
     def pid(self) -> int | None:
@@ -85,6 +97,7 @@ class LocalNode:
         """Start the process; its output is appended to the log file."""
         environment = {key: value for key, value in os.environ.items() if not key.startswith("SOCKPQD_")}
         with self.log_file.open("ab") as log:
+            self._output_before = log.tell()
             self._process = self.launch(
                 [*self.wrapper, program(), "--config", self.config_file],
                 {**environment, "SOCKPQD_LOG_FORMAT": "text", **self.environment}, log,
@@ -115,7 +128,13 @@ class LocalNode:
 
     def complaint(self, what: str) -> NodeError:
         """An error about this node that includes the end of its output."""
-        return NodeError(f"{self.name} {what}; the end of its output:\n{self.log()[-LOG_TAIL_CHARACTERS:]}")
+        return NodeError(f"{self.name} {what}; {self.last_words()}")
+
+    def last_words(self) -> str:
+        """Return the end of its output, with a line before that says whether it runs, for errors."""
+        code = None if self._process is None else self._process.poll()
+        state = "not started" if self._process is None else "running" if code is None else f"ended with {code}"
+        return f"the end of the output of {self.name} ({state}):\n{self.log()[-LOG_TAIL_CHARACTERS:]}"
 
 
 def write_config(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ from sockpq import Client, survey
 
 from devcluster.cluster import ASK_S, LocalCluster, say, serves
 from devcluster.node import NodeError
-from devcluster.ports import free_ports
+from devcluster.ports import HOST
 from tests.waiting import gone, until
 
 
@@ -66,6 +67,26 @@ def test_a_node_that_cannot_start_is_an_error_with_its_output() -> None:
     assert not cluster.folder.exists()
 
 
+def test_a_node_whose_port_is_taken_while_it_is_down_comes_back_when_that_is_free() -> None:
+    with LocalCluster(nodes=3) as cluster:
+        cluster.kill("n3")
+        taken = int(cluster.peer("n3").rpartition(":")[2])
+        with socket.create_server((HOST, taken)):
+            cluster.restart("n3", wait=False)
+            until(lambda: cluster.shut_out("n3"), lambda: cluster.logs("n3"))
+        cluster.wait_until_level()
+
+
+def test_an_error_shows_what_each_node_answers_and_what_it_logged_last() -> None:
+    with LocalCluster(nodes=1) as cluster, pytest.raises(NodeError) as caught:
+        cluster.wait_until(lambda _: False, "it is never so", timeout=0)
+    message = str(caught.value)
+    assert message.startswith("after 0 s still not: it is never so\nServerView(")
+    assert "role='LEADER'" in message
+    assert "the end of the output of n1 (running):\n" in message
+    assert "clients on 127.0.0.1" in message
+
+
 def test_nothing_survives_the_death_of_the_program_that_started_it() -> None:
     program = (
         "from devcluster.cluster import LocalCluster\n"
@@ -80,15 +101,3 @@ def test_nothing_survives_the_death_of_the_program_that_started_it() -> None:
         pid, folder = process.stdout.readline().split()
         process.send_signal(signal.SIGKILL)
     until(lambda: gone(int(pid)) and not Path(folder).exists(), "the guardian left something behind")
-
-
-def test_free_ports_are_different_and_free() -> None:
-    ports = free_ports(50)
-    assert len(set(ports)) == 50
-
-
-def test_a_port_is_not_given_to_a_second_node_before_the_first_one_listens(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("devcluster.ports.LOWEST", 21_000)
-    monkeypatch.setattr("devcluster.ports._highest", lambda: 21_200)
-    ports = [port for _ in range(50) for port in free_ports(1)]
-    assert len(set(ports)) == 50

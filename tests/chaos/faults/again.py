@@ -18,7 +18,6 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
-from devcluster.cluster import IN_USE
 from devcluster.node import NodeError
 from tests.chaos.faults.fault import Background, Fault, called
 from tests.chaos.faults.files import START_AGAIN
@@ -153,8 +152,7 @@ def keep_running(cluster: ProxiedCluster) -> None:
         if cluster.running(name):
             continue
         code = cluster.terminate(name)              # it only says how it ended
-        in_use = IN_USE in cluster.logs(name)[-2000:].lower()       # by what is left of the killed one's connections
-        assert code in (None, -signal.SIGKILL, START_AGAIN) or in_use, (
+        assert code in (None, -signal.SIGKILL, START_AGAIN) or cluster.shut_out(name), (
             f"{name} ended with {code}: {cluster.logs(name)[-2000:]}")
         start_at_once(cluster, name)
 

@@ -53,6 +53,7 @@ class JobView(Struct, gc=False, frozen=True):
     progress: int | None = None     # of a running job: the percentage of its work that its worker reported as done
     life: Life | None = None    # of a numbered job
     ended_ms: int | None = None     # of a job that has ended
+    origin: str | None = None       # of a dead job that does not run: the queue in which it died
 
     @property
     def body_bytes(self) -> int:
@@ -490,4 +491,5 @@ def seen(state: State, job: AnyJob, ready: JobState = JobState.READY) -> JobView
     return JobView(
         job.queue, None, -job.rank, job.data, ready, job.item, key, job.attempts, job.at_ms, None, reason, job.seq,
         group, number, counts, created_ms, lease_ms, head, due_ms, error_bytes, None, life,
+        origin=None if extras is None else extras.origin,
     )

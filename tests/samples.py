@@ -165,7 +165,7 @@ SAMPLES: dict[Any, dict[str, Values]] = {
     },
     core.Kick: {
         "queue": QUEUES, "count": (0, 1, 2, 10), "here": (False, True), "buried": (None, None, None, True, False),
-        "selector": Made(core.Number, maybe=True), "ended": (False, False, True),
+        "selector": Made(core.Number, core.Place, maybe=True), "ended": (False, False, True),
     },
     core.Await: {"selector": Made(core.Selector, core.Number)},
     core.Batch: {

@@ -355,8 +355,8 @@ class Kick(Logged, tag=33, frozen=True):
 
     `here`: make the first `count` BURIED jobs of the queue READY instead, or if it has none the first DELAYED ones;
     jobs that wait for items stay. `buried`: which of the two, as the previous portion decided. `selector`: make this
-    BURIED or DELAYED job READY, and no other; `ended`: the job of this number that has ended. One operation moves a
-    portion at most (PORTION_MAX, PORTION_BYTES_MAX).
+    BURIED or DELAYED job READY, and no other, or put the DEAD one at this place back; `ended`: the job of this number
+    that has ended. One operation moves a portion at most (PORTION_MAX, PORTION_BYTES_MAX).
 
     Replies: Removed (with `buried` if `here`); NotFound, with a `selector`.
     """
@@ -365,7 +365,7 @@ class Kick(Logged, tag=33, frozen=True):
     count: int
     here: bool = False
     buried: bool | None = None
-    selector: Number | None = None
+    selector: Number | Place | None = None
     ended: bool = False
 
 

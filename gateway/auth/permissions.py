@@ -22,6 +22,7 @@ from sockpqd.core import (
     Kick,
     Machine,
     Number,
+    Place,
     Put,
     Selector,
     Taking,
@@ -206,6 +207,19 @@ def selected(rights: Rights, command: Command, cluster: Cluster) -> bytes | None
             command.operation = replace(command.operation, selector=Number(NO_JOB))
         return refusal
     return None if selector.queue.startswith(rights.queue) else FORBIDDEN
+
+
+def kicked_place(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
+    """Require `queue` for the queue in which the job lies, and for the one to which it goes back."""
+    place: Place = command.operation.selector
+    if "" in rights.queue:
+        return None
+    if not place.queue.startswith(rights.queue):
+        return FORBIDDEN
+    job = cluster.machine.peek(place)
+    if job is None:
+        return _to_come(cluster, JOB_NOT_FOUND) if place.seq >= cluster.machine.next_seq else None
+    return None if job.origin is None or job.origin.startswith(rights.queue) else FORBIDDEN
 
 
 def change(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:

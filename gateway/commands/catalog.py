@@ -95,6 +95,8 @@ ROWS = (
         numbered=True, in_transaction=QUEUED, body=ends.BURY_ERROR),
     Row(b"KICK",             ends.kick,                   may.queue,        audited(bulk.kick),    LOGGED,  PLAIN,
         numbered=True),
+    Row(b"KICK",             ends.kick_place,             may.kicked_place, write.proposed,        LOGGED,  PLAIN,
+        numbered=True, in_transaction=QUEUED),
     Row(b"KICK",             ends.kick_number,            may.selected,     audited(write.proposed), LOGGED, PLAIN,
         numbered=True, in_transaction=QUEUED),
     Row(b"PEEK",             selectors.peek_error,        may.selected,     read.peek_error,       READ,    RECORD),

@@ -39,6 +39,7 @@ _IPV4 = re.compile(r"[0-9.]+")
 # What a word at a certain position must be: the subjects of reasons.
 JOB_ID = "the id of a job must be"
 JOB_NUMBER = "the number of a job must be"
+PLACE = "the place of a job must be"
 LENGTH = "the length must be"
 PRIORITY = "the priority must be"
 

@@ -314,7 +314,7 @@ def kick(state: State, operation: ops.Kick, seed: int) -> Reply:
     """Put dead jobs back into their original queue, or make BURIED or DELAYED jobs of the queue READY, or one job."""
     if operation.selector is not None:
         if operation.ended:
-            return _kick_ended(state, operation.selector)
+            return NOT_FOUND if isinstance(operation.selector, ops.Place) else _kick_ended(state, operation.selector)
         return _kick_selected(state, operation.selector)
     if operation.here:
         return _kick_here(state, operation)
@@ -369,15 +369,23 @@ def _kick(state: State, job: BuriedJob | DelayedJob) -> None:
         complete.kick_delayed(state, job)
 
 
-def _kick_selected(state: State, selector: ops.Number) -> Reply:
-    """Make one BURIED or DELAYED job READY."""
+def _kick_selected(state: State, selector: ops.Number | ops.Place) -> Reply:
+    """Make one BURIED or DELAYED job READY, or put the DEAD one at a place back into the queue in which it died."""
     job = _selected(state, selector)
-    if not isinstance(job, BuriedJob | DelayedJob) or (isinstance(job, DelayedJob) and job.due_ms == NEVER_MS):
+    if isinstance(job, Job):
+        kicked = isinstance(selector, ops.Place) and job.extras is not None and job.extras.origin is not None
+    else:
+        kicked = isinstance(job, BuriedJob) or (isinstance(job, DelayedJob) and job.due_ms != NEVER_MS)
+    if not kicked:
         return NOT_FOUND
+    assert isinstance(job, Job | BuriedJob | DelayedJob)
     refusal = refused(state, job.item)
     if refusal is not None:
         return refusal
-    _kick(state, job)
+    if isinstance(job, Job):
+        complete.kick_dead(state, job)
+    else:
+        _kick(state, job)
     return replies.Removed(1)
 
 

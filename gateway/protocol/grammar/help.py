@@ -54,6 +54,7 @@ SYNOPSIS = (
     "BURY <id> HERE [PRI <priority>] [REASON <word>] [ERROR <length>]",
     "KICK <queue> <n>",
     "KICK <queue> <n> HERE",
+    "KICK JOB SEQ <queue> <n>",
     "KICK JOB NUMBER <n>",
     "KICK JOB NUMBER <n> ENDED",
     "AWAIT (NUMBER <n> | KEY <queue> <key>) [WITHIN <seconds>]",

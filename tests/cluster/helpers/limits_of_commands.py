@@ -459,6 +459,15 @@ def _buried(operation: Callable[[Number], Operation]) -> Case:
     return case
 
 
+def _dead_jobs(world: World) -> list[Operation]:
+    """Each is put back into its queue by its place."""
+    queue = world.name()
+    world.apply_many([Put(queue, 0, b"x")] * COPIES)
+    first = world.machine.next_seq
+    world.apply(*[End(number, How.BURY) for number in world.taken(COPIES, queue)])
+    return [Kick("", 1, selector=Place(f"{queue}_dead", first + number)) for number in range(COPIES)]
+
+
 def _with_pulse(world: World, queues: int, jobs: int) -> tuple[str, list[str]]:
     """A fast pulse, and so many queues that share it, with so many jobs each."""
     pulse, names = world.name(), [world.name() for _ in range(queues)]
@@ -722,6 +731,7 @@ CASES: dict[str, Case] = {
     "ITEM CANCEL": _cancel_item,
     "KICK HERE of delayed jobs": lambda world: [Kick(world.queue_of(5000, when=Due(10**6)), MANY, here=True)] * 5,
     "KICK of a number": _buried(lambda number: Kick("", 1, selector=number)),
+    "KICK of a place": _dead_jobs,
     "QUEUE CREATE": lambda world: [CreateQueue(world.name(), QueueChange(weight=2)) for _ in range(COPIES)],
     "QUEUE CREATE, CONFIG with everything": _queues_with_everything,
     "QUEUE IDLE": _unused_queues,

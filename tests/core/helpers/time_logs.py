@@ -122,6 +122,7 @@ _change: st.SearchStrategy[Atomic] = drawn(Change, selector=_selector)
 _delete: st.SearchStrategy[Atomic] = drawn(Delete, selector=_selector, unless_running=False)
 _on_place: st.SearchStrategy[Atomic] = often(
     drawn(Change, selector=drawn(Place)), drawn(Delete, selector=drawn(Place), unless_running=False),
+    drawn(Kick, queue="", count=1, here=False, buried=None, selector=drawn(Place), ended=False),
 )
 _on_numbered: st.SearchStrategy[Atomic] = often(
     drawn(Change, selector=drawn(Number)), drawn(Delete, selector=drawn(Number)),
@@ -288,7 +289,8 @@ def random_time_log(seed: int, length: int) -> list[LogEntry]:
                 Change(place, random.randrange(-1, 2), _random_when(random, now_ms)),
                 Batch((Change(place, item="x"), Done(0)), random.random() < 0.7),
                 GetWith(Get(None), number=place.seq), GetWith(Get(None, 30, Then.DEFAULT), meta=True, number=place.seq),
-                Kick("", 1, selector=Number(place.seq)), Change(Number(place.seq), 0, _random_when(random, now_ms)),
+                Kick("", 1, selector=place), Kick("", 1, selector=Number(place.seq)),
+                Change(Number(place.seq), 0, _random_when(random, now_ms)),
                 Batch((Kick("", 1, selector=Number(place.seq)), Done(0)), random.random() < 0.7),
                 Await(Number(place.seq)), Await(Selector(0, place.queue, random.choice(KEYS))),
                 Await(Selector(0, place.queue, random.choice(KEYS))),

@@ -138,6 +138,7 @@ class ModelJob:
             self.own_lease_ms, len(self.headers), self.due_ms if self.delayed else None,
             0 if self.error is None else len(self.error[1]), self.progress,
             None if self.known_as is None else self.life(),
+            origin=None if self.id is not None else self.origin,
         )
 
 

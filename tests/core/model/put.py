@@ -32,6 +32,7 @@ from sockpqd.core import (
     Number,
     OnDup,
     Overflow,
+    Place,
     Put,
     PutWith,
     QueueFull,
@@ -344,13 +345,14 @@ class ModelPut(ModelGive):
                 left.append(job)
         return left
 
-    def _kick_number(self, selector: Number) -> Reply:
+    def _kick_selected(self, selector: Number | Place) -> Reply:
         job = self.selected(selector)
-        if job is None or not (job.buried or (job.delayed and job.due_ms is not None)):
+        dead = job is not None and isinstance(selector, Place) and job.origin is not None and not job.delayed
+        if job is None or not (dead or job.buried or (job.delayed and job.due_ms is not None)):
             return NotFound()
         if self.cancelling(job.item):
             return ItemCancelled()
-        self.kick_one(job)
+        self.kick_dead(job) if dead else self.kick_one(job)
         return Removed(1)
 
     def _kick_ended(self, selector: Number) -> Reply:
@@ -389,7 +391,9 @@ class ModelPut(ModelGive):
     def kick(self, kick: Kick) -> Reply:
         """Dead jobs come back to their queue, or others of it can be taken, or one."""
         if kick.selector is not None:
-            return self._kick_ended(kick.selector) if kick.ended else self._kick_number(kick.selector)
+            if not kick.ended:
+                return self._kick_selected(kick.selector)
+            return NotFound() if isinstance(kick.selector, Place) else self._kick_ended(kick.selector)
         if kick.here:
             return self._kick_here(kick)
         dead = self._passed(self.in_state(kick.queue, JobState.DEAD), kick.count)

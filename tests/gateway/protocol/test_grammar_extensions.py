@@ -123,6 +123,7 @@ LINES: list[tuple[str, object]] = [
     ("DELETE NUMBER 5 UNTAKEN", Delete(Number(5), unless_running=True)),
     ("KICK JOB 5", Kick("JOB", 5)),
     ("KICK JOB NUMBER 5", Kick("", 1, selector=Number(5))),
+    ("KICK JOB SEQ q_dead 5", Kick("", 1, selector=Place("q_dead", 5))),
     ("GET NUMBER", Get(("NUMBER",))),
     ("GET NUMBER META", GetWith(Get(("NUMBER",)), meta=True)),
     ("GET NUMBER 5", GetWith(Get(None), number=5)),

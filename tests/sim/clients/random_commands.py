@@ -268,7 +268,7 @@ class RandomCommands:
             lambda: replace(self._touch(), ran_ms=rng.choice(RAN_MS)),
             lambda: End(client.release(), How.DONE, feedback=rng.choice(sorted(Feedback)), sleep_ms=50),
             lambda: replace(self._later(), feedback=rng.choice(sorted(Feedback)), sleep_ms=50),
-            lambda: Delete(client.place()),
+            lambda: Delete(client.place()), lambda: Kick("", 1, selector=client.place()),
             lambda: Change(client.place(), rng.randrange(3), no_item=rng.random() < 0.2),
             lambda: Change(Number(client.number()), rng.randrange(3), no_item=rng.random() < 0.2),
             lambda: Delete(Number(client.number())),

@@ -15,12 +15,14 @@ from sockpqd.core import (
     Kick,
     Later,
     Number,
+    Place,
     Touch,
 )
 from sockpqd.gateway.limits import BATCH_JOBS_MAX
 from sockpqd.gateway.protocol.arguments import (
     JOB_ID,
     JOB_NUMBER,
+    PLACE,
     SIGNED_MAX,
     ArgumentError,
     WrongWord,
@@ -188,6 +190,15 @@ def bury(words: Words) -> Command:
     return _with_error(found, lambda: End(number, How.BURY, **found), told)
 
 
+def kick_place(words: Words) -> Command | None:
+    """KICK JOB SEQ <queue> <n>."""
+    if words[2:3] != [b"SEQ"]:
+        return None
+    if len(words) != 5:
+        raise ArgumentError("KICK JOB SEQ takes the queue in which the job lies, and the number of its place")
+    return Command(Kick("", 1, selector=Place(name(words[3]), unsigned(words[4], PLACE))))
+
+
 def kick_number(words: Words) -> Command:
     """KICK JOB NUMBER <n> [ENDED]."""
     ended = len(words) == 5 and words[4] == b"ENDED"
@@ -198,7 +209,7 @@ def kick_number(words: Words) -> Command:
 
 def kick(words: Words) -> Command | None:
     """KICK <queue> <count> [HERE]."""
-    if words[1:3] == [b"JOB", b"NUMBER"]:
+    if words[1:2] == [b"JOB"] and words[2:3] in ([b"NUMBER"], [b"SEQ"]):
         return None
     if len(words) == 4 and words[3] == b"HERE":
         return Command(Kick(name(words[1]), _kicked(words[2]), here=True))

@@ -24,6 +24,7 @@ from sockpqd.gateway.limits import BATCH_JOBS_MAX
 from sockpqd.gateway.protocol.arguments import (
     JOB_ID,
     JOB_NUMBER,
+    PLACE,
     ArgumentError,
     between,
     key,
@@ -52,7 +53,6 @@ _PEEK = {b"COUNT": Option("count", between(1, BATCH_JOBS_MAX)), b"SEQ": Option("
 _WITHIN = {b"WITHIN": Option("within_ms", milliseconds)}
 _state = one_of(STATES)
 _SELECTORS = b"KEY", b"SEQ", b"NUMBER"
-_PLACE = "the place of a job must be"
 
 
 def _selector(words: Words) -> tuple[AnySelector, int]:
@@ -60,7 +60,7 @@ def _selector(words: Words) -> tuple[AnySelector, int]:
     if len(words) > 3 and words[1] == b"KEY":
         return Selector(queue=name(words[2]), key=key(words[3])), 4
     if len(words) > 3 and words[1] == b"SEQ":
-        return Place(name(words[2]), unsigned(words[3], _PLACE)), 4
+        return Place(name(words[2]), unsigned(words[3], PLACE)), 4
     if len(words) > 2 and words[1] == b"NUMBER":
         return Number(unsigned(words[2], JOB_NUMBER)), 3
     if len(words) < 2 or words[1] in _SELECTORS:

@@ -23,7 +23,8 @@ class Health:
     `nodes` lists every member once, by server id; a member that does not answer clients has the role DOWN and no
     figures, or FULL if it takes no further connections. `learners` are members without a vote, all others are voters.
     `missing` are members that do not answer or, if a leader serves, are not in contact with it. `notes` are sentences
-    about anything unusual. `cluster` is the cluster's id, None if no server that answers knows it.
+    about anything unusual. `cluster` is the cluster's id, None if no server that answers knows it. `service_off`: the
+    whole service is switched offline (CLUSTER OFFLINE), None if no leader tells.
     """
 
     leader: NodeStatus | None
@@ -32,6 +33,7 @@ class Health:
     missing: frozenset[str]
     notes: list[str]
     cluster: str | None = None
+    service_off: bool | None = None
 
     @property
     def serving(self) -> bool:
@@ -177,7 +179,14 @@ def assess(views: list[ServerView], given: int) -> Health:
         notes=[*_notes(views, own, main, cut_off),
                *(f"{name} was added and does not answer: it does not count yet" for name in silent)],
         cluster=id_of(own),
+        service_off=_service_off(own),
     )
+
+
+def _service_off(own: list[ServerView]) -> bool | None:
+    """Return whether a leader is offline with the whole service: then it keeps its INTERCONNECT number."""
+    told = [(line.online, line.id == view.id) for view in own if (line := own_line(view)) and line.role == "LEADER"]
+    return any(online is False and keeps for online, keeps in told) if told else None
 
 
 def _notes(views: list[ServerView], own: list[ServerView], main: ServerView, cut_off: set[str]) -> list[str]:

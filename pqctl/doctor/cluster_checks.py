@@ -61,7 +61,7 @@ def leader(health: Health) -> Check:
     if health.leader is not None:
         return Check(OK, "leader", f"{health.leader.name} leads and serves, term {health.leader.term}")
     if health.switched_off:
-        return Check(FAIL, "leader", "the service is switched offline", "pqctl cluster online")
+        return Check(FAIL, "leader", *_all_off(health))
     if health.up < health.majority:
         answer = "answers" if health.up == 1 else "answer"
         needed = "is needed" if health.majority == 1 else "are needed"
@@ -144,5 +144,16 @@ def switched_off(health: Health) -> Check:
     if off and not health.switched_off:
         return Check(WARN, "online", f"{', '.join(off)} switched offline", f"pqctl node online {off[0]}")
     if off:
-        return Check(FAIL, "online", "the whole service is switched offline", "pqctl cluster online")
+        return Check(FAIL, "online", *_all_off(health))
     return Check(OK, "online", "no node is switched offline")
+
+
+def _all_off(health: Health) -> tuple[str, str]:
+    """Return what is switched off while no node is online, and the command that ends it."""
+    names = [node.name for node in health.nodes if node.online is False]
+    each = "; ".join(f"pqctl node online {name}" for name in names)
+    if health.service_off:
+        return "the whole service is switched offline", "pqctl cluster online"
+    if health.service_off is None:
+        return "the whole service or each node is switched offline", f"pqctl cluster online; {each}"
+    return f"{', '.join(names)} switched offline, so no node may serve", each

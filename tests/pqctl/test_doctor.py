@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from sockpq import NodeStatus, ServerView
+from sockpq.testing import Server
 
 from devcluster.cluster import LocalCluster
 from sockpqd.gateway.main import DEFAULT_FILE
@@ -116,7 +117,7 @@ def test_a_server_of_another_cluster_is_a_failure(
 
 @pytest.mark.parametrize(("lines", "state", "text"), [
     (THREE, OK, "n1 leads and serves, term 7"),
-    (tuple(node._replace(online=False) for node in THREE), FAIL, "the service is switched offline"),
+    (tuple(node._replace(online=False) for node in THREE), FAIL, "the whole service is switched offline"),
     ((line("n1", None, "CANDIDATE"), *THREE[1:]), FAIL, "no node serves, though a majority answers"),
 ])
 def test_leader(lines: tuple[NodeStatus, ...], state: str, text: str) -> None:
@@ -173,6 +174,34 @@ def test_a_node_that_was_switched_off_is_remembered() -> None:
     off = THREE[2]._replace(online=False)
     assert cluster_checks.switched_off(health(*THREE[:2], off)) == Check(
         WARN, "online", "n3 switched offline", "pqctl node online n3")
+
+
+def test_nodes_that_are_all_switched_off_are_not_taken_for_the_service() -> None:
+    off = [node._replace(online=False) for node in THREE]
+    elsewhere = 2**31 - 1               # the number of a node that does not want to lead
+    each = "pqctl node online n1; pqctl node online n2; pqctl node online n3"
+    by_nodes = assess([view(node.name, elsewhere, *off) for node in off], 3)
+    for check in (cluster_checks.leader(by_nodes), cluster_checks.switched_off(by_nodes)):
+        assert (check.state, check.found) == (FAIL, "n1, n2, n3 switched offline, so no node may serve")
+        assert check.advice == each
+    by_service = cluster_checks.switched_off(health(*off))
+    assert by_service == Check(FAIL, "online", "the whole service is switched offline", "pqctl cluster online")
+    nobody = health(*(node._replace(role="FOLLOWER") for node in off))
+    assert cluster_checks.switched_off(nobody).advice == f"pqctl cluster online; {each}"
+
+
+def test_a_single_node_that_was_switched_off_is_switched_on_by_its_advice(
+    capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Server() as server:
+        (name,) = [node["name"] for node in ask(capsys, [server.address], "cluster", "status")[1]["nodes"]]
+        for switch, advice in ((("node", "offline", name), f"node online {name}"),
+                               (("cluster", "offline"), "cluster online")):
+            assert ask(capsys, [server.address], *switch)[0] == 0
+            told = ask(capsys, [server.address], "doctor")[1]
+            assert {check["advice"] for check in told["checks"] if check["state"] == FAIL} == {f"pqctl {advice}"}
+            assert ask(capsys, [server.address], *advice.split())[0] == 0
+            until(lambda: states(ask(capsys, [server.address], "doctor")[1])["leader"] == OK, "a leader")
 
 
 # this machine

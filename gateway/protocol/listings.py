@@ -114,11 +114,11 @@ def binding_lines(bindings: Iterable[tuple[str, str, str | None]]) -> bytes:
 
 
 def worker_lines(workers: Sequence[WorkerPool], now_ms: int) -> bytes:
-    """Format lines of WORKER LIST: `<name> <addr> <slots> <busy> <age>`."""
+    """Format lines of WORKER LIST: `<name> <addr> <slots> <busy> <age> <state>`."""
     lines = []
     for one in workers:
         age_s = max(0, now_ms - one.beat_ms) // 1000
-        lines.append(f"{one.name} {one.address or '-'} {one.slots} {one.busy} {age_s}\r\n")
+        lines.append(f"{one.name} {one.address or '-'} {one.slots} {one.busy} {age_s} {one.state.name}\r\n")
     return "".join(lines).encode()
 
 

@@ -13,6 +13,7 @@ from sockpqd.pqctl.output.exit_codes import DONE, REFUSED
 from sockpqd.pqctl.output.text import lasting
 
 WORKER_SHALL = {"run": "go on", "pause": "pause", "stop": "stop"}
+WORKER_STATES = {"run": "runs", "pause": "paused", "stop": "is to stop"}
 
 
 def show_list(call: Call) -> int:
@@ -63,8 +64,10 @@ def show_workers(call: Call) -> int:
     if found:
         columns = [Column("name", folds=True), Column("address", folds=True)]
         columns += [Column(title, figures=True) for title in ("slots", "busy", "heard of")]
+        columns.append(Column("state"))
         print_rows(call, columns, [
-            (one.name, one.address or "-", f"{one.slots:,}", f"{one.busy:,}", f"{lasting(one.age)} ago")
+            (one.name, one.address or "-", f"{one.slots:,}", f"{one.busy:,}", f"{lasting(one.age)} ago",
+             WORKER_STATES.get(one.state, one.state))
             for one in found
         ])
     else:

@@ -14,6 +14,7 @@ from textual.css.query import NoMatches
 from textual.message import Message
 from textual.widgets import DataTable, Footer, Input, Static
 
+from sockpqd.pqctl.actions.sessions import WORKER_STATES
 from sockpqd.pqctl.actions.status import HEAD_STYLES, STYLES
 from sockpqd.pqctl.live.sample import QueueLine, Sample
 from sockpqd.pqctl.output.text import counted, lasting, one_line
@@ -106,7 +107,7 @@ class TopScreen(App[None]):
     def on_mount(self) -> None:
         """Create the columns, and start taking samples."""
         for name, titles in (("nodes", ("node", "role", "client", "ping", "term", "applied", "lag", "version")),
-                             ("workers", ("pool of workers", "address", "busy", "slots", "heard of"))):
+                             ("workers", ("pool of workers", "address", "busy", "slots", "heard of", "state"))):
             for title in titles:
                 self._table(name).add_column(title, key=title)
         for title in ("queue", *(figure.title for figure in FIGURES)):
@@ -220,7 +221,8 @@ class TopScreen(App[None]):
             for node in sample.health.nodes
         ], [STYLES[node.role] for node in sample.health.nodes])
         self._fill("workers", [
-            (one.name, one.address or "-", f"{one.busy:,}", f"{one.slots:,}", f"{lasting(one.age)} ago")
+            (one.name, one.address or "-", f"{one.busy:,}", f"{one.slots:,}", f"{lasting(one.age)} ago",
+             WORKER_STATES.get(one.state, one.state))
             for one in sample.workers or ()
         ])
         self._fill_queues(self._sorted(rows)[:ROWS_MAX])

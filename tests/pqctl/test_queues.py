@@ -55,6 +55,8 @@ def test_pools_of_workers_are_shown_and_steered(servers: list[str], capsys: pyte
         assert "pool" in run(capsys, "--servers", servers[0], "worker", "list")[1]
         tell(capsys, servers, "worker", "set", "pool", "--max", "4", "--min", "1")
         assert tell(capsys, servers, "worker", "pause", "pool") == {"worker": "pool", "state": "pause"}
+        assert [one["state"] for one in tell(capsys, servers, "worker", "list")["workers"]] == ["pause"]
+        assert " paused" in run(capsys, "--servers", servers[0], "worker", "list")[1]
         assert client.worker_beat("pool", 8, 3) == (4, 1, "pause")
         tell(capsys, servers, "worker", "resume", "pool")
         tell(capsys, servers, "worker", "stop", "pool")

@@ -428,13 +428,17 @@ class WorkerBounds(NamedTuple):
 
 
 class WorkerInfo(NamedTuple):
-    """One line of WORKER LIST: a pool of workers, connected from `address`; `age` seconds since its last heartbeat."""
+    """One line of WORKER LIST: a pool of workers, connected from `address`; `age` seconds since its last heartbeat.
+
+    `state`: what an operator wants of it, "run", "pause" or "stop".
+    """
 
     name: str
     address: str | None
     slots: int
     busy: int
     age: int
+    state: str = "run"
 
 
 class StateHash(NamedTuple):

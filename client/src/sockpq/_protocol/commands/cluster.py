@@ -303,11 +303,12 @@ def _workers() -> Reader[list[WorkerInfo]]:
 
 
 def _worker_line(line: str) -> WorkerInfo:
-    """Parse `<name> <addr> <slots> <busy> <age>`."""
+    """Parse `<name> <addr> <slots> <busy> <age> [<state>]`; older servers do not tell the state."""
     fields = line.split(" ")
     expect(len(fields) >= 5, "a line of WORKER LIST has five fields at least")
     name, address, slots, busy, age = fields[:5]
-    return WorkerInfo(name, None if address == "-" else address, as_number(slots), as_number(busy), as_number(age))
+    state = fields[5].lower() if len(fields) > 5 else "run"
+    return WorkerInfo(name, None if address == "-" else address, as_number(slots), as_number(busy), as_number(age), state)
 
 
 def _users() -> Reader[list[User]]:

@@ -252,7 +252,7 @@ async def _tube_stats(cluster: SharedClient, call: calls.TubeStats) -> Result:
 
 async def _tubes(cluster: SharedClient, call: calls.ListTubes) -> Result:
     found = await cluster.client.queues()
-    used = [one.name for one in found if one.ready or one.delayed or one.running or one.dead or one.buried]
+    used = [one.name for one in found if one.ready or one.delayed or one.running or one.buried]   # dead: in another one
     return calls.Names(tuple(dict.fromkeys(used)))
 
 

@@ -54,7 +54,7 @@ def _on_the_map(pqctl: str, names: Sequence[str]) -> list[str]:
     if len(names) == 1:
         return []
     return [
-        f"  {pqctl} map show   # all names are owned by {names[0]}",
+        f"  {pqctl} map show   # which cluster owns which names; at first {names[0]} owns all",
         f"  {pqctl} map move video. {names[1]}   # what is put into queues video.* goes there from now on",
     ]
 

@@ -53,7 +53,8 @@ def show_list(call: Call) -> int:
         columns = [Column("pulse", folds=True), Column("rate"), Column("now"), Column("pause"), Column("asleep until")]
         columns += [Column(title, figures=True) for title in ("waiting", "granted", "errors")]
         print_rows(call, columns, [
-            (name, f"{_word(one, 'rate')} per {_word(one, 'per')} s", _word(one, "now"), f"{_word(one, 'pause')} s",
+            (name, f"{_word(one, 'rate')} per {_word(one, 'per')} s", "denied" if one["deny"] else _word(one, "now"),
+             f"{_word(one, 'pause')} s",
              _asleep(one), _word(one, "waiting"), _word(one, "granted"), _word(one, "errors")) for name, one in found
         ])
     else:
@@ -141,6 +142,7 @@ def watch(call: Call, name: str, lines: int | None) -> int:
             f"now {_word(figures, 'now')} of {_word(figures, 'rate')}, pause {_word(figures, 'pause')} s, "
             f"waiting {_word(figures, 'waiting')}, errors {_word(figures, 'errors')}"
         )
+        told += ", denied" if figures["deny"] else ""
         told += f", asleep until {_asleep(figures)}" if figures["sleepuntil"] else ""
         call.print(
             json.dumps({"pulse": name, **figures}) if call.as_json

@@ -44,9 +44,9 @@ def test_a_pulse_from_its_making_to_its_end(
     assert told == {"pulse": "ga", "bytes": 5, "deny": True}
     code, printed = run(capsys, "--servers", ",".join(servers), "pulse", "watch", "ga", "--lines", "2")[:2]
     assert code == DONE
-    assert printed.count("now 7 of 7, pause 0 s, waiting 0, errors 1") == 2
+    assert printed.count("now 7 of 7, pause 0 s, waiting 0, errors 1, denied") == 2
     code, printed = run(capsys, "--servers", ",".join(servers), "pulse", "list")[:2]
-    assert "7 per 0.5 s" in printed
+    assert re.search(r"7 per 0.5 s +denied ", printed), printed
     tell(capsys, servers, "queue", "config", "q", "--pulse", "ga")
     code, told = ask(capsys, servers, "pulse", "delete", "ga")
     assert (code, told["error"]) == (REFUSED, "refused")

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from sockpq import BadArguments
 from sockpq.worker import App
+from sockpq.worker.pool.queue_setup import wanted
 from sockpq.worker.program.exec_program import ExecLine
 from sockpq.worker.program.loading import load
 from sockpq.worker.program.options import KEYS, parse, pool_settings
@@ -105,6 +106,8 @@ def test_an_app_is_found_by_its_module(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     assert load(parse(["some_app_1"])).queues == ("q",)
+    for given, asked in ([], {}), (["--backoff", "1,5"], {"backoff": (1, 5)}):       # no setting that nobody has asked for
+        assert wanted(load(parse(["--exec", "cat", "--queues", "q", *given])), "q") == asked
     assert isinstance(load(parse(["some_app_1:app", "--servers", "h:1"])), App)
     for wrong, told in (
         (["some_app_1:other"], "'other' of module 'some_app_1' is not an App; its apps: app, empty"),

@@ -70,15 +70,22 @@ def on_a_terminal(folder: Path, servers: str, *arguments: str) -> Iterator[Itera
 
 
 def test_check_tells_tasks_queues_and_settings(folder: Path, one_server: Server, client: Client) -> None:
-    client.queue_create("orders", limit=3, tries=7)
+    client.queue_create("orders", limit=3, tries=7, backoff=(2, 60), capacity=100, rate=5, per=1)
     done = check(folder, one_server.address, "-c", "2")
     assert (done.returncode, done.stderr) == (0, "")
     lines = [" ".join(line.split()) for line in done.stdout.splitlines()[1:]]
     assert lines[:4] == ["queue mail: app.send", "queue orders: a handler", "children 2 (processes)",
                          f"cluster {one_server.address}"]
     assert lines[4].endswith(" answers")
-    assert lines[5:] == ["settings mail: none, it has the usual ones", "settings orders: tries 7, limit 3"]
+    assert lines[5:] == ["settings mail: the defaults; the queue begins with its first job",
+                         "settings orders: tries 7, limit 3, capacity 100, backoff 2 60, rate 5 PER 1"]
     assert [queue.name for queue in client.queues()] == ["orders"]      # nothing was put
+
+
+def test_check_knows_the_defaults_of_servers(folder: Path, one_server: Server, client: Client) -> None:
+    client.put("mail", b"17")
+    done = check(folder, one_server.address)
+    assert " mail: the defaults\n" in done.stdout
 
 
 def test_check_says_when_no_server_answers(folder: Path) -> None:

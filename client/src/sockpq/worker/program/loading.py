@@ -12,7 +12,7 @@ from typing import Any
 import sockpq
 from sockpq.errors import BadArguments
 from sockpq.worker.app import App
-from sockpq.worker.policy import BACKOFF_S, EXPIRE_S, TRIES
+from sockpq.worker.policy import EXPIRE_S, TRIES
 from sockpq.worker.program.exec_program import ExecLine
 from sockpq.worker.program.options import FOR_EXEC, Options
 
@@ -83,6 +83,6 @@ def _exec_app(options: Options, line: str) -> App:
     for queue in queues:
         app.handler(
             queue, expire=options.get("expire", EXPIRE_S), tries=options.get("tries", TRIES),
-            backoff=options.get("backoff", BACKOFF_S),
+            backoff=options.get("backoff"),
         )(run)
     return app

@@ -9,8 +9,13 @@ from sockpq.errors import NotExecuted, QueueNotFound
 from sockpq.worker.app import App
 from sockpq.worker.pool.settings import PoolSettings
 
-# Settings of a queue that say how its jobs are handed out and given up, and what each is when nobody set it.
-USUAL = {"expire": "0", "tries": "0", "limit": "0", "order": "FIFO", "sched": "FIFO", "dead": ""}
+# Settings of a queue as they are when nobody has set them; what is not here is shown by servers only where it was set.
+DEFAULTS = {
+    "expire": "0", "order": "FIFO", "tries": "0", "weight": "1", "limit": "0", "item_limit": "0", "capacity": "0",
+    "data_bytes_max": "0", "batch": "0", "portion": "1000", "keep": "0", "ttl": "0", "idle": "0", "overflow": "REFUSE",
+    "alarm": "0", "bound": "0", "sched": "FIFO", "backoff": "OFF", "error_bytes": "67108864", "dedup_max": "1000000",
+    "retain": "0", "retain_max": "100000", "retain_bytes": "67108864", "numbered": "0",
+}
 
 
 def banner(app: App, settings: PoolSettings) -> str:
@@ -34,10 +39,10 @@ def check(app: App, settings: PoolSettings) -> str:
     for queue in settings.queues or app.queues:
         try:
             found = app.client.queue_config(queue)
-            unusual = [f"{key} {value}" for key, value in found.items() if key in USUAL and value != USUAL[key]]
-            lines.append(f"  {'settings':<9} {queue}: {', '.join(unusual) or 'the usual ones'}")
+            changed = [f"{key} {value}" for key, value in found.items() if value != DEFAULTS.get(key)]
+            lines.append(f"  {'settings':<9} {queue}: {', '.join(changed) or 'the defaults'}")
         except QueueNotFound:
-            lines.append(f"  {'settings':<9} {queue}: none, it has the usual ones")
+            lines.append(f"  {'settings':<9} {queue}: the defaults; the queue begins with its first job")
         except NotExecuted as error:
             lines.append(f"  {'settings':<9} {queue}: {error}")
     return told + "".join(f"{line}\n" for line in lines)

@@ -106,7 +106,7 @@ def test_an_app_is_found_by_its_module(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     assert load(parse(["some_app_1"])).queues == ("q",)
-    for given, asked in ([], {}), (["--backoff", "1,5"], {"backoff": (1, 5)}):       # no setting that nobody has asked for
+    for given, asked in ([], {}), (["--backoff", "1,5"], {"backoff": (1, 5)}):      # of the queue
         assert wanted(load(parse(["--exec", "cat", "--queues", "q", *given])), "q") == asked
     assert isinstance(load(parse(["some_app_1:app", "--servers", "h:1"])), App)
     for wrong, told in (

@@ -308,7 +308,8 @@ def _worker_line(line: str) -> WorkerInfo:
     expect(len(fields) >= 5, "a line of WORKER LIST has five fields at least")
     name, address, slots, busy, age = fields[:5]
     state = fields[5].lower() if len(fields) > 5 else "run"
-    return WorkerInfo(name, None if address == "-" else address, as_number(slots), as_number(busy), as_number(age), state)
+    where = None if address == "-" else address
+    return WorkerInfo(name, where, as_number(slots), as_number(busy), as_number(age), state)
 
 
 def _users() -> Reader[list[User]]:

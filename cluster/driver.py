@@ -98,6 +98,7 @@ class Driver:
     """
 
     host: Callable[[], HostFigures] = HostFigures      # its memory and disk, for the other nodes
+    _recover_to = 0             # the last entry that the journal knew to be committed at the start
 
     def __init__(
         self,
@@ -141,7 +142,7 @@ class Driver:
             PeerNode(settings.name), transport=self.transport, journal=journal, snapshots=store,
             dump_path=store.newest_path(), monotonic=clock.monotonic, heartbeat_s=settings.heartbeat_ms / 1000,
             step_down_s=settings.election_min_ms / 1000,    # after its lease it must not keep others from leading
-            apply=execution.apply,
+            apply=execution.apply, enough=self._applied_enough,
         )
         self.transport.bind(self.replica, clock.monotonic())
         self.recording = Recording(machine, listener.recording)
@@ -161,8 +162,12 @@ class Driver:
             self.transport.admission.bootstrap()
 
     def recover(self) -> None:
-        """Load the snapshot and apply the journal, before any connection. Raises if this node is not fit to run."""
+        """Load the snapshot and begin to apply the journal, before any connection; turns go on with it (`recovering`).
+
+        Raises if this node is not fit to run.
+        """
         self.replica.tick()
+        self._recover_to = self.replica.commit_index
         if self.store.load_error is not None:
             raise self.store.load_error
         self._follow_membership(self._clock.monotonic())
@@ -176,6 +181,15 @@ class Driver:
             self.journal.sync()
         except NoRoom as error:
             self.capacity.pause(self._clock.monotonic(), error)
+
+    @property
+    def recovering(self) -> bool:
+        """Return whether committed entries that were in the journal at the start are still to be applied."""
+        return self.replica.behind and self.replica.applied_index < self._recover_to
+
+    def _applied_enough(self) -> bool:
+        """Return whether a turn has applied entries for so long that peers and clients should have their turn."""
+        return self._clock.monotonic() >= self.transport.context.now + limits.APPLYING_S
 
     def turn(self, *, propose: bool = True) -> None:
         """Run one turn; without `propose` queued operations keep waiting. Raises any error that must stop this node."""
@@ -294,7 +308,7 @@ class Driver:
         self._led, self._online = self.replica.is_leader, self.machine.online
         if self.machine.term != self._term_seen:
             self._term_seen = self.machine.term
-            self.leader_changes += 1
+            self.leader_changes += not self.recovering
         self.proposer.expire(now)
         self.recording.update(now)
         self.notices.tick()
@@ -307,7 +321,10 @@ class Driver:
             self._state_for_entries.look(now)
         mending = self.repair.due(now, self.replica.applied_index)
         capacity = self.capacity
-        if mending or self._compaction.begins(now, no_room=capacity.lacking, short=capacity.short):
+        if mending or (
+            not self.recovering         # a snapshot of a part would soon be followed by another
+            and self._compaction.begins(now, no_room=capacity.lacking, short=capacity.short)
+        ):
             capacity.release_ballast()
             self.replica.compact()
 
@@ -341,6 +358,8 @@ class Driver:
         if self.capacity.stuck:
             return False
         if self.inbox or self.proposer.ready or self._housekeeping_at == AT_ONCE or self.paging.behind:
+            return True
+        if self.replica.behind:
             return True
         if len(self.transport.quorum.voters) > 1:
             return False

@@ -69,6 +69,7 @@ FORWARDED_COMMAND_S = 9.0       # for the answer to a forwarded command: a page 
 FORWARDED_COMMANDS_MAX = 64     # of them at a time
 TICK_S = 0.01                   # between turns when nothing happens, unless the next one is known to be later (idle.py)
 HOUSEKEEPING_S = 0.005          # what need not be done in every turn is done at most this often
+APPLYING_S = 0.05               # a follower's turn applies entries for this long, then hears its leader and its clients
 FOLLOWING_S = 0.1               # it may come so much later in a turn in which a follower heard its leader in order
 INFO_S = 0.25                   # a node describes itself to the others this often
 NOTICES_BYTES_MAX = 4 << 20     # with this much unsent to a peer its messages of NOTIFY are dropped

@@ -111,7 +111,7 @@ class ClusterNode(DrivenNode):
         self._look_at = NEVER           # when it rings, monotonic seconds
 
     async def start(self) -> None:
-        """Recover from disk, then join the others. Raises if this node is not fit to run."""
+        """Recover from disk, and join the others meanwhile. Raises if this node is not fit to run."""
         try:
             self._driver.recover()
         except StorageDamaged as error:
@@ -120,6 +120,10 @@ class ClusterNode(DrivenNode):
         self._scrubber.start()
         await self._network.start()
         self._wake()
+        while self._driver.recovering:
+            await asyncio.sleep(limits.POLL_S)
+            if self.failed.done():
+                await self.failed
 
     async def stop(self) -> None:
         """Hand leadership over, then close. Returns within HAND_OVER_S."""

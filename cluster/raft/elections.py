@@ -150,7 +150,7 @@ class Elections:
             self._restart_timer()
             if self._alone():
                 self._deadline = context.now    # there is no one to wait for
-        if self._deadline is None or context.now < self._deadline:
+        if self._deadline is None or context.now < self._deadline or context.replica.behind:
             return
         self._restart_timer()
         # A removed node asks for votes too, though its own does not count: as long as the others have not heard of its
@@ -218,6 +218,8 @@ class Elections:
         later.
         """
         context, replica, term = self._context, self._context.replica, self._campaign_after
+        if replica.behind:
+            return
         self._campaign_after = -1
         if term == replica.term and (self._alone() or any(peer.up for peer in context.peers.values())):
             self.begun += 1
@@ -255,8 +257,9 @@ class Elections:
             self._quorum.elected(self._context.replica.term)
 
     def _majority(self, names: set[str]) -> bool:
+        """Return whether these nodes elect this one; it must have applied the membership by which it counts them."""
         quorum = self._quorum
-        return len(names & quorum.voters) >= quorum.majority
+        return len(names & quorum.voters) >= quorum.majority and not self._context.replica.behind
 
     def hand_over(self, peer: Peer) -> None:
         """Leader: ask a peer that has the complete log to start an election at once."""

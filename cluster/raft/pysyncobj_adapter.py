@@ -162,6 +162,8 @@ class Replica(SyncObj):  # type: ignore[misc]  # pysyncobj has no types
     """One SyncObj whose single replicated method hands each committed entry to `apply(index, entry)`.
 
     To the library the cluster consists of this node and QUORUM; the peers are nodes without a vote that get the log.
+    `enough()` says that this turn has executed entries for long enough: a follower goes on in its next turn (`behind`).
+    A leader executes all of them, since it counts answers by the membership that they leave.
     `apply` and the callbacks of propose() must not raise for anything a client can cause: pysyncobj retries an entry
     that raises for ever, and applies it twice after a callback that raises (hazards H5a, H5b).
     """
@@ -178,8 +180,11 @@ class Replica(SyncObj):  # type: ignore[misc]  # pysyncobj has no types
         heartbeat_s: float,
         step_down_s: float,
         apply: Callable[[int, bytes], Any],
+        enough: Callable[[], bool],
     ) -> None:
         self._apply = apply
+        self.enough = enough
+        self.behind = False         # the last turn left committed entries to the next one
         self._transport = transport
         self._heartbeat_s = heartbeat_s
         self.proposed: deque[tuple[bytes, Callback]] = deque()      # not appended yet
@@ -261,8 +266,9 @@ class Replica(SyncObj):  # type: ignore[misc]  # pysyncobj has no types
         self._SyncObj__raftLog.setRaftCommitIndex(index)
 
     def apply_committed(self) -> None:
-        """Apply the committed entries and call their callbacks."""
+        """Apply the committed entries, or a follower as many as it has time for, and call their callbacks."""
         journal, waiting = self._SyncObj__raftLog, self._SyncObj__commandsWaitingCommit
+        self.behind = False
         while (index := self.applied_index + 1) <= self._SyncObj__raftCommitIndex:
             if index < journal.first_index:
                 return                  # only a snapshot can help
@@ -276,11 +282,19 @@ class Replica(SyncObj):  # type: ignore[misc]  # pysyncobj has no types
                 else:
                     callback(None, FAIL_REASON.DISCARDED)
             self._SyncObj__raftLastApplied = index
+            if index < self._SyncObj__raftCommitIndex and not self.is_leader and self.enough():
+                self.behind = True
+                return
+
+    def _SyncObj__applyLogEntries(self) -> bool:
+        """Part of the library's tick: apply in slices as well. Returns whether to send the commit index at once."""
+        self.apply_committed()
+        return False
 
     def uncommitted(self) -> Iterator[tuple[int, bytes]]:
-        """Index and data of the proposed entries behind the last one that was applied."""
+        """Index and data of the proposed entries behind the last one that is known to be committed."""
         journal = self._SyncObj__raftLog
-        for index in range(max(self.applied_index + 1, journal.first_index), journal.last_index + 1):
+        for index in range(max(self.applied_index, self.commit_index) + 1, journal.last_index + 1):
             data = self._argument(journal.entry(index)[0])
             if data is not None:
                 yield index, data

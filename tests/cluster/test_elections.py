@@ -28,7 +28,8 @@ class Follower:
         self.sent: list[Any] = []
         self.leader: Any = self.peers[leader] if leader else None
         self.elected: list[int] = []
-        replica = SimpleNamespace(term=TERM, leader_node=self.leader.node if leader else None)
+        replica = SimpleNamespace(
+            term=TERM, leader_node=self.leader.node if leader else None, behind=False)
         self.context: Any = SimpleNamespace(
             name=name, now=100.0, replica=replica, leads=lambda: False, peers=self.peers,
             journal=SimpleNamespace(last_index=9, last_term=TERM, empty=False),
@@ -127,13 +128,35 @@ def _denies_all(term: int, index: int) -> bool:
 @pytest.mark.parametrize("change", [
     _right(held=False), _right(allows=_denies_all),
     lambda follower: setattr(follower.elections, "may_campaign", False),
-    lambda follower: setattr(follower.quorum, "learns", True),
-], ids=["without the right", "knowing of a longer log", "offline", "a learner"])
+    lambda follower: setattr(follower.quorum, "learns", True), _replica(behind=True),
+], ids=["without the right", "knowing of a longer log", "offline", "a learner", "behind"])
 def test_who_may_not_lead_asks_nobody(change: Change) -> None:
     follower = Follower("n2")
     change(follower)
     assert follower.asks_after() > 2 * MAX_S
     assert not follower.sent
+
+
+def test_who_is_behind_takes_over_when_it_has_applied_everything() -> None:
+    follower = Follower("n2")
+    _replica(behind=True)(follower)
+    follower.elections.timeout_now(cast(Any, follower.leader), TimeoutNow(TERM))
+    follower.elections.tick()
+    assert not follower.delivered
+    _replica(behind=False)(follower)
+    follower.elections.tick()
+    assert len(follower.delivered) == 1
+
+
+def test_who_is_behind_counts_its_votes_when_it_has_applied_everything() -> None:
+    follower = Follower("n2")
+    _replica(behind=True)(follower)
+    follower.elections.library_requests_votes(TERM, 9, TERM)
+    follower.elections.vote_received(cast(Any, follower.peers["n3"]), Vote(TERM))
+    assert not follower.elected
+    _replica(behind=False)(follower)
+    follower.elections.tick()
+    assert follower.elected == [TERM]
 
 
 def test_nobody_asks_before_the_end_of_a_promise() -> None:

@@ -60,7 +60,9 @@ class Log:
 class Bare(pysyncobj_adapter.Replica):
     """The fields of the library that the steps of the lane use, without a library behind them."""
 
-    def __init__(self, first: int = 1, *, commit: int = 2) -> None:
+    def __init__(self, first: int = 1, *, commit: int = 2, leads: bool = False, enough: bool = False) -> None:
+        self.is_leader = leads
+        self.enough = lambda: enough
         self._SyncObj__raftLog = Log(first)
         self._SyncObj__commandsWaitingCommit: dict[int, list[Any]] = {}
         self._SyncObj__raftCommitIndex = commit
@@ -85,6 +87,16 @@ def test_what_is_committed_is_applied_as_far_as_it_is_there() -> None:
     behind = Bare(4, commit=5)
     behind.apply_committed()                # only a snapshot has entry 3
     assert (behind.seen, behind.applied_index) == ([], 2)
+
+
+@pytest.mark.parametrize(("leads", "applied"), [(False, 3), (True, 5)])
+def test_a_follower_that_has_applied_enough_goes_on_in_its_next_turn(leads: bool, applied: int) -> None:
+    replica = Bare(3, commit=5, leads=leads, enough=True)
+    replica.apply_committed()
+    assert (replica.applied_index, replica.behind) == (applied, not leads)
+    replica.apply_committed()
+    replica.apply_committed()
+    assert (replica.applied_index, replica.behind) == (5, False)
 
 
 def test_who_proposed_hears_whether_it_was_this_proposal() -> None:

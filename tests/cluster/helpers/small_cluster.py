@@ -25,6 +25,7 @@ from tests.cluster.helpers.memory_disk import MemoryDisk
 DELAY_S = 0.001
 TURN_S = 0.01
 LOOK_S = 0.001                  # how exactly a sleeping node wakes up
+BUSY_TURNS_MAX = 100            # turns of a busy node without time passing
 
 
 class Outcome:
@@ -256,7 +257,7 @@ class SmallCluster:
         """One turn of a node, and the next ones as long as it is busy."""
         node = self.nodes[name]
         node.turned_at = self.now
-        for _ in range(100):
+        for _ in range(BUSY_TURNS_MAX):
             if node.driver is None:
                 return
             node.driver.capacity.free_bytes = node.disk.free_bytes

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from tests.sim.world.world import World
 
 BUSY_TURNS_MAX = 3000
+SLICE_S = 0.005                 # for which a turn applies entries that does not come to the last of them
 PLENTY_BYTES = 1 << 40
 PAGE_DAMAGES = 0.0005           # so many turns begin with a bit in a page that is read wrong from then on
 CATCH_UP_S = 0.7                # a round of catching up takes no longer than the shortest election timeout
@@ -94,6 +95,7 @@ class SimNode:
         self._blocked_until = 0.0           # paused, or waiting for its disk
         self.waited_s = 0.0                 # for its disk, altogether
         self._children: list[SlowChild] = []
+        self._slices = random.Random(f"slices of {name} in {world.seed}")
         self._outbox = SimOutbox(self)
         self._open: dict[Outcome, None] = {}
         self._proposed: list[Outcome] = []
@@ -227,6 +229,7 @@ class SimNode:
             submit(entry, landed)
 
         proposer._submit = watched
+        driver.replica.enough = self._applied_enough
         self._built(driver)
         driver.recover()
         self.memory.vouch(journal, damaged=self.damaged)
@@ -256,6 +259,9 @@ class SimNode:
             journal.close()
             raise
         return journal, store
+
+    def _applied_enough(self) -> bool:
+        return self._slices.random() < self.world.plan.slices
 
     def _built(self, driver: Driver) -> None:
         """A process has its driver, which is to recover."""
@@ -462,6 +468,10 @@ class SimNode:
             if self.disk.spent_s:
                 self._blocked_until = max(self._blocked_until, self._events.now + self.disk.spent_s)
                 self.waited_s += self.disk.spent_s
+                break
+            if driver.replica.behind:
+                self.world.trace.seen["slices that left entries"] += 1
+                self._blocked_until = max(self._blocked_until, self._events.now + SLICE_S)
                 break
             if not self._busy(driver):
                 break

@@ -84,6 +84,7 @@ class Plan:
     deep: float = 0.0           # so much of what clients ask for is one more plain job for the same queue,
     asleep: float = 0.0         # and so many of these jobs are for later
     steady: float = 1.0         # the steady lane is open in so many turns
+    slices: float = 0.0         # a follower's turn has applied enough after so many of the entries
     sync_s: float = 0.0         # what a sync takes usually; 0: nothing, unless a fault makes it slow
     fragments: bool = False     # most of what clients ask for goes into the log in fragments
     subscribed: bool = False    # there are subscribers to events: nodes hear at once what is committed
@@ -159,6 +160,7 @@ def draw(seed: int, **fixed: Any) -> Plan:
         weights |= {kind: random.Random(f"{kind} {seed}").choice((0.0, 1.0, 2.0)) for kind in SIDES}
     plan.constants += overlapping(random.Random(f"overlapping {seed}").random() < OVERLAPPING)
     plan.steady = random.Random(f"steady {seed}").choice((0.0, 0.3, 0.7, 0.95, 1.0))
+    plan.slices = random.Random(f"slices {seed}").choice((0.0, 0.0, 0.2, 0.5, 0.9))
     plan.sync_s = random.Random(f"syncs {seed}").choice((0.0, 0.0, 0.0, 0.0003, 0.002, 0.005))
     plan.fragments = random.Random(f"fragments {seed}").random() < FRAGMENTS
     plan.wrong_clocks = random.Random(f"clocks {seed}").choice((1, 1, 2, 3, 5))

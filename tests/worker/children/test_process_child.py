@@ -15,7 +15,7 @@ from sockpq.worker import App
 from sockpq.worker.children.child import Result
 from sockpq.worker.children.process_child import ProcessChild, open_files
 
-WAIT_S = 15.0
+WAIT_S = 60.0
 
 
 class Told:

@@ -69,7 +69,7 @@ def test_a_limit_that_is_over_in_a_destructor_is_raised_after_it(
 
     monkeypatch.setattr(serving, "run", task)
     app: Any = SimpleNamespace(child_starts=[])
-    kind(app, LIMIT_S).work(None)        # type: ignore[arg-type]
+    kind(app, LIMIT_S).work(Handed(1, "q", 0, b"", None))
     assert len(raised) == 1
 
 

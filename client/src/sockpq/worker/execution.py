@@ -116,7 +116,9 @@ def run(
     token, other = CURRENT.set(None), CANCELLATION.set(cancellation)
     try:
         work = find(app, job)
-        held = hold(job, work)
+        given = hold(job, work)
+        cancellation.check()            # before it is begun: then there is nothing to clean up
+        held = given
         CURRENT.set(held)
         with span(app, job):
             value = work.call(held, results(app.client, work.parents, app.codec) if work.parents else ())
@@ -153,11 +155,13 @@ async def arun(
     token, other = CURRENT.set(None), CANCELLATION.set(cancellation)
     try:
         work = find(app, job)
-        held = await hold(job, work)
+        given = await hold(job, work)
+        cancellation.check()            # before it is begun: then there is nothing to clean up
+        held = given
         CURRENT.set(held)
         with span(app, job):
-            given = await aresults(app.async_client, work.parents, app.codec) if work.parents else ()
-            value = await call(partial(work.call, held, given), inspect.iscoroutinefunction(work.function))
+            parents = await aresults(app.async_client, work.parents, app.codec) if work.parents else ()
+            value = await call(partial(work.call, held, parents), inspect.iscoroutinefunction(work.function))
         outcome = _returned(app, held, work, value)
     except (Exception, JobCancelled) as error:
         outcome = _raised(app, job, held, work, error)

@@ -11,6 +11,7 @@ import asyncio
 import ctypes
 import gc
 import logging
+import mmap
 import os
 import resource
 import signal
@@ -29,7 +30,7 @@ from sockpq.worker.children.serving import Serving
 
 LOG = logging.getLogger("sockpq.worker")
 PR_SET_PDEATHSIG = 1
-TICKET_BYTES = 8            # the id of a job
+JOB_BYTES = 8               # the id of a job, which is its ticket
 TICKETS_BYTES_MAX = 65_536  # of all that are in the pipe
 CANCEL_SIGNAL = signal.SIGUSR2
 GATHER_S = 0.001, 0.005     # results of a child that has more jobs are left unread for this long, at least and at most
@@ -57,6 +58,7 @@ class ProcessChild:
         self._run_s = 0.0               # how long it worked on the last one
         self._listens = self._is_full = False
         self._gathering: asyncio.TimerHandle | None = None
+        self._cancelled = mmap.mmap(-1, JOB_BYTES)      # shared with it: a signal does not say which job is cancelled
         self._link: socket.socket
         self._tickets = -1
         self._watch = -1
@@ -70,7 +72,7 @@ class ProcessChild:
         self.pid = os.fork()
         if self.pid == 0:
             kept = self._files | {other.fileno(), self._tickets}
-            _be_child(other, self._tickets, kept, self._app, self._soft_time_limit, pool)
+            _be_child(other, self._tickets, self._cancelled, kept, self._app, self._soft_time_limit, pool)
         other.close()
         self._link.setblocking(False)
         self._watch = os.pidfd_open(self.pid)
@@ -78,7 +80,7 @@ class ProcessChild:
         self._listen(True)
 
     def give(self, jobs: Sequence[Handed], until: float, timed: Set[int]) -> None:
-        os.write(self._tickets, b"".join([job.id.to_bytes(TICKET_BYTES) for job in jobs]))
+        os.write(self._tickets, b"".join([job.id.to_bytes(JOB_BYTES) for job in jobs]))
         self._begun_or_not += len(jobs)
         self._unsent += encode((until, timed, [tuple(job) for job in jobs]))
         self._send()
@@ -90,12 +92,13 @@ class ProcessChild:
             drawn = os.read(self._tickets, TICKETS_BYTES_MAX)
         except BlockingIOError:
             return set()
-        ids = {int.from_bytes(drawn[at : at + TICKET_BYTES]) for at in range(0, len(drawn), TICKET_BYTES)}
+        ids = {int.from_bytes(drawn[at : at + JOB_BYTES]) for at in range(0, len(drawn), JOB_BYTES)}
         self._begun_or_not -= len(ids)
         return ids
 
     def cancel(self, job: int) -> bool:
-        """Send it a signal: it has no other job that it could hit, as the pool has taken back all others."""
+        """Write which job it is, then send a signal. The child ends after that, so there is no second one."""
+        self._cancelled[:] = job.to_bytes(JOB_BYTES)
         with suppress(ProcessLookupError):
             os.kill(self.pid, CANCEL_SIGNAL)
         return True
@@ -203,6 +206,7 @@ class ProcessChild:
         self._parent.gone(self.number, f"its process has ended by {named_signal(-code)}" if code < 0 else
                           f"its process has ended with exit code {code}")
         os.close(self._tickets)
+        self._cancelled.close()
 
 
 def open_files() -> set[int]:
@@ -234,7 +238,8 @@ def _pipe() -> int:
 
 
 def _be_child(
-    link: socket.socket, tickets: int, files: Set[int], app: App, soft_time_limit: float | None, pool: int
+    link: socket.socket, tickets: int, cancelled: mmap.mmap, files: Set[int], app: App, soft_time_limit: float | None,
+    pool: int,
 ) -> None:
     """Live as a child, to its end; never returns."""
     code = 1
@@ -246,7 +251,7 @@ def _be_child(
         die_with_parent(pool)
         gc.freeze()
         _let_go(files)
-        _serve(link, tickets, app, soft_time_limit)
+        _serve(link, tickets, cancelled, app, soft_time_limit)
         code = 0
     except (ConnectionError, KeyboardInterrupt):
         pass                        # the pool is gone
@@ -267,9 +272,11 @@ def _let_go(files: Set[int]) -> None:
             os.dup2(nothing, one, inheritable=False)
 
 
-def _serve(link: socket.socket, tickets: int, app: App, soft_time_limit: float | None) -> None:
+def _serve(
+    link: socket.socket, tickets: int, cancelled: mmap.mmap, app: App, soft_time_limit: float | None,
+) -> None:
     serving = Serving(app, soft_time_limit)
-    signal.signal(CANCEL_SIGNAL, lambda number, frame: serving.interrupt())
+    signal.signal(CANCEL_SIGNAL, lambda number, frame: serving.interrupt(int.from_bytes(cancelled[:])))
     serving.start()
     link.sendall(encode(None))
     for job, until, timed in _own(link, tickets):
@@ -295,6 +302,6 @@ def _own(link: socket.socket, tickets: int) -> Iterator[tuple[Handed, float, boo
 
 def _drawn(tickets: int) -> int | None:
     try:
-        return int.from_bytes(os.read(tickets, TICKET_BYTES))
+        return int.from_bytes(os.read(tickets, JOB_BYTES))
     except BlockingIOError:
         return None

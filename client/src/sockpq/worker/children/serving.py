@@ -39,6 +39,7 @@ class Serving:
         self._runner: asyncio.Runner | None = None
         self._working = False
         self._current: tuple[Handed, Cancellation] | None = None
+        self._cancelled = 0             # the job that was cancelled last, perhaps before its work began
         self._task: asyncio.Task[Any] | None = None
         if self._by_signal:
             signal.signal(signal.SIGALRM, self._alarm)
@@ -60,6 +61,8 @@ class Serving:
             self._arm(self._limit)
             try:
                 self._current = job, cancellation
+                if job.id == self._cancelled:
+                    cancellation.wanted = True
                 outcome = run(self._app, job, partial(self._hold, timed=timed), self._await, cancellation)
             except JobCancelled:        # it came when the work was over
                 outcome = Outcome("cancelled")
@@ -69,21 +72,19 @@ class Serving:
         return outcome or Outcome("later", reason="SoftTimeLimit")
 
     def cancel(self, job: int) -> None:
-        """Interrupt the work on this job, if it is at it; for another thread."""
+        """Interrupt the work on this job, or do not begin it; for another thread."""
+        self._cancelled = job           # before it is looked at what is current, which changes meanwhile
         current, task = self._current, self._task
         if current and current[0].id == job:
             current[1].wanted = True
             if task:
                 task.get_loop().call_soon_threadsafe(task.cancel)
 
-    def interrupt(self) -> None:
-        """Interrupt the current job, in the thread that works on it: a signal has arrived."""
-        if self._current is None:
-            return
-        job, cancellation = self._current
-        self.cancel(job.id)
-        if self._task is None:
-            cancellation.check()
+    def interrupt(self, job: int) -> None:
+        """Do as cancel() does, in the thread that works: a signal has arrived."""
+        self.cancel(job)
+        if self._current and self._current[0].id == job and self._task is None:
+            self._current[1].check()
 
     def close(self) -> None:
         """End the event loop and the clients."""
@@ -111,6 +112,8 @@ class Serving:
         self._task = asyncio.current_task()
         try:
             if self._current and self._current[1].wanted and not self._current[1].interrupted:
+                if inspect.iscoroutine(value):
+                    value.close()       # or Python warns that nobody has awaited it
                 raise asyncio.CancelledError
             return await limited(value, self._limit)
         finally:

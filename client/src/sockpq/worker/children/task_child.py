@@ -108,6 +108,7 @@ class TaskChild:
         self._jobs: deque[tuple[Handed, float, bool]] = deque()
         self._gone = self._busy = self._stopping = self._is_async = False
         self._current: tuple[int, Cancellation] | None = None
+        self._cancelled = 0         # the job that was cancelled last, perhaps before its work began
 
     def start(self) -> None:
         """Ready when the app's own start is over."""
@@ -126,6 +127,7 @@ class TaskChild:
 
     def cancel(self, job: int) -> bool:
         """Cancel an async function; in any other the next call of the library raises JobCancelled."""
+        self._cancelled = job       # before it is looked at what is current, which changes meanwhile
         if self._current and self._current[0] == job:
             self._current[1].wanted = True
             if self._is_async and self._work:
@@ -169,11 +171,14 @@ class TaskChild:
 
         async def call(function: Callable[[], Any], is_async: bool) -> Any:
             self._is_async = is_async
+            cancellation.check()        # from here on cancel() knows how to interrupt it
             value = function() if is_async else await in_thread(function)
             return await limited(value, self._limit) if inspect.isawaitable(value) else value
 
         cancellation = Cancellation()
         self._current = job.id, cancellation
+        if job.id == self._cancelled:
+            cancellation.wanted = True
         outcome = await arun(app, job, hold, call, cancellation) if monotonic() < until else None
         self._current = None
         self._tell(lambda: self._ended(job, outcome))

@@ -90,7 +90,7 @@ ONE: dict[str, Any] = {"drift": 0.0, "nodes": 1, "spares": 0, "weights": only("c
 
 CURES = (
     Cure(follow_the_wall_clock, THREE, red=1),
-    Cure(begin_with_ones_own_clock, THREE, red=14),
+    Cure(begin_with_ones_own_clock, THREE, red=15),
     Cure(take_the_greater_of_two, THREE, red=20),
     Cure(step_to_the_median, ONE, red=0),
     Cure(hurry, ONE, red=2),

@@ -275,6 +275,20 @@ class FairScheduler:
         """Return the number of these jobs of the queue that it could hand out now: see OpenGroups.room."""
         return self.open.room(self.queue_groups.get(queue.name) or QueueGroups(queue, self.open.gates), jobs)
 
+    def all_closed(self, queue: Queue) -> bool:
+        """Return whether no group of an open queue can give a job, as its lists say; False while offers are due."""
+        groups = self.queue_groups.get(queue.name)
+        if groups is None or self.offers.tasks:
+            return False
+        if groups.ranking is not None:
+            return not groups.ranking
+        accounts = self.accounts
+        for group in groups.listed:
+            account = accounts.get(group)
+            if account is None or account.open:
+                return False
+        return True
+
     def groups_of(self, queue: Queue) -> QueueGroups:
         """Return the groups of the queue, which has an unfinished job."""
         groups = self.queue_groups.get(queue.name)

@@ -35,12 +35,48 @@ def open_to_fair(state: State, queue: Queue, item: str | None) -> bool:
     if state.fair is None:
         return True
     if item is None:
-        return state.fair.room(queue, 1) > 0
+        return not state.fair.all_closed(queue) and state.fair.room(queue, 1) > 0
     gates = state.fair.open.gates
     return any(
         not gates.shut(group_of(job)) and not state.fair.is_shut_in(queue, job)
         for _, job in _jobs_of_item(state, [queue], item)
     )
+
+
+def without_closed(state: State, names: list[str]) -> list[str]:
+    """Return those of these queues, all of which have a job, that do not choose by groups that are all closed."""
+    scheduler = state.fair
+    if scheduler is None or not state.queues.grouped:
+        return names
+    scheduler.rank_moved()
+    by_name, grouped = state.queues.by_name, 0
+    left = []
+    for name in names:
+        queue = by_name[name]
+        if queue.settings is not None and queue.settings.by_groups:
+            grouped += 1
+            if scheduler.all_closed(queue):
+                continue
+        left.append(name)
+    state.spent += limits.STEP * grouped
+    return left
+
+
+def next_queue(state: State) -> Queue | None:
+    """Return the queue of the group whose turn it is, or the first one that does not choose by groups.
+
+    None: no queue can hand out a job, as far as all groups are offered.
+    """
+    found = find(state.use_fair(), None)
+    if found is not None:
+        return found.queue
+    name = state.queues.first_without_groups()
+    return None if name is None else state.queues.by_name[name]
+
+
+def nothing_open(state: State) -> bool:
+    """Return whether certainly no queue can hand out a job by its policy or by FAIR."""
+    return not state.use_fair().offers.tasks and next_queue(state) is None
 
 
 def first_open_job(state: State, queue: Queue, item: str | None) -> Job | None:
@@ -81,10 +117,13 @@ def _chosen(state: State, queues: list[Queue] | None, item: str | None) -> FairC
     if item is None:
         open_queues = None if queues is None else [queue for queue in queues if queue.front is not None]
         found = find(scheduler, open_queues)
-        if found is None and (state.queues.nonempty if open_queues is None else open_queues):
+        if found is not None:
+            return found
+        if open_queues is not None:
+            state.spent += limits.CLOSED_NAME_STEPS * limits.STEP * len(open_queues)
+        if scheduler.offers.tasks:
             # Groups that a portion has still to offer: no client may get the answer that there is nothing.
             names = state.queues.nonempty[:1] if open_queues is None else [queue.name for queue in open_queues]
-            state.spent += limits.CLOSED_NAME_STEPS * limits.STEP * len(names)
             for name in names:
                 _offer(state, state.queues.by_name[name].ready.first)
             found = find(scheduler, open_queues)

@@ -20,7 +20,16 @@ from msgspec import Struct
 from sockpqd.core import limits
 from sockpqd.core.fair.choice import FairChoice
 from sockpqd.core.ops.jobs import Policy
-from sockpqd.core.rules.fair_choice import FairOffers, by_groups, first_open_job, found_in, has_open
+from sockpqd.core.rules.fair_choice import (
+    FairOffers,
+    by_groups,
+    first_open_job,
+    found_in,
+    has_open,
+    next_queue,
+    nothing_open,
+    without_closed,
+)
 from sockpqd.core.rules.hand_out import can_hand_out
 from sockpqd.core.state import State
 from sockpqd.core.store.job import Job
@@ -94,7 +103,7 @@ def chosen(
     are up to CLOSED_QUEUES_MAX of each. `by_group`: False: each queue gives its first job.
     """
     left_out = moved = 0
-    while left_out < limits.CLOSED_QUEUES_MAX:
+    while left_out <= limits.CLOSED_QUEUES_MAX:
         queue = offered.choose(bits)
         if queue is None or offered.found is not None or not by_group or not by_groups(state, queue) or queue.closed:
             return queue, offered.found
@@ -146,10 +155,10 @@ def _candidates(state: State, asked: tuple[str, ...] | None, item_name: str | No
     """Return the names of the queues that have a job, each once, in the order asked for, otherwise sorted."""
     by_name = state.queues.by_name
     if item_name is None:
-        return [
+        return without_closed(state, [
             name for name in dict.fromkeys(asked or ())
             if (queue := by_name.get(name)) is not None and queue.front is not None
-        ]
+        ])
     item = state.items.by_name.get(item_name)
     if item is None:
         return []
@@ -184,7 +193,11 @@ def _ranks(state: State, names: list[str], item: str | None) -> list[int]:
 
 
 class _Any:
-    """Jobs of any queue, from lists that the state maintains."""
+    """Jobs of any queue, from lists that the state maintains.
+
+    Where any number of queues may have closed groups only, CLOSED_QUEUES_MAX are left out; then the queue is chosen by
+    the group whose turn it is by FAIR. So a job that is there is always found.
+    """
 
     found: FairChoice | None = None
 
@@ -195,6 +208,8 @@ class _Any:
         self._after = self._before = way.after or ""        # now, and before the last turn
         self._chosen: Queue | None = None
         self._withdrawn: list[Queue] = []
+        self._closed = 0                                    # queues left out
+        self._nothing_open = False
         self.turned = False
 
     @property
@@ -202,8 +217,12 @@ class _Any:
         return self._way.policy in (Policy.PRIORITY, Policy.OLDEST)
 
     def choose(self, bits: int) -> Queue | None:
-        if not self._queues.nonempty:
+        if not self._queues.nonempty or self._nothing_open:
             return None
+        if self._closed == limits.CLOSED_QUEUES_MAX:
+            self.turned = False
+            self._chosen = next_queue(self._state)
+            return self._chosen
         self._chosen = self._queues.by_name[self._name(bits)]
         return self._chosen
 
@@ -251,6 +270,9 @@ class _Any:
     def leave_out(self) -> None:
         self._turn_back()
         self.gave(exhausted=True)
+        if self._closed < limits.CLOSED_QUEUES_MAX:
+            self._closed += 1
+        self._nothing_open = self._closed == 1 and nothing_open(self._state)
 
     def move_behind(self, job: Job) -> bool:
         queue, moved = self._chosen, False

@@ -184,9 +184,9 @@ class Queues:
     """All queues by name, their settings, and the sums that TOTAL reports."""
 
     __slots__ = (
-        "bound", "buried", "by_name", "by_rank", "by_user", "delayed", "ends", "expiring", "fair", "gone", "idle",
-        "nonempty", "of_pulse", "oldest", "others", "paused", "priorities", "ready_of_pulse", "settings", "waiting",
-        "waiting_bytes", "weights", "with_buried",
+        "bound", "buried", "by_name", "by_rank", "by_user", "delayed", "ends", "expiring", "fair", "gone", "grouped",
+        "idle", "nonempty", "of_pulse", "oldest", "others", "paused", "priorities", "ready_of_pulse", "settings",
+        "waiting", "waiting_bytes", "weights", "with_buried",
     )
 
     def __init__(self) -> None:
@@ -198,7 +198,8 @@ class Queues:
         self.of_pulse: dict[str, dict[str, None]] = {}  # names of those with a rate, by the pulse they name
         self.ready_of_pulse: dict[str, SortedList] = {}     # those of them that need no more to give a job
         self.nonempty: SortedList = SortedList()    # names of the queues that can hand out a job
-        self.by_rank: SortedList = SortedList()     # the same as pairs (front, name)
+        self.grouped: SortedList = SortedList()     # those of them that choose by groups
+        self.by_rank: SortedList = SortedList()     # all of them as pairs (front, name)
         self.weights = Weights()                    # of those with a WEIGHT above 1
         self.fair: ReadyWatcher | None = None       # the groups, once there are any
         self.oldest: OldestFirst | None = None      # the same by the READY time of the first job, once asked for
@@ -461,16 +462,41 @@ class Queues:
         before, queue.front = queue.front, front
         if before is None:
             self.nonempty.add(queue.name)
-            if queue.settings is not None and queue.settings.weight > 1:
-                self.weights.add(queue.name, queue.settings.weight)
+            if queue.settings is not None:
+                self._list_by(queue.name, queue.settings)
         else:
             self.by_rank.remove((before, queue.name))
         if front is None:
             self.nonempty.remove(queue.name)
             if queue.settings is not None:
-                self.weights.remove(queue.name)
+                self._unlist_by(queue.name, queue.settings)
         else:
             self.by_rank.add((front, queue.name))
+
+    def _list_by(self, name: str, settings: QueueSettings) -> None:
+        """List a queue that can hand out a job now as its settings want it."""
+        if settings.weight > 1:
+            self.weights.add(name, settings.weight)
+        if settings.by_groups:
+            self.grouped.add(name)
+
+    def _unlist_by(self, name: str, settings: QueueSettings) -> None:
+        self.weights.remove(name)
+        if settings.by_groups:
+            self.grouped.remove(name)
+
+    def first_without_groups(self) -> str | None:
+        """Return the first queue by name that can hand out a job and does not choose by groups; None: there is none."""
+        names, grouped = self.nonempty, self.grouped
+        low, high = 0, len(grouped)         # so many of the first names at least, and at most, choose by groups
+        while low < high:
+            middle = (low + high + 1) // 2
+            if names[middle - 1] == grouped[middle - 1]:
+                low = middle
+            else:
+                high = middle - 1
+        name: str | None = names[low] if low < len(names) else None
+        return name
 
     def configure(self, name: str, settings: QueueSettings) -> None:
         """Set the settings of the queue. If its order or ITEMLIMIT changes it must have no READY job."""
@@ -485,9 +511,9 @@ class Queues:
         self.settings[name] = settings
         queue = self.get_any(name)
         if queue.front is not None:
-            self.weights.remove(name)
-            if settings.weight > 1:
-                self.weights.add(name, settings.weight)
+            if before is not None:
+                self._unlist_by(name, before)
+            self._list_by(name, settings)
         queue.settings, queue.shaped = settings, settings.shaping or queue.withheld > 0
         if settings.idle_ms:
             self.expiring[name] = queue

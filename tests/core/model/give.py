@@ -74,7 +74,7 @@ class ModelGive(ModelTime):
             policy = Policy.RANDOM
         given = self.given = list[ModelJob]()
         turned: list[ModelJob] = []
-        left_out: set[str] = set()
+        left_out = self._closed_queues(get) if item is None and not of_put and policy is not Policy.FAIR else set()
         ranked: dict[str, ModelJob] = {}        # queues that are ranked by another job than their first one
         order = list(dict.fromkeys(get.queues or ()))
         after = None if pick.turn is None else pick.turn.after
@@ -132,6 +132,14 @@ class ModelGive(ModelTime):
             turned = []         # nobody is told, as of a Get
         jobs = tuple(self.handed(job, pick, turned=True if job in turned else UNSET) for job in given)
         return jobs[0] if pick.count is None else HandedMany(jobs)
+
+    def _closed_queues(self, get: Get) -> set[str]:
+        """Return the named queues that choose by groups, none of which is open: they do not take part."""
+        lists = {} if get.queues is None else self._candidates(get.queues, None, [])
+        return {
+            name for name, jobs in lists.items()
+            if self.settings_of(name).sched is not Sched.FIFO and self.first_open(name, jobs) is None
+        }
 
     def get_number(self, asked: GetWith, number: int) -> Reply:
         """The job of this number."""

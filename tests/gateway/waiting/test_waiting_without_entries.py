@@ -10,6 +10,7 @@ import pytest
 
 from sockpqd.cluster.api import Cluster
 from sockpqd.core import Get, GetWith, Machine, Put, PutWith, Request
+from sockpqd.core import limits as core_limits
 from sockpqd.gateway.limits import CLOSED_LOOKED_AT_MAX, Limits
 from sockpqd.gateway.waiting.pending_puts import PendingPuts
 from tests.gateway.helpers.memory import MemoryClient, MemoryGateway, attached, with_gateway
@@ -22,6 +23,11 @@ IDLE = ["GETB q", "GETB a|q", "GETB", "GETB * IS x", "GETB q IS x COUNT 5", "GET
 def entries(gateway: MemoryGateway) -> int:
     """Return how many entries were committed."""
     return len(gateway.cluster.log)
+
+
+def gets(gateway: MemoryGateway) -> int:
+    """Return how many jobs, or portions of jobs, were asked for in the log."""
+    return len(gateway.cluster.operations(Get)) + len(gateway.cluster.operations(GetWith))
 
 
 async def commit_all(gateway: MemoryGateway) -> None:
@@ -86,6 +92,30 @@ def test_the_log_decides_where_very_many_queues_have_jobs_of_closed_groups_only(
         owner.send(b"GROUP RESUME tenant\r\n")
         await gateway.settle()
         assert worker.take().startswith(b"200 OK q")
+    with_gateway(test)
+
+
+@pytest.mark.parametrize("queues", ["*", "|".join([*(f"q{number:02}" for number in range(20)), "z"])])
+@pytest.mark.parametrize("policy", ["RANDOM", "ORDER", "PRIORITY"])
+def test_a_job_behind_very_many_closed_queues_takes_one_get(
+    policy: str, queues: str, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Where it was left out with them, its waiter was sent again and again, for ever by ORDER."""
+    monkeypatch.setattr(core_limits, "CLOSED_QUEUES_MAX", 4)
+
+    async def test(gateway: MemoryGateway) -> None:
+        owner, worker = gateway.connect(), gateway.connect()
+        owner.send(b"CONFIG POLICY %b\r\nGROUP PAUSE tenant\r\n" % policy.encode())
+        for number in range(20):
+            owner.send(b"QUEUE CREATE q%02d SCHED GROUPS\r\nPUT q%02d 9 0 GROUP tenant\r\n" % (number, number))
+        await gateway.settle()
+        worker.send(f"GETB {queues}\r\n".encode())
+        await gateway.settle()
+        before = gets(gateway)
+        owner.send(b"PUT z 0 1\r\nx")
+        await gateway.settle()
+        assert worker.take() == b"200 OK z 1 0 1\r\nx"
+        assert gets(gateway) == before + 1
     with_gateway(test)
 
 

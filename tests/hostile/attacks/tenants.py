@@ -18,6 +18,7 @@ WAITERS = 2000
 ASKING, LISTERS = 12, 2000
 MAP_BYTES = 60_000
 SHUT, NAMED = 10_000, 256    # as many as a command leaves out
+BEHIND = 1000                # more than these
 AGAIN_S = 1.0
 BOUNDS = Bounds(p50_ms=20, gap_s=1, growth_mb=300)
 
@@ -104,6 +105,14 @@ async def shut(arena: Arena) -> None:
         arena.besiege(30, repeated=b"GETB %b WITHIN 0\r\n" % names * 20))
 
 
+async def behind(arena: Arena) -> None:
+    """Clients wait for a queue that they name behind very many that are closed, and its jobs come one by one."""
+    names = b"|".join(b"shut%d" % number for number in range(BEHIND)) + b"|behind"
+    await asyncio.gather(
+        arena.besiege(60, opening=b"GETB %b BY ORDER EXPIRE 1 THEN DONE\r\n" % names * 40, again_s=AGAIN_S),
+        arena.besiege(4, repeated=b"PUT behind 0 1\r\nx" * 10))
+
+
 async def fill_of_item(arena: Arena) -> None:
     """Two items: one has jobs in 30,000 queues, most of them for later."""
     for start in range(0, OF_ITEM, PUTS_MAX):
@@ -175,6 +184,8 @@ ATTACKS = (
     Attack("closed-groups", "2,500 clients wait BY FAIR for jobs of closed groups", closed, prepare=fill_closed,
            bounds=BOUNDS),
     Attack("shut-queues", "clients ask for jobs of queues whose groups are closed, of which there are 10,000", shut,
+           prepare=fill_shut, bounds=BOUNDS),
+    Attack("behind-shut", "clients wait for a queue that they name behind 1,000 whose groups are closed", behind,
            prepare=fill_shut, bounds=BOUNDS),
     Attack("of-item", "clients ask for, and wait for, jobs of items in 30,000 queues", of_item, prepare=fill_of_item,
            bounds=BOUNDS),

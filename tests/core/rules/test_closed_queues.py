@@ -1,0 +1,98 @@
+"""Queues whose groups are all closed keep nobody from the jobs of others, however many they are (spec/fair 7)."""
+
+from __future__ import annotations
+
+import pytest
+
+from sockpqd.core import (
+    CreateQueue,
+    Get,
+    GetWith,
+    HandedMany,
+    PauseGroup,
+    Policy,
+    Put,
+    PutWith,
+    QueueChange,
+    ResumeGroup,
+    Sched,
+)
+from sockpqd.core import limits as core_limits
+from tests.core.test_groups import Cluster
+
+CLOSED = 12
+NAMES = tuple(f"closed{number:02}" for number in range(CLOSED))
+POLICIES = pytest.mark.parametrize("policy", [one for one in Policy if one is not Policy.FAIR])
+ASKED = pytest.mark.parametrize("asked", [None, (*NAMES, "open")], ids=["any queue", "named"])
+GROUPS = pytest.mark.parametrize("groups", [1, 10], ids=["few groups", "many groups"])
+
+
+@pytest.fixture(autouse=True)
+def few_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fewer than are closed."""
+    monkeypatch.setattr(core_limits, "CLOSED_QUEUES_MAX", 4)
+
+
+def closed(groups: int = 1) -> Cluster:
+    """Queues with jobs of paused groups only."""
+    cluster = Cluster(Sched.FAIR)
+    cluster.do(*[PauseGroup(f"g{number}") for number in range(groups)])
+    for name in NAMES:
+        cluster.do(CreateQueue(name, QueueChange(sched=Sched.GROUPS)))
+        cluster.do(*[PutWith(Put(name, 9, b""), group=f"g{number}") for number in range(groups)])
+    return cluster
+
+
+@GROUPS
+@ASKED
+@POLICIES
+def test_a_job_behind_them_is_found(policy: Policy, asked: tuple[str, ...] | None, groups: int) -> None:
+    """Or a client that waits for it would be sent for it again and again, and always in vain."""
+    cluster = closed(groups)
+    cluster.put("tenant", queue="open")
+    assert cluster.get(GetWith(Get(asked), policy=policy)) is not None
+    assert cluster.get(GetWith(Get(asked), policy=policy)) is None
+    cluster.do(ResumeGroup("g0"))
+    assert cluster.get(GetWith(Get(asked), policy=policy)) is not None
+
+
+@ASKED
+@POLICIES
+def test_also_one_in_a_queue_without_sched_whose_group_is_closed(
+    policy: Policy, asked: tuple[str, ...] | None,
+) -> None:
+    cluster = closed()
+    cluster.do(PauseGroup("open"), Put("open", 0, b"plain"))
+    assert cluster.get(GetWith(Get(asked), policy=policy)) == (1, "plain")
+
+
+@ASKED
+@POLICIES
+def test_several_jobs_are_found(policy: Policy, asked: tuple[str, ...] | None) -> None:
+    cluster = closed()
+    cluster.put("a", 2, "open")
+    cluster.do(PauseGroup("open"), Put("open", 0, b"plain"))
+    (reply,) = cluster.do(GetWith(Get(asked), 9, policy))
+    assert isinstance(reply, HandedMany)
+    assert sorted(job.data for job in reply.jobs) == [b"a", b"a", b"plain"]
+
+
+def test_where_all_queues_are_closed_none_is_looked_at_twice() -> None:
+    """An entry has room for any number of commands that find this out."""
+    cluster = closed()
+    assert len(cluster.do(*[Get(None)] * 300)) == 300
+
+
+@POLICIES
+def test_named_queues_that_are_closed_do_not_count_as_left_out(policy: Policy) -> None:
+    """So the policy decides among the others, as if they were not named."""
+    cluster = closed()
+    cluster.put("last", queue="b", priority=1)
+    cluster.put("first", queue="a", priority=2)
+    cluster.put("first", queue="a", priority=2)
+    expected = cluster.get(GetWith(Get(("b", "a")), policy=policy))
+    again = closed()
+    again.put("last", queue="b", priority=1)
+    again.put("first", queue="a", priority=2)
+    again.put("first", queue="a", priority=2)
+    assert again.get(GetWith(Get((*NAMES, "b", "a")), policy=policy)) == expected

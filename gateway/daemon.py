@@ -112,7 +112,7 @@ async def _run(
         await node.start()
         beanstalkd = await _listen(server, hub, config, certificates)
         loop_lag = LoopLag()
-        http, samples = await _listen_http(server.doors, config, Sources(
+        http, samples, site = await _listen_http(server.doors, config, Sources(
             hub, version("sockpqd"), loop_lag, lambda: logs.lines_lost,
             lambda: () if certificates is None else certificates.expiries.items(),
         ), certificates)
@@ -145,7 +145,7 @@ async def _run(
     await node.stop()           # operations in flight are settled and answered, leadership is handed over
     await server.close()
     loop_lag.stop()
-    await _close_http(http, samples)        # last, so that probes see "not ready" in the meantime
+    await _close_http(http, samples, site)  # last, so that probes see "not ready" in the meantime
     log.info("stopped")
 
 
@@ -198,9 +198,9 @@ async def _listen_beanstalkd(
 
 async def _listen_http(
     doors: Doors, config: Config, sources: Sources, certificates: Certificates | None,
-) -> tuple[HttpServer | None, FigureSampler | None]:
+) -> tuple[HttpServer | None, FigureSampler | None, Dashboard | None]:
     if config.listen.http is None:
-        return None, None
+        return None, None, None
     access = sources.hub.access
     context = None if certificates is None else certificates.clients
     users = access if access.required else None
@@ -212,10 +212,12 @@ async def _listen_http(
         samples.start()
     hosts = OwnHosts((host, config.node.name, *config.listen.hosts))
     http = await start_http(doors, host, port, context, HttpPages(sources, users, site, hosts), sources.hub)
-    return http, samples
+    return http, samples, site
 
 
-async def _close_http(http: HttpServer | None, samples: FigureSampler | None) -> None:
+async def _close_http(http: HttpServer | None, samples: FigureSampler | None, site: Dashboard | None) -> None:
+    if site is not None:
+        await site.close()
     if samples is not None:
         await samples.stop()
     if http is not None:

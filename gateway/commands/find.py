@@ -58,7 +58,7 @@ async def _search(
     """Search the queues in name order; return the lines, and the place where to continue, None at the end."""
     hub, search, lines = client.hub, Search(wanted), list[str]()
     jobs_left, bytes_left = FIND_JOBS_MAX, FIND_BYTES_MAX
-    slices = _Slices(hub)
+    slices = Slices(hub)
     names = await _names(client, slices, queues, "" if begin is None else begin.queue)
     await slices.begin()
     slice_left = FIND_SLICE
@@ -86,7 +86,7 @@ async def _search(
     return lines, None
 
 
-class _Slices:
+class Slices:
     """The slices of one search. The slices of all searches are separated by pauses in proportion to their length."""
 
     def __init__(self, hub: Services) -> None:
@@ -102,7 +102,7 @@ class _Slices:
         self._began_s = time.perf_counter()
 
 
-async def _names(client: Client, slices: _Slices, queues: tuple[str, ...] | None, first: str) -> Iterator[str]:
+async def _names(client: Client, slices: Slices, queues: tuple[str, ...] | None, first: str) -> Iterator[str]:
     """The names from `first` on, each once and in order: sorted in pieces, and merged while they are looked at."""
     left = iter(client.hub.cluster.machine.all_queue_names() if queues is None else queues)
     runs: list[list[str]] = []

@@ -91,6 +91,12 @@ def _change(fields: Fields) -> str:
     return line
 
 
+def _retry(fields: Fields) -> str:
+    if fields.get("number"):
+        return f"KICK JOB NUMBER {number(fields, 'number')}{' ENDED' if fields.get('ended') else ''}"
+    return f"KICK JOB SEQ {word(fields, 'queue')} {number(fields, 'seq')}"
+
+
 def _pause(fields: Fields) -> str:
     return f"QUEUE PAUSE {word(fields, 'queue')} {one_of(fields, 'direction', 'IN', 'OUT', 'ALL')}"
 
@@ -166,7 +172,7 @@ ACTIONS: dict[str, Action] = {
     "job.move": Action(lambda fields: f"MOVE {number(fields, 'id')} {word(fields, 'to')}",
                        harm="its worker loses the job, which waits in the other queue"),
     "job.kick_here": Action(lambda fields: f"KICK {word(fields, 'queue')} {number(fields, 'count')} HERE"),
-    "job.kick_number": Action(_of("KICK JOB NUMBER", "number", number)),
+    "job.retry": Action(_retry),
     "job.kick": Action(lambda fields: f"KICK {word(fields, 'queue')} {number(fields, 'count')}"),
     "fair.config": Action(lambda fields: f"SCHED CONFIG{words(fields, 'settings')}"),
     "group.config": Action(lambda fields: f"GROUP CONFIG {word(fields, 'group')}{words(fields, 'settings')}"),

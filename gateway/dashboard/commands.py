@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from sockpqd.cluster.api import OutcomeUnknown
 from sockpqd.gateway.server.conversation import Conversation
 from sockpqd.gateway.server.hub import Hub
 
@@ -32,6 +33,20 @@ async def execute(hub: Hub, user: str | None, address: str, data: bytes) -> byte
         link.over = True
         conversation.lost()
     return NO_ANSWER if link.aborted else bytes(link.written)
+
+
+async def execute_at_leader(hub: Hub, user: str | None, address: str, data: bytes) -> bytes:
+    """Execute commands for this user at the leader, which may be this node; return the answers to them.
+
+    Returns NO_ANSWER if nobody knows whether they were executed. Raises NotLeader if none was.
+    """
+    cluster = hub.cluster
+    if cluster.leader() == cluster.name:        # it leads, though the service may be offline
+        return await execute(hub, user, address, data)
+    try:
+        return await cluster.forward_command(user, address, data)
+    except OutcomeUnknown:
+        return NO_ANSWER
 
 
 class _Memory:

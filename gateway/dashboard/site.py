@@ -5,21 +5,24 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from urllib.parse import urlencode, urlsplit
 
 from aiohttp import web
 
-from sockpqd.cluster.api import NotLeader, OutcomeUnknown
+from sockpqd.cluster.api import NotLeader
 from sockpqd.gateway import audit
 from sockpqd.gateway.auth.authorizer import Guard, Someone
 from sockpqd.gateway.dashboard import actions, live
 from sockpqd.gateway.dashboard.asset_files import ASSETS
-from sockpqd.gateway.dashboard.commands import NO_ANSWER, execute
+from sockpqd.gateway.dashboard.background import HARM, LINES, STOP, BackgroundActions
+from sockpqd.gateway.dashboard.commands import execute, execute_at_leader
 from sockpqd.gateway.dashboard.figures import NoFigures, figures
 from sockpqd.gateway.dashboard.forms import TooLarge, fields_of
+from sockpqd.gateway.dashboard.job_filter import filter_of
 from sockpqd.gateway.dashboard.markup import link, tag
 from sockpqd.gateway.dashboard.pages import (
+    background,
     cluster,
     events,
     groups,
@@ -34,7 +37,7 @@ from sockpqd.gateway.dashboard.pages import (
     users,
     workers,
 )
-from sockpqd.gateway.dashboard.pages.finding import dead, find
+from sockpqd.gateway.dashboard.pages.finding import dead, find, jobs
 from sockpqd.gateway.dashboard.pages.overview import page as overview
 from sockpqd.gateway.dashboard.pages.parts.view import NotAllowed, NotThere, View, form, page
 from sockpqd.gateway.dashboard.visitor import Tokens, Visitor, same_origin, visitor_of
@@ -62,7 +65,8 @@ HEADERS = {
 }
 KEPT = {"Cache-Control": "private, max-age=31536000, immutable"}       # of assets: their addresses change with them
 PAGES: dict[str, Callable[[View], Awaitable[str]]] = {
-    "/": overview.show, "/cluster": cluster.show, "/queues": queues.show, "/queue": queue.show, "/dead": dead.show,
+    "/": overview.show, "/jobs": jobs.show, "/background": background.show,
+    "/cluster": cluster.show, "/queues": queues.show, "/queue": queue.show, "/dead": dead.show,
     "/find": find.show, "/job": job.show, "/groups": groups.show, "/items": items.show, "/pulses": pulses.show,
     "/workers": workers.show, "/topics": topics.show, "/events-live": events.show, "/slow": slow.show,
     "/sessions": sessions.show, "/users": users.show,
@@ -85,6 +89,7 @@ class Dashboard:
         self._notes: dict[str, str] = {}        # what was done, for the page that is shown next
         self._samples = samples
         self._certificates = certificates
+        self._background = BackgroundActions(hub)
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse | None:
         """Answer a request; None if it is not for the dashboard."""
@@ -138,7 +143,7 @@ class Dashboard:
     def _view(self, visitor: Visitor, words: dict[str, str]) -> View:
         note = self._notes.pop(words.get("note", ""), "")
         return View(self._hub, visitor, words, self._tokens.new(visitor), self._version, self._samples, note,
-                    self._certificates)
+                    self._certificates, list(self._background.seen_by(visitor)))
 
     # ---- actions
 
@@ -154,6 +159,8 @@ class Dashboard:
         name, back = fields.pop("action", ""), _back(fields.pop("back", "/"))
         sure = fields.pop("sure", "")
         view = self._view(visitor, {})
+        if name in LINES or name == STOP:
+            return self._act_in_background(view, name, fields, back, sure=sure == "yes")
         try:
             action, line, data = actions.command(name, fields)
             if action.hidden is not None and not visitor.secure:
@@ -161,10 +168,7 @@ class Dashboard:
         except actions.BadForm as error:
             return _html(400, page(view, "Not done", tag("p", f"{error}."), tag("p", link(back, "Back"))))
         if action.harm and sure != "yes":
-            return _html(200, page(
-                view, "Are you sure?", tag("p", tag("code", line)), tag("p", f"It means: {action.harm}."),
-                form(view, name, "Yes, do it", {**fields, "sure": "yes"}, back=back), tag("p", link(back, "No")),
-            ))
+            return _asked(view, name, fields, line, action.harm, back)
         outcome = await self._execute(visitor, data, here=action.here)
         audit.note(visitor.user, visitor.address, name, line, outcome)
         if not outcome.startswith("200"):
@@ -174,19 +178,33 @@ class Dashboard:
             ))
         return self._seen_later(back, f"{line}: {outcome}")
 
+    def _act_in_background(
+        self, view: View, name: str, fields: Mapping[str, str], back: str, *, sure: bool,
+    ) -> web.Response:
+        """Begin an action on all jobs of a filter, or stop one."""
+        try:
+            if name == STOP:
+                self._background.stop(fields.get("number", ""), view.visitor)
+                return self._seen_later("/background", "the action is being stopped")
+            chosen = filter_of(fields, view.cluster.time_ms)
+            if name in HARM and not sure:
+                return _asked(view, name, chosen.fields, chosen.line, HARM[name], back)
+            self._background.begin(name, chosen, view.visitor)
+        except actions.BadForm as error:
+            return _html(400, page(view, "Not done", tag("p", f"{error}."), tag("p", link(back, "Back"))))
+        return self._seen_later("/background", f"begun: {chosen.line}")
+
+    async def close(self) -> None:
+        """End what goes on in the background, as the node stops."""
+        await self._background.close()
+
     async def _execute(self, visitor: Visitor, data: bytes, *, here: bool) -> str:
         """Execute a command here or at the leader; returns the first line of the answer, or why there is none."""
-        cluster = self._hub.cluster
-        address = visitor.address + audit.DASHBOARD
-        if here or cluster.leader() == cluster.name:        # it leads, though the service may be offline
-            answer = await execute(self._hub, visitor.user, address, data)
-        else:
-            try:
-                answer = await cluster.forward_command(visitor.user, address, data)
-            except NotLeader:
-                return "no node leads at the moment, or it cannot be asked: try again"
-            except OutcomeUnknown:
-                answer = NO_ANSWER
+        run = execute if here else execute_at_leader
+        try:
+            answer = await run(self._hub, visitor.user, visitor.address + audit.DASHBOARD, data)
+        except NotLeader:
+            return "no node leads at the moment, or it cannot be asked: try again"
         return answer.partition(b"\r\n")[0].decode("utf-8", "replace") or UNKNOWN
 
     def _seen_later(self, back: str, note: str) -> web.Response:
@@ -205,6 +223,14 @@ def _back(path: str) -> str:
     except ValueError:                  # "//[::1"
         return "/"
     return path if not parts.scheme and not parts.netloc and parts.path in PAGES and path.isprintable() else "/"
+
+
+def _asked(view: View, name: str, fields: Mapping[str, str], line: str, harm: str, back: str) -> web.Response:
+    """Ask whether an action that destroys something is meant."""
+    return _html(200, page(
+        view, "Are you sure?", tag("p", tag("code", line)), tag("p", f"It means: {harm}."),
+        form(view, name, "Yes, do it", {**fields, "sure": "yes"}, back=back), tag("p", link(back, "No")),
+    ))
 
 
 def _html(status: int, document: str) -> web.Response:

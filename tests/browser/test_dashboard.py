@@ -112,6 +112,7 @@ def test_every_page_is_shown_and_nothing_is_complained_of(cluster: LocalCluster,
         "/job?queue=mail&key=k1": "letter 1", "/items": "album_7", "/groups": "ann", "/pulses": "mails",
         "/workers": "No worker is running", "/topics": "news", "/topics?name=news": "eu.#",
         "/slow": "since this node was started", "/sessions": "sessions", "/users": "No users are required",
+        "/jobs?queues=mail&key=k3": "letter 3", "/background": "None was begun",
         "/events-live": "as it happens", "/dead": "No job is dead", "/find?search=k2": "letter 2",
     }
     for node in cluster.names:
@@ -188,7 +189,7 @@ JOBS_AND_QUEUES = (
     Press("/job?id={dead}", "job.bury", "Bury", "BURY {dead}: 200 OK"),
     Press("/queue?name=acts", "job.kick", "Kick", "KICK acts 1: 200 OK 1", {"count": "1"}),
     Press("/queue?name=acts", "job.kick_here", "Kick", "KICK acts 1 HERE: 200 OK", {"count": "1"}),
-    Press("/job?queue=numbered&number={number}", "job.kick_number", "Kick", "KICK JOB NUMBER {number}: 200 OK"),
+    Press("/job?queue=numbered&number={number}", "job.retry", "Retry", "KICK JOB NUMBER {number}: 200 OK"),
     Press("/job?id={moved}", "job.move", "Move", "MOVE {moved} other: 200 OK", {"to": "other"}),
     Press("/queue?name=acts", "queue.move", "Move", "QUEUE MOVE acts other COUNT 1: 200 OK",
           {"to": "other", "count": "1"}),
@@ -226,6 +227,26 @@ BY_KEYBOARD = {"queue.create", "queue.pause", "queue.delete"}       # in the nex
 
 def test_each_action_is_pressed_somewhere() -> None:
     assert {press.action for press in (*JOBS_AND_QUEUES, *SERVICE)} | BY_KEYBOARD == set(ACTIONS)
+
+
+def test_those_of_one_reason_are_retried(cluster: LocalCluster, browser: Any) -> None:
+    """From the page of dead jobs, on a follower."""
+    with Client(cluster.servers) as client:
+        for number in range(30):
+            client.put("reasons", b"body")
+            client.bury(client.get("reasons", expire=600), reason="refused" if number % 3 else "broken")
+        browser.get(f"http://{cluster.http(follower_of(cluster))}/dead?search=reasons")
+        wait(lambda: "refused" in text(browser), "the follower has them")
+        press(browser, "Retry 20")
+        wait(lambda: "20 of 20" in text(browser), "they are retried")
+        assert client.queue_stat("reasons")["dead"] == 10
+        browser.get(f"http://{cluster.http(follower_of(cluster))}/jobs?queues=reasons_dead&reason=broken")
+        press(browser, "Remove all")
+        wait(lambda: "Are you sure?" in text(browser), "asked")
+        press(browser, "Yes, do it")
+        wait(lambda: "10 of 10" in text(browser), "they are removed")
+        client.queue_purge("reasons", "ready")
+    assert complaints(browser) == []
 
 
 def follower_of(cluster: LocalCluster) -> str:

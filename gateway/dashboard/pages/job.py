@@ -45,7 +45,8 @@ async def show(view: View) -> str:
         view, f"Job {job.key or job.id or job.number or ''}".strip(),
         tag("p", link(f"/queue?{urlencode({'name': job.queue})}", f"Queue {job.queue}")),
         pairs([
-            ("state", job.state.name), ("id", job.id), ("number", job.number), ("key", job.key),
+            ("state", "DEAD" if job.origin else job.state.name), ("died in", job.origin and _queue(job.origin)),
+            ("id", job.id), ("number", job.number), ("key", job.key),
             ("priority", job.priority), ("item", _item(job)), ("group", job.group), ("reason", job.reason),
             ("progress", None if job.progress is None else f"{job.progress}%"),
         ]),
@@ -54,8 +55,24 @@ async def show(view: View) -> str:
         *([section("Result", await whole(result, ""))] if result else []),
         *([section("Headers", tag("pre", job.headers().decode(errors="replace")))] if job.head else []),
         section("Body", tag("p", f"{job.body_bytes} bytes{cut} · as ", forms), shown),
-        section("Actions", list(_actions(view, job))) if job.ended_ms is None else None,
+        section("Actions", list(_actions(view, job))),
     )
+
+
+def _queue(name: str) -> Markup:
+    return link(f"/queue?{urlencode({'name': name})}", name)
+
+
+def _retry(job: JobView) -> dict[str, str] | None:
+    """Return the fields of what makes the job ready again; None if nothing does."""
+    if job.ended_ms is not None:
+        return {"number": str(job.number), "ended": "yes"}
+    if job.state is JobState.BURIED:
+        return None if job.number is None else {"number": str(job.number)}
+    if job.state is JobState.DELAYED and job.due_ms is None:
+        return None
+    again = job.state in (JobState.DEAD, JobState.DELAYED) or job.origin is not None
+    return {"queue": job.queue, "seq": str(job.seq)} if again else None
 
 
 def _item(job: JobView) -> Child:
@@ -77,6 +94,11 @@ def _selector(view: View) -> Selector | Place | Number:
 
 def _actions(view: View, job: JobView) -> Iterator[Markup]:
     back = f"/queue?{urlencode({'name': job.queue})}"
+    retry = _retry(job)
+    if retry is not None:
+        yield form(view, "job.retry", "Retry", retry, back=back)
+    if job.ended_ms is not None:
+        return
     mine = {"queue": job.queue}
     if job.id is not None:
         mine["id"] = str(job.id)
@@ -95,6 +117,4 @@ def _actions(view: View, job: JobView) -> Iterator[Markup]:
         yield form(view, "job.later", "Put back", mine, back=back)
         yield form(view, "job.bury", "Bury", mine, back=back)
         yield form(view, "job.move", "Move", mine, field("to", "to queue", required=True), back=back)
-    if job.number is not None and job.state in (JobState.BURIED, JobState.DELAYED):
-        yield form(view, "job.kick_number", "Kick", mine, back=back)
     yield form(view, "job.delete", "Delete", mine, back=back)

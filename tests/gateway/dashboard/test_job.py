@@ -65,3 +65,26 @@ def test_a_dead_job_without_number_is_shown_at_its_place_with_its_error() -> Non
         assert "abc</pre>" in page
 
     run(test)
+
+
+def test_a_job_that_is_dead_or_has_ended_is_retried() -> None:
+    async def test(found: Site) -> None:
+        await found.say(b"QUEUE CREATE mail RETAIN 600\r\nPUT mail 0 1 KEY k\r\nxGET mail\r\nBURY 1 REASON bad\r\n")
+        page = await found.get("/job?queue=mail_dead&key=k")
+        assert "<dd>DEAD</dd>" in page
+        assert "died in" in page
+        seq = re.search(r'name="seq" value="([0-9]+)"', page)
+        assert seq is not None
+        status, to, _ = await found.act("job.retry", queue="mail_dead", seq=seq[1])
+        assert status == 303
+        assert f"KICK JOB SEQ mail_dead {seq[1]}: 200 OK 1" in await found.get(to)
+        number = (await found.say(b"PUT mail 9 1 NUMBER\r\nx")).split()[-1].decode()
+        await found.say(b"GET mail\r\nDONE 2\r\n")
+        page = await found.get(f"/job?number={number}")
+        assert "job.delete" not in page
+        assert 'name="ended" value="yes"' in page
+        status, to, _ = await found.act("job.retry", number=number, ended="yes")
+        assert f"KICK JOB NUMBER {number} ENDED: 200 OK 1" in await found.get(to)
+        assert "job.retry" not in await found.get(f"/job?number={number}")
+
+    run(test)

@@ -107,8 +107,8 @@ def test_a_buried_job_is_shown_and_kicked() -> None:
         assert "broken" in page
         assert f"number={number}" in page
         assert "sort=buried" in await found.get("/queues?search=tube")
-        assert "job.kick_number" in await found.get(f"/job?queue=tube%2Fa&number={number}")
-        status, to, _ = await found.act("job.kick_number", queue="tube/a", number=number)
+        assert "job.retry" in await found.get(f"/job?queue=tube%2Fa&number={number}")
+        status, to, _ = await found.act("job.retry", queue="tube/a", number=number)
         assert status == 303
         assert f"KICK JOB NUMBER {number}: 200 OK 1" in await found.get(to)
         assert (await found.say(b"QUEUE LIST tube*\r\n")).endswith(b"tube/a 1 0 0 0 0\r\n")

@@ -90,7 +90,7 @@ PAGES = (
     ("/groups", {"sort": "waiting", "first": "500"}), ("/groups", {"name": "g7"}), ("/items", {"first": "500"}),
     ("/items", {"name": "i7"}), ("/pulses", {}), ("/topics", {}), ("/topics", {"name": "wide"}),
     ("/workers", {"cron": "q00001"}), ("/", {}), ("/cluster", {}), ("/dead", {}), ("/find", {"search": "json"}),
-    ("/sessions", {}), ("/users", {}), ("/slow", {}),
+    ("/sessions", {}), ("/users", {}), ("/slow", {}), ("/background", {}),
     *(("/job", {"queue": "bodies", "key": key, "form": form}) for key, form in (
         ("json", ""), ("json", "hex"), ("control", "text"), ("wide", "json"), ("deep", "json"))),
 )

@@ -1,4 +1,4 @@
-"""The page of dead jobs: how many died of what in which queue, since when, and the button that puts them back."""
+"""The page of dead jobs: how many died of what in which queue, since when, and the buttons that put them back."""
 
 from __future__ import annotations
 
@@ -43,8 +43,9 @@ async def show(view: View) -> str:
         causes, looked = await _causes(view, name, left)
         left -= looked
         await asyncio.sleep(0)
-        rows += _rows(view, name, count, causes, complete=looked >= count)
-        await asyncio.sleep(0)
+        for row in _rows(view, name, count, causes, complete=looked >= count):
+            rows.append(row)
+            await asyncio.sleep(0)
     total = sum(count for count, _ in queues)
     return page(
         view, "Dead jobs",
@@ -72,14 +73,14 @@ async def _queues(view: View, word: str) -> list[tuple[int, str]]:
 
 async def _causes(view: View, queue: str, most: int) -> tuple[list[Deaths], int]:
     """Group the dead jobs of the queue by their reason; returns also how many were looked at, `most` at most."""
-    found: dict[str, Deaths] = {}
+    found: dict[tuple[str, str], Deaths] = {}      # by the reason, and where they lie
     jobs = view.cluster.machine.next_jobs(queue, JobState.DEAD, most, [])
     for at, job in enumerate(jobs, start=1):
         reason = (None if job.extras is None else job.extras.reason) or NO_REASON
         died_ms = job.seq >> SEQ_BITS           # with its place in the dead-letter queue it got the time
-        one = found.get(reason)
+        one = found.get((reason, job.queue))
         if one is None:
-            one = found[reason] = Deaths(queue, reason, died_ms, died_ms, (job.queue, job.seq))
+            one = found[reason, job.queue] = Deaths(queue, reason, died_ms, died_ms, (job.queue, job.seq))
         one.count += 1
         one.first_ms = min(one.first_ms, died_ms)
         if died_ms >= one.last_ms:
@@ -101,11 +102,15 @@ def _rows(view: View, queue: str, count: int, causes: Sequence[Deaths], *, compl
         yield [named, "not looked at", FigureText(f"{count:,}"), "", "", "", kick]
     for at, one in enumerate(causes[:REASONS_MAX]):
         place = urlencode({"queue": one.example[0], "seq": one.example[1]})
+        retry = form(view, "jobs.retry", f"Retry {'' if complete else 'at least '}{one.count:,}", {
+            "queues": one.example[0], "states": "DEAD", "died_in": queue,
+            **({"unreasoned": "yes"} if one.reason == NO_REASON else {"reason": one.reason}),
+        }, back="/background") if manages and len(causes) > 1 else ""
         yield [
             named if at == 0 else "", one.reason, FigureText(f"{'' if complete else 'at least '}{one.count:,}"),
             when(view, one.first_ms), when(view, one.last_ms),
             link(f"/job?{place}", "the last one") if view.visitor.manages(one.example[0]) else "",
-            kick if at == 0 else "",
+            [retry, kick if at == 0 else None],
         ]
     if len(causes) > REASONS_MAX:
         rest = sum(one.count for one in causes[REASONS_MAX:])

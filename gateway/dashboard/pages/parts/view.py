@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import isinf
 
 from msgspec import Struct
 
 from sockpqd.cluster import Cluster
 from sockpqd.gateway.dashboard.asset_files import asset
+from sockpqd.gateway.dashboard.background import BackgroundAction
 from sockpqd.gateway.dashboard.markup import Child, Markup, tag, text
 from sockpqd.gateway.dashboard.visitor import Visitor
 from sockpqd.gateway.samples import FigureSampler
 from sockpqd.gateway.server.hub import Hub
 
 PAGES = (
-    ("/", "Overview"), ("/queues", "Queues"), ("/dead", "Dead jobs"), ("/items", "Items"), ("/groups", "Groups"),
+    ("/", "Overview"), ("/queues", "Queues"), ("/jobs", "Jobs"), ("/dead", "Dead jobs"),
+    ("/background", "Background"), ("/items", "Items"), ("/groups", "Groups"),
     ("/pulses", "Pulses"), ("/workers", "Workers"), ("/topics", "Topics"), ("/events-live", "Events"),
     ("/slow", "Slow commands"),
     ("/sessions", "Sessions"), ("/users", "Users"), ("/cluster", "Cluster"),
@@ -26,7 +28,8 @@ NUMBER_DIGITS_MAX = 9
 class View(Struct, frozen=True):
     """A request for a page. `words`: of the address behind `?`; `token`: for forms; `note`: about the last action.
 
-    `certificates()`: of this node, their keys in the configuration and their ends in Unix time.
+    `certificates()`: of this node, their keys in the configuration and their ends in Unix time. `background`: actions
+    on many jobs that the visitor may see.
     """
 
     hub: Hub
@@ -37,6 +40,7 @@ class View(Struct, frozen=True):
     samples: FigureSampler
     note: str = ""
     certificates: Callable[[], Iterable[tuple[str, float]]] = tuple
+    background: Sequence[BackgroundAction] = ()
 
     @property
     def cluster(self) -> Cluster:

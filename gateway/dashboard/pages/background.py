@@ -1,0 +1,32 @@
+"""The page of the actions on many jobs that go on in the background of this node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sockpqd.gateway.dashboard.markup import Child, table, tag
+from sockpqd.gateway.dashboard.pages.parts.timeline import when
+from sockpqd.gateway.dashboard.pages.parts.view import View, counted, form, page
+
+WORDS = {"jobs.retry": "retry", "jobs.cancel": "remove"}
+
+
+async def show(view: View) -> str:
+    actions = list(view.background)
+    return page(
+        view, "Background",
+        tag("p", f"Actions on many jobs, which {view.cluster.name} carries out one after the other. They end with this "
+                 "node; what they have done stays done, and can be repeated for the rest."),
+        await table(("what", "jobs", "begun", "state", "how far", ""), _rows(view),
+                    counted(len(actions), "action")),
+        None if actions else tag("p", "None was begun on this node."),
+    )
+
+
+def _rows(view: View) -> Iterator[list[Child]]:
+    for one in view.background:
+        state: Child = one.state if not one.why else f"{one.state}: {one.why}"
+        yield [
+            WORDS[one.name], tag("code", one.line), when(view, one.begun_ms), state, one.progress(),
+            form(view, "jobs.stop", "Stop", {"number": one.number}, back="/background") if not one.ended else "",
+        ]

@@ -48,6 +48,7 @@ PROCESSES = (
     "client/test_leader_kills.py", "client/test_old_client.py", "client/test_readme.py", "client/test_testing.py",
     "client/test_two_clusters.py",
     "client/test_several_clusters.py", "client/test_several_takes.py", "client/test_several_kills.py",
+    "client/test_takers_follow.py", "worker/flows/test_two_clusters.py",
     "beanstalk/test_two_clusters.py", "kombu/test_two_clusters.py",
     "core/laws/test_hash_seed.py", "client/test_consumer.py", "kombu/test_celery.py", "kombu/test_upstream.py",
     "kombu/test_transport.py", "kombu/test_event_loop.py", "kombu/test_access.py", "kombu/test_identity.py",

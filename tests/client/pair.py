@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from types import TracebackType
 
-from sockpq import Client, ClusterMap, MappedCluster, Moving
+from sockpq import Client, ClusterMap, MappedCluster, Moving, QueueNotFound
 
 from devcluster.cluster import LocalCluster
 
@@ -44,7 +44,8 @@ class Pair:
         for name in "ab":
             with self.only(name) as client:
                 for queue in client.queues():
-                    client.queue_delete(queue.name, force=True)
+                    with suppress(QueueNotFound):       # it has gone with the jobs of another one, of the same item
+                        client.queue_delete(queue.name, force=True)
 
     def set(
         self, rules: dict[str, str | None], moving: dict[str, Moving] | None = None, spread: tuple[str, ...] = (),

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 from sockpq import Client, CrossCluster, Key, Moving, Unavailable
@@ -13,6 +11,7 @@ from sockpq._protocol.commands.jobs import touch
 from sockpq._routing import known_clusters, taking
 from sockpq._streaming import event_stream
 
+from tests.client.caller import Caller
 from tests.client.conftest import MakeClient
 from tests.client.pair import Pair
 from tests.waiting import eventually, until
@@ -36,34 +35,6 @@ def pair(clusters: Pair, monkeypatch: pytest.MonkeyPatch) -> Pair:
 @pytest.fixture
 def client(pair: Pair, make_client: MakeClient) -> Client:
     return make_client(pair.a.servers, timeout=20, server_timeout=0.3)
-
-
-class Caller:
-    """A call in a thread, and its result."""
-
-    def __init__(self, call: Callable[[], Any]) -> None:
-        self._call = call
-        self.value: Any = None
-        self.error: Exception | None = None
-        self._thread = threading.Thread(target=self._run)
-        self._thread.start()
-
-    def _run(self) -> None:
-        try:
-            self.value = self._call()
-        except Exception as error:
-            self.error = error
-
-    @property
-    def runs(self) -> bool:
-        return self._thread.is_alive()
-
-    def result(self) -> Any:
-        self._thread.join(30)
-        assert not self._thread.is_alive()
-        if self.error:
-            raise self.error
-        return self.value
 
 
 def waiters(pair: Pair, cluster: str, queue: str) -> int:

@@ -32,3 +32,15 @@ def test_queues_of_two_clusters() -> None:
                         connection.drain_events(timeout=30)
                 assert sorted(found) == sorted([*range(10), *range(10)])
         until(lambda: (pair.count("a", "mail"), pair.count("b", "b.film")) == ((0, 0), (0, 0)))
+
+
+def test_connections_that_are_made_later_follow_the_map() -> None:
+    """All of a process stay with the cluster of the first one, and with those that its map names."""
+    with Pair() as pair:
+        pair.set({"b.": "b"})
+        for number in range(2):
+            with kombu.Connection(f"sockpq://{pair.a.servers[0]}/") as connection:
+                connection.ensure_connection(max_retries=0)
+                queue = kombu.Queue("b.film", routing_key="b.film")
+                connection.Producer().publish(number, routing_key=queue.name, declare=[queue])
+        assert pair.count("b", "b.film") == (2, 0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
 
 from sockpq import Client
 from sockpq._backends.sync import run
@@ -16,16 +16,22 @@ from sockpq.worker import App
 from sockpq.worker.children.serving import Serving
 from sockpq.worker.pool.outcome_commands import end_job
 
-from tests.client.real_server import RealServer
-
 RAN: list[Any] = []      # what the tasks have done
 TURNS = 20      # more than any of these flows needs until what was decided in one entry has followed in others
+
+
+class Timed(Protocol):
+    """A server, or several, that passes time."""
+
+    def pass_time(self, seconds: float) -> None:
+        """Let this time pass, and all happen that is due."""
+        ...
 
 
 class Worker:
     """Works on the jobs of an app."""
 
-    def __init__(self, server: RealServer, app: App) -> None:
+    def __init__(self, server: Timed, app: App) -> None:
         self._server, self._queues = server, app.queues
         self._executor = app.client._executor
         self._serving = Serving(app)
@@ -54,7 +60,7 @@ class Worker:
 
 
 @contextmanager
-def at_work(server: RealServer, app: App) -> Iterator[Worker]:
+def at_work(server: Timed, app: App) -> Iterator[Worker]:
     """A worker of this app, closed at the end."""
     worker = Worker(server, app)
     try:
@@ -84,6 +90,10 @@ class Dying:
         if dies:
             raise self._death("behind")
         return value
+
+    async def owner_of(self, queues: tuple[str, ...]) -> str:
+        """Asked without a command to the servers."""
+        return await self._executor.owner_of(queues)
 
 
 def left_over(client: Client) -> tuple[int, list[Any]]:

@@ -126,7 +126,7 @@ class Client:
         codec: Codec | None = None,
         tracing: bool = False,
         cluster: str | None = None,
-        follow_map: bool = True,
+        follow_map: bool | None = None,
     ) -> None:
         """`servers`: of the cluster, "host:port" each, or one string with commas. Nothing is sent yet.
 
@@ -146,8 +146,8 @@ class Client:
         `codec`: an object with `encode(value)` to bytes and `decode(data)`, for `put(value=)` and `job.value`.
         `tracing`: make OpenTelemetry spans, and continue traces where jobs are processed (sockpq[otel]).
         `cluster`: the id of the cluster to use; by default the cluster of the first server. Servers of other clusters
-        are refused with ForeignCluster. `follow_map=False`, or a `cluster`: use this one alone, whatever the map of
-        clusters says, so that what another one owns is Elsewhere.
+        are refused with ForeignCluster. `follow_map=False`: use this one alone, whatever the map of clusters says, so
+        that what another one owns is Elsewhere. By default a client follows the map unless it is given a `cluster`.
         """
         if servers is None:
             configured = configuration()
@@ -162,7 +162,7 @@ class Client:
         self._network = LoopNetwork(Access(tls, user, secret, secret_file))
         self._executor = Router(
             self._network, parse_servers(servers), limits, codec, traced, cluster_of(cluster),
-            follows_map=switch(follow_map, "follow_map") and cluster is None,
+            follows_map=cluster is None if follow_map is None else switch(follow_map, "follow_map"),
         )
 
     async def close(self) -> None:

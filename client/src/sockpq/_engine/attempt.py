@@ -7,6 +7,7 @@ blocked GETB, the output of a PUT .. WAIT) is asked now and then, on another con
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, Protocol
 
@@ -28,6 +29,7 @@ class Watch(Protocol):
     """Probes other servers, and the same server on another connection, while an answer is outstanding."""
 
     leaderless: bool        # may a server that has not heard of a leader be used?
+    look_s: float           # `waiting` is called after so many seconds, or after each `server_timeout` of silence
 
     async def taken_over(self, address: Address) -> bool:
         """Return whether another server serves now."""
@@ -46,6 +48,7 @@ class Alone:
     """The caller named the server: no other counts, and only their deadline ends the waiting."""
 
     leaderless = True
+    look_s = math.inf
 
     async def taken_over(self, address: Address) -> bool:
         return False
@@ -199,14 +202,20 @@ class Attempt:
 
     async def _blocked(self, wait_until: float) -> list[Answer] | None:
         """Return the next bytes from a server that may be silent, None if none came in time. Raises Lost."""
+        doubt_at = self._now() + self._limits.server_timeout
         while True:
+            left = min(wait_until, doubt_at) - self._now()
             try:
-                return await self._connection.receive(self._patience(wait_until))
+                return await self._connection.receive(max(min(left, self._watch.look_s), TINY_S))
             except TimeoutError:
                 if self._now() >= wait_until:
                     return None
-            if await self._watch.vanished(self._connection.address):
-                raise self._connection.lost("the server no longer serves, or no longer answers")
+            if self._now() >= doubt_at:
+                if await self._watch.vanished(self._connection.address):
+                    raise self._connection.lost("the server no longer serves, or no longer answers")
+                doubt_at = self._now() + self._limits.server_timeout
+            elif self._watch.look_s > left:
+                continue
             await self._watch.waiting()
 
     async def _withdraw(self) -> Answer:

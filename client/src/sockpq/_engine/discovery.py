@@ -63,6 +63,7 @@ class Discovery:
         self._was_asked = False         # a single server, who else is there
         self.counters = counters
         self.look_around: Callable[[], Awaitable[None]] | None = None       # see Watch.waiting
+        self.look_s = math.inf
         self._last: Address | None = None           # the leader that was found last
         self.new_locks()
 

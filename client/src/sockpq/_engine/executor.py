@@ -231,9 +231,10 @@ class Executor:
         """Return CLUSTER STATUS of the best server of the client's cluster. Raises Unavailable, AuthError."""
         return await status_of_best(self.network, self.addresses, timeout, self.identity.check)
 
-    def look_around(self, look: Callable[[], Awaitable[None]]) -> None:
-        """Call this now and then while a command of this executor is blocked; it must not raise."""
+    def look_around(self, look: Callable[[], Awaitable[None]], every: float) -> None:
+        """Call this every so many seconds, or less often, while a command is blocked; it must not raise."""
         self._connections.discovery.look_around = look
+        self._connections.discovery.look_s = every
 
     # for what lasts longer than a call (_streaming)
 

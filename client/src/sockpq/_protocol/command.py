@@ -64,6 +64,7 @@ class Command(NamedTuple, Generic[T]):
     unblocked: Command[Any] | None = None   # of a GETB: the GET; under the same number it tells what that one has got
     place: str = ""         # a queue: the cluster that owns it executes the command, which does not name it itself
     members: tuple[Command[Any], ...] = ()  # of a transaction, and of a PUTS: the commands in it
+    beside: str = ""        # an item: of several clusters only the one that has it may execute the command
 
 
 class Steps(NamedTuple, Generic[T]):

@@ -2,7 +2,8 @@
 
 Without a map there is one cluster, the one whose servers the client was given. The first connection tells whether there
 is a map (CLUSTER ID has a name). The newest one of all clusters is kept; they are asked again after a refusal
-(409 Elsewhere) and each minute.
+(409 Elsewhere) and each minute. Those who only take are refused nowhere: while they find nothing, the first cluster of
+the map, in which each change begins, is asked once in a second or so.
 """
 
 from __future__ import annotations
@@ -28,6 +29,10 @@ from sockpq._routing.targets import target_of
 from sockpq.errors import MapUnread, SockpqError
 
 READ_AGAIN_S = 60.0     # how old the map may be
+LOOK_S = 1.0            # between two looks for a newer map, while nothing is found
+LOOK_BYTES = 8192       # so many bytes of a map make a look cost as much as another second
+LOOK_TIMEOUT_S = 0.5    # what a look may take, as a job that comes meanwhile has to wait
+BLIND_S = 5.0           # after a look without an answer
 STRAGGLER_S = 0.1       # how long the maps of slower clusters are waited for
 
 
@@ -51,11 +56,13 @@ class KnownClusters:
         self.first = Executor(network, addresses, limits, codec, tracing, cluster, self.counters)
         self.identity = self.first.identity
         self.identity.follows_map = follows_map
-        self.first.look_around(self._look_around)
+        self.first.look_around(self._look_around, math.inf)
         self._others: dict[str, Executor] = {}          # by the id of their cluster
         self.routes: Routes | None = None
         self.plain = False
-        self._read_at = math.inf                        # when the map is to be read again
+        self.read_at = network.now() + READ_AGAIN_S if follows_map else math.inf    # when the map is to be read again
+        self._look_at = 0.0                             # when the next look for a newer one may be
+        self._look_s = LOOK_S
         self._reading = network.lock()
         self._process = os.getpid()
         self._guard: Callable[[], None] | None = None
@@ -90,8 +97,8 @@ class KnownClusters:
     async def now(self) -> Routes:
         """Return the routes, of a map that is not older than a minute if any cluster answers."""
         now = self._network.now()
-        if now >= self._read_at:
-            self._read_at = now + READ_AGAIN_S      # meanwhile others go on by the map that there is
+        if now >= self.read_at:
+            self.read_at = now + READ_AGAIN_S      # meanwhile others go on by the map that there is
             await self.read_map()
         if self.routes is None:
             servers = ", ".join(map(str, self.first.addresses))
@@ -105,10 +112,10 @@ class KnownClusters:
             self._reading, self._process = self._network.lock(), os.getpid()
         await self._reading.acquire(math.inf)
         try:
-            if self.routes is not None and self._read_at - READ_AGAIN_S > asked_at:
+            if self.routes is not None and self.read_at - READ_AGAIN_S > asked_at:
                 return              # somebody else has, meanwhile
             servers = list(dict.fromkeys(one.leader or one.addresses[0] for one in self.all))
-            self._read_at = self._network.now() + READ_AGAIN_S
+            self.read_at = self._network.now() + READ_AGAIN_S
             found = await ask_all(self._network, servers, [CLUSTER_MAP], self._limits.connect_timeout, STRAGGLER_S)
             maps = [
                 response.answers[0].value for response in found.values()
@@ -117,6 +124,26 @@ class KnownClusters:
             self._use(max(maps, key=lambda one: one.version, default=ClusterMap()))
         finally:
             self._reading.release()
+
+    async def look(self) -> None:
+        """Read the map if the first cluster has a newer one, unless somebody has looked a moment ago; never raises.
+
+        To be called when nothing was found: jobs may be in another cluster since. Without a map, once in a minute.
+        """
+        now = self._network.now()
+        routes = self.routes
+        if now < self._look_at or (routes is None and now < self.read_at):
+            return
+        self._look_at = now + self._look_s              # meanwhile others go on by the map that there is
+        if routes is None:
+            self.read_at = now + READ_AGAIN_S
+        executor = self.first if routes is None else routes.home.executor
+        try:
+            seen = await executor.run_call(executor.calls.call(CLUSTER_MAP, timeout=LOOK_TIMEOUT_S), None)
+            if seen.version > (routes.map.version if routes else 0):
+                await self.read_map()
+        except SockpqError:
+            self._look_at = self._network.now() + BLIND_S
 
     async def may_try_again(self, attempts: int, until: float) -> bool:
         """After a wrong cluster has refused: read the map again, and wait unless it is new; False: no time is left."""
@@ -134,9 +161,11 @@ class KnownClusters:
 
     async def _look_around(self) -> None:
         """While a command is blocked: see whether the map has changed."""
-        if self._network.now() >= self._read_at or (self.routes is None and self.identity.map_is_unread):
+        if self.identity.map_is_unread or (self.routes and self._network.now() >= self.read_at):
             with suppress(SockpqError):
                 await self.read_map()
+        else:
+            await self.look()
 
     def _use(self, found: ClusterMap) -> None:
         """Follow this map if it is newer than the one in use."""
@@ -145,6 +174,8 @@ class KnownClusters:
             return
         self.routes = Routes(found, self._executor_of, self.identity.cluster if self.plain else None)
         self.identity.map_is_read = True
+        self._look_s = LOOK_S * (1 + len(found.text()) // LOOK_BYTES)
+        self.first.look_around(self._look_around, LOOK_S)
         for executor in self.all:
             for call in executor.calls.blocking:
                 names = target_of(call.command.line).names
@@ -159,6 +190,6 @@ class KnownClusters:
             executor = Executor(
                 self._network, parse_servers(servers), self._limits, self._codec, self._tracing, cluster, self.counters)
             executor.guard = self._guard
-            executor.look_around(self._look_around)
+            executor.look_around(self._look_around, LOOK_S)
             self._others[cluster] = executor
         return executor

@@ -39,6 +39,8 @@ class Resolver:
         turn = self.next_turn() if turn is None else turn
         if command.place:
             return self._owner(routes, (command.place,), command, turn), command
+        if command.beside:
+            return self._beside(routes, command), command
         if not command.members:
             target = target_of(command.line)
             return self.route(routes, target, command, turn), as_sent(command, target.ids) if target.ids else command
@@ -89,6 +91,17 @@ class Resolver:
         for at in positions:
             found.setdefault(self.resolve(routes, commands[at])[0], []).append(at)
         return found
+
+    def _beside(self, routes: Routes, command: Command[Any]) -> Route:
+        """Return the cluster that has the item; raises CrossCluster unless it owns what the command names as well."""
+        route = there(routes.of_item(command.beside), command.beside)
+        for name in target_of(command.line).names:
+            owner = route if routes.is_spread(name) else there(routes.owner(name), name)
+            if owner is not route:
+                raise CrossCluster(
+                    f"item {command.beside} is in cluster {route.name}, and queue {name} is owned by {owner.name}: "
+                    f"queues whose jobs belong together need a common prefix in the map")
+        return route
 
     def _owner(self, routes: Routes, names: tuple[str, ...], command: Command[Any], turn: int) -> Route:
         found = [

@@ -6,7 +6,7 @@ changes something. What a wrong cluster refuses is sent again by the newest map.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import count
 from typing import Any, NamedTuple, TypeVar, cast
 
@@ -120,6 +120,8 @@ class Router:
         Raises CrossCluster before anything is sent if it is for several and must be executed in one piece.
         """
         begun = self.network.now()
+        if self._clusters.routes is None and begun >= self._clusters.read_at:
+            await self._clusters.look()
         if self._clusters.routes is None:
             try:
                 value = await self.first.run(
@@ -146,6 +148,8 @@ class Router:
         See CallRunner.run_behind.
         """
         begun = self.network.now()
+        if self._clusters.routes is None and begun >= self._clusters.read_at:
+            await self._clusters.look()
         if self._clusters.routes is None:
             try:
                 value = await self.first.calls.run_behind(first, command, put_back, timeout=timeout, wait=wait)
@@ -163,6 +167,8 @@ class Router:
             if both:
                 route, before, behind = both
                 value = await route.executor.calls.run_behind(before, behind, put_back, timeout=timeout, wait=wait)
+                if not value:
+                    await self._clusters.look()
                 if value or not waits(command) or self._clusters.routes is routes:
                     return cast(T, labelled(value, route.name, route.tag))
                 first = None
@@ -258,6 +264,30 @@ class Router:
         routes = await self._clusters.known()
         return (Route("", self.first, 0),) if routes is None else routes.of_any(names)
 
+    async def owner_of(self, queues: Collection[str], *, timeout: float | None = None) -> str:
+        """Return the name of the cluster that owns all of these queues; "" without a map, as far as is known.
+
+        Raises CrossCluster if several do, Elsewhere if nobody does for so long.
+        """
+        until = self.network.now() + self.calls_timeout(timeout)
+        for attempts in count(1):
+            routes = await self._clusters.known()
+            if routes is None:
+                break
+            try:
+                owners = {
+                    queue: there(routes.owner(queue), queue).name for queue in queues if not routes.is_spread(queue)}
+            except Elsewhere:
+                if not await self._clusters.may_try_again(attempts, until):
+                    raise
+                continue
+            if len(set(owners.values())) > 1:
+                of_each = ", ".join(f"{queue} by {cluster}" for queue, cluster in owners.items())
+                raise CrossCluster(
+                    f"queues whose jobs belong together need a common prefix in the map: they are owned, {of_each}")
+            return next(iter(owners.values()), routes.home.name)
+        return ""
+
     async def of_events(self, words: str, names: tuple[str, ...] | None) -> Route:
         """Return the cluster that tells these events; `words`: as in SUBSCRIBE, `names`: None for all.
 
@@ -282,6 +312,10 @@ class Router:
         """Read the map now, after a cluster has refused what another one should have got (Elsewhere)."""
         await self._clusters.read_map()
 
+    async def look(self) -> None:
+        """See whether the map has changed, when nothing was found; see KnownClusters."""
+        await self._clusters.look()
+
     async def may_try_again(self, attempts: int, until: float) -> bool:
         """After a wrong cluster has refused: see KnownClusters."""
         return await self._clusters.may_try_again(attempts, until)
@@ -305,7 +339,11 @@ class Router:
                 left = None if wait_until is None else max(wait_until - now, TINY_S)
                 options = options._replace(timeout=max(until - now, TINY_S), wait=left)
             try:
-                value, again = await self._send(await self._clusters.now(), command, options)
+                routes = await self._clusters.now()
+                value, again = await self._send(routes, command, options)
+                if not value and command.line.startswith(TAKES):
+                    await self._clusters.look()
+                    again = again or self._clusters.routes is not routes
             except (Elsewhere, Aborted) as refusal:
                 if not _is_elsewhere(refusal):
                     raise
@@ -329,7 +367,7 @@ class Router:
                 return await self._lying(routes, sources, target, command, options)
         if target.use is Use.BRINGS and any(map(routes.is_spread, target.names)):
             await self._taking.look(routes.executors)
-        if command.members or command.place:
+        if command.members or command.place or command.beside:
             route, sent = self._resolver.resolve(routes, command)
         else:
             route = self._resolver.route(routes, target, command, self._resolver.next_turn())

@@ -58,6 +58,9 @@ class BoundSessions:
                 try:
                     routes = await self._router.sources(target_of(command.line).names)
                     jobs, ended = await self._take(routes, command, left, timeout)
+                    if not jobs:
+                        await self._router.look()
+                        ended = ended and routes == await self._router.sources(target_of(command.line).names)
                 except Elsewhere:               # there is a map, which was not known
                     await self._router.read_map()
                     continue
@@ -73,9 +76,7 @@ class BoundSessions:
     ) -> tuple[list[Handed], bool]:
         """Take by the map as it is now; returns the jobs, and whether an empty answer is final."""
         if len(routes) == 1:
-            jobs = await self._taken(routes[0], command, wait, timeout)
-            same = routes == await self._router.sources(target_of(command.line).names)
-            return jobs, same
+            return await self._taken(routes[0], command, wait, timeout), True
         if command.line.startswith(b"GETBE") and len({route.name for route in routes}) > 1:
             raise CrossCluster(UNTIL_DONE)
         self._turn += 1

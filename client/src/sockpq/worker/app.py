@@ -28,8 +28,7 @@ from sockpq.worker.flows.batch import (
 )
 from sockpq.worker.flows.calls import amade, async_executor_of, executor_of, made
 from sockpq.worker.flows.handle import AsyncFlowHandle, FlowHandle, flow_of, restored
-from sockpq.worker.flows.plan import Plan
-from sockpq.worker.flows.writing import flow_name, written
+from sockpq.worker.flows.writing import put_flow
 from sockpq.worker.policy import EXPIRE_S, TRIES, Errors, Policy, policy_of
 from sockpq.worker.signature import Canvas, Signature
 from sockpq.worker.task import Schedule, Task
@@ -200,15 +199,13 @@ class App:
         is task.s(..).continue_on_failure(). `on_failure`: called once if the flow fails.
         """
         executor = executor_of(self)
-        plan, failing = Plan(canvas, flow_name()), called(on_failure)
-        numbers = made(executor, written(plan, self.codec, executor.bodies, failing))
+        plan, numbers = made(executor, put_flow(canvas, self.codec, executor.bodies, called(on_failure)))
         return FlowHandle(self, flow_of(plan, numbers, canvas.last, canvas.joined))
 
     async def aflow(self, canvas: Canvas, *, on_failure: Task[Any, Any] | Signature | None = None) -> AsyncFlowHandle:
         """Put a flow like flow(), in asyncio."""
         executor = async_executor_of(self)
-        plan, failing = Plan(canvas, flow_name()), called(on_failure)
-        numbers = await amade(executor, written(plan, self.codec, executor.bodies, failing))
+        plan, numbers = await amade(executor, put_flow(canvas, self.codec, executor.bodies, called(on_failure)))
         return AsyncFlowHandle(self, flow_of(plan, numbers, canvas.last, canvas.joined))
 
     def flow_handle(self, saved: Mapping[str, Any]) -> FlowHandle:

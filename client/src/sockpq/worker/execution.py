@@ -18,7 +18,7 @@ from sockpq.worker.envelope import error_body, opened, result_body, returned_bod
 from sockpq.worker.errors import BadJob, JobCancelled, UnknownTask
 from sockpq.worker.flows.own_jobs import POLICY, own_function
 from sockpq.worker.outcome import Outcome, after_error, after_loss
-from sockpq.worker.parents import aresults, results
+from sockpq.worker.parents import aresults, beside, results
 from sockpq.worker.policy import Policy
 from sockpq.worker.signature import Parents
 
@@ -90,7 +90,8 @@ def find(app: App, job: GivenJob) -> Work:
     if task is None:
         raise UnknownTask(f"there is no task {envelope.task!r} here; there are: {', '.join(app.tasks) or 'none'}")
     reply = envelope.reply and bool(job.item)
-    return Work(task.function, envelope.args, envelope.kwargs, task.policy, reply, envelope.parents)
+    parents = beside(envelope.parents, job.id) if envelope.parents else None
+    return Work(task.function, envelope.args, envelope.kwargs, task.policy, reply, parents)
 
 
 def policy_for(app: App, job: GivenJob) -> Policy:

@@ -11,6 +11,7 @@ from typing import Any
 
 from sockpq._async.client import Client as AsyncClient
 from sockpq._protocol.arguments import Codec
+from sockpq._protocol.job_ids import TAG_SHIFT, local_id, tag_of
 from sockpq._sync.client import Client
 from sockpq.errors import JobNotFound
 from sockpq.model import Awaited
@@ -18,6 +19,12 @@ from sockpq.worker.errors import ParentFailed
 from sockpq.worker.signature import Parents
 
 ENDED_S = 1.0       # a parent has ended, or was brought back since: then there is nothing to wait for
+
+
+def beside(parents: Parents, job: int) -> Parents:
+    """Return the parents as those of a job with this id: the numbers of their jobs are of its cluster."""
+    tag = tag_of(job) << TAG_SHIFT
+    return parents._replace(numbers=[local_id(number) | tag for number in parents.numbers])
 
 
 def results(client: Client, parents: Parents, codec: Codec) -> list[Any]:

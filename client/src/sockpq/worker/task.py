@@ -178,6 +178,12 @@ class TaskCall(Generic[P, R]):
         """The policy of the task."""
         return self._task.policy
 
+    @property
+    def timeout(self) -> float | None:
+        """The time limit of a put, in seconds; None for that of the client."""
+        limit: float | None = self._options.get("timeout")
+        return limit
+
     def s(self, *args: Any, **kwargs: Any) -> Signature:
         """Write a call down, with these options. See Task.s."""
         return Signature(Step(self, args, kwargs))
@@ -248,11 +254,9 @@ class TaskCall(Generic[P, R]):
                 data = output.data
         return result_of(data, self._task.home.codec)
 
-    def of_item(self, item: str, timeout: float | None = None) -> TaskCall[P, R]:
-        """Return the task so that its next job belongs to this item, put within `timeout` seconds or not at all."""
-        self._check_together()
-        limit = {} if timeout is None else {"timeout": min(timeout, self._options.get("timeout", timeout))}
-        return TaskCall(self._task, {**self._options, "item": item, **limit})
+    def within(self, timeout: float) -> TaskCall[P, R]:
+        """Return the task so that its next job is put within `timeout` seconds or not at all."""
+        return TaskCall(self._task, {**self._options, "timeout": min(timeout, self._options.get("timeout", timeout))})
 
     def check(self, args: tuple[Any, ...], kwargs: dict[str, Any], takes_result: bool) -> None:
         """Raise TypeError when the function does not take these arguments, with a result before them."""

@@ -1,4 +1,7 @@
-"""The client of a connection, or of a result backend. All of a process stay with one cluster: kombu makes new ones."""
+"""The client of a connection, or of a result backend.
+
+All of a process stay with the cluster of the first one, and with the clusters of its map: kombu makes new ones.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +29,7 @@ def client_of(access: Access, options: Mapping[str, Any]) -> Client:
         secret_file=secret_file, timeout=patience,
         session_ttl=max(SESSION_PATIENCES * patience, SESSION_MIN_S),
         cluster=next((clusters[server] for server in access.servers if server in clusters), None),
+        follow_map=True,
     )
 
 

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 from sockpq._protocol.arguments import Bodies
 from sockpq._protocol.command import Command
 from sockpq._protocol.commands import batches, items
-from sockpq.errors import BadArguments, ItemCancelled, ItemNotFound, ItemNotHeld, Refused, SockpqError
-from sockpq.model import ItemStat
+from sockpq.errors import BadArguments, CrossCluster, ItemCancelled, ItemNotFound, ItemNotHeld, Refused, SockpqError
+from sockpq.model import ItemStat, Stored
 from sockpq.worker.current import current_job
 from sockpq.worker.errors import BatchCancelled
-from sockpq.worker.flows.calls import Call, Calls, Home, amade, async_executor_of, executor_of, made
-from sockpq.worker.handle import AsyncHandle, Handle
+from sockpq.worker.flows.calls import Call, Calls, Home, Owner, amade, async_executor_of, executor_of, made
+from sockpq.worker.handle import AsyncHandle, Handle, async_handle, handle
 from sockpq.worker.signature import Signature, Step
 from sockpq.worker.task import Task, TaskCall
 
@@ -36,9 +36,14 @@ class Callbacks(NamedTuple):
             (self.failure, {"when": "failed", "number": False}),
         )
         return [
-            step.call.command(step.args, step.kwargs, bodies, None, after=item, **when)
+            step.call.command(step.args, step.kwargs, bodies, None, after=item, **when)._replace(beside=item)
             for step, when in waiting if step is not None
         ]
+
+    @property
+    def queues(self) -> tuple[str, ...]:
+        """The queues of those that there are."""
+        return tuple(step.call.queue for step in (self.success, self.complete, self.failure) if step is not None)
 
 
 Callback = Task[Any, Any] | Signature
@@ -125,7 +130,7 @@ class Batch(BatchHandle):
 
     def __init__(self, app: Home, waiting: Callbacks) -> None:
         super().__init__(app, "")
-        self._hold = Hold(waiting)
+        self._hold = Hold(waiting, app.queues)
 
     @property
     def item(self) -> str:
@@ -136,10 +141,10 @@ class Batch(BatchHandle):
         """Queue a call as a member of the batch. Raises BatchCancelled."""
         executor = executor_of(self._app)
         made(executor, self._hold.renewed())
-        try:
-            return member(task, self.item, min(self._hold.left_s, executor.limits.timeout)).put(*args, **kwargs)
-        except Refused as error:
-            raise told(error) from error
+        limit = min(self._hold.left_s, executor.limits.timeout)
+        call = as_call(task).within(limit)
+        stored = made(executor, added(call, self.item, args, kwargs, executor.bodies))
+        return handle(self._app, call.queue, stored)
 
     def __enter__(self) -> Batch:
         made(executor_of(self._app), self._hold.begun(executor_of(self._app).bodies))
@@ -156,7 +161,7 @@ class AsyncBatch(AsyncBatchHandle):
 
     def __init__(self, app: Home, waiting: Callbacks) -> None:
         super().__init__(app, "")
-        self._hold = Hold(waiting)
+        self._hold = Hold(waiting, app.queues)
 
     @property
     def item(self) -> str:
@@ -167,10 +172,10 @@ class AsyncBatch(AsyncBatchHandle):
         """Queue a call as a member of the batch. Raises BatchCancelled."""
         executor = async_executor_of(self._app)
         await amade(executor, self._hold.renewed())
-        try:
-            return await member(task, self.item, min(self._hold.left_s, executor.limits.timeout)).aput(*args, **kwargs)
-        except Refused as error:
-            raise told(error) from error
+        limit = min(self._hold.left_s, executor.limits.timeout)
+        call = as_call(task).within(limit)
+        stored = await amade(executor, added(call, self.item, args, kwargs, executor.bodies))
+        return async_handle(self._app, call.queue, stored)
 
     async def __aenter__(self) -> AsyncBatch:
         executor = async_executor_of(self._app)
@@ -188,10 +193,9 @@ class OwnBatch(BatchHandle):
 
     def add(self, task: Task[Any, Any] | TaskCall[Any, Any], *args: Any, **kwargs: Any) -> Handle:
         """Queue a call as a member of the batch, which cannot end meanwhile. Raises BatchCancelled."""
-        try:
-            return member(task, own_item()).put(*args, **kwargs)
-        except Refused as error:
-            raise told(error) from error
+        item, executor = own_item(), executor_of(self._app)
+        call = as_call(task)
+        return handle(self._app, call.queue, made(executor, added(call, item, args, kwargs, executor.bodies)))
 
 
 class AsyncOwnBatch(AsyncBatchHandle):
@@ -199,18 +203,20 @@ class AsyncOwnBatch(AsyncBatchHandle):
 
     async def add(self, task: Task[Any, Any] | TaskCall[Any, Any], *args: Any, **kwargs: Any) -> AsyncHandle:
         """Queue a call as a member of the batch, which cannot end meanwhile. Raises BatchCancelled."""
-        try:
-            return await member(task, own_item()).aput(*args, **kwargs)
-        except Refused as error:
-            raise told(error) from error
+        item, executor = own_item(), async_executor_of(self._app)
+        call = as_call(task)
+        stored = await amade(executor, added(call, item, args, kwargs, executor.bodies))
+        return async_handle(self._app, call.queue, stored)
 
 
 class Hold:
     """The hold that keeps a batch from ending while its author adds to it."""
 
-    def __init__(self, waiting: Callbacks) -> None:
+    def __init__(self, waiting: Callbacks, queues: tuple[str, ...]) -> None:
+        """`queues`: of the app; without callbacks, which are where the batch is, the first one says where that is."""
         self.item = ""
         self._callbacks = waiting
+        self._queues = waiting.queues or queues[:1]
         self._until = self._renew_at = 0.0
 
     @property
@@ -223,16 +229,22 @@ class Hold:
 
     def begun(self, bodies: Bodies) -> Calls[None]:
         """Begin the item, and put what waits for it."""
-        self._last_from(monotonic())
-        self.item = yield Call(items.item_hold(expire=HOLD_S))
-        waiting = self._callbacks.puts(self.item, bodies)
-        if waiting:
+        owner = Owner(self._queues)
+        while True:
+            cluster = yield owner
+            self._last_from(monotonic())
+            self.item = yield Call(items.item_hold(expire=HOLD_S, queue=next(iter(self._queues), None)))
+            waiting = self._callbacks.puts(self.item, bodies)
             try:
-                yield Call(batches.transaction(waiting))
-            except Exception:
+                if waiting:
+                    yield Call(batches.transaction(waiting))
+                return
+            except Exception as error:
                 with suppress(SockpqError):
                     yield Call(items.item_release(self.item))
-                raise
+                # Else the queues have another owner than was known.
+                if not isinstance(error, CrossCluster) or (yield owner) == cluster:
+                    raise
 
     def renewed(self) -> Calls[None]:
         """Renew the hold when half of it is over."""
@@ -262,10 +274,22 @@ class Hold:
         self._until, self._renew_at = now + HOLD_S, now + HOLD_S / 2
 
 
-def member(task: Task[Any, Any] | TaskCall[Any, Any], item: str, timeout: float | None = None) -> TaskCall[Any, Any]:
-    """Return the task, so that its next job is one of this item."""
-    call = TaskCall(task, {}) if isinstance(task, Task) else task
-    return call.of_item(item, timeout)
+def as_call(task: Task[Any, Any] | TaskCall[Any, Any]) -> TaskCall[Any, Any]:
+    """Return the task with its options."""
+    return TaskCall(task, {}) if isinstance(task, Task) else task
+
+
+def added(
+    call: TaskCall[Any, Any], item: str, args: tuple[Any, ...], kwargs: dict[str, Any], bodies: Bodies
+) -> Calls[Stored]:
+    """Put this call, a member of the item, where the item is. Raises BatchCancelled, CrossCluster."""
+    call.check(args, kwargs, takes_result=False)
+    put = call.command(args, kwargs, bodies, item=item)._replace(beside=item)
+    try:
+        stored: Stored = yield Call(put, timeout=call.timeout)
+    except Refused as error:
+        raise told(error) from error
+    return stored
 
 
 def own_item() -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Coroutine, Generator
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from sockpq._backends import asyncio as loops
@@ -26,8 +26,22 @@ class Call(NamedTuple):
     wait: float | None = None
     timeout: float | None = None
 
+    def begun(self, executor: Router) -> Coroutine[Any, Any, Any]:
+        """Return the call, to be run by the network of the executor."""
+        return executor.run(self.command, wait=self.wait, timeout=self.timeout)
 
-Calls = Generator[Call, Any, T]
+
+class Owner(NamedTuple):
+    """The question which cluster owns all of these queues, see Router.owner_of; its name is sent into the generator."""
+
+    queues: tuple[str, ...]
+
+    def begun(self, executor: Router) -> Coroutine[Any, Any, str]:
+        """Return the call, to be run by the network of the executor."""
+        return executor.owner_of(self.queues)
+
+
+Calls = Generator[Call | Owner, Any, T]
 
 
 class Home(Protocol):
@@ -36,6 +50,11 @@ class Home(Protocol):
     codec: Codec
     eager: bool
     stand_in: Any
+
+    @property
+    def queues(self) -> tuple[str, ...]:
+        """The queues of the app."""
+        ...
 
     @property
     def client(self) -> Client:
@@ -66,7 +85,7 @@ def made(executor: Router, calls: Calls[T]) -> T:
         call = next(calls)
         while True:
             try:
-                value = threads.run(executor.run(call.command, wait=call.wait, timeout=call.timeout))
+                value = threads.run(call.begun(executor))
             except BaseException as error:
                 call = calls.throw(error)
             else:
@@ -82,7 +101,7 @@ async def amade(executor: Router, calls: Calls[T]) -> T:
         call = next(calls)
         while True:
             try:
-                value = await loops.run(executor.run(call.command, wait=call.wait, timeout=call.timeout))
+                value = await loops.run(call.begun(executor))
             except BaseException as error:
                 call = calls.throw(error)
             else:

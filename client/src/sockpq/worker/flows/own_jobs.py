@@ -15,7 +15,7 @@ from sockpq._backends import sync as threads
 from sockpq._protocol.arguments import TRIES_MAX, AfterWhen, Bodies, Codec
 from sockpq._protocol.command import Command
 from sockpq._protocol.commands import batches, jobs
-from sockpq.errors import ItemNotFound
+from sockpq.errors import CrossCluster, ItemNotFound
 from sockpq.model import Stored
 from sockpq.worker.current import current_job
 from sockpq.worker.envelope import Envelope
@@ -27,6 +27,7 @@ WATCH = "sockpq.flow.watch"
 JOIN = "sockpq.flow.join"
 POLICY = Policy(tries=TRIES_MAX)
 REASON = "ParentFailed"
+LOOK_S = 5.0            # between two looks of a watch that cannot wait for the next failure
 
 
 def watch(queue: str, followers: Sequence[Followers], codec: Codec, bodies: Bodies) -> Command[Stored]:
@@ -68,7 +69,10 @@ def _watched(app: Home) -> Callable[[list[Followers]], None]:
         if left:
             job = current_job()
             executor = app.client._executor
-            again = watch(job.queue, left, app.codec, executor.bodies)
-            threads.run(executor.run(batches.transaction([again, jobs.done(job)])))
+            again = watch(job.queue, left, app.codec, executor.bodies)._replace(beside=left[0][0])
+            try:
+                threads.run(executor.run(batches.transaction([again, jobs.done(job)])))
+            except CrossCluster:        # the queue moves, and only what is here already stays beside the flow
+                threads.run(executor.run(jobs.later(job, delay=LOOK_S, yielded=True)))
             job._ended = True
     return cancel

@@ -35,9 +35,13 @@ class Stage(NamedTuple):
 class Plan:
     """A canvas as it is put. Raises BadArguments for one that cannot be, TypeError for arguments that do not fit."""
 
-    def __init__(self, canvas: Canvas, flow: str) -> None:
-        """`flow`: its name, with which the names of its items begin."""
+    def __init__(self, canvas: Canvas, flow: str, cluster: str = "") -> None:
+        """`flow`: its name, with which the names of its items begin.
+
+        `cluster`: the one of several that it is in, with which they end: so all find the items there.
+        """
         self.steps = canvas.steps
+        self._suffix = f".{cluster}" if cluster else ""
         self._check()
         self.stages, self.stage_of = self._staged(flow)
         for place in range(len(self.stages)):
@@ -53,6 +57,11 @@ class Plan:
     def queue(self) -> str:
         """The queue of the flow's own jobs: one that workers of this app take from."""
         return self.steps[0].call.queue
+
+    @property
+    def item(self) -> str:
+        """One of the items of the flow: all of it is in the cluster that has this one."""
+        return self.stages[0].item
 
     @property
     def last(self) -> list[Stage]:
@@ -127,7 +136,7 @@ class Plan:
             for one in before:
                 after = tuple(joins[-1] if other == place else other for other in self.stages[one].after)
                 self.stages[one] = self.stages[one]._replace(after=after)
-            self.stages.append(Stage(f"{flow}/{joins[-1]}", (), before, (place,), False))
+            self.stages.append(Stage(f"{flow}/{joins[-1]}{self._suffix}", (), before, (place,), False))
         self.stages[place] = stage._replace(before=tuple(joins))
 
     def _staged(self, flow: str) -> tuple[list[Stage], list[int]]:
@@ -142,7 +151,8 @@ class Plan:
         stage_of = [places[_kind(step, children[index])] for index, step in enumerate(self.steps)]
         return [
             Stage(
-                f"{flow}/{place}", tuple(members), _distinct(stage_of, before), _distinct(stage_of, after), optional,
+                f"{flow}/{place}{self._suffix}", tuple(members), _distinct(stage_of, before),
+                _distinct(stage_of, after), optional,
             )
             for place, ((before, after, optional), members) in enumerate(stages.items())
         ], stage_of

@@ -9,7 +9,7 @@ begins another, so that one which comes too late is refused, as what its jobs wa
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 from uuid import uuid4
@@ -17,12 +17,12 @@ from uuid import uuid4
 from sockpq._protocol.arguments import Bodies, Codec
 from sockpq._protocol.command import Command
 from sockpq._protocol.commands import batches, items
-from sockpq.errors import SockpqError
+from sockpq.errors import CrossCluster, SockpqError
 from sockpq.model import Stored
-from sockpq.worker.flows.calls import Call, Calls
+from sockpq.worker.flows.calls import Call, Calls, Owner
 from sockpq.worker.flows.own_jobs import join, watch
 from sockpq.worker.flows.plan import Plan
-from sockpq.worker.signature import Step
+from sockpq.worker.signature import Canvas, Step
 
 HOLD_S = 120.0
 TRANSACTION_COMMANDS = 500
@@ -35,12 +35,30 @@ def flow_name() -> str:
     return f"flow_{uuid4().hex}"
 
 
+def put_flow(
+    canvas: Canvas, codec: Codec, bodies: Bodies, on_failure: Step | None
+) -> Calls[tuple[Plan, list[int]]]:
+    """Put a flow in the cluster that owns the queues of all its steps; returns its plan, and the numbers of its jobs.
+
+    Raises CrossCluster when several clusters own them.
+    """
+    steps = [*canvas.steps, *([on_failure] if on_failure else [])]
+    owner = Owner(tuple(dict.fromkeys(step.call.queue for step in steps)))
+    cluster: str = yield owner
+    while True:
+        plan = Plan(canvas, flow_name(), cluster)
+        try:
+            return plan, (yield from written(plan, codec, bodies, on_failure))
+        except CrossCluster:            # nothing of it is left: the queues have another owner than was known
+            before, cluster = cluster, (yield owner)
+            if cluster == before:
+                raise
+
+
 def written(plan: Plan, codec: Codec, bodies: Bodies, on_failure: Step | None) -> Calls[list[int]]:
     """Put all jobs of a flow; returns their numbers, by step. `bodies`: how the client makes the bodies of jobs."""
-    watches = [
-        watch(plan.queue, followers, codec, bodies) for followers in plan.watched()
-    ]
-    last = _on_failure(plan, bodies, on_failure)
+    watches = _beside(plan, (watch(plan.queue, followers, codec, bodies) for followers in plan.watched()))
+    last = _beside(plan, _on_failure(plan, bodies, on_failure))
     if not plan.names_parents:
         numbers = [0] * len(plan.steps)
         puts = [put for level in plan.levels() for put in _level(plan, level, codec, bodies, numbers, None)]
@@ -55,19 +73,19 @@ def _held(
     plan: Plan, codec: Codec, bodies: Bodies, watches: Sequence[Command[Any]], last: Sequence[Command[Any]],
 ) -> Calls[list[int]]:
     numbers = [0] * len(plan.steps)
-    gate, pulse = yield Call(batches.transaction([_hold(), _hold()]))
+    gate, pulse = yield Call(batches.transaction([_hold(plan), _hold(plan)]))
     try:
         for level in plan.levels():
             puts = _level(plan, level, codec, bodies, numbers, gate)
             for portion in _portions([put.command for put in puts]):
-                beats = [items.item_release(pulse), _hold(), _hold(gate)]
+                beats = [items.item_release(pulse), _hold(plan), _hold(plan, gate)]
                 answers = yield Call(batches.transaction([*beats, *portion]))
                 pulse = answers[1]
                 _noted(puts, answers[len(beats) :], numbers)
                 del puts[: len(portion)]
         *portions, rest = _portions(watches)
         for portion in portions:
-            beats = [items.item_release(pulse), _hold(), _hold(gate)]
+            beats = [items.item_release(pulse), _hold(plan), _hold(plan, gate)]
             answers = yield Call(batches.transaction([*beats, *portion]))
             pulse = answers[1]
         # A flow that is withdrawn has not failed: what waits for its failure comes together with its beginning.
@@ -87,6 +105,11 @@ def _withdrawn(gate: str, pulse: str) -> Calls[None]:
             yield Call(command)
 
 
+def _beside(plan: Plan, commands: Iterable[Command[Any]]) -> list[Command[Any]]:
+    """Return the PUTs so that they go where the flow is, or nowhere."""
+    return [command._replace(beside=plan.item) for command in commands]
+
+
 class _Put(NamedTuple):
     """The PUT of a step, by its index, or of a join."""
 
@@ -100,7 +123,8 @@ def _level(
     """The PUTs of a level; the steps before which nothing comes wait for the gate, if there is one."""
     puts = []
     for stage in plan.joins_before(level):
-        puts.append(_Put(None, join(plan.queue, stage.item, *plan.waits_for(stage), codec, bodies)))
+        (put,) = _beside(plan, [join(plan.queue, stage.item, *plan.waits_for(stage), codec, bodies)])
+        puts.append(_Put(None, put))
     for index in level:
         step, stage = plan.steps[index], plan.stage(index)
         after, when = plan.waits_for(stage)
@@ -108,9 +132,10 @@ def _level(
             after = [gate]
         waiting = {"after": after, "when": when} if after else {}
         parents = plan.parents_of(index, numbers)
-        puts.append(_Put(index, step.call.command(
+        (put,) = _beside(plan, [step.call.command(
             step.args, step.kwargs, bodies, parents, item=stage.item, **waiting,
-        )))
+        )])
+        puts.append(_Put(index, put))
     return puts
 
 
@@ -130,8 +155,9 @@ def _on_failure(plan: Plan, bodies: Bodies, step: Step | None) -> list[Command[A
     return [step.call.command(step.args, step.kwargs, bodies, None, **failed)]
 
 
-def _hold(item: str | None = None) -> Command[Any]:
-    return items.item_hold(item, expire=HOLD_S)
+def _hold(plan: Plan, item: str | None = None) -> Command[Any]:
+    """Return the hold of an item, or of a new one where the queues of the flow are."""
+    return items.item_hold(item, expire=HOLD_S, queue=plan.queue if item is None else None)
 
 
 def _portions(commands: Sequence[Command[Any]]) -> Iterator[list[Command[Any]]]:

@@ -11,7 +11,7 @@ from sockpq._protocol.command import Command
 from sockpq._protocol.commands import batches, jobs
 from sockpq._protocol.reader import Reader
 from sockpq._routing.router import Router
-from sockpq.errors import Aborted, DataTooLarge, JobNotFound
+from sockpq.errors import Aborted, CrossCluster, DataTooLarge, JobNotFound
 from sockpq.model import Handed
 from sockpq.worker.errors import BadResult
 from sockpq.worker.outcome import Failure, Outcome
@@ -42,6 +42,8 @@ async def end_job(executor: Router, job: Handed, outcome: Outcome, timeout: floa
             if isinstance(aborted.reason, JobNotFound):
                 return False
             await _run(executor, job, outcome, command, timeout)    # the queue of results is full: the job ends anyway
+        except CrossCluster:            # the queue moves, and the caller, who waits in this cluster, gets no output
+            await _run(executor, job, outcome, command, timeout)
         return True
     except JobNotFound:
         return False

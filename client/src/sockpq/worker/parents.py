@@ -22,7 +22,7 @@ ENDED_S = 1.0       # a parent has ended, or was brought back since: then there 
 
 
 def beside(parents: Parents, job: int) -> Parents:
-    """Return the parents as those of a job with this id: the numbers of their jobs are of its cluster."""
+    """Return the parents as a job with this id names them: the numbers of their jobs belong to its cluster."""
     tag = tag_of(job) << TAG_SHIFT
     return parents._replace(numbers=[local_id(number) | tag for number in parents.numbers])
 

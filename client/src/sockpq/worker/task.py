@@ -180,7 +180,7 @@ class TaskCall(Generic[P, R]):
 
     @property
     def timeout(self) -> float | None:
-        """The time limit of a put, in seconds; None for that of the client."""
+        """The time limit of a put, in seconds; None where the client says it."""
         limit: float | None = self._options.get("timeout")
         return limit
 

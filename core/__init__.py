@@ -268,6 +268,8 @@ from sockpqd.core.store.body import Body, Data, bytes_of
 from sockpqd.core.store.headers import wrong_headers
 from sockpqd.core.store.items.counts import ItemCounts, ItemSummary
 from sockpqd.core.store.job import AnyJob, JobCounts, RunningJob, body_of, head_of, number_of
+from sockpqd.core.store.latencies import STEPS as LATENCY_STEPS
+from sockpqd.core.store.latencies import Latencies
 
 __all__ = [
     "BACKOFF_MS_MAX",
@@ -294,6 +296,7 @@ __all__ = [
     "HEADER_VALUE_BYTES_MAX",
     "HOLD_MS_MAX",
     "HOLD_MS_MIN",
+    "LATENCY_STEPS",
     "LENGTHS",
     "LEVELS_MAX",
     "LEVEL_S_MAX",
@@ -420,6 +423,7 @@ __all__ = [
     "Kick",
     "LastFragment",
     "LastNode",
+    "Latencies",
     "Later",
     "Lead",
     "Leased",

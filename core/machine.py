@@ -57,6 +57,7 @@ from sockpqd.core.state import State
 from sockpqd.core.store.body import Data
 from sockpqd.core.store.items.counts import ItemCounts, ItemSummary
 from sockpqd.core.store.job import AnyJob, RunningJob
+from sockpqd.core.store.latencies import Latencies
 
 GRACIOUS = (Lead, Resume)       # nothing ends by time in an entry that begins with one of these
 
@@ -182,6 +183,7 @@ class Machine:
             old.pager.pages.drop()
         self._state.events.recorded = old.events.recorded
         self._state.queues.gone = None if old.queues.gone is None else {}
+        self._state.latencies.mask = old.latencies.mask
 
     def _new_pager(self) -> Pager | None:
         return None if self._paging is None else self._paging()
@@ -418,6 +420,14 @@ class Machine:
         """
         gone, self._state.queues.gone = self._state.queues.gone, {}
         return {} if gone is None else gone
+
+    def take_latencies(self, mask: int) -> tuple[Latencies, Latencies]:
+        """Return how long jobs waited for their hand-outs, and how long these lasted, since the last call.
+
+        From now on hand-outs are measured whose ids have none of the bits of `mask`, and none before the first call.
+        Local to this node, not part of the state.
+        """
+        return self._state.latencies.take(mask)
 
     def names_with_dead(self) -> list[str]:
         """The names of the queues that dead jobs come from."""

@@ -62,6 +62,7 @@ from sockpqd.core.store.job import (
 from sockpqd.core.store.job_list import JobList
 from sockpqd.core.store.keys.remembered_keys import RememberedKeys
 from sockpqd.core.store.keys.retained_keys import RetainedKeys
+from sockpqd.core.store.latencies import LatencyMeter
 from sockpqd.core.store.leases import Leases
 from sockpqd.core.store.queues import TAKEN, Queue, Queues
 from sockpqd.core.store.topics import Topics
@@ -190,6 +191,7 @@ class State:
         "groups",
         "index",
         "items",
+        "latencies",
         "leader",
         "leases",
         "level",
@@ -263,7 +265,8 @@ class State:
         self.pulses = Pulses()
         self.users: dict[str, User] = {}            # never altered: a change makes a new one
         self.events = EventLog()                    # of which the count is state
-        self.watches = Watches()                    # not part of the state
+        self.watches = Watches()                    # not part of the state,
+        self.latencies = LatencyMeter()             # nor are these
         self.clone: CloneUpload | None = None
         self.fragments: Collected | None = None
         # Only meaningful while an entry is applied: its random bits; the item of its last Put; what it has spent
@@ -545,6 +548,8 @@ class State:
         events.seq += 1
         if events.recorded:
             events.record("TAKE", running.queue, running.priority, number)
+        if not number & self.latencies.mask:
+            self.latencies.taken(number, queue.name, self.clock_ms, max(job.seq >> limits.SEQ_BITS, self.seqs_since_ms))
         if (
             not queue.shaped and job.item is None and self.fair is None
             and (extras is None or (extras.key is None and extras.error is None))
@@ -616,6 +621,8 @@ class State:
         job = self.running.pop(number, None)
         if job is None:
             return None
+        if number in self.latencies.started:
+            self.latencies.ended(number, job.queue, self.clock_ms)
         if (self.fair is not None or ran_ms is not None) and charged:
             self.charge(job, ran_ms)
         queue = self.queues.by_name[job.queue]

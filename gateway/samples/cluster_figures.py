@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Iterable
 from math import nan
 
 from sockpqd.cluster import Histogram
 from sockpqd.gateway.monitoring.loop_lag import LoopLag
-from sockpqd.gateway.samples.course import Field
+from sockpqd.gateway.samples.course import LATENCY_FIELDS, Field
 from sockpqd.gateway.samples.flows import QueueRates
+from sockpqd.gateway.samples.quantiles import quantile
 from sockpqd.gateway.server.hub import Hub
 
 # As of a queue, and: jobs that are DELAYED, BURIED, and dead. What waits is READY and not dead.
 CLUSTER_FIELDS = (
     Field("put"), Field("taken"), Field("done"), Field("failed"), Field("died"), Field("waiting"), Field("delayed"),
     Field("running"), Field("dead"), Field("buried"), Field("oldest", greatest=True), Field("queues"),
+    *LATENCY_FIELDS,
 )
 # Percent of one processor; bytes; entries; milliseconds. The last two are of the commits of this second, on the leader.
 NODE_FIELDS = (
@@ -36,14 +39,16 @@ async def dead_jobs(hub: Hub) -> int:
     return dead
 
 
-def cluster_row(hub: Hub, rates: QueueRates | None, dead: int, oldest_ms: int) -> list[float]:
+def cluster_row(
+    hub: Hub, rates: QueueRates | None, dead: int, oldest_ms: int, latencies: Iterable[float],
+) -> list[float]:
     """Return the row of CLUSTER_FIELDS now. `rates`: None if they are not known."""
     machine = hub.cluster.machine
     sums, totals = machine.sums(), machine.total(None)
     flow = [nan] * 5 if rates is None else [rates.put, rates.taken, rates.done, rates.failed, rates.died]
     return [
         *flow, max(0, sums.ready - dead), sums.delayed, sums.running, dead, sums.buried, oldest_ms / 1000,
-        totals.queues,
+        totals.queues, *latencies,
     ]
 
 
@@ -86,17 +91,3 @@ class Difference:
         new = [after - before for before, after in zip(self._counts, counts, strict=True)]
         self._counts = counts
         return [quantile(self._histogram.bounds, new, share) for share in shares]
-
-
-def quantile(bounds: tuple[float, ...], counts: list[int], share: float) -> float:
-    """Return the value below which this share of the counts lies, between two bounds by proportion; NaN: no counts."""
-    wanted, passed = share * sum(counts), 0
-    if not wanted:
-        return nan
-    for at, count in enumerate(counts):
-        if count and passed + count >= wanted:
-            low = bounds[at - 1] if at else 0.0
-            high = bounds[at] if at < len(bounds) else bounds[-1]
-            return low + (high - low) * (wanted - passed) / count
-        passed += count
-    return bounds[-1]

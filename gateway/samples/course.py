@@ -21,11 +21,13 @@ class Field(Struct, frozen=True):
     greatest: bool = False
 
 
+# Of the hand-outs measured, in seconds: how long their jobs had waited at their places, and how long they lasted.
+LATENCY_FIELDS = (Field("wait_p50"), Field("wait_p95"), Field("run_p50"), Field("run_p95"))
 # Jobs per second: that came, were handed out, done, put back (LATER, or the end of a lease) and died; and jobs that
 # wait, that run, and the seconds that the oldest READY one has been waiting.
 QUEUE_FIELDS = (
     Field("put"), Field("taken"), Field("done"), Field("failed"), Field("died"), Field("waiting"), Field("running"),
-    Field("oldest", greatest=True),
+    Field("oldest", greatest=True), *LATENCY_FIELDS,
 )
 
 

@@ -10,9 +10,10 @@ from math import nan
 from sockpqd.cluster import Cluster
 from sockpqd.gateway.samples.course import QUEUE_FIELDS, SHORT, FigureSeries
 from sockpqd.gateway.samples.flows import STILL, QueueRates
+from sockpqd.gateway.samples.latencies import QueueLatencies
 
 BUSIEST = 200
-KEPT_MAX = 500          # courses of 88 KB: 44 MB
+KEPT_MAX = 350          # courses of 132 KB: 46 MB
 WANTED_S = 600          # a queue that was busy or looked at in this time loses its course only to one that is looked at
 DECAY = 0.98            # of a second: what a queue did a minute ago counts a third
 PORTION = 20            # queues sampled before others have a turn: some 0.3 ms
@@ -42,7 +43,9 @@ class KeptQueues:
         for name in heapq.nlargest(BUSIEST, busy, key=busy.__getitem__):
             self._want(name, now_s, looked=False)
 
-    async def sample(self, cluster: Cluster, rates: Mapping[str, QueueRates], now_s: int, *, known: bool) -> None:
+    async def sample(
+        self, cluster: Cluster, rates: Mapping[str, QueueRates], latencies: QueueLatencies, now_s: int, *, known: bool,
+    ) -> None:
         """Add a row to each course. `known`: whether the rates are."""
         machine = cluster.machine
         for at, (name, course) in enumerate(list(self.courses.items()), start=1):
@@ -50,10 +53,10 @@ class KeptQueues:
             found = rates.get(name, STILL)
             flow = [found.put, found.taken, found.done, found.failed, found.died] if known else [nan] * 5
             if counts is None:
-                course.add(now_s, [*flow, 0, 0, 0])
+                course.add(now_s, [*flow, 0, 0, 0, *latencies.of(name)])
             else:
                 oldest_ms = machine.history(name, cluster.time_ms).oldest_ms if counts.ready else 0
-                course.add(now_s, [*flow, counts.ready, counts.running, oldest_ms / 1000])
+                course.add(now_s, [*flow, counts.ready, counts.running, oldest_ms / 1000, *latencies.of(name)])
             if at % PORTION == 0:
                 await asyncio.sleep(0)
 

@@ -14,6 +14,7 @@ from sockpqd.gateway.samples.cluster_figures import CLUSTER_FIELDS, NODE_FIELDS,
 from sockpqd.gateway.samples.course import QUEUE_FIELDS, SHORT, FigureSeries
 from sockpqd.gateway.samples.flows import Flows
 from sockpqd.gateway.samples.kept_queues import KeptQueues
+from sockpqd.gateway.samples.latencies import QueueLatencies
 from sockpqd.gateway.samples.oldest import Oldest
 from sockpqd.gateway.server.hub import Hub
 
@@ -37,6 +38,7 @@ class FigureSampler:
         self.queues = KeptQueues()
         self.flows = Flows()
         self.oldest = Oldest()
+        self.latencies = QueueLatencies()
         self._hub = hub
         self._path = path
         self._clock = clock
@@ -72,10 +74,12 @@ class FigureSampler:
         self.queues.busy(self.flows.of, now_s)
         await self.oldest.look(cluster)
         dead = await dead_jobs(self._hub)
+        self.latencies.look(cluster)
         longest_ms = self.oldest.longest[0][0] if self.oldest.longest else 0
-        self.cluster.add(now_s, cluster_row(self._hub, self.flows.total, dead, longest_ms))
+        self.cluster.add(now_s, cluster_row(
+            self._hub, self.flows.total, dead, longest_ms, self.latencies.total))
         self.node.add(now_s, self._node_figures.row())
-        await self.queues.sample(cluster, self.flows.of, now_s, known=known)
+        await self.queues.sample(cluster, self.flows.of, self.latencies, now_s, known=known)
 
     async def look(self) -> None:
         """Look at the flows of all queues, which are not known on a node that is behind."""

@@ -21,6 +21,7 @@
     if (unit === "ms") return `${shown(value, value < 10 ? 1 : 0)} ms`;
     if (unit === "percent") return `${shown(value, 0)}%`;
     if (unit === "seconds") {
+      if (value > 0 && value < 1) return amount(value * 1000, "ms");
       if (value < 120) return `${shown(value, value < 10 ? 1 : 0)} s`;
       return value < 7200 ? `${shown(value / 60, 0)} min` : `${shown(value / 3600, 1)} h`;
     }

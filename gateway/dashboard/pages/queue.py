@@ -31,6 +31,8 @@ CHARTS = (
     Chart("Jobs per second", "rate", ("put", "taken", "done"), ("in", "handed out", "done")),
     Chart("Jobs", "count", ("waiting", "running"), ("waiting", "running")),
     Chart("Failed per second", "rate", ("failed", "died"), ("put back", "died")),
+    Chart("Queue time", "seconds", ("wait_p50", "wait_p95"), ("p50", "p95")),
+    Chart("Run time", "seconds", ("run_p50", "run_p95"), ("p50", "p95")),
     Chart("Oldest waiting", "seconds", ("oldest",), ("oldest",)),
 )
 JOBS = 25                   # of each state

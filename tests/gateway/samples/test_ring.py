@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sockpqd.gateway.samples.course import QUEUE_FIELDS, STEPS, Field, FigureSeries
+from sockpqd.gateway.samples.kept_queues import KEPT_MAX
 from sockpqd.gateway.samples.ring import Ring, merged
 
 FIELDS = (Field("rate"), Field("longest", greatest=True))
@@ -86,6 +87,6 @@ def test_a_window_is_of_the_finest_ring_that_goes_so_far_and_has_no_more_rows_th
     assert len(course.window(NOW_S + 599, 365 * 86400, 100).times) <= 100
 
 
-def test_a_week_of_the_cluster_and_of_500_queues_has_room_in_64_mib() -> None:
+def test_a_week_of_the_cluster_and_of_all_kept_queues_has_room_in_64_mib() -> None:
     each = sum(ring.values.buffer_info()[1] * 4 for ring in FigureSeries(QUEUE_FIELDS, STEPS[:2]).rings)
-    assert each * 500 + (4 << 20) < 64 << 20
+    assert each * KEPT_MAX + (4 << 20) < 64 << 20

@@ -16,6 +16,8 @@ CHARTS = (
     Chart("Jobs per second", "rate", ("put", "taken", "done"), ("in", "handed out", "done")),
     Chart("Failed per second", "rate", ("failed", "died"), ("put back", "died")),
     Chart("Jobs", "count", ("waiting", "running", "delayed", "dead"), ("waiting", "running", "delayed", "dead")),
+    Chart("Queue time", "seconds", ("wait_p50", "wait_p95"), ("p50", "p95")),
+    Chart("Run time", "seconds", ("run_p50", "run_p95"), ("p50", "p95")),
     Chart("Oldest waiting", "seconds", ("oldest",), ("oldest",)),
 )
 NODE_CHARTS = (
@@ -24,6 +26,9 @@ NODE_CHARTS = (
     Chart("Memory", "bytes", ("memory",), ("in use",)),
     Chart("Clients", "count", ("connections", "blocked"), ("connected", "blocked")),
 )
+
+
+MINUTE_S = 60
 
 
 async def show(view: View) -> str:
@@ -57,11 +62,20 @@ def _now(view: View) -> Markup:
     oldest_in = queue_link(longest[0][1]) if longest and view.visitor.sees(longest[0][1]) else None
     tiles.append(("oldest waiting", amount(now["oldest"], "seconds") if now["oldest"] else "-",
                   ["in ", oldest_in] if oldest_in else None))
+    for label, name in (("queue time", "wait"), ("run time", "run")):
+        tiles.append((f"{label}, p95", *_latency(view, f"{name}_p50", f"{name}_p95")))
     tiles.append(("dead", link("/dead", amount(now["dead"], "count")), None))
     return tag("dl", [
         tag("div", tag("dt", name), tag("dd", value, tag("small", more) if more else None))
         for name, value, more in tiles
     ], class_="figures")
+
+
+def _latency(view: View, half: str, most: str) -> tuple[str, str]:
+    """Return the p95 and the p50 of the last minute: the mean of its seconds in which something was measured."""
+    series = view.samples.cluster
+    values = series.window(view.samples.now_s, MINUTE_S, MINUTE_S, (half, most)).values
+    return amount(mean(values[most]), "seconds"), f"p50 {amount(mean(values[half]), 'seconds')}, last minute"
 
 
 def _average(line: Line) -> str | None:

@@ -54,6 +54,8 @@ def amount(value: float | None, unit: str) -> str:
         return "-"
     if unit == "rate":
         return f"{value:,.0f}/s" if value >= 10 or not value else f"{value:.1f}/s" if value >= 0.1 else f"{value:.2f}/s"
+    if unit == "seconds" and 0 < value < 1:
+        return f"{value * 1000:.1f} ms" if value < 0.01 else f"{value * 1000:.0f} ms"
     if unit == "seconds":
         return duration(round(value * 1000))
     if unit == "bytes":

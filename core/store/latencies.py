@@ -1,0 +1,54 @@
+"""Measures how long jobs wait and run: of a part of the hand-outs, on this node only, so it is no part of the state."""
+
+from __future__ import annotations
+
+OFF = -1                        # a mask for which no hand-out is measured
+STEPS = 84                      # the last one has what is longer than 25 days
+STARTED_MAX = 100_000           # jobs that run, and are measured: 10 MB
+
+# How many jobs took so long, by the step of `step_of`, of each queue.
+Latencies = dict[str, list[int]]
+
+
+def step_of(ms: int) -> int:
+    """Return the step of a duration: step n ends below 2 to the power of n/2 milliseconds."""
+    return min((ms * ms).bit_length(), STEPS - 1)
+
+
+class LatencyMeter:
+    """Counts the times from the place of a job to its hand-out, and from there to the end of the hand-out.
+
+    A hand-out is measured if its id has none of the bits of `mask`. `started`: the open hand-outs measured, with their
+    replicated times.
+    """
+
+    __slots__ = ("mask", "ran", "started", "waited")
+
+    def __init__(self) -> None:
+        self.mask = OFF
+        self.started: dict[int, int] = {}
+        self.waited: Latencies = {}
+        self.ran: Latencies = {}
+
+    def taken(self, number: int, queue: str, now_ms: int, place_ms: int) -> None:
+        """Note a hand-out that is to be measured."""
+        if len(self.started) < STARTED_MAX:
+            self.started[number] = now_ms
+        _count(self.waited, queue, now_ms - place_ms)
+
+    def ended(self, number: int, queue: str, now_ms: int) -> None:
+        """Note the end of a hand-out in `started`."""
+        _count(self.ran, queue, now_ms - self.started.pop(number))
+
+    def take(self, mask: int) -> tuple[Latencies, Latencies]:
+        """Return how long jobs waited and ran since the last call; from now on `mask` counts."""
+        waited, ran = self.waited, self.ran
+        self.waited, self.ran, self.mask = {}, {}, mask
+        return waited, ran
+
+
+def _count(found: Latencies, queue: str, ms: int) -> None:
+    counts = found.get(queue)
+    if counts is None:
+        counts = found[queue] = [0] * STEPS
+    counts[step_of(max(0, ms))] += 1

@@ -95,7 +95,7 @@ class Play:
             self._client.queue_create(self._queue)        # else it would end, with its counters, whenever it is empty
         self._done_before = self._client.queue_stat(self._queue)["total_done"]
         self._worker = subprocess.Popen(
-            [program().with_name("pqworker"), "bench.play:app", "-c", str(WORKERS)],
+            [program().with_name("pqworker"), "bench.play:app", "-c", str(WORKERS), "--queues", self._queue],
             cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, process_group=0,
             env={**os.environ, "SOCKPQ_SERVERS": self._servers},        # which the app reads
             preexec_fn=_end_with_parent,

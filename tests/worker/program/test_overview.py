@@ -77,7 +77,7 @@ def test_check_tells_tasks_queues_and_settings(folder: Path, one_server: Server,
     assert lines[:4] == ["queue mail: app.send", "queue orders: a handler", "children 2 (processes)",
                          f"cluster {one_server.address}"]
     assert lines[4].endswith(" answers")
-    assert lines[5:] == ["settings mail: the defaults; the queue begins with its first job",
+    assert lines[5:] == ["settings mail: the defaults",
                          "settings orders: tries 7, limit 3, capacity 100, backoff 2 60, rate 5 PER 1"]
     assert [queue.name for queue in client.queues()] == ["orders"]      # nothing was put
 
@@ -86,6 +86,16 @@ def test_check_knows_the_defaults_of_servers(folder: Path, one_server: Server, c
     client.put("mail", b"17")
     done = check(folder, one_server.address)
     assert " mail: the defaults\n" in done.stdout
+
+
+def test_check_says_what_a_worker_will_set(folder: Path, one_server: Server, client: Client) -> None:
+    (folder / "app.py").write_text(APP.replace('task("mail")', 'task("mail", backoff=(2, 60), retain=3600)'))
+    coming = "; a worker that starts says QUEUE CONFIG mail RETAIN 3600"
+    assert f" mail: the defaults{coming} BACKOFF 2 60\n" in check(folder, one_server.address).stdout
+    client.queue_config("mail", backoff=(2, 60))
+    assert f" mail: backoff 2 60{coming}\n" in check(folder, one_server.address).stdout
+    client.queue_config("mail", retain=7200)
+    assert "a worker that starts" not in check(folder, one_server.address).stdout
 
 
 def test_check_says_when_no_server_answers(folder: Path) -> None:

@@ -7,6 +7,7 @@ it holds for workers that die as well.
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 
 from sockpq._async.client import Client
 from sockpq._protocol.commands.queues import BACKOFF_S_MAX, QueueSettings, queue_config
@@ -39,7 +40,7 @@ async def set_up(client: Client, app: App, queues: tuple[str, ...]) -> None:
         try:
             await _set_up(client, queue, settings)
         except ForbiddenError:
-            LOG.warning("this worker may not set up queue %s; an operator has to, by %s", queue, _line(queue, settings))
+            LOG.warning("this worker may not set up queue %s; an operator has to, by %s", queue, line(queue, settings))
         except NotSupported as error:
             LOG.warning("queue %s keeps no jobs that have ended, and has no back-off: %s", queue, error)
 
@@ -49,20 +50,26 @@ async def _set_up(client: Client, queue: str, settings: QueueSettings) -> None:
         now = await client.queue_config(queue, timeout=ANSWER_S)
     except QueueNotFound:
         now = {}
+    missing = lacking(settings, now)
+    if missing:
+        await client.queue_config(queue, **missing, timeout=ANSWER_S)
+        LOG.info("queue %s is set up: %s", queue, line(queue, missing))
+
+
+def lacking(settings: QueueSettings, now: Mapping[str, str]) -> QueueSettings:
+    """Return those of these settings that a queue does not have. `now`: its present ones, in the protocol's words."""
     missing: QueueSettings = {}
     if "retain" in settings and settings["retain"] > float(now.get("retain", 0)):
         missing["retain"] = settings["retain"]      # the greatest wish counts
     if "backoff" in settings and [*settings["backoff"]] != _pauses(now.get("backoff", "OFF")):
         missing["backoff"] = settings["backoff"]
-    if missing:
-        await client.queue_config(queue, **missing, timeout=ANSWER_S)
-        LOG.info("queue %s is set up: %s", queue, _line(queue, missing))
+    return missing
 
 
 def _pauses(told: str) -> list[float]:
     return [] if told == "OFF" else [float(word) for word in told.split()]
 
 
-def _line(queue: str, settings: QueueSettings) -> str:
-    """The command for these settings, as an operator would write it."""
+def line(queue: str, settings: QueueSettings) -> str:
+    """Return the command for these settings, as an operator would write it."""
     return queue_config(queue, settings).before[0].line.decode().strip()

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from sockpq._version import __version__
 from sockpq.errors import NotExecuted, QueueNotFound
 from sockpq.worker.app import App
+from sockpq.worker.pool.queue_setup import lacking, line, wanted
 from sockpq.worker.pool.settings import PoolSettings
 
 # Settings of a queue as they are when nobody has set them; what is not here is shown by servers only where it was set.
@@ -39,12 +40,15 @@ def check(app: App, settings: PoolSettings) -> str:
     for queue in settings.queues or app.queues:
         try:
             found = app.client.queue_config(queue)
-            changed = [f"{key} {value}" for key, value in found.items() if value != DEFAULTS.get(key)]
-            lines.append(f"  {'settings':<9} {queue}: {', '.join(changed) or 'the defaults'}")
         except QueueNotFound:
-            lines.append(f"  {'settings':<9} {queue}: the defaults; the queue begins with its first job")
+            found = {}
         except NotExecuted as error:
             lines.append(f"  {'settings':<9} {queue}: {error}")
+            continue
+        changed = [f"{key} {value}" for key, value in found.items() if value != DEFAULTS.get(key)]
+        missing = lacking(wanted(app, queue), found)
+        coming = f"; a worker that starts says {line(queue, missing)}" if missing else ""
+        lines.append(f"  {'settings':<9} {queue}: {', '.join(changed) or 'the defaults'}{coming}")
     return told + "".join(f"{line}\n" for line in lines)
 
 

@@ -208,7 +208,10 @@ async def _listen_http(
     site, samples = None, None
     if with_dashboard(config):
         samples = FigureSampler(sources.hub, sources.loop_lag, Path(config.node.data_dir) / SAMPLES)
-        site = Dashboard(sources.hub, users, sources.version, samples, sources.certificates)
+        site = Dashboard(
+            sources.hub, users, sources.version, samples, sources.certificates,
+            read_only=config.listen.dashboard == "read",
+        )
         samples.start()
     hosts = OwnHosts((host, config.node.name, *config.listen.hosts))
     http = await start_http(doors, host, port, context, HttpPages(sources, users, site, hosts), sources.hub)
@@ -228,7 +231,7 @@ def with_dashboard(config: Config) -> bool:
     """Return whether the HTTP port has the dashboard: by default where strangers can do no harm with it."""
     assert config.listen.http is not None
     if config.listen.dashboard is not None:
-        return config.listen.dashboard
+        return config.listen.dashboard is not False
     return config.auth.users_file is not None or is_loopback(split_address(config.listen.http)[0])
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from msgspec import Struct, field
 
 from sockpqd.gateway.limits import Limits
@@ -31,7 +33,8 @@ class Listen(Struct, frozen=True, forbid_unknown_fields=True):
     peer: str
     http: str | None = None
     hosts: tuple[str, ...] = ()         # further names by which clients of `http` may ask
-    dashboard: bool | None = None       # at `http`; None: if that is loopback, or users are required
+    # At `http`; "read": without actions; None: if that is loopback, or users are required.
+    dashboard: bool | Literal["read"] | None = None
     insecure: bool = False              # allow non-loopback addresses without protection
     legacy: tuple[LegacyListen, ...] = ()
     beanstalkd: str | None = None       # for clients of beanstalkd; ":11300" is the port on all addresses

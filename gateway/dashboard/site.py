@@ -75,11 +75,11 @@ PATHS = frozenset((*PAGES, *ASSETS, "/live", "/figures", "/act"))
 
 
 class Dashboard:
-    """The pages and actions of one node. `access`: None if no users are required."""
+    """The pages and actions of one node. `access`: None if no users are required; `read_only`: there are no actions."""
 
     def __init__(
         self, hub: Hub, access: HttpAccess | None, version: str, samples: FigureSampler,
-        certificates: Callable[[], Iterable[tuple[str, float]]] = tuple,
+        certificates: Callable[[], Iterable[tuple[str, float]]] = tuple, *, read_only: bool = False,
     ) -> None:
         self._hub = hub
         self._access = access
@@ -89,6 +89,7 @@ class Dashboard:
         self._notes: dict[str, str] = {}        # what was done, for the page that is shown next
         self._samples = samples
         self._certificates = certificates
+        self._read_only = read_only
         self._background = BackgroundActions(hub)
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse | None:
@@ -101,6 +102,8 @@ class Dashboard:
         visitor = await visitor_of(self._access, request)
         if visitor is None:
             return _text(401, "user and secret required", CHALLENGE)
+        if posted and self._read_only:
+            return _text(403, "this dashboard only shows: use pqctl, or the dashboard of another node")
         if posted:
             return await self._act(request, visitor)
         if request.path in ASSETS:
@@ -143,7 +146,7 @@ class Dashboard:
     def _view(self, visitor: Visitor, words: dict[str, str]) -> View:
         note = self._notes.pop(words.get("note", ""), "")
         return View(self._hub, visitor, words, self._tokens.new(visitor), self._version, self._samples, note,
-                    self._certificates, list(self._background.seen_by(visitor)))
+                    self._certificates, list(self._background.seen_by(visitor)), self._read_only)
 
     # ---- actions
 

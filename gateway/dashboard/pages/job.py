@@ -14,6 +14,7 @@ from sockpqd.gateway.dashboard.pages.parts.view import (
     NotAllowed,
     NotThere,
     View,
+    counted,
     field,
     form,
     page,
@@ -54,7 +55,7 @@ async def show(view: View) -> str:
         *([section("Error", await whole(bytes_of(error), "text"))] if error else []),
         *([section("Result", await whole(result, ""))] if result else []),
         *([section("Headers", tag("pre", job.headers().decode(errors="replace")))] if job.head else []),
-        section("Body", tag("p", f"{job.body_bytes} bytes{cut} · as ", forms), shown),
+        section("Body", tag("p", f"{counted(job.body_bytes, 'byte')}{cut} · as ", forms), shown),
         section("Actions", list(_actions(view, job))),
     )
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from sockpqd.core import OWN_PREFIX
 from sockpqd.gateway.dashboard.markup import Child, table
 from sockpqd.gateway.dashboard.pages.parts.listing import listed, more
-from sockpqd.gateway.dashboard.pages.parts.view import View, duration, page, search
+from sockpqd.gateway.dashboard.pages.parts.view import View, counted, duration, page, search
 
 
 async def show(view: View) -> str:
@@ -19,7 +19,7 @@ async def show(view: View) -> str:
     return page(
         view, "Pulses", search("/pulses", word),
         await table(("pulse", "rate", "now", "pause", "granted", "errors", "open tickets"), _rows(view, listing.names),
-                    f"{listing.count} pulses"),
+                    counted(listing.count, "pulse")),
         more("/pulses", {"search": word}, listing),
     )
 

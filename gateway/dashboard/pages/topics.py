@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 from sockpqd.gateway.dashboard.markup import Child, Markup, link, table, tag
 from sockpqd.gateway.dashboard.pages.parts.listing import listed, more
-from sockpqd.gateway.dashboard.pages.parts.view import NotAllowed, View, field, form, page, search, section
+from sockpqd.gateway.dashboard.pages.parts.view import NotAllowed, View, counted, field, form, page, search, section
 
 BINDINGS = 200              # of one topic
 FEW = 3                     # of each topic in the list
@@ -25,7 +25,7 @@ async def show(view: View) -> str:
     )
     return page(
         view, "Topics", search("/topics", word),
-        await table(("topic", "bindings", "queues"), _topics(view, listing.names), f"{listing.count} topics"),
+        await table(("topic", "bindings", "queues"), _topics(view, listing.names), counted(listing.count, "topic")),
         more("/topics", {"search": word}, listing),
         section("Bind a queue", _bind(view, field("topic", "Topic", required=True))),
     )
@@ -56,7 +56,7 @@ async def _one(view: View, name: str) -> str:
         view, f"Topic {name}", tag("p", link("/topics", "All topics")),
         None if bindings else tag("p", "No queue is bound to it. A topic exists while it has a binding."),
         await table(("queue", "pattern", ""), _bindings(view, name, list(islice(bindings, BINDINGS)), back),
-                    f"{count} bindings" + (f", the first {BINDINGS}" if count > BINDINGS else "")),
+                    counted(count, "binding") + (f", the first {BINDINGS}" if count > BINDINGS else "")),
         section("Bind a queue", _bind(view, None, name, back)),
         section("Actions", form(view, "topic.delete", "Delete the topic", {"topic": name}, back="/topics"))
         if bindings else None,

@@ -83,9 +83,11 @@ def test_what_needs_attention_is_listed_with_links() -> None:
 def test_certificates_that_expire_soon_are_listed() -> None:
     async def test(found: Site) -> None:
         found.dashboard._certificates = lambda: [
-            ("tls.certificate", time.time() + 3.1 * 86_400), ("tls.authority", time.time() + 90 * 86_400)]
+            ("tls.certificate", time.time() + 3.1 * 86_400), ("tls.authority", time.time() + 90 * 86_400),
+            ("tls.client", time.time() + 1.1 * 86_400)]
         page = await found.get("/")
         assert "the certificate tls.certificate of n1 expires in 3 days" in page
+        assert "the certificate tls.client of n1 expires in 1 day<" in page
         assert "tls.authority" not in page
 
     run(test)

@@ -37,7 +37,7 @@ class Users:
 class Site:
     """A gateway with a dashboard, and a browser of sorts."""
 
-    def __init__(self, users: Users | None) -> None:
+    def __init__(self, users: Users | None, *, read_only: bool = False) -> None:
         self.gateway = Gateway()
         self.hub, self.cluster = self.gateway.hub, self.gateway.cluster
         self.users = users
@@ -48,7 +48,7 @@ class Site:
             }
         sources = Sources(self.hub, "1.2.3", LoopLag(), lambda: 0, list)
         self.samples = FigureSampler(self.hub, sources.loop_lag)
-        self.dashboard = Dashboard(self.hub, users, "1.2.3", self.samples)
+        self.dashboard = Dashboard(self.hub, users, "1.2.3", self.samples, read_only=read_only)
         self.pages = HttpPages(sources, users, self.dashboard)
         self.user: str | None = None if users is None else "eva"
         self.secret = "secret"
@@ -114,9 +114,9 @@ class Site:
         return await client.rest()
 
 
-def run(test: Callable[[Site], Awaitable[None]], users: Users | None = None) -> None:
+def run(test: Callable[[Site], Awaitable[None]], users: Users | None = None, *, read_only: bool = False) -> None:
     async def around() -> None:
-        async with Site(users) as found:
+        async with Site(users, read_only=read_only) as found:
             await test(found)
 
     uvloop.run(asyncio.wait_for(around(), 3 * PATIENCE_S))

@@ -68,7 +68,7 @@ async def _found(view: View, chosen: JobFilter) -> list[Child]:
         section(
             "All that this search finds", tag("p", tag("code", chosen.line)), everything(view, chosen),
             tag("p", "This goes on in the background, and says how far it is."),
-        ) if jobs or onward else None,
+        ) if (jobs or onward) and not view.read_only else None,
     ]
 
 

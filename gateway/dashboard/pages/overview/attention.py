@@ -191,4 +191,5 @@ def _certificates(view: View) -> Iterator[Concern]:
         if expires_s - now_s < EXPIRY_S:
             left_s = expires_s - now_s
             yield Concern("expires", f"the certificate {name} of {view.cluster.name} " + (
-                "has expired" if left_s <= 0 else f"expires in {left_s / 86_400:.0f} days"), severe=left_s <= 0)
+                "has expired" if left_s <= 0 else f"expires in {counted(round(left_s / 86_400), 'day')}"
+            ), severe=left_s <= 0)

@@ -29,7 +29,7 @@ class View(Struct, frozen=True):
     """A request for a page. `words`: of the address behind `?`; `token`: for forms; `note`: about the last action.
 
     `certificates()`: of this node, their keys in the configuration and their ends in Unix time. `background`: actions
-    on many jobs that the visitor may see.
+    on many jobs that the visitor may see. `read_only`: no page has actions.
     """
 
     hub: Hub
@@ -41,6 +41,7 @@ class View(Struct, frozen=True):
     note: str = ""
     certificates: Callable[[], Iterable[tuple[str, float]]] = tuple
     background: Sequence[BackgroundAction] = ()
+    read_only: bool = False
 
     @property
     def cluster(self) -> Cluster:
@@ -147,7 +148,9 @@ def age(cluster: Cluster) -> str:
 def form(
     view: View, action: str, label: str, fields: Mapping[str, str] | None = None, *inputs: Child, back: str = "/",
 ) -> Markup:
-    """Return a form of one action: hidden `fields`, visible `inputs`, and its button."""
+    """Return a form of one action: hidden `fields`, visible `inputs`, and its button; nothing if pages only show."""
+    if view.read_only:
+        return Markup()
     hidden = {"action": action, "token": view.token, "back": back, **(fields or {})}
     return tag(
         "form", [tag("input", type="hidden", name=name, value=value) for name, value in hidden.items()], inputs,
@@ -173,13 +176,15 @@ def choice(name: str, label: str, options: tuple[str, ...]) -> Markup:
 
 
 def section(title: str, *content: Child) -> Markup:
-    """Return a part of a page with its heading."""
-    return tag("section", tag("h2", title), text(content))
+    """Return a part of a page with its heading, nothing if it is empty."""
+    inner = text(content)
+    return tag("section", tag("h2", title), inner) if inner else inner
 
 
 def details(summary: str, *content: Child) -> Markup:
-    """Return a part that shows its contents when it is opened."""
-    return tag("details", tag("summary", summary), text(content))
+    """Return a part that shows its contents when it is opened, nothing if it is empty."""
+    inner = text(content)
+    return tag("details", tag("summary", summary), inner) if inner else inner
 
 
 def duration(ms: int) -> str:

@@ -17,7 +17,6 @@ from msgspec.structs import replace
 from sockpqd.core import limits
 from sockpqd.core.clusters.cluster_map import ClusterMap
 from sockpqd.core.fair.group_settings import GroupTable
-from sockpqd.core.fair.queue_groups import group_of
 from sockpqd.core.fair.scheduler import FairScheduler
 from sockpqd.core.levels import FIRST_LEVEL
 from sockpqd.core.members.membership import Membership
@@ -54,6 +53,7 @@ from sockpqd.core.store.job import (
     Job,
     RunningJob,
     expiring,
+    group_of,
     handed_out,
     keeps_place,
     number_of,
@@ -408,7 +408,7 @@ class State:
             run.drop_page(page)
             self.queues.uncount_page(queue, rank, page.count, page.data_bytes)
         if self.fair is not None:
-            self.fair.dropped(queue, sum([page.count for _, page in pages]))
+            self.fair.dropped(queue)
         self.watch(queue.name, queue.settings)
 
     def _take_out(self, queue: Queue, job: Job) -> None:

@@ -7,10 +7,10 @@ from collections.abc import Collection, Iterable
 from msgspec import Struct
 
 from sockpqd.core.fair.levels import GroupAccount
-from sockpqd.core.fair.queue_groups import Key, Place, group_of
+from sockpqd.core.fair.queue_groups import Key, Place
 from sockpqd.core.fair.scheduler import FairScheduler
 from sockpqd.core.limits import PORTION_MAX
-from sockpqd.core.store.job import Job
+from sockpqd.core.store.job import Job, group_of
 from sockpqd.core.store.queues import Queue
 
 

@@ -14,10 +14,10 @@ from sockpqd.core.fair.gates import GroupGates
 from sockpqd.core.fair.group_order import GroupOrder, standing
 from sockpqd.core.fair.group_settings import GroupTable
 from sockpqd.core.fair.levels import GroupAccount
-from sockpqd.core.fair.queue_groups import QueueGroups, group_of
+from sockpqd.core.fair.queue_groups import QueueGroups
 from sockpqd.core.fair.rates import ANY_QUEUE, RateWindow
 from sockpqd.core.ops.effects import Effects
-from sockpqd.core.store.job import RunningJob
+from sockpqd.core.store.job import RunningJob, group_of
 from sockpqd.core.store.queues import Queue, Queues
 
 LOOKED_AT = 64          # groups of which a queue is asked how many jobs they could give; with more it is all

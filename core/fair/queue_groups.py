@@ -1,8 +1,8 @@
 """Keeps the READY jobs of a queue by group, and finds the group of the queue that is next in each level.
 
-Most queues have only jobs of the group of their own name. They need no lists: all jobs are in the queue's own. Once
-there is a job with another GROUP, each such group has a list of the jobs that could be handed out, and the group of the
-queue's name has the remaining jobs of the queue's list. The offered groups are kept in order only where there are many;
+Most queues have only jobs of the group of their own name. They need no lists: all jobs are in the queue's own. While
+there is a job with another GROUP, the list of the queue is one by groups (core/pages/grouped_ready.py), so that the
+jobs of each group can be found, and be outside memory. The offered groups are kept in order only where there are many;
 among a few, all are compared.
 """
 
@@ -15,24 +15,19 @@ from msgspec import Struct, field
 from sortedcontainers import SortedDict, SortedList
 
 from sockpqd.core.fair.group_order import GroupOrder
-from sockpqd.core.fair.own_jobs import OwnJobs
 from sockpqd.core.fair.place_order import PlaceOrder
 from sockpqd.core.fair.rates import RateWindows
-from sockpqd.core.store.job import AnyJob, Job
+from sockpqd.core.pages.grouped_ready import GroupedReady, PagedGroup
+from sockpqd.core.store.job import Job, group_of
 from sockpqd.core.store.job_list import JobList
 from sockpqd.core.store.queues import Queue
+from sockpqd.core.store.ready import ReadyJobs
 
 FEW = 8             # this many groups of a queue are looked at one by one
 LOOKED_AT = 64      # of the READY jobs of a queue whose many groups are not in order, so many are looked at one by one
 
 Key = tuple[int, int, str]          # the order of the groups of a level: priority, turn, name
 Place = tuple[int, int, str]        # of a READY job: rank, seq, queue
-
-
-def group_of(job: AnyJob) -> str:
-    """Return the group of a job: the GROUP of its PUT, or else the name of its queue."""
-    extras = job.extras
-    return job.queue if extras is None or extras.group is None else extras.group
 
 
 class Gates(Protocol):
@@ -55,8 +50,7 @@ class QueueGroups(Struct, gc=False, eq=False):
 
     queue: Queue
     gates: Gates
-    ready: SortedDict | None = None         # group -> its jobs that could be handed out; None: all are the queue's own
-    foreign: JobList[Job] = field(default_factory=JobList)      # the jobs of all foreign groups
+    ready: SortedDict | None = None         # group -> its jobs, as in GroupedReady; None: all jobs are the queue's own
     blocked: SortedDict | None = None       # foreign group -> how many of its jobs ITEMLIMIT withholds
     foreign_ready: int = 0
     foreign_waiting: int = 0                # READY or DELAYED
@@ -112,56 +106,20 @@ class QueueGroups(Struct, gc=False, eq=False):
         """Return the group's next job; None: it has none that could be handed out."""
         if self.ready is None:
             return self.queue.ready.first if group == self.queue.name and self.queue.ready.size else None
-        jobs: JobList[Job] | OwnJobs | None = self.ready.get(group)
+        jobs: JobList[Job] | PagedGroup | ReadyJobs | None = self.ready.get(group)
         return None if jobs is None else jobs.first
 
     def add(self, job: Job, group: str) -> None:
-        """List a job of the group that can be handed out and is in the queue's list already."""
-        if self.ready is None:
-            if group == self.queue.name:
-                return
-            own = self.queue.ready.size - 1
-            self.ready = SortedDict({self.queue.name: OwnJobs(self.queue.ready, self.foreign, own)} if own else {})
-        foreign = group != self.queue.name
-        jobs = self.ready.get(group)
-        if jobs is None:
-            jobs = self.ready[group] = JobList() if foreign else OwnJobs(self.queue.ready, self.foreign, 0)
-        jobs.add(job)
-        if foreign:
-            self.foreign.add(job)
+        """Note that a job of the group can be handed out, which is in the queue's list already."""
+        if self.ready is None and group != self.queue.name:
+            self.ready = GroupedReady.split(self.queue, (job,)).groups
 
-    def remove(self, job: Job, group: str) -> None:
-        """Remove a job of the group that is no longer in the queue's list."""
-        if self.ready is None:
-            return
-        if group != self.queue.name:
-            self.foreign.remove(job)
-        jobs = self.ready[group]
-        jobs.remove(job)
-        if not jobs.size:
-            del self.ready[group]
-        if not self.foreign_ready:
+    def remove(self) -> None:
+        """Note that a job is no longer in the queue's list."""
+        ready = self.queue.ready
+        if isinstance(ready, GroupedReady) and not ready.other_count:
+            self.queue.ready = ready.own
             self.ready = None
-
-    def drop_own(self, jobs: int) -> None:
-        """Count the removal of own jobs, which were dropped from the list unread; the first job is not among them."""
-        if self.ready is None:
-            return
-        own: OwnJobs = self.ready[self.queue.name]
-        own.drop(jobs)
-        if not own.size:
-            del self.ready[self.queue.name]
-
-    def restore(self, foreign: list[Job]) -> None:
-        """Restore the groups from the jobs of foreign groups that could be handed out, in their order."""
-        by_group: dict[str, list[Job]] = {}
-        for job in foreign:
-            by_group.setdefault(group_of(job), []).append(job)
-        self.foreign = JobList.of(foreign)
-        self.ready = SortedDict({group: JobList.of(jobs) for group, jobs in by_group.items()})
-        own = self.queue.ready.size - len(foreign)
-        if own:
-            self.ready[self.queue.name] = OwnJobs(self.queue.ready, self.foreign, own)
 
     def withhold(self, group: str, count: int) -> None:
         """Count jobs of a foreign group that ITEMLIMIT withholds: `count` more, or fewer if it is negative."""
@@ -215,7 +173,9 @@ class QueueGroups(Struct, gc=False, eq=False):
         name = self.queue.name
         own = self.first(name) if self.has_open(name) else None
         last: Job | None = None
-        for last, _ in zip(self.foreign, range(LOOKED_AT), strict=False):
+        ready = self.queue.ready
+        others = ready.of_others() if isinstance(ready, GroupedReady) else ()
+        for last, _ in zip(others, range(LOOKED_AT), strict=False):
             if own is not None and own < last:
                 return own
             group = group_of(last)

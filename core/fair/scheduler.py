@@ -23,9 +23,10 @@ from sockpqd.core.fair.group_settings import GroupTable
 from sockpqd.core.fair.levels import GroupAccount, Levels
 from sockpqd.core.fair.offered import OfferedGroups
 from sockpqd.core.fair.open_groups import OpenGroups
-from sockpqd.core.fair.queue_groups import Key, Place, QueueGroups, group_of
+from sockpqd.core.fair.queue_groups import Key, Place, QueueGroups
 from sockpqd.core.ops.effects import Effects
-from sockpqd.core.store.job import DelayedJob, Job, RunningJob
+from sockpqd.core.pages.grouped_ready import GroupedReady
+from sockpqd.core.store.job import DelayedJob, Job, RunningJob, group_of
 from sockpqd.core.store.queues import Queue, Queues
 
 
@@ -108,7 +109,7 @@ class FairScheduler:
             if blocked:
                 groups.withhold(group, -1)
         if not blocked:
-            groups.remove(job, group)
+            groups.remove()
         if account is not None and group != name and not groups.jobs_of(group):
             del account.queues[name]
         self._left_by_ready(account)
@@ -117,11 +118,10 @@ class FairScheduler:
         if groups.empty:
             del self.queue_groups[name]
 
-    def dropped(self, queue: Queue, jobs: int) -> None:
-        """Count the removal of READY jobs without a GROUP that were dropped unread; the first job is not among them."""
+    def dropped(self, queue: Queue) -> None:
+        """Note that READY jobs of a queue without other groups were dropped unread; the first job is not among them."""
         name = queue.name
         groups = self.groups_of(queue)
-        groups.drop_own(jobs)
         self._left_by_ready(self.accounts.get(name))
         self._firsts.changed(groups, name)
 
@@ -157,7 +157,7 @@ class FairScheduler:
         if now:
             groups.add(job, group)
         else:
-            groups.remove(job, group)
+            groups.remove()
         self._firsts.changed(groups, group)
 
     # ---- which jobs are next
@@ -522,23 +522,26 @@ class FairScheduler:
         if account.idle_ms is not None:
             self._idle.add((account.idle_ms, account.name))
 
-    def restore_ready(self, queue: Queue, jobs: list[Job], blocked: set[int]) -> None:
-        """Restore READY jobs of groups of other names than the queue's; `blocked`: the seqs of those withheld."""
+    def restore_ready(self, queue: Queue) -> None:
+        """Count the READY jobs of groups of other names than the queue's, which are in its lists."""
+        counts: dict[str, int] = {}
+        if isinstance(queue.ready, GroupedReady):
+            counts = {group: jobs.size for group, jobs in queue.ready.groups.items() if group != queue.name}
+        withheld = [group for job in queue.blocked or () if (group := group_of(job)) != queue.name]
+        if not counts and not withheld:
+            return
         groups = self.groups_of(queue)
-        eligible: list[Job] = []
-        for job in jobs:
-            group = group_of(job)
+        for group in withheld:
+            groups.withhold(group, 1)
+            counts[group] = counts.get(group, 0) + 1
+        for group, jobs in counts.items():
             account = self._account(group)
-            account.waiting += 1
+            account.waiting += jobs
             account.queues[queue.name] = None
-            if job.seq in blocked:
-                groups.withhold(group, 1)
-            else:
-                eligible.append(job)
-        groups.foreign_ready += len(jobs)
-        groups.foreign_waiting += len(jobs)
-        if eligible:
-            groups.restore(eligible)
+        groups.foreign_ready += sum(counts.values())
+        groups.foreign_waiting += sum(counts.values())
+        if isinstance(queue.ready, GroupedReady):
+            groups.ready = queue.ready.groups
 
     def end_restore(self) -> None:
         """List the jobs of all restored accounts, and give offered ones their places."""

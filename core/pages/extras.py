@@ -17,6 +17,7 @@ _Job = TypeVar("_Job", Job, DelayedJob)
 _UNLISTED = ("tries", "every_ms", "ready_ms", "reason", "lease_ms", "counts", "head")
 _LISTED = tuple(field for field in Extras.__struct_fields__ if field not in _UNLISTED)
 _NOTHING = tuple(getattr(Extras(), field) for field in _LISTED)
+_GROUP = _LISTED.index("group")
 
 
 def fit_pages(jobs: list[_Job]) -> list[bool]:
@@ -38,6 +39,27 @@ def fit_pages(jobs: list[_Job]) -> list[bool]:
             unlisted = tuple([getattr(extras, field) for field in _LISTED]) == _NOTHING
             last_fit = unlisted and (not extras.counts.number if extras.counts is not None else is_plain(extras))
         fit.append(last_fit)
+    return fit
+
+
+def fit_group_pages(jobs: list[Job]) -> list[bool]:
+    """Return whether each of these jobs, which have a GROUP, may be in a page of jobs of their group.
+
+    All jobs of such a page are found by their seqs, and none is dropped unread. So extras that no list has are no
+    hindrance, whether the job is numbered or not.
+    """
+    last: Extras | None = None
+    last_fits = False
+    fit: list[bool] = []
+    for job in jobs:
+        extras = job.extras
+        assert extras is not None
+        if extras is not last:
+            last = extras
+            listed = [getattr(extras, field) for field in _LISTED]
+            listed[_GROUP] = None
+            last_fits = tuple(listed) == _NOTHING and (extras.counts is None or not extras.counts.number)
+        fit.append(last_fits and job.item is None and not job.when)
     return fit
 
 

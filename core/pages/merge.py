@@ -8,7 +8,7 @@ from typing import TypeVar
 
 _Job = TypeVar("_Job")
 _Page = TypeVar("_Page")
-Place = tuple[int, int]
+Place = tuple[int, ...]
 
 
 def merged(

@@ -62,14 +62,6 @@ class PagedRun(JobList[Job], gc=False, eq=False, kw_only=True):
         """The jobs, and pages of jobs, in order."""
         return iter(self._blocks)
 
-    def near(self, job: Job, count: int) -> list[Job]:
-        """Up to `count` jobs behind the place of `job`: those in its block, if it is in memory."""
-        block: Block = self._blocks[self._block_of(job)] if self.size else []
-        if isinstance(block, Page):
-            return []
-        at = _at(block, job)
-        return block[at:at + count]
-
     def in_memory(self) -> Iterator[Job]:
         """The jobs that are not in pages."""
         for block in self._blocks:
@@ -255,13 +247,15 @@ class PagedRun(JobList[Job], gc=False, eq=False, kw_only=True):
 
 def paged_out(
     block: list[_Job], start: int, jobs_max: int, jobs_min: int, write: Callable[[list[_Job], int], _Page | None],
+    fits: Callable[[list[_Job]], list[bool]] = fit_pages,
 ) -> Iterator[tuple[list[_Job], _Page | None]]:
     """Write pages: yields the jobs of the block behind the first `start` in pieces with their pages; None: it stays.
 
     `write` takes the jobs and the bytes of their data, and returns None if there is no room; then no more are written.
+    `fits` says which of some jobs may be paged.
     """
     room = True
-    for jobs, data_bytes, fit in _pieces(block, start, jobs_max):
+    for jobs, data_bytes, fit in _pieces(block, start, jobs_max, fits):
         page = None
         if room and fit and (len(jobs) >= jobs_min or data_bytes >= PAGE_BYTES_MIN):
             page = write(jobs, data_bytes)
@@ -269,26 +263,29 @@ def paged_out(
         yield jobs, page
 
 
-def _pieces(block: list[_Job], start: int, jobs_max: int) -> Iterator[tuple[list[_Job], int, bool]]:
+def _pieces(
+    block: list[_Job], start: int, jobs_max: int, fits: Callable[[list[_Job]], list[bool]] = fit_pages,
+) -> Iterator[tuple[list[_Job], int, bool]]:
     """Cut a block into candidates for pages: jobs, the bytes of their data, and whether all may be in one page.
 
     If they may not, the bytes are not counted.
     """
     for begin in range(start, len(block), jobs_max):
         jobs = block[begin:begin + jobs_max]
-        if all(fit_pages(jobs)):
+        fit = fits(jobs)
+        if all(fit):
             data_bytes = sum([len(job.data) for job in jobs])
             if data_bytes <= PAGE_BYTES_MAX:
                 yield jobs, data_bytes, True        # nearly always
                 continue
-        yield from _parts(jobs)
+        yield from _parts(jobs, fit)
 
 
-def _parts(jobs: list[_Job]) -> Iterator[tuple[list[_Job], int, bool]]:
-    """Cut jobs that cannot be one page into such candidates."""
+def _parts(jobs: list[_Job], fits: list[bool]) -> Iterator[tuple[list[_Job], int, bool]]:
+    """Cut jobs that cannot be one page into such candidates. `fits`: which may be paged."""
     part: list[_Job] = []
     data_bytes, fit = 0, True
-    for job, it_fits in zip(jobs, fit_pages(jobs), strict=True):
+    for job, it_fits in zip(jobs, fits, strict=True):
         its_bytes = len(job.data) if it_fits else 0
         if part and (it_fits is not fit or data_bytes + its_bytes > PAGE_BYTES_MAX):
             yield part, data_bytes, fit

@@ -8,8 +8,8 @@ The handles by which paged jobs are found count as well. When they use most of t
 get a part of it: there would not be many fewer of them, only smaller pages.
 
 Queues with ORDER TIME or ITEMLIMIT list their READY jobs a second time, so paging would free nothing: they stay in
-memory. So do READY jobs with a GROUP, which are also in the lists of their groups (FAIR), the jobs that extras.py
-excludes, RUNNING jobs, and short queues. DELAYED jobs are paged in all queues, the ones that are due last.
+memory. So do the jobs that extras.py excludes, RUNNING jobs, and short queues. In a queue with several groups each of
+them has a front in memory (grouped_ready.py). DELAYED jobs are paged in all queues, the ones that are due last.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from msgspec import Struct
 
 from sockpqd.core.limits import JOB_BYTES
 from sockpqd.core.pages.delayed_pages import DelayedPages
+from sockpqd.core.pages.grouped_ready import GroupedReady, own_jobs
 from sockpqd.core.pages.paged_delays import PagedDelays
 from sockpqd.core.pages.paged_run import PagedRun
 from sockpqd.core.pages.pages import Pages
@@ -189,8 +190,10 @@ def _delayed_of_queue(queue: Queue, delays: Delays, pages: Pages, stage: Stage) 
 
 
 def _of_queue(queue: Queue, pages: Pages, stage: Stage) -> Iterator[None]:
-    """Page out READY jobs of one queue, in steps, the least priority first."""
-    ready = queue.ready
+    """Page out READY jobs of one queue, in steps: those of other groups, and its own ones, the least priority first."""
+    if isinstance(queue.ready, GroupedReady):
+        yield from queue.ready.page_out(pages, stage.stays, stage.page_jobs_max, stage.page_jobs_min)
+    ready = own_jobs(queue)
     for number, rank in enumerate(ready.split_ranks()):
         run = ready.run(rank)
         if isinstance(run, JobList):

@@ -44,6 +44,24 @@ class NumberedPage(Page, gc=False, frozen=True):
     numbered: int       # so many
 
 
+class GroupPage(NumberedPage, gc=False, frozen=True):
+    """The handle of a page with READY jobs of one group and one priority, all of which can be found by their seqs."""
+
+    group: str
+    rank: int
+    first: int          # the seq of the first one
+
+    @property
+    def first_place(self) -> tuple[int, int, int]:
+        """The place of the first job in its queue."""
+        return self.rank, 0, self.first
+
+    @property
+    def last_place(self) -> tuple[int, int, int]:
+        """The place of the last job in its queue."""
+        return self.rank, self.when, self.seq
+
+
 class DelayedPage(Page, gc=False, frozen=True):
     """The handle of a page with DELAYED jobs, in the order in which they are due; places are (due_ms, seq)."""
 
@@ -105,6 +123,19 @@ class Pages:
         self.index.add(seqs, number)
         return self._list(NumberedPage(number, len(jobs), data_bytes, last.when, last.seq, len(seqs)))
 
+    def write_group(self, group: str, jobs: list[Job], data_bytes: int) -> GroupPage | None:
+        """Write these jobs, of this group and of one priority, as a page; None if there is no room, so they stay."""
+        number = self.keep(_encoder.encode(of_memory(jobs)), len(jobs), data_bytes)
+        if number is None:
+            return None
+        self.leave(jobs)
+        seqs = [job.seq for job in jobs]
+        self.index.add(seqs, number)
+        page = GroupPage(
+            number, len(jobs), data_bytes, jobs[-1].when, seqs[-1], len(seqs), group, jobs[0].rank, seqs[0])
+        self._list(page)
+        return page
+
     def _list(self, page: NumberedPage) -> NumberedPage:
         self.indexed += page.numbered
         self._numbered[page.number] = page
@@ -158,7 +189,7 @@ class Pages:
         jobs = self.look(page)
         self.come(jobs)
         if isinstance(page, NumberedPage):
-            self.index.remove(_numbers(jobs))
+            self.index.remove([job.seq for job in jobs] if isinstance(page, GroupPage) else _numbers(jobs))
         self.free(page)
         return jobs
 
@@ -196,14 +227,15 @@ class Pages:
         return self._list(NumberedPage(number, count, data_bytes, when, seq, numbered))
 
     def page_of(self, number: int) -> int | None:
-        """The page that may hold the READY job of this number; None if no page does."""
+        """The page that may hold the READY job of this number, or with this seq in a group; None if none does."""
         return self.index.find(number)
 
     def find(self, number: int) -> Job | None:
         """The READY job of this number, None if it is in no page. Raises PageLost."""
         found = self.index.find(number)
         page = None if found is None else self._numbered.get(found)
-        return None if page is None else next(job for job in self.look(page) if job.seq == number)
+        job = None if page is None else next(job for job in self.look(page) if job.seq == number)
+        return job if job is not None and is_numbered(job.extras) else None
 
     def adopt_delayed(
         self, reference: bytes, count: int, data_bytes: int, due_ms: int, seq: int, first: tuple[int, int],

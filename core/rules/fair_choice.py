@@ -6,11 +6,10 @@ from collections.abc import Iterator
 
 from sockpqd.core import limits
 from sockpqd.core.fair.choice import FairChoice, find, find_first, find_first_of_jobs, find_of_jobs
-from sockpqd.core.fair.queue_groups import group_of
 from sockpqd.core.ops.queues import Sched
 from sockpqd.core.rules.hand_out import can_hand_out
 from sockpqd.core.state import State
-from sockpqd.core.store.job import Job
+from sockpqd.core.store.job import Job, group_of
 from sockpqd.core.store.queues import Queue
 
 

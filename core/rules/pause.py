@@ -5,10 +5,9 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from sockpqd.core import limits
-from sockpqd.core.fair.queue_groups import group_of
 from sockpqd.core.fair.rates import ANY_QUEUE
 from sockpqd.core.state import State
-from sockpqd.core.store.job import RunningJob
+from sockpqd.core.store.job import RunningJob, group_of
 from sockpqd.core.store.queues import Queue
 
 

@@ -7,13 +7,12 @@ from collections.abc import Iterable, Iterator
 from sockpqd.core import limits
 from sockpqd.core.fair.deferred_offers import Task
 from sockpqd.core.fair.levels import FairSettings, GroupAccount, Levels, allowed
-from sockpqd.core.fair.queue_groups import group_of
 from sockpqd.core.fair.scheduler import FairScheduler
+from sockpqd.core.pages.grouped_ready import GroupedReady
 from sockpqd.core.pages.paged_delays import PagedDelays
-from sockpqd.core.pages.paged_run import PagedRun
 from sockpqd.core.snapshot.frames import FairRows, FairTable, Frame, check
 from sockpqd.core.state import State
-from sockpqd.core.store.job import DelayedJob, Job
+from sockpqd.core.store.job import DelayedJob, group_of
 from sockpqd.core.store.queues import DelayedJobs, Queue
 
 
@@ -86,31 +85,31 @@ def check_accounts(scheduler: FairScheduler) -> None:
         check(not account.offered or scheduler.has_ready(account), "a group is offered and has no job")
 
 
-def _perhaps_foreign(queue: Queue) -> Iterator[Job]:
-    """The READY jobs of the queue in order, except those in pages, which have no GROUP."""
-    for run in queue.ready.runs() if queue.blocked is None else (queue.all_ready(),):
-        if isinstance(run, Job):
-            yield run
-        else:
-            yield from run.in_memory() if isinstance(run, PagedRun) else run
-
-
 def _in_memory(jobs: DelayedJobs | None) -> Iterable[DelayedJob]:
     """These jobs, except those in pages, which have no GROUP."""
     return jobs.near if isinstance(jobs, PagedDelays) else jobs or ()
 
 
+def split_by_groups(queue: Queue) -> None:
+    """List the jobs by groups if there are several. All jobs are in memory."""
+    others = [job for job in queue.ready if group_of(job) != queue.name]
+    if others:
+        GroupedReady.split(queue, others)
+
+
 def count_jobs(state: State, scheduler: FairScheduler) -> None:
-    """Add all jobs that lie in queues of other names to their groups; READY ones last, as queues are complete."""
-    for queue in state.queues.by_name.values():
-        for delayed in _in_memory(queue.delayed):
-            if group_of(delayed) != queue.name:
-                scheduler.deferred(delayed)
-        foreign = [job for job in _perhaps_foreign(queue) if group_of(job) != queue.name]
-        if foreign:
-            blocked = () if queue.blocked is None else queue.blocked
-            scheduler.restore_ready(queue, foreign, {job.seq for job in blocked})
+    """Add all jobs that lie in queues of other names to their groups.
+
+    RUNNING ones first: which groups are open, as READY jobs are listed by, is only known when all of them are counted.
+    """
     for job in state.running.values():
         settings = state.queues.by_name[job.queue].settings
         if group_of(job) != job.queue or (settings is not None and settings.group_order):
             scheduler.started(job)
+    for queue in state.queues.by_name.values():
+        for delayed in _in_memory(queue.delayed):
+            if group_of(delayed) != queue.name:
+                scheduler.deferred(delayed)
+        if queue.seqs is not None:          # the others were listed by groups as they came
+            split_by_groups(queue)
+        scheduler.restore_ready(queue)

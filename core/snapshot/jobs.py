@@ -12,6 +12,7 @@ from sockpqd.core.ops.jobs import Then, Until
 from sockpqd.core.ops.queues import Order
 from sockpqd.core.pages.delayed_pages import DelayedPages, jobs_in, place
 from sockpqd.core.pages.extras import with_shared_extras
+from sockpqd.core.pages.grouped_ready import GroupedReady
 from sockpqd.core.pages.paged_delays import PagedDelays
 from sockpqd.core.pages.paged_run import PagedRun
 from sockpqd.core.pages.pager import Pager
@@ -48,6 +49,7 @@ from sockpqd.core.store.job import (
     Extras,
     Job,
     RunningJob,
+    group_of,
 )
 from sockpqd.core.store.job_list import JobList
 from sockpqd.core.store.queues import Queue
@@ -167,7 +169,10 @@ class JobBuilder:
                 check(in_time or not when, "a job has a time in a queue without an order by time")
                 _check_numbers(priority, attempts, at_ms, extras)
             body = self._body(seq, extras, data)
-            self._state.add(queue, Job(-priority, when, seq, queue.name, body, item, attempts, at_ms, extras))
+            job = Job(-priority, when, seq, queue.name, body, item, attempts, at_ms, extras)
+            self._state.add(queue, job)
+            if queue.seqs is None and group_of(job) != queue.name and not isinstance(queue.ready, GroupedReady):
+                GroupedReady.split(queue, (job,))       # so that those that follow may leave memory
 
     def _add_pages(self, frame: Paged | NumberedPaged) -> None:
         """Add pages of this node behind the jobs that are there.

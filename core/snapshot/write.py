@@ -48,6 +48,7 @@ from sockpqd.core import limits
 from sockpqd.core.ops.settings import ClusterSettings
 from sockpqd.core.ops.users import User
 from sockpqd.core.pages.delayed_pages import DelayedPages
+from sockpqd.core.pages.grouped_ready import GroupedReady, group_pages, own_jobs
 from sockpqd.core.pages.paged_delays import PagedDelays
 from sockpqd.core.pages.paged_run import Block, PagedRun
 from sockpqd.core.pages.pages import NumberedPage, Page, Pages
@@ -244,16 +245,17 @@ def _parts(state: State, queue: Queue) -> Iterator[Iterable[Job] | frames.Paged 
 
 
 def _may_be_named(queue: Queue) -> bool:
-    return queue.blocked is None and not queue.ready.searched_by_seq
+    grouped = isinstance(queue.ready, GroupedReady)
+    return queue.blocked is None and not grouped and not queue.ready.searched_by_seq
 
 
 def _unnamed(state: State) -> set[int]:
     """The pages with numbered READY jobs that the snapshot does not name."""
     others = [queue for queue in state.queues.by_name.values() if not _may_be_named(queue)]
     return {
-        block.number for queue in others for run in queue.ready.runs() if isinstance(run, PagedRun)
+        block.number for queue in others for run in own_jobs(queue).runs() if isinstance(run, PagedRun)
         for block in run.blocks() if isinstance(block, NumberedPage)
-    }
+    } | {page.number for queue in others for page in group_pages(queue)}
 
 
 class _Named:

@@ -378,6 +378,12 @@ def head_of(job: AnyJob) -> int:
     return 0 if job.extras is None else job.extras.head
 
 
+def group_of(job: AnyJob) -> str:
+    """Return the group of a job: the GROUP of its PUT, or else the name of its queue."""
+    extras = job.extras
+    return job.queue if extras is None or extras.group is None else extras.group
+
+
 def body_of(job: AnyJob) -> bytes:
     """Return the data of a job without its headers, from memory or disk. Raises PageLost."""
     head = head_of(job)

@@ -42,12 +42,6 @@ class JobList(Struct, Generic[_Job], gc=False, eq=False):
         """Return the jobs in their order, in lists that must not be changed."""
         return iter(self._blocks)
 
-    def near(self, job: _Job, count: int) -> list[_Job]:
-        """Return up to `count` jobs behind the place of `job`: those in its block."""
-        block = self._blocks[self._block_of(job)] if self.size else []
-        at = bisect_left(block, job)
-        return block[at:at + count]
-
     def __iter__(self) -> Iterator[_Job]:
         return chain.from_iterable(self._blocks)
 

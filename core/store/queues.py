@@ -304,7 +304,7 @@ class Queues:
         self.waiting += jobs
         self.waiting_bytes += data_bytes
         queue.ranks[rank] += jobs
-        queue.ready.size += jobs
+        queue.ready.count_page(jobs)
         if rank >= URGENT_RANK:
             queue.others += jobs
             self.others += jobs

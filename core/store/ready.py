@@ -174,13 +174,9 @@ class ReadyJobs(Struct, gc=False, eq=False):
             run.add(other)
             run.add(job)
 
-    def near(self, job: Job, count: int) -> list[Job]:
-        """Return up to `count` jobs behind the place of `job` with the same rank, perhaps none."""
-        if self._runs is None:
-            at = bisect_left(self._few, job)
-            return self._few[at:at + count]
-        run = self._runs.get(job.rank)
-        return run.near(job, count) if isinstance(run, JobList) else []
+    def count_page(self, jobs: int) -> None:
+        """Count `jobs` jobs in a page that was appended to a run, or left it if they are fewer than 0."""
+        self.size += jobs
 
     @property
     def searched_by_seq(self) -> bool:

@@ -174,10 +174,12 @@ def test_jobs_that_have_to_stay_are_not_all_looked_at_for_every_few_bodies(monke
     looked = 0
     pieces = paged_run._pieces
 
-    def counted(block: list[Job], start: int, jobs_max: int) -> Iterator[tuple[list[Job], int, bool]]:
+    def counted(
+        block: list[Job], start: int, jobs_max: int, fits: Callable[[list[Job]], list[bool]],
+    ) -> Iterator[tuple[list[Job], int, bool]]:
         nonlocal looked
         looked += len(block) - start
-        return pieces(block, start, jobs_max)
+        return pieces(block, start, jobs_max, fits)
 
     monkeypatch.setattr(paged_run, "_pieces", counted)
     machine = paged_machine(MemoryStore(), (Stage(1, 3, 1),), 200 * LARGE)

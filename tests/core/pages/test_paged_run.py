@@ -57,12 +57,6 @@ def test_a_run_with_pages_is_a_list_of_jobs(seed: int, monkeypatch: pytest.Monke
             else:
                 assert run.discard(copy(gone))
             out.append(gone)
-        elif kind < 0.8:
-            one = plain[random.randrange(plain.size)] if random.random() < 0.8 else job(10 * number, random)
-            behind = [other for other in plain if not other < one]
-            for jobs in (run, plain):
-                near = jobs.near(one, 4)
-                assert near == behind[:len(near)]
         page_out(run, random)
         assert_same(run, plain, random)
         assert (pages.jobs, pages.data_bytes, pages.count) == (run.paged, run.paged_bytes, store.pages)

@@ -26,6 +26,7 @@ from sockpqd.core import (
     Put,
     PutWith,
     QueueChange,
+    Sched,
     Touch,
 )
 from sockpqd.core.snapshot.write import CHECKSUM_BYTES, MAGIC
@@ -207,3 +208,15 @@ def test_names_that_the_protocol_does_not_allow_are_refused_of_a_client(
     before = machine.fair_levels()
     assert ask(machine, CloneEnd(1)) == [InvalidSnapshot()]
     assert machine.fair_levels() == before
+
+
+def test_a_restored_node_knows_that_the_group_of_the_queue_is_open() -> None:
+    machine = Machine()
+    run(machine, lead(), now_ms=1000)
+    ask(machine, ConfigureQueue("q", QueueChange(sched=Sched.GROUPS, group_limit=2)), now_ms=1000)
+    others = [PutWith(Put("q", 0, b"x"), group=f"g{number}") for number in range(15)]
+    ask(machine, *others[:3], Put("q", 0, b"own"), *others[3:], now_ms=1000)
+    ask(machine, GetWith(Get(("q",), 60_000), 3), now_ms=1000)
+    other = restored(snapshot_of(machine))
+    for _ in range(3):
+        assert ask(other, Get(("q",), 60_000), now_ms=1001) == ask(machine, Get(("q",), 60_000), now_ms=1001)

@@ -1,0 +1,163 @@
+"""Jobs of groups in pages show nowhere, whatever the settings of queues and groups let be chosen (spec/fair 7)."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pytest
+
+from sockpqd.core import (
+    Atomic,
+    Batch,
+    Change,
+    Configure,
+    ConfigureGroup,
+    ConfigureQueue,
+    Delete,
+    DeleteGroup,
+    Done,
+    Due,
+    End,
+    Feedback,
+    Get,
+    GetWith,
+    GroupBy,
+    How,
+    JobState,
+    Machine,
+    Move,
+    Order,
+    Overflow,
+    PauseGroup,
+    Place,
+    Policy,
+    PurgeQueue,
+    Put,
+    PutWith,
+    QueueChange,
+    ResumeGroup,
+    Return,
+    Sched,
+)
+from sockpqd.core.fair import first_jobs
+from tests.core.helpers.logs import KNOWN_LEVEL, LogEntry, snapshot_of
+from tests.core.helpers.paging import MemoryStore, paged_machine, small_collections
+from tests.core.helpers.paging_law import assert_counted, assert_law
+
+QUEUES = ("a", "b")
+GROUPS = ("a", "g", "h", "i", "j")
+
+# What each queue is set to at first, and its groups are.
+SETTINGS: dict[str, QueueChange] = {
+    "fair": QueueChange(sched=Sched.FAIR),
+    "in the order of the queue": QueueChange(sched=Sched.GROUPS),
+    "limits": QueueChange(sched=Sched.GROUPS, group_limit=2),
+    "rates": QueueChange(sched=Sched.FAIR, group_rate=3, group_per_ms=400),
+    "ordered groups": QueueChange(sched=Sched.GROUPS, group_order=True),
+    "by user": QueueChange(sched=Sched.FAIR, group_by=GroupBy.USER),
+    "by header": QueueChange(sched=Sched.GROUPS, group_by=GroupBy.HEAD, group_header="Tenant"),
+    "by item": QueueChange(sched=Sched.FAIR, group_by=GroupBy.ITEM),
+    "none": QueueChange(weight=2),
+}
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    small_collections(monkeypatch)
+
+
+def group_log(seed: int, length: int, change: QueueChange) -> list[LogEntry]:
+    """A log with long queues of jobs of several groups."""
+    random = Random(seed)
+    machine = Machine(KNOWN_LEVEL)
+    configured: list[Any] = [ConfigureQueue(queue, change) for queue in QUEUES]
+    log = [LogEntry(1_700_000_000_000, 1, configured)]
+    machine.apply(1, *log[0])
+    ids: list[int] = []
+    now_ms = log[0].now_ms
+    while len(log) < length:
+        now_ms += random.choice([0, 1, 30, 100])
+        fills = len(log) % 200 < 100
+        entry = LogEntry(now_ms, random.getrandbits(64), [
+            operation(random, machine, ids, 0.75 if fills else 0.15, said=change.group_by is None)
+            for _ in range(random.randrange(1, 12))])
+        log.append(entry)
+        for reply in machine.apply(len(log), *entry).replies:
+            ids += [job.id for job in getattr(reply, "jobs", [reply]) if hasattr(job, "id") and hasattr(job, "data")]
+        ids = ids[-40:]
+    return log
+
+
+def put_of_group(random: Random, queue: str, *, said: bool) -> PutWith:
+    """A Put of some group, by whatever the queue decides that. `said`: it may be said in the Put."""
+    group, draw = random.choice(GROUPS), random.random()
+    head = b"Tenant: %s\n\n" % group.encode()
+    put = Put(queue, random.choice([0, 0, 0, 7, -7]), head + random.randbytes(random.randrange(20)))
+    return PutWith(
+        put, group=group if said else None, head=len(head), user=group, number=draw < 0.2,
+        tries=3 if draw > 0.8 else None, lease_ms=50 if 0.7 < draw < 0.8 else None,
+        key="k" if 0.6 < draw < 0.62 else None, ttl_ms=90 if 0.62 < draw < 0.64 else None,
+        when=Due(40) if 0.64 < draw < 0.68 else None,
+    )
+
+
+def operation(random: Random, machine: Machine, ids: list[int], puts: float, *, said: bool) -> Any:
+    """One operation, a Put as often as `puts` says. `said`: see put_of_group."""
+    queue, kind, group = random.choice(QUEUES), random.random(), random.choice(GROUPS)
+    put = put_of_group(random, queue, said=said)
+    if random.random() < puts:
+        item = random.choice([None, None, "g", "h"]) if kind > 0.9 else None
+        return put if kind < 0.8 else Put(queue, 0, b"own", item)
+    if kind < 0.4:
+        return GetWith(Get(random.choice([None, (queue,)]), random.choice([None, 40])), random.choice([1, 3, 9]),
+                       random.choice([None, None, *Policy]))
+    number = random.choice(ids) if ids else 0
+    seen = machine.peek_queue(queue, JobState.READY, 100)
+    place = Place(queue, random.choice(seen).seq if seen else 0)
+    ones: list[Atomic] = [
+        Done(number), End(number, How.LATER, first=random.random() < 0.5), Move(number, random.choice(QUEUES)),
+        End(number, How.LATER, feedback=Feedback.SLEEP, sleep_ms=70), Delete(place), put, put,
+        Change(place, random.choice([None, 7]), data=b"changed"), Change(place, when=Due(20)),
+    ]
+    if kind < 0.75:
+        return random.choice([*ones, Return(number)])
+    if kind < 0.85:
+        return Batch((*random.choices(ones, k=4), Done(random.choice([number, 0]))), True)
+    if kind < 0.95:
+        return random.choice([
+            PauseGroup(group, random.choice([None, 60])), ResumeGroup(group), DeleteGroup(group),
+            ConfigureGroup(group, limit=random.choice([0, 1, 3]), weight=random.choice([1, 5])),
+            ConfigureGroup(group, rate=random.choice([0, 2]), per_ms=300),
+        ])
+    return random.choice([
+        PurgeQueue(queue, JobState.READY, random.choice([None, place.seq])), Configure(policy=random.choice([*Policy])),
+        ConfigureQueue(queue, QueueChange(order=random.choice([*Order]), item_limit=random.choice([0, 0, 2]))),
+        ConfigureQueue(queue, QueueChange(capacity=random.choice([0, 0, 60]), overflow=random.choice([*Overflow]))),
+    ])
+
+
+@pytest.mark.parametrize("few", [8, 1], ids=["few groups", "many groups"])
+@pytest.mark.parametrize("kind", SETTINGS)
+def test_pages_of_groups_show_nowhere(kind: str, few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(first_jobs, "FEW", few)
+    seed = list(SETTINGS).index(kind)
+    assert assert_law(group_log(seed, 250, SETTINGS[kind]), seed) > 40
+
+
+def test_nodes_with_different_budgets_are_equal() -> None:
+    stores, budgets = [MemoryStore() for _ in range(3)], (0, 6_000, 40_000)
+    machines = [paged_machine(store, hot_bytes_max=most) for store, most in zip(stores, budgets, strict=True)]
+    for number, entry in enumerate(group_log(3, 300, SETTINGS["limits"]), 1):
+        first, *others = [machine.apply(number, *entry) for machine in machines]
+        assert all(one == first for one in others)
+        for machine in machines:
+            while machine.page_out():
+                pass
+    most, some, least = [machine.pages.written for machine in machines if machine.pages is not None]
+    assert most > least > 0
+    assert some not in (most, least)
+    snapshot = snapshot_of(machines[0])
+    for machine, store in zip(machines, stores, strict=True):
+        assert snapshot_of(machine) == snapshot
+        assert_counted(machine, store)

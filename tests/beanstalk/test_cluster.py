@@ -67,7 +67,7 @@ def cluster() -> Iterator[Beanstalkd]:
         yield cluster
         assert cluster.program is not None
         cluster.program.terminate()
-        assert cluster.program.wait(20) == 0
+        assert cluster.program.wait(60) == 0
 
 
 @pytest.fixture(params=PLACES)
@@ -243,7 +243,7 @@ def test_a_failover_is_a_pause(tube: str) -> None:
             client.close()
         assert cluster.program is not None
         cluster.program.terminate()
-        cluster.program.wait(20)
+        cluster.program.wait(60)
 
 
 def test_the_jobs_reserved_at_a_node_come_back_when_it_dies_and_not_before(tube: str) -> None:

@@ -55,7 +55,7 @@ class Place:
     async def begin(self, call: calls.Call) -> asyncio.Future[Result | CallFailure]:
         result: asyncio.Future[Result | CallFailure] = asyncio.get_running_loop().create_future()
         self.backend.execute(call, result.set_result)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await self.client.asked.wait()
         return result
 

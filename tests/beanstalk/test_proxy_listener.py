@@ -16,7 +16,7 @@ from sockpqd.beanstalk_proxy.main import main
 from tests.beanstalk.helpers.memory import MemoryBackend, Queue
 
 HOST = "127.0.0.1"
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 KIB = 1024
 BODY = 60 * KIB
 

@@ -35,7 +35,7 @@ class Loop:
         """End it as asyncio.run does."""
         self.run(self._loop.shutdown_asyncgens())
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(10)
+        self._thread.join(60)
         self._loop.close()
 
     async def _awaited(self, awaitable: Any) -> Any:

@@ -17,6 +17,7 @@ from collections import defaultdict, deque
 from collections.abc import Sequence
 from types import TracebackType
 
+from devcluster.ports import HOST, free_ports
 from tests.client.fake_execution import Execution
 from tests.client.fake_faults import WITHOUT_EXECUTING, Fault, misbehave
 from tests.client.fake_sessions import FakeSession, FakeSessions
@@ -113,9 +114,9 @@ class FakeServer(Execution):
         self.attached: dict[socket.socket, FakeSession] = {}
         self._threads: list[threading.Thread] = []
         self.stopped = False
-        self._listener = socket.create_server(("127.0.0.1", port))
+        self._listener = socket.create_server((HOST, port or free_ports(1)[0]))
         self.port: int = self._listener.getsockname()[1]
-        self.address = f"127.0.0.1:{self.port}"
+        self.address = f"{HOST}:{self.port}"
 
     def start(self) -> None:
         """Accept connections."""
@@ -141,7 +142,7 @@ class FakeServer(Execution):
         with self.cluster.lock:
             self.cluster.lock.notify_all()
         for thread in self._threads:
-            thread.join(10)
+            thread.join(60)
         self._listener.close()
 
     def _spawn(self, target: object, *args: object) -> None:

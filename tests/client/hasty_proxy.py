@@ -7,6 +7,8 @@ import socket
 import threading
 import time
 
+from devcluster.ports import HOST, free_ports
+
 LATER_S = 0.05              # what it takes for an answer
 HANDED = b"q "             # in an answer: a job
 
@@ -19,7 +21,7 @@ class HastyProxy:
     def __init__(self, upstream: str) -> None:
         host, port = upstream.split(":")
         self._upstream = (host, int(port))
-        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener = socket.create_server((HOST, *free_ports(1)))
         self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
         self._to: socket.socket | None = None       # the client that does not get the job
         self.lost = threading.Event()

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
+from devcluster.ports import free_ports
 from sockpqd.core import Request
 from sockpqd.gateway.commands.catalog import VERBS
 from sockpqd.gateway.limits import Limits
@@ -28,7 +29,7 @@ class RealServer:
 
     def __init__(self, host: str = "127.0.0.1", port: int = 0) -> None:
         """Listen on this port, 0: on any that is free."""
-        self._host, self._port = host, port
+        self._host, self._port = host, port or free_ports(1)[0]
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
@@ -36,7 +37,7 @@ class RealServer:
         self.address = ""
         self._hub: Hub
         self._server: Server
-        asyncio.run_coroutine_threadsafe(self._start(), self._loop).result(20)
+        asyncio.run_coroutine_threadsafe(self._start(), self._loop).result(60)
 
     async def _start(self) -> None:
         hub = self._hub = Hub(Limits(), Path("unused"), offline_close=True, shut_down=lambda reason: None, verbs=VERBS)
@@ -51,7 +52,7 @@ class RealServer:
         """Do something with the cluster, between two turns of its loop."""
         async def turn() -> T:
             return action(self.cluster)
-        return asyncio.run_coroutine_threadsafe(turn(), self._loop).result(20)
+        return asyncio.run_coroutine_threadsafe(turn(), self._loop).result(60)
 
     def ready_and_running(self, queue: str) -> tuple[int, int]:
         """Return how many jobs of the queue are READY, and how many RUNNING; there must be one."""
@@ -79,9 +80,9 @@ class RealServer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        asyncio.run_coroutine_threadsafe(self._server.close(), self._loop).result(20)
+        asyncio.run_coroutine_threadsafe(self._server.close(), self._loop).result(60)
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(20)
+        self._thread.join(60)
         self._loop.close()
 
 

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import BinaryIO
 
+from devcluster.ports import HOST, free_ports
+
 Answering = Callable[[socket.socket, BinaryIO, str], object]
 
 JOB = b"200 OK q 7 0 10\r\n0123456789"
@@ -33,7 +35,7 @@ class ScriptedServer:
         self._features = "".join(f"{word}\n" for word in features).encode()
         self._tls = tls
         self._identified = identified
-        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener = socket.create_server((HOST, *free_ports(1)))
         self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
         self._ends: list[socket.socket] = [self._listener]
         threading.Thread(target=self._accept, daemon=True).start()

@@ -66,7 +66,7 @@ def test_a_call_is_a_coroutine_for_whoever_wants_one(cluster: FakeCluster, run: 
             call = group.create_task(client.call("in", b"x", "out", item="mine", expire=30))
             await client.put("q", b"1")
             await client.put("out", b"2", item="mine")
-            assert [(await task).data, (await asyncio.wait_for(call, 5)).data] == [b"1", b"2"]
+            assert [(await task).data, (await asyncio.wait_for(call, 60)).data] == [b"1", b"2"]
 
     run(main())
 
@@ -258,7 +258,7 @@ def test_a_closed_client_searches_no_more(cluster: FakeCluster, run: Any) -> Non
             searching = asyncio.create_task(client.put("q", b"x"))
             await asyncio.sleep(0.2)
         with pytest.raises(ClientClosed):
-            await asyncio.wait_for(searching, 5)
+            await asyncio.wait_for(searching, 60)
 
     run(main())
 

@@ -63,7 +63,7 @@ def test_settings() -> None:
 
 
 def test_what_a_loop_tells_is_charged_once() -> None:
-    with RealServer() as server, Client(server.address, timeout=20) as client:
+    with RealServer() as server, Client(server.address, timeout=60) as client:
         for queue in ("touched", "ended"):
             client.put(queue, b"1", group=queue)
         for job in client.consume("touched", policy="fair", expire=60, wait=0.01):

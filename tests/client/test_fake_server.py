@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from devcluster import ports
 from tests.client.fake_server import FakeCluster
 from tests.waiting import until
 
@@ -23,6 +24,14 @@ def put(cluster: FakeCluster, *bodies: bytes) -> None:
     with cluster.lock:
         cluster.waiting["q"].extend((0, body, None) for body in bodies)
         cluster.lock.notify_all()
+
+
+def test_nobody_else_listens_where_it_has_stopped(cluster: FakeCluster) -> None:
+    before = [server.port for server in cluster.servers]
+    for server in cluster.servers:
+        server.stop()
+    assert max(before) < ports._highest(), "outgoing connections take such ports"
+    assert {*before} <= {*ports._used}, "claimed against other processes"
 
 
 def test_what_waits_on_a_connection_gives_up_when_the_request_is_repeated_on_another_one(cluster: FakeCluster) -> None:

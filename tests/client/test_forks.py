@@ -263,7 +263,7 @@ def test_a_get_that_waits_in_a_thread_survives_a_child(server: RealServer) -> No
         until(lambda: client.queue_stat("q")["waiters"] == 1)
         assert in_a_child(lambda: (consumer.wake(), client.close())) == 0
         client.put("q", b"x")
-        taking.join(20)
+        taking.join(60)
         assert len(found) == 1
 
 

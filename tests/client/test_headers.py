@@ -12,7 +12,7 @@ from tests.client.real_server import RealServer
 @pytest.fixture
 def client(server: RealServer, make_client: MakeClient) -> Client:
     """A client that ends before its server, which would wait a second for its connection."""
-    return make_client(server.address, timeout=20)
+    return make_client(server.address, timeout=60)
 
 
 def test_headers_come_with_the_job_or_when_they_are_read(client: Client) -> None:
@@ -28,7 +28,7 @@ def test_headers_come_with_the_job_or_when_they_are_read(client: Client) -> None
 
 
 def test_the_blocking_client_asks_for_headers_when_they_are_read() -> None:
-    with RealServer() as server, Client(server.address, timeout=20) as client:
+    with RealServer() as server, Client(server.address, timeout=60) as client:
         client.put("q", b"body", headers={"task": "send"})
         client.put("q", b"plain")
         taken = client.get_many(2, "q", expire=30)

@@ -200,7 +200,7 @@ def test_a_command_in_doubt_is_not_repeated_in_another_cluster(cluster: FakeClus
     putting.start()
     until(lambda: cluster.leader is not None and cluster.leader.received.count("PUT q 0 1") == 2)
     with replaced(cluster) as new:
-        putting.join(10)
+        putting.join(60)
         assert isinstance(outcome[0].__cause__, ForeignCluster)
         assert names_both(outcome[0], cluster, new)
         assert said(new) == set()
@@ -279,7 +279,7 @@ def test_a_server_that_has_heard_no_leader_is_asked_again(cluster: FakeCluster, 
         until(lambda: sum(server.asked_id for server in new.servers) > asked + 5)
         assert said(new) == set()
         new.id = own
-        putting.join(10)
+        putting.join(60)
         assert new.bodies("q") == [b"2"]
 
 

@@ -75,7 +75,7 @@ def test_a_signal(server: RealServer, proxy: HastyProxy) -> None:
         raise Interrupted
 
     def send() -> None:
-        proxy.lost.wait(20)
+        proxy.lost.wait(60)
         signal.pthread_kill(main, signal.SIGUSR2)
 
     main = threading.get_ident()
@@ -107,9 +107,9 @@ def test_a_client_that_is_closed(server: RealServer, proxy: HastyProxy) -> None:
         near.put("q", b"x")
         taking = threading.Thread(target=take, daemon=True)
         taking.start()
-        assert proxy.lost.wait(20)
+        assert proxy.lost.wait(60)
         client.close()
-        taking.join(20)
+        taking.join(60)
         assert len(failures) == 1
         assert server.ready_and_running("q") == (1, 0)
     assert not client._executor.first._connections._pool._idle     # what gave it back is closed as well
@@ -139,9 +139,9 @@ def test_a_consumer_that_is_woken_gets_the_job_that_was_on_its_way(server: RealS
             target=lambda: found.extend(job.data for job in consumer.get_many(9, "q")), daemon=True,
         )
         taking.start()
-        assert proxy.lost.wait(20)
+        assert proxy.lost.wait(60)
         consumer.wake()
-        taking.join(20)
+        taking.join(60)
     assert found == [b"x"]
 
 
@@ -191,7 +191,7 @@ def test_a_consumer_that_is_interrupted_by_a_signal(server: RealServer, proxy: H
         raise Interrupted
 
     def send() -> None:
-        proxy.lost.wait(20)
+        proxy.lost.wait(60)
         signal.pthread_kill(main, signal.SIGUSR2)
 
     main = threading.get_ident()
@@ -223,9 +223,9 @@ def test_a_consumer_whose_client_is_closed_by_another_thread(server: RealServer,
         near.put("q", b"x")
         taking = threading.Thread(target=take, daemon=True)
         taking.start()
-        assert proxy.lost.wait(20)
+        assert proxy.lost.wait(60)
         client.close()
-        taking.join(20)
+        taking.join(60)
         assert len(failures) == 1
         assert server.ready_and_running("q") == (1, 0)
         consumer.close()
@@ -245,7 +245,7 @@ def test_nobody_serves_any_more() -> None:
             client = Client(server.address, timeout=30)
             taking = threading.Thread(target=take, daemon=True)
             taking.start()
-            assert asked.wait(20)
+            assert asked.wait(60)
         client.close()
-        taking.join(20)
+        taking.join(60)
     assert not taking.is_alive()

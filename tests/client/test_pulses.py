@@ -185,7 +185,7 @@ def test_one_port_is_all_that_a_pulse_needs() -> None:
 def test_workers_may_start_before_the_server_and_before_the_pulse() -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    with ThreadPoolExecutor(1) as pool, Client(f"127.0.0.1:{port}", timeout=20) as early:
+    with ThreadPoolExecutor(1) as pool, Client(f"127.0.0.1:{port}", timeout=60) as early:
         def work() -> bytes:
             """Return what a worker does that knows nothing of who starts when."""
             while True:
@@ -198,4 +198,4 @@ def test_workers_may_start_before_the_server_and_before_the_pulse() -> None:
             with pytest.raises(PulseNotFound), client.pulse("ga").turn():
                 pass
             client.pulse_create("ga")
-            assert worked.result(20) == b""
+            assert worked.result(60) == b""

@@ -34,7 +34,7 @@ def pair(clusters: Pair, monkeypatch: pytest.MonkeyPatch) -> Pair:
 
 @pytest.fixture
 def client(pair: Pair, make_client: MakeClient) -> Client:
-    return make_client(pair.a.servers, timeout=20, server_timeout=0.3)
+    return make_client(pair.a.servers, timeout=60, server_timeout=0.3)
 
 
 def waiters(pair: Pair, cluster: str, queue: str) -> int:
@@ -112,7 +112,7 @@ def test_a_loop_over_both(pair: Pair, client: Client) -> None:
 
 
 def test_a_consumer_of_both(pair: Pair, make_client: MakeClient) -> None:
-    with Client(pair.b.servers, timeout=20) as client, client.consumer(ttl=30) as consumer:
+    with Client(pair.b.servers, timeout=60) as client, client.consumer(ttl=30) as consumer:
         client.put_many("q", [b"1", b"2"])
         client.put_many("b.q", [b"3", b"4"])
         jobs = [job for _ in "ab" for job in consumer.get_many(10, ["q", "b.q"])]
@@ -177,7 +177,7 @@ def test_a_wait_follows_the_map(pair: Pair, client: Client) -> None:
 def test_a_wait_follows_the_first_map(make_client: MakeClient) -> None:
     """A client of a cluster that had no map learns of it where it waits."""
     with Pair() as fresh:
-        client = make_client(fresh.a.servers, timeout=20, server_timeout=0.3)
+        client = make_client(fresh.a.servers, timeout=60, server_timeout=0.3)
         loop = client.consume("b.q", expire=60)
         client.put("b.q", b"before")
         before = next(loop)

@@ -63,7 +63,7 @@ def test_threads_that_find_no_leader_all_end_at_their_deadline(
         server.stop()
     client = make_client(cluster.addresses, timeout=0.5)
     with ThreadPoolExecutor(20) as pool:
-        errors = [task.exception(timeout=10) for task in [pool.submit(client.put, "q", b"x") for _ in range(20)]]
+        errors = [task.exception(timeout=60) for task in [pool.submit(client.put, "q", b"x") for _ in range(20)]]
     assert all(type(error).__name__ == "Unavailable" for error in errors)
 
 

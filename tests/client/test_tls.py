@@ -122,7 +122,7 @@ def test_what_was_not_asked_for_ends_a_connection(make_client: MakeClient, ca: s
         connections.append(connection)
         connection.sendall(b"200 OK\r\n")
         if len(connections) == 1:
-            sent.wait(10)
+            sent.wait(60)
             connection.sendall(b"200 OK\r\n")
             sent.clear()
 

@@ -140,7 +140,7 @@ def test_the_rest_of_half_a_command_never_follows(make_client: MakeClient) -> No
     given_up = threading.Event()
 
     def answer(connection: socket.socket, stream: BinaryIO, line: str) -> None:
-        given_up.wait(10)
+        given_up.wait(60)
         received.append(len(stream.read(20_000_000)))
 
     with ScriptedServer(answer) as server:

@@ -67,7 +67,7 @@ def test_bound_jobs_that_no_longer_run_are_in_their_queue_again() -> None:
             stream.read()
 
     with ScriptedServer(answer, features=("batch", "within")) as server, at_most(8), \
-            Client(server.address, timeout=20) as client:
+            Client(server.address, timeout=60) as client:
         assert client.consumer(ttl=60).get_many(5, "q", wait=0.1) == []
     assert gets == ["GETB", "GET", "GETB"]
 
@@ -138,7 +138,7 @@ def test_a_connection_that_was_told_its_end_is_not_used_again(make_client: MakeC
             connection.sendall(b"200 OK\r\n")
         elif stream.read() == b"":
             connection.sendall(JOB)
-            over.wait(10)               # it stays open for some time
+            over.wait(60)               # it stays open for some time
 
     with ScriptedServer(answer) as server, at_most(4):
         client = make_client(server.address, timeout=30, sessions=False)
@@ -169,9 +169,9 @@ def test_a_job_that_is_asked_for_again_is_not_lost_at_a_proxy_that_passes_on_no_
         found: list[Job | None] = []
         taking = threading.Thread(target=lambda: found.append(client.get("q", block=True, wait=WAIT_S, expire=60)))
         taking.start()
-        assert proxy.lost.wait(20)
+        assert proxy.lost.wait(60)
         time.sleep(WAIT_S)                  # the wait is over when the connection breaks
         proxy.lose()
-        taking.join(20)
+        taking.join(60)
         assert server.ready_and_running("q")[1] == 1
         assert [job and job.data for job in found] == [b"x"], "it was told that there is no job, and has it"

@@ -20,7 +20,7 @@ from sockpqd.cluster.wire.peer_connection import PeerConnection
 from sockpqd.cluster.wire.peer_network import PeerNetwork
 from tests.cluster.test_peer_network import End, frame, members, until
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 HELLO = frame(encode(Hello(WIRE_FORMAT, "n2", "n1", b"", "1", True, False)))
 
 

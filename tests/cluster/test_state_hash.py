@@ -84,7 +84,7 @@ def test_the_hash_of_a_large_entry_keeps_nobody_waiting_who_does_not_ask(monkeyp
 
     def slow_hash(before: bytes, entry: bytes, answers: bytes) -> bytes:
         if len(entry) > 10:
-            go_on.wait(20)
+            go_on.wait(60)
         return hash_now(before, entry, answers)
 
     monkeypatch.setattr(state_hash, "_hash", slow_hash)

@@ -76,7 +76,7 @@ def test_a_disk_that_does_not_answer_does_not_stop_the_loop(monkeypatch: pytest.
     def hang(directory: Path) -> int:
         if hangs.is_set():
             asked.set()
-            answered.wait(20)
+            answered.wait(60)
         return 7
 
     monkeypatch.setattr(marks_module, "free_bytes", hang)
@@ -96,7 +96,7 @@ def test_a_disk_that_does_not_answer_does_not_stop_the_loop(monkeypatch: pytest.
             await asyncio.sleep(0.001)
         watch.stop()
 
-    asyncio.run(asyncio.wait_for(watched(), 20))
+    asyncio.run(asyncio.wait_for(watched(), 60))
 
 
 def test_memory_is_given_back_while_its_mark_is_reached(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ def test_memory_is_given_back_while_its_mark_is_reached(monkeypatch: pytest.Monk
             await asyncio.sleep(0.001)
         watch.stop()
 
-    asyncio.run(asyncio.wait_for(watched(), 20))
+    asyncio.run(asyncio.wait_for(watched(), 60))
 
 
 def test_what_freed_objects_leave_is_not_in_use() -> None:

@@ -118,7 +118,7 @@ def test_the_program_works() -> None:
     server.start()
     output = io.StringIO()
     try:
-        assert started.wait(20)
+        assert started.wait(60)
         with contextlib.redirect_stdout(output):
             exec(PROGRAMS[0].replace("11361", str(port)), {})
     finally:

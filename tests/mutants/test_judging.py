@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -90,14 +91,15 @@ def test_what_is_no_program_is_not_judged(folder: Path) -> None:
 
 def test_how_programs_end(forks: Forks, tmp_path: Path) -> None:
     for program, how, said in (
-        ("print('well')", "green", "well"), ("raise SystemExit(1)", "red", ""),
-        ("while True: pass", "timeout", "after 2 s"),
-        ("x = bytes(8 << 30)", "red", "MemoryError"), ("raise SystemExit('why')", "red", ""),
-        ("print('FAILED here')\nprint('the end')\nraise SystemExit(2)", "red", "FAILED here"),
+        ("print('well')", "green", "^well$"), ("raise SystemExit(1)", "red", "^$"),
+        ("while True: pass", "timeout", r"^after \d s of processor time$"),     # on a busy machine it gets less than 2
+        ("x = bytes(8 << 30)", "red", "^MemoryError"), ("raise SystemExit('why')", "red", "^$"),
+        ("print('FAILED here')\nprint('the end')\nraise SystemExit(2)", "red", "^FAILED here"),
     ):
         (tmp_path / "program.py").write_text(program)
-        ended = forks.run(["program"], 1.0)
-        assert (ended.how, ended.said[:len(said) or None]) == (how, said), program
+        ended = forks.run(["program"], 1.0 if how == "timeout" else 60.0)
+        assert ended.how == how, (program, ended)
+        assert re.search(said, ended.said), (program, ended)
 
 
 def test_a_closed_process_says_so(forks: Forks) -> None:

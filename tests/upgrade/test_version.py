@@ -22,7 +22,7 @@ def test_it_is_told_everywhere_the_same() -> None:
     with LocalCluster(1) as cluster:
         with sockpq.Client(cluster.servers) as client:
             told |= {node.version for node in client.cluster_status()}
-        with urllib.request.urlopen(f"http://{cluster.http('n1')}/metrics", timeout=10) as page:
+        with urllib.request.urlopen(f"http://{cluster.http('n1')}/metrics", timeout=60) as page:
             metrics = page.read().decode()
         assert f'sockpqd_build_info{{version="{_version.__version__}"}} 1' in metrics
     assert told == {_version.__version__}

@@ -56,7 +56,7 @@ class Trio:
         now = time.time()
         self.killed |= dict.fromkeys(worker.children(), now)
         worker.process.kill()
-        worker.process.wait(20)
+        worker.process.wait(60)
         self.workers[number] = self._start(number)
         return True
 

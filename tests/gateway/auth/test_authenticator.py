@@ -140,7 +140,7 @@ def test_the_loop_goes_on_while_secrets_are_hashed(monkeypatch: pytest.MonkeyPat
 
     def stuck(self: Scrypt, secret: str) -> bool:
         hashing.set()
-        return going_on.wait(20)
+        return going_on.wait(60)
 
     async def test(access: Access) -> None:
         access.threads = ThreadPoolExecutor(SCRYPTS_MAX)

@@ -18,7 +18,7 @@ from sockpqd.gateway.rights import Rights
 from sockpqd.gateway.samples import FigureSampler
 from tests.gateway.helpers.sockets import Gateway
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 HOST = "127.0.0.1"
 SCRIPT = r' src="/assets/(script|charts|uplot)\.js\?v=[0-9a-f]+" defer></script>'
 XSS = '"><script>alert(1)</script><img src=x onerror=alert(1)>'

@@ -14,7 +14,7 @@ from sockpqd.gateway.server.hub import Hub
 from sockpqd.gateway.server.server import Server
 from tests.gateway.helpers.fake_cluster import FakeCluster
 
-PATIENCE_S = 20.0       # far more than anything takes
+PATIENCE_S = 60.0       # far more than anything takes
 
 
 class Client:

@@ -45,7 +45,7 @@ async def listening(watched: Watched, path: str, headers: str = "") -> Client:
 
 async def heard(client: Client, expected: bytes) -> None:
     """These bytes come next, however they are cut into chunks."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         got = b""
         while len(got) < len(expected):
             size = int(await client.reader.readline(), 16)
@@ -135,7 +135,7 @@ def test_a_stream_ends_with_its_user_and_narrows_with_the_rights() -> None:
         access.file_users = {"max": Account(rights.of_text("get:mail*"), None, None)}
         put(watched, "news", "mail")
         await heard(narrowed, b"id: 4\nevent: PUT\ndata: PUT mail 3\n\n")
-        assert await asyncio.wait_for(gone.reader.read(1), 20) == b""
+        assert await asyncio.wait_for(gone.reader.read(1), 60) == b""
         while len(watched.hub.subscriptions) > 1:
             await asyncio.sleep(0.01)
         gone.writer.close()

@@ -41,7 +41,7 @@ from tests.client.certificates import ca_file, server_tls
 from tests.gateway.helpers.fake_cluster import FakeCluster
 from tests.gateway.helpers.sockets import Client, Gateway
 
-PATIENCE_S = 20.0       # far more than anything takes
+PATIENCE_S = 60.0       # far more than anything takes
 
 
 class Secrets:

@@ -75,7 +75,7 @@ def test_a_limit_that_is_over_in_a_destructor_is_raised_after_it(
 
 @pytest.mark.parametrize("timed", [True, False])
 def test_progress_is_charged_to_a_group_unless_the_pool_tells_the_time(timed: bool) -> None:
-    with RealServer() as server, Client(server.address, timeout=20) as client:
+    with RealServer() as server, Client(server.address, timeout=60) as client:
         app = App(server.address)
 
         @app.handler("q")

@@ -18,7 +18,7 @@ from sockpq.worker.pool.settings import PoolSettings
 from tests.client.real_server import RealServer
 from tests.worker.pool.fake_children import FakeChildren
 
-WAIT_S = 15.0
+WAIT_S = 60.0
 
 
 class Stage:

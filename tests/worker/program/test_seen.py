@@ -31,7 +31,7 @@ from tests.worker.pool.fake_children import FakeChildren
 
 
 def read(url: str) -> str:
-    with urllib.request.urlopen(url, timeout=10) as answer:
+    with urllib.request.urlopen(url, timeout=60) as answer:
         text: str = answer.read().decode()
     return text
 
@@ -74,7 +74,7 @@ def test_a_wish_is_heard_at_once_and_not_only_with_the_next_heartbeat() -> None:
             pool = FakePool()
             async with AsyncClient(server.address, session_ttl=15) as voice:
                 beats = asyncio.create_task(Heartbeat(pool, "w").run(voice, period=3600))
-                async with asyncio.timeout(15):
+                async with asyncio.timeout(60):
                     while not (operator.workers() and server.do(lambda cluster: "WORKER" in cluster.recorded)):
                         await asyncio.sleep(0.01)
                     operator.worker_set("w", state="pause")
@@ -96,7 +96,7 @@ def test_a_name_of_another_worker_is_told_once_and_taken_when_it_is_free(caplog:
             async with AsyncClient(server.address) as voice, AsyncClient(server.address) as dead:
                 await dead.worker_beat("w", 1, 1)
                 told = asyncio.create_task(Heartbeat(pool, "w").run(voice, period=0.02))
-                async with asyncio.timeout(15):
+                async with asyncio.timeout(60):
                     while "a worker of the name w is there already" not in caplog.text:
                         await asyncio.sleep(0.01)
                     for _ in range(10):
@@ -123,7 +123,7 @@ def test_heartbeats_go_on_after_a_fault_which_is_logged(caplog: pytest.LogCaptur
             async with AsyncClient(server.address) as voice:
                 pool.size = None                          # type: ignore[assignment]
                 beats = asyncio.create_task(keep(lambda: Heartbeat(pool, "w").run(voice, period=0.05), pause_s=0.05))
-                async with asyncio.timeout(15):
+                async with asyncio.timeout(60):
                     while "a fault of the worker itself" not in caplog.text:
                         await asyncio.sleep(0.01)
                     pool.size = 4
@@ -147,7 +147,7 @@ def test_metrics() -> None:
             await listening.start("127.0.0.1", 0)
             work = asyncio.create_task(pool.run())
             client.put_many("q", [b"1", b"2", b"3"])
-            async with asyncio.timeout(15):
+            async with asyncio.timeout(60):
                 while len(children.busy) < 2:
                     await asyncio.sleep(0.01)
                 children.busy[0].end(Outcome("done", run_s=0.02))

@@ -43,7 +43,7 @@ def film(number, error=False):
 
 def hears_events(cluster: LocalCluster) -> bool:
     """Return whether somebody listens to events of this cluster."""
-    with urlopen(f"http://{cluster.http('n1')}/metrics", timeout=10) as page:
+    with urlopen(f"http://{cluster.http('n1')}/metrics", timeout=60) as page:
         return b"\nsockpqd_subscriptions 0.0\n" not in page.read()
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-PATIENCE_S = 60.0           # a safety limit, far more than anything takes
+PATIENCE_S = 120.0          # a safety limit, far more than anything takes
 POLL_S = 0.02
 TICK_S = 0.005
 

@@ -22,7 +22,7 @@ from sockpqd.pqctl.main import main
 from tests.forkserver import Forkserver
 
 PROGRAM = Path(sys.executable).parent / "pqctl"
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:

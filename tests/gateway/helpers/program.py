@@ -11,7 +11,7 @@ from pathlib import Path
 
 SOCKPQD = Path(sys.executable).parent / "sockpqd"
 
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 
 
 def sockpqd(*arguments: str | Path, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from tests.forkserver import Forkserver
 
-WAIT_S = 60.0
+WAIT_S = 120.0
 
 # The start of every app: what a task does is recorded outside, in a file.
 HEAD = '''

@@ -32,6 +32,11 @@ class ConnectionSlots:
         self._by_address: Counter[str] = Counter()
         self._trials: Counter[str] = Counter()
 
+    @property
+    def taken(self) -> int:
+        """The number of slots that are taken."""
+        return self._taken
+
     def take(self, host: str) -> SlotKind:
         """Assign a slot to a new client from this host. Unless the result is REFUSED, leave() must follow."""
         address = address_of(host)

@@ -3,11 +3,14 @@
 They are managed like all connections of the node, but have slots of their own, so that health checks are answered when
 the others are taken.
 
-A connection carries one request and is closed after a few seconds, however slow or silent the client is. When there are
-too many, the oldest is closed: a page takes milliseconds, so that client is not asking or not reading. Connections
-whose request has arrived are counted apart, so that silent clients are in the way of other silent ones only; while
-there are too many of these, connections are accepted slowly, because clients of the queue go first. Streams of events
-(event_stream.py) are counted apart, too, and live for an hour; a thread writes them.
+A connection carries one request and is closed after a few seconds, however slow or silent the client is. When too many
+have not sent a request, the oldest is closed. Connections that wait for a page are counted apart, so that silent
+clients are in the way of other silent ones only. When there are too many of these, the address that has most loses
+one: the oldest that does not read its page, or is shown changes (live.py) and so comes back; or else the newest, which
+is refused. Were it the oldest in any case, clients who come faster than pages are made would all be cut before they
+have theirs. Health checks are answered at once and need no such place. While there are too many of either kind,
+connections are accepted slowly, because clients of the queue go first. Streams of events (event_stream.py) are counted
+apart, too, and live for an hour; a thread writes them.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ from aiohttp import web
 from msgspec import Struct
 
 from sockpqd.connections import AcceptedConnection, ConnectionSlots, Expected, SlotKind, address_of
-from sockpqd.gateway.monitoring.pages import HttpPages, closing
+from sockpqd.gateway.monitoring.pages import HttpPages, busy, closing
 from sockpqd.gateway.monitoring.stream_thread import Stream
 from sockpqd.gateway.server.doors import HTTP, Door, Doors
 from sockpqd.gateway.server.hub import Hub
@@ -38,6 +41,7 @@ STREAMS_MAX = 32                # of those
 SHUTDOWN_S = 0.1                # until handlers that have not ended are cancelled; aiohttp takes 0 for no limit
 LINE_BYTES_MAX = 2048           # the first line, and each header
 HEADERS_MAX = 50
+LIVE = "/live"                  # the path of live.py
 READ_COUNTED_BYTES = 4 << 10    # of requests with fewer nothing is counted
 
 _NO_ACCESS_LOG = logging.Logger("nobody", logging.CRITICAL)
@@ -62,7 +66,7 @@ class HttpServer:
         self._tls = tls
         self._door: Door | None = None
         self._connections: dict[asyncio.Task[None], str | None] = {}    # whose request has not come yet; oldest first
-        self._answered: dict[asyncio.Task[None], str | None] = {}       # whose request has; oldest first
+        self._answered: dict[asyncio.Task[None], _OneRequest] = {}      # that wait for a page; oldest first
         self._streams: dict[asyncio.Task[None], str | None] = {}        # streams of events
 
     async def open(self, host: str, port: int) -> None:
@@ -87,16 +91,35 @@ class HttpServer:
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer a request that has arrived; unless it is a GET, its body may still be arriving, however slowly."""
-        task = getattr(request.protocol, "task", None)
-        if task in self._connections and request.method in ("GET", "HEAD"):
-            host = self._connections.pop(task)
-            _make_room(self._answered)
-            self._answered[task] = host
+        protocol = request.protocol
+        assert isinstance(protocol, _OneRequest)
+        task = protocol.task
+        if task in self._connections and request.method in ("GET", "HEAD") and not self._pages.is_quick(request):
+            assert task is not None
+            protocol.host = self._connections.pop(task)
+            protocol.comes_back = request.path == LIVE
+            self._answered[task] = protocol
+            if len(self._answered) > CONNECTIONS_MAX and not self._make_room_for(task):
+                del self._answered[task]
+                self._connections[task] = protocol.host         # until it has read that
+                return busy()
         return await self._pages.answer(request)
+
+    def _make_room_for(self, newest: asyncio.Task[None]) -> bool:
+        """End a request of the address that has most; returns False if it would be the newest of all."""
+        answered = self._answered
+        most = Counter(one.host for one in answered.values()).most_common(1)[0][0]
+        its = [task for task, one in answered.items() if one.host == most]
+        ended = next((task for task in its if answered[task].comes_back or answered[task].unsent_bytes()), its[-1])
+        if ended is newest:
+            return False
+        ended.cancel()
+        del answered[ended]
+        return True
 
     def _pause_s(self) -> float:
         """Return for how long no more connections are accepted now."""
-        return FULL_S if len(self._connections) >= CONNECTIONS_MAX else 0.0
+        return FULL_S if max(len(self._connections), len(self._answered)) >= CONNECTIONS_MAX else 0.0
 
     def waits_for(self, task: asyncio.Task[None]) -> bool:
         """Return whether the request of this connection has not arrived yet."""
@@ -117,10 +140,10 @@ class HttpServer:
         if len(self._streams) >= STREAMS_MAX:
             streams = Counter(self._streams.values())
             most, count = streams.most_common(1)[0]
-            if count <= streams[self._answered[task]] + 1:
+            if count <= streams[self._answered[task].host] + 1:
                 return False
             _end_oldest(self._streams, most)
-        self._streams[task] = self._answered.pop(task)
+        self._streams[task] = self._answered.pop(task).host
         limit.reschedule(asyncio.get_running_loop().time() + STREAM_S)
         return True
 
@@ -135,24 +158,24 @@ class HttpServer:
         except OSError:                         # it is gone already
             connection.close()
             return
+        try:        # Nothing cancels this: uvloop would close the socket, and the protocol would not hear of it.
+            below, _ = await loop.connect_accepted_socket(
+                lambda: self._doors.layered(protocol, self._tls), connection)
+        except OSError:                         # it is gone already
+            connection.close()
+            return
         _make_room(self._connections)
         self._connections[task] = host
         task.add_done_callback(self._forget)
-        below: asyncio.Transport | None = None
         try:
             async with asyncio.timeout(CONNECTION_S) as limit:
                 protocol.stay = lambda: self._stay(task, limit)
-                below, _ = await loop.connect_accepted_socket(
-                    lambda: self._doors.layered(protocol, self._tls), connection)
                 await protocol.gone
-        except (OSError, TimeoutError):         # it is gone already, or too slow
+        except TimeoutError:                    # it is too slow
             pass
         finally:
             protocol.abort()
-            if below is None:
-                connection.close()
-            else:
-                below.abort()                   # its handshake may not be complete
+            below.abort()                       # its handshake may not be complete
 
 
 class _OneRequest(web.RequestHandler):
@@ -168,6 +191,8 @@ class _OneRequest(web.RequestHandler):
         )
         self.gone = loop.create_future()
         self.task: asyncio.Task[None] | None = None         # that serves it
+        self.host: str | None = None                        # its client's address, once its request has come
+        self.comes_back = False                             # whether its client asks again when it is cut
         self.stay: Callable[[], bool] = lambda: False       # lets it live longer, if there is room
         self.stream: Stream | None = None                   # of events, while it runs
         self._home = home

@@ -27,6 +27,7 @@ log = logging.getLogger("sockpqd.http")
 Response = TypeVar("Response", bound=web.StreamResponse)
 
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+QUICK = ("/healthz", "/readyz")
 CHALLENGE = {"WWW-Authenticate": 'Basic realm="sockpqd"'}
 
 
@@ -56,6 +57,10 @@ class HttpPages:
         self._pages: dict[str, Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]] = {
             "/healthz": self._healthz, "/readyz": self._readyz, "/metrics": self._metrics, "/events": self._events,
         }
+
+    def is_quick(self, request: web.BaseRequest) -> bool:
+        """Return whether the request is answered at once, whatever the node is doing."""
+        return request.path in QUICK
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer one request; the connection is closed afterwards."""
@@ -130,6 +135,11 @@ class HttpPages:
 
 def _line(status: int, text: str, headers: dict[str, str] | None = None) -> web.Response:
     return closing(web.Response(status=status, text=text + "\n", headers=headers))
+
+
+def busy() -> web.Response:
+    """Return the answer where too many wait for pages already."""
+    return _line(503, "too many requests at a time", {"Retry-After": "1"})
 
 
 def closing(response: Response) -> Response:

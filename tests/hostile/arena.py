@@ -94,6 +94,8 @@ class Arena:
                 writer.write("".join(portion).encode())
                 for line in portion:
                     answer = await reader.readline()
+                    if not answer:
+                        raise OSError(f"{line!r}: the connection was closed")
                     self.expect(answer.startswith(b"200 OK"), f"{line!r}: {answer!r}")
         writer.close()
 

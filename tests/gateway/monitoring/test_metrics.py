@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import base64
 import re
+import socket
 import ssl
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -535,6 +537,116 @@ def test_too_many_cost_the_oldest_and_not_who_asks(monkeypatch: pytest.MonkeyPat
         assert await watched.get("/healthz") == (200, "ok\n")
         for client in silent:
             client.writer.close()
+
+    run(test)
+
+
+class Patient(Secrets):
+    """Checks the secret of `slow` when it is let go on."""
+
+    def __init__(self) -> None:
+        self.arrived = asyncio.Semaphore(0)
+        self.goes_on = asyncio.Event()
+
+    async def check(self, user: str, secret: str, peer: str) -> Rights | None:
+        if user != "slow":
+            return await super().check(user, secret, peer)
+        self.arrived.release()
+        await self.goes_on.wait()
+        return None
+
+
+async def two_wait(watched: Watched, access: Patient) -> list[Client]:
+    """Return two clients whose pages are being made, the elder first."""
+    clients = []
+    for _ in range(2):
+        clients.append(await watched.connect())
+        clients[-1].send(f"GET /metrics HTTP/1.1\r\nHost: localhost\r\n{basic('slow:x')}\r\n".encode())
+        await access.arrived.acquire()
+    return clients
+
+
+def test_who_comes_while_too_many_wait_for_pages_does_not_cost_them_theirs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Were the eldest cut, clients that come faster than pages are made would all go without."""
+    monkeypatch.setattr(http_module, "CONNECTIONS_MAX", 2)
+    monkeypatch.setattr(http_module, "CONNECTION_S", 1000)
+    access = Patient()
+
+    async def test(watched: Watched) -> None:
+        clients = await two_wait(watched, access)
+        for _ in range(3):
+            assert await watched.get("/metrics", basic("eva:pass:word")) == (503, "too many requests at a time\n")
+            assert await watched.get("/healthz") == (200, "ok\n")
+            assert await watched.get("/readyz") == (200, "ready\n")
+        access.goes_on.set()
+        for client in clients:
+            assert b"HTTP/1.1 401" in await client.rest()
+            client.writer.close()
+        assert (await watched.get("/metrics", basic("eva:pass:word")))[0] == 200
+
+    run(test, access)
+
+
+def test_an_address_with_fewer_requests_takes_the_place_of_the_newest(monkeypatch: pytest.MonkeyPatch) -> None:
+    addresses = iter("aab")
+    monkeypatch.setattr(http_module, "CONNECTIONS_MAX", 2)
+    monkeypatch.setattr(http_module, "CONNECTION_S", 1000)
+    monkeypatch.setattr(http_module, "address_of", lambda host: next(addresses))
+    access = Patient()
+
+    async def test(watched: Watched) -> None:
+        first, second = await two_wait(watched, access)
+        assert (await watched.get("/metrics", basic("eva:pass:word")))[0] == 200
+        assert await second.rest() == b""
+        access.goes_on.set()
+        assert b"HTTP/1.1 401" in await first.rest()
+        first.writer.close()
+        second.writer.close()
+
+    run(test, access)
+
+
+def test_who_does_not_read_a_page_makes_room_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_module, "CONNECTIONS_MAX", 2)
+    monkeypatch.setattr(http_module, "CONNECTION_S", 1000)
+    access = Patient()
+
+    async def test(watched: Watched) -> None:
+        first, second = await two_wait(watched, access)
+        with monkeypatch.context() as patch:
+            patch.setattr(http_module._OneRequest, "unsent_bytes", lambda one: 1)
+            assert (await watched.get("/metrics", basic("eva:pass:word")))[0] == 200
+        assert await first.rest() == b""
+        access.goes_on.set()
+        assert b"HTTP/1.1 401" in await second.rest()
+        first.writer.close()
+        second.writer.close()
+
+    run(test, access)
+
+
+def test_connections_that_come_at_once_leave_no_slot_taken() -> None:
+    """Those that were cut while they were being made kept theirs for ever; with 96 of these nobody was answered."""
+    async def test(watched: Watched) -> None:
+        for _ in range(3):
+            clients = [socket.socket() for _ in range(90)]
+            for client in clients:
+                client.setblocking(False)
+                with suppress(BlockingIOError):
+                    client.connect(watched.http.address)
+            loop = asyncio.get_running_loop()
+            ends = [asyncio.ensure_future(loop.sock_recv(client, 1)) for client in clients]
+            ended = 0
+            while ended < len(clients) - http_module.CONNECTIONS_MAX:       # which made room for others
+                await asyncio.wait([one for one in ends if not one.done()], return_when=asyncio.FIRST_COMPLETED)
+                ended = sum(one.done() for one in ends)
+            for one in ends:
+                one.cancel()
+            await asyncio.gather(*ends, return_exceptions=True)
+            for client in clients:
+                client.close()
+        while watched.http.places.taken:        # or this test hangs
+            await asyncio.sleep(0.01)
 
     run(test)
 

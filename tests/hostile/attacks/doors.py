@@ -30,6 +30,7 @@ UNREAD_S = 3
 CLOSING = ("04", "09", "0B")        # FIN_WAIT1, LAST_ACK, CLOSING of /proc/net/tcp
 MARK_MB = 400
 AGAIN_S = 0.1
+BURST = 100
 SAY_S = 5.0
 VICTIM = "victim"
 
@@ -126,6 +127,20 @@ async def unread_pages(arena: Arena) -> None:
             await asyncio.sleep(1)
 
 
+async def http_bursts(arena: Arena) -> None:
+    """Connections to the port of HTTP come a hundred at once, and go; a health check is answered meanwhile."""
+    door = arena.cluster.http(await asyncio.to_thread(arena.leader))
+    bursts, until = 0, time.monotonic() + arena.seconds
+    while time.monotonic() < until:
+        async with Crowd(door, BURST):
+            await asyncio.sleep(0.02)
+        bursts += 1
+        if bursts % 10 == 0:
+            answer = await say(door, b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", SAY_S)
+            arena.expect(answer.startswith(b"HTTP/1.1 200"), f"/healthz after {bursts} bursts: {answer[:50]!r}")
+    arena.note(f"{bursts} bursts of {BURST} connections")
+
+
 async def put_large(arena: Arena) -> None:
     """A job of 1 MiB for everybody to see, by its number and in a tube."""
     leader = await asyncio.to_thread(arena.leader)
@@ -220,6 +235,8 @@ ATTACKS = (
            bounds=Bounds(p50_ms=20, gap_s=1, rss_mb=MARK_MB)),
     Attack("abandoned", "800 connections end without having read their last answers", abandoned,
            seconds=UNREAD_S + 12.0, config={"limits": {"answer_timeout_s": UNREAD_S}},
+           bounds=Bounds(p50_ms=20, gap_s=1, growth_mb=100)),
+    Attack("http-bursts", "a hundred connections to the port of HTTP come at once, again and again", http_bursts,
            bounds=Bounds(p50_ms=20, gap_s=1, growth_mb=100)),
     Attack("web-pages", "what a web page can send to every port, with commands behind the headers", web_pages,
            prepare=put_victim, bounds=Bounds(p50_ms=20, gap_s=1, growth_mb=100)),

@@ -80,8 +80,8 @@ async def pages(arena: Arena) -> None:
         for crowd in crowds:
             await held.enter_async_context(crowd)
         await asyncio.sleep(arena.seconds)
-        made, shown = sum(crowd.made for crowd in crowds), sum(crowd.bytes for crowd in crowds)
-    arena.note(f"{made} pages, {shown >> 20} MiB")
+        made, shown = sum(crowd.made for crowd in crowds), sum(crowd.good for crowd in crowds)
+    arena.note(f"{shown:,} pages shown, {made:,} asked for, {sum(crowd.bytes for crowd in crowds) >> 20} MiB")
     arena.expect(bool(shown), "no page was shown")
 
 

@@ -34,7 +34,7 @@ PAGED   ?=
 GROUPED ?=
 ONLY    ?= *
 
-.PHONY: install dev check test-fast test test-deploy client-faces toxiproxy kombu-tests test-celery test-beanstalkd celery-faults laws sim sim-pulses chaos chaos-long chaos-results torture damage mutants hostile bench-depth docs test-browser demo play play-celery dist manual bench-plots clean
+.PHONY: install dev check test-fast test test-deploy client-faces toxiproxy kombu-tests test-celery test-beanstalkd celery-faults laws sim sim-pulses chaos chaos-long chaos-results torture damage mutants hostile bench-depth docs test-browser demo play play-celery dist lock deb image manual bench-plots clean
 
 install: $(VENV)/.installed          ## .venv with sockpqd, pqctl and pqworker, nothing for developers
 	@echo "Installed in $(BIN). Next: make play, or $(BIN)/sockpqd --dev and in a second terminal $(BIN)/pqctl shell (README.md, Type along); . $(BIN)/activate puts them on your path."
@@ -66,11 +66,11 @@ test-fast: dev                       ## style, types, and all tests that are qui
 test: dev toxiproxy kombu-tests $(if $(filter 1,$(SOCKPQD_TEST_DEPLOY)),$(VENV)/.installed-deploy)   ## everything, in four lanes at once
 	$(BIN)/python -m tests.lanes all
 
-test-deploy: $(VENV)/.installed-deploy   ## Ansible on three containers: root, systemd-nspawn, debootstrap; else skipped
+test-deploy: $(VENV)/.installed-deploy   ## Ansible and the Debian package on three containers: root, systemd-nspawn, debootstrap; else skipped
 	SOCKPQD_TEST_DEPLOY=1 $(BIN)/python -m pytest --capture=tee-sys tests/deploy
 
 $(VENV)/.installed-deploy: $(VENV)/.installed-dev
-	$(PIP_INSTALL) -e ./client -e '.[deploy]'
+	$(PIP_INSTALL) -e ./client -e '.[deploy,release]'
 	touch $@
 
 client-faces: $(BIN)/python          ## the methods of both clients, from their declarations
@@ -164,6 +164,22 @@ dist: dev manual                     ## wheels and sources of sockpqd, sockpq an
 	$(BIN)/python -m build --outdir dist client
 	$(BIN)/python -m build --outdir dist integrations/kombu
 	$(BIN)/python -m build --outdir dist .
+	$(BIN)/python deploy/release/checksums.py dist $(KEY)
+
+lock: dev                             ## the newest versions of what a release is built with, in deploy/release/requirements.lock
+	$(PIP_INSTALL) -e ./client -e '.[release]'
+	$(BIN)/python deploy/release/lock.py
+
+# Times of files in packages are that of the newest commit, so that the same sources give the same bytes.
+deb: dist                             ## a Debian package of the server, for the Debian that builds it, in dist/; needs dpkg-deb
+	$(PIP_INSTALL) -e ./client -e '.[release]'
+	rm -f dist/*.deb dist/*.cdx.json
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python deploy/debian/build.py dist
+	$(BIN)/python deploy/release/checksums.py dist $(KEY)
+
+image: deb                            ## an OCI image of the package, without any registry, in dist/; root, debootstrap, umoci
+	rm -f dist/*.oci.tar
+	$(BIN)/python deploy/container/build_image.py dist
 	$(BIN)/python deploy/release/checksums.py dist $(KEY)
 
 manual: $(VENV)/.installed           ## man pages, completions and docs/reference, from the programs

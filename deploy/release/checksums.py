@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 
 NAMESPACE = "sockpqd-release"       # a signature for something else is none for this
-PATTERNS = "*.whl", "*.tar.gz"
+PATTERNS = "*.whl", "*.tar.gz", "*.deb", "*.cdx.json", "*.oci.tar"
 
 
 def write(folder: Path) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -47,16 +48,19 @@ def backend(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def built(backend: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Wheels and sources, made as by `make dist`."""
-    folder = tmp_path_factory.mktemp("dist")
+def build(root: Path, backend: Path, folder: Path) -> Path:
+    """Make wheels and sources of what lies below `root`, as `make dist` does."""
     with ThreadPoolExecutor() as pool:
         list(pool.map(lambda source: run(
-            sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, source,
+            sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, root / source.relative_to(ROOT),
             folder=folder, PYTHONPATH=str(backend),
         ), SOURCES))
     return folder
+
+
+@pytest.fixture(scope="module")
+def built(backend: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(ROOT, backend, tmp_path_factory.mktemp("dist"))
 
 
 @pytest.fixture(scope="module")
@@ -82,6 +86,21 @@ def test_there_is_one_version(version: str, built: Path) -> None:
     ]
     changes = (ROOT / "CHANGELOG.md").read_text()
     assert f"## [{version}]" in changes
+
+
+def test_the_same_sources_give_the_same_bytes(built: Path, backend: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "elsewhere"
+    shutil.copytree(ROOT, copy, symlinks=True, ignore=shutil.ignore_patterns(
+        ".git", ".venv", ".tools", ".*_cache", ".hypothesis", "__pycache__", "*.egg-info",
+        "tests", "bench", "dist", "build",
+    ))
+    for path in copy.rglob("*"):
+        os.utime(path, (1_000_000_000, 1_000_000_000), follow_symlinks=False)
+    again = tmp_path / "again"
+    again.mkdir()
+    build(copy, backend, again)
+    for file in built.iterdir():
+        assert (again / file.name).read_bytes() == file.read_bytes(), file.name
 
 
 def test_the_wheel_has_everything_and_nothing_else(built: Path) -> None:

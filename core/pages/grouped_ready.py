@@ -218,6 +218,17 @@ class GroupedReady(ReadyJobs, gc=False, eq=False, kw_only=True):
         self.own.count_page(jobs)
         self.size += jobs
 
+    def adopt(self, page: GroupPage, pages: Pages) -> bool:
+        """List a page that an earlier process left; returns whether it may be: its group has a job before it."""
+        jobs = self.groups.get(page.group)
+        if not isinstance(jobs, JobList | PagedGroup) or place_of(jobs.first) >= page.first_place:
+            return False
+        if isinstance(jobs, JobList):
+            jobs = self.groups[page.group] = PagedGroup(jobs, jobs.size)
+        self._list(jobs, page, pages)
+        self.size += page.count
+        return True
+
     # ---- paging
 
     def page_out(self, pages: Pages, stays: int, jobs_max: int, jobs_min: int) -> Iterator[None]:
@@ -289,9 +300,3 @@ class GroupedReady(ReadyJobs, gc=False, eq=False, kw_only=True):
 def own_jobs(queue: Queue) -> ReadyJobs:
     """Return the READY jobs of a queue that are in runs: all but those of groups of other names."""
     return queue.ready.own if isinstance(queue.ready, GroupedReady) else queue.ready
-
-
-def group_pages(queue: Queue) -> Iterable[GroupPage]:
-    """Return the pages with READY jobs of groups of other names than the queue's."""
-    outside = queue.ready.outside if isinstance(queue.ready, GroupedReady) else None
-    return () if outside is None else outside

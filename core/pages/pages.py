@@ -226,6 +226,16 @@ class Pages:
         number = self._adopted(reference, count, data_bytes)
         return self._list(NumberedPage(number, count, data_bytes, when, seq, numbered))
 
+    def adopt_group(
+        self, reference: bytes, count: int, data_bytes: int, place: tuple[str, int, int, int],
+    ) -> GroupPage:
+        """Like `adopt`, for jobs of one group, which the index has. `place`: group, rank, first and last seq."""
+        group, rank, first, seq = place
+        number = self._adopted(reference, count, data_bytes)
+        page = GroupPage(number, count, data_bytes, 0, seq, count, group, rank, first)
+        self._list(page)
+        return page
+
     def page_of(self, number: int) -> int | None:
         """The page that may hold the READY job of this number, or with this seq in a group; None if none does."""
         return self.index.find(number)

@@ -137,6 +137,24 @@ class NumberedPaged(Struct, array_like=True, tag="numbered pages", forbid_unknow
     pages: list[NumberedPageRow]
 
 
+class GroupWaiting(Struct, array_like=True, tag="group waiting", forbid_unknown_fields=True):
+    """READY jobs in memory of groups of other names than their queue, before its own ones. Only by reference."""
+
+    queue: str
+    jobs: list[WaitingRow]
+
+
+# group, priority, jobs, bytes of their data, seqs of the first and of the last one, where the page is
+GroupPageRow = tuple[str, int, Counter, Counter, Counter, Counter, bytes]
+
+
+class GroupPaged(Struct, array_like=True, tag="group pages", forbid_unknown_fields=True):
+    """Pages of READY jobs of groups, each behind one in memory, in the order of their first jobs. Only by reference."""
+
+    queue: str
+    pages: list[GroupPageRow]
+
+
 class NumberIndex(Struct, array_like=True, tag="number index", forbid_unknown_fields=True):
     """Maps numbered READY jobs to pages (pages/seq_index.py). Only in snapshots by reference."""
 
@@ -729,7 +747,8 @@ class EndFrame(Struct, array_like=True, tag="end", forbid_unknown_fields=True):
 
 Frame = (
     Head | Settings | MapFrame | PulseTable | PulseRow | OldestIndex | QueueRows | Waiting | NumberIndex | Paged
-    | NumberedPaged | PageIndex | PagedDelayed | Delayed | Buried | Running | ItemRows | BodiesFrame | Released
+    | NumberedPaged | GroupWaiting | GroupPaged
+    | PageIndex | PagedDelayed | Delayed | Buried | Running | ItemRows | BodiesFrame | Released
     | ErrorRows
     | BindingRows | GroupRows | FairTable | FairRows | RateRows | UsedRows | CountedRows | KeptRows | RememberedRows
     | RecordIndex | RecordPages | RecordRows | SessionTable | SessionRows | WorkerRows | UserRows | CloneFrame

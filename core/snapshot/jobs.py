@@ -12,7 +12,7 @@ from sockpqd.core.ops.jobs import Then, Until
 from sockpqd.core.ops.queues import Order
 from sockpqd.core.pages.delayed_pages import DelayedPages, jobs_in, place
 from sockpqd.core.pages.extras import with_shared_extras
-from sockpqd.core.pages.grouped_ready import GroupedReady
+from sockpqd.core.pages.grouped_ready import GroupedReady, own_jobs
 from sockpqd.core.pages.paged_delays import PagedDelays
 from sockpqd.core.pages.paged_run import PagedRun
 from sockpqd.core.pages.pager import Pager
@@ -26,6 +26,8 @@ from sockpqd.core.snapshot.frames import (
     ErrorRows,
     ExtrasRow,
     Frame,
+    GroupPaged,
+    GroupWaiting,
     NumberedPaged,
     NumberIndex,
     Paged,
@@ -55,14 +57,15 @@ from sockpqd.core.store.job_list import JobList
 from sockpqd.core.store.queues import Queue
 
 JobFrame = (
-    Waiting | NumberIndex | Paged | NumberedPaged | PageIndex | PagedDelayed | Delayed | Buried | Running | BodiesFrame
-    | Released | ErrorRows
+    Waiting | NumberIndex | Paged | NumberedPaged | GroupWaiting | GroupPaged | PageIndex | PagedDelayed | Delayed
+    | Buried | Running | BodiesFrame | Released | ErrorRows
 )
 
 SEQ_PARTS = 256
 # The kinds of frames between which, in the order of the queues, there may be frames with pages.
 KINDS: dict[type[Frame], type[Frame]] = {
-    NumberIndex: Waiting, Paged: Waiting, NumberedPaged: Waiting, PageIndex: Delayed, PagedDelayed: Delayed,
+    NumberIndex: Waiting, Paged: Waiting, NumberedPaged: Waiting, GroupWaiting: Waiting, GroupPaged: Waiting,
+    PageIndex: Delayed, PagedDelayed: Delayed,
 }
 
 # What an item may decide for those who wait for this.
@@ -87,7 +90,8 @@ class JobBuilder:
         self._foreign = foreign
         self._kind: type[object] = Waiting
         self._queue: str | None = None                  # of the last frame of this kind
-        self._place: tuple[int, ...] = ()               # of the last job of this queue
+        self._place: tuple[int, ...] = ()               # of the last job of this queue; those of other groups apart
+        self._others = False                            # whether its jobs of other groups come, before its own
         self._id = 0                                    # of the last running job
         self.grouped = False                            # whether a job was put with a GROUP
         self._seqs = tuple(array("Q") for _ in range(SEQ_PARTS))    # each seq in one of them: a set would take 60 bytes
@@ -127,8 +131,15 @@ class JobBuilder:
             if frame.queue != self._queue:
                 check(self._queue is None or self._queue < frame.queue, "queues are not in order")
                 self._check_name(frame.queue)
-                self._queue, self._place = frame.queue, ()
-            if isinstance(frame, Waiting):
+                self._queue, self._place, self._others = frame.queue, (), isinstance(frame, GroupWaiting)
+            elif self._others and isinstance(frame, Waiting | Paged | NumberedPaged):
+                self._place, self._others = (), False
+            if isinstance(frame, GroupWaiting | GroupPaged):
+                self._paging()
+                check(self._others, "jobs of groups are behind the own jobs of a queue")
+            if isinstance(frame, GroupPaged):
+                self._add_group_pages(frame)
+            elif isinstance(frame, Waiting | GroupWaiting):
                 self._add_waiting(frame)
             elif isinstance(frame, Paged | NumberedPaged):
                 self._add_pages(frame)
@@ -154,7 +165,7 @@ class JobBuilder:
         for item, _ in state.delays.dependents.waiting:
             check(item in state.items.by_name, "a job waits for an item that is finished")
 
-    def _add_waiting(self, frame: Waiting) -> None:
+    def _add_waiting(self, frame: Waiting | GroupWaiting) -> None:
         for priority, when, seq, item, data, attempts, at_ms, extras_row in frame.jobs:
             place = (-priority, when, seq)
             check(self._place < place, "jobs are not in order")
@@ -170,6 +181,7 @@ class JobBuilder:
                 _check_numbers(priority, attempts, at_ms, extras)
             body = self._body(seq, extras, data)
             job = Job(-priority, when, seq, queue.name, body, item, attempts, at_ms, extras)
+            check(not self._others or group_of(job) != queue.name, "a job of a queue is among those of other groups")
             self._state.add(queue, job)
             if queue.seqs is None and group_of(job) != queue.name and not isinstance(queue.ready, GroupedReady):
                 GroupedReady.split(queue, (job,))       # so that those that follow may leave memory
@@ -195,13 +207,29 @@ class JobBuilder:
                 for job in pager.pages.take(page):
                     self._state.add(queue, job)
                 continue
-            run = queue.ready.split_run(-priority)
+            ready = own_jobs(queue)
+            run = ready.split_run(-priority)
             assert run is not None
             if not isinstance(run, PagedRun):
                 run = PagedRun.of_run(run, pager.pages)
-                queue.ready.replace_run(-priority, run)
+                ready.replace_run(-priority, run)
             run.append_page(page)
             self._state.queues.count_page(queue, -priority, count, data_bytes)
+
+    def _add_group_pages(self, frame: GroupPaged) -> None:
+        """Add pages of this node with jobs of groups, each of which has a job in memory before them."""
+        pager = self._paging()
+        queue = self._state.queues.get_or_create(frame.queue)
+        for group, priority, count, data_bytes, first, seq, reference in frame.pages:
+            check(count > 0 and first <= seq < self._state.next_seq, "place of a job out of range")
+            page = pager.pages.adopt_group(reference, count, data_bytes, (group, -priority, first, seq))
+            if pager.resident:
+                for job in pager.pages.take(page):
+                    self._state.add(queue, job)
+                continue
+            listed = isinstance(queue.ready, GroupedReady) and queue.ready.adopt(page, pager.pages)
+            check(listed, "pages of a group without a job in memory before them")
+            self._state.queues.count_group_page(queue, -priority, count, data_bytes)
 
     def _add_delayed(self, frame: Delayed) -> None:
         for due_ms, seq, priority, item, data, attempts, at_ms, extras_row in frame.jobs:

@@ -95,7 +95,7 @@ _ONCE = (
     frames.Head, frames.Settings, frames.MapFrame, frames.PulseTable, frames.OldestIndex, frames.FairTable,
     frames.SessionTable, frames.CloneFrame, frames.EndFrame,
 )
-_WITH_DATA = (frames.Waiting, frames.Delayed, frames.Buried, frames.Running, frames.ErrorRows)
+_WITH_DATA = (frames.Waiting, frames.GroupWaiting, frames.Delayed, frames.Buried, frames.Running, frames.ErrorRows)
 _BYTES = ("error_bytes", "retain_bytes")         # settings that are not counted on: they have 63 bits
 _KINDS = KINDS | {frames.RecordIndex: frames.RecordRows, frames.RecordPages: frames.RecordRows}
 _NEEDED: dict[type[frames.Frame], type[frames.Frame]] = {       # which must come before
@@ -535,6 +535,8 @@ class _Builder:
         frames.Paged: _add_jobs,
         frames.NumberIndex: _add_jobs,
         frames.NumberedPaged: _add_jobs,
+        frames.GroupWaiting: _add_jobs,
+        frames.GroupPaged: _add_jobs,
         frames.PageIndex: _add_jobs,
         frames.PagedDelayed: _add_jobs,
         frames.Delayed: _add_jobs,

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from hashlib import blake2b
+from heapq import merge
 from itertools import chain
+from typing import TypeVar
 
 import msgspec
 
@@ -21,16 +23,25 @@ from sockpqd.core.snapshot.write import CHECKSUM_BYTES, MAGIC
 from sockpqd.core.store.body import bytes_of
 from sockpqd.core.store.job import Job
 
+_Row = TypeVar("_Row", frames.WaitingRow, frames.DelayedRow)
+_ReadyFrame = frames.GroupWaiting | frames.GroupPaged | frames.Waiting | frames.Paged | frames.NumberedPaged
+
 _encoder = msgspec.msgpack.Encoder()
-_decoder = msgspec.msgpack.Decoder(frames.Paged | frames.NumberedPaged)
+_decoder = msgspec.msgpack.Decoder(frames.Paged | frames.NumberedPaged | frames.GroupPaged)
+_ready_decoder = msgspec.msgpack.Decoder(
+    frames.GroupWaiting | frames.GroupPaged | frames.Waiting | frames.Paged | frames.NumberedPaged
+)
 _delayed_decoder = msgspec.msgpack.Decoder(frames.PagedDelayed | frames.Delayed)
 _bodies_decoder = msgspec.msgpack.Decoder(frames.BodiesFrame)
 _filled_decoder = msgspec.msgpack.Decoder(
-    frames.Waiting | frames.Delayed | frames.Buried | frames.Running | frames.ErrorRows
+    frames.Waiting | frames.GroupWaiting | frames.Delayed | frames.Buried | frames.Running | frames.ErrorRows
 )
 _jobs_decoder = msgspec.msgpack.Decoder(list[Job])
 _PAGED = _encoder.encode(frames.Paged("", []))[:len("pages") + 2]           # the beginnings of such frames
 _NUMBERED_PAGED = _encoder.encode(frames.NumberedPaged("", []))[:len("numbered pages") + 2]
+_WAITING = _encoder.encode(frames.Waiting("", []))[:len("waiting") + 2]
+_GROUP_WAITING = _encoder.encode(frames.GroupWaiting("", []))[:len("group waiting") + 2]
+_GROUP_PAGED = _encoder.encode(frames.GroupPaged("", []))[:len("group pages") + 2]
 _NUMBER_INDEX = _encoder.encode(frames.NumberIndex([]))[:len("number index") + 2]
 _PAGE_INDEX = _encoder.encode(frames.PageIndex([]))[:len("page index") + 2]
 _PAGED_DELAYED = _encoder.encode(frames.PagedDelayed("", [], []))[:len("delayed pages") + 2]
@@ -57,7 +68,7 @@ def references(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _references_in(piece: bytes) -> list[bytes]:
-    if piece.startswith((_PAGED, _NUMBERED_PAGED), 4):
+    if piece.startswith((_PAGED, _NUMBERED_PAGED, _GROUP_PAGED), 4):
         return [row[-1] for row in _decoder.decode(piece[4:]).pages]
     if piece.startswith(_PAGED_DELAYED, 4):
         frame = _delayed_decoder.decode(piece[4:])
@@ -106,7 +117,7 @@ def _with_bodies(pieces: Iterator[bytes], read: Callable[[bytes], bytes]) -> Ite
                 row.data = body(row.seq, row.data)
         elif isinstance(frame, frames.ErrorRows):
             frame.rows = [(number, body(number, data)) for number, data in frame.rows]
-        elif isinstance(frame, frames.Waiting):
+        elif isinstance(frame, frames.Waiting | frames.GroupWaiting):
             frame.jobs = [(*row[:4], body(row[2], row[4]), *row[5:]) for row in frame.jobs]
         else:
             frame.jobs = [(*row[:4], body(row[1], row[4]), *row[5:]) for row in frame.jobs]
@@ -117,10 +128,11 @@ def _with_all_jobs(pieces: Iterator[bytes], read: Callable[[bytes], bytes]) -> I
     """These frames, with jobs instead of the pages that they name."""
     for piece in pieces:
         following: bytes | None = piece
-        while following is not None and following.startswith(_PAGED_DELAYED, 4):
-            delayed = _DelayedOfQueue(following, pieces)
-            yield from delayed.whole(read)
-            following = delayed.following
+        while following is not None and following.startswith((_PAGED_DELAYED, _GROUP_WAITING), 4):
+            delayed = following.startswith(_PAGED_DELAYED, 4)
+            queue = _DelayedOfQueue(following, pieces) if delayed else _ReadyOfQueue(following, pieces)
+            yield from queue.whole(read)
+            following = queue.following
         if following is None:
             return
         if following.startswith((_PAGED, _NUMBERED_PAGED), 4):
@@ -153,7 +165,7 @@ class _DelayedOfQueue:
                 break
             rows += frame.pages
         pages = [(_first_place(row), row) for row in rows]
-        yield from _delayed_frames(self._queue, merged(near, pages, lambda row: _rows_in(row, read), _place))
+        yield from _frames_of(frames.Delayed, self._queue, merged(near, pages, lambda row: _rows_in(row, read), _place))
 
     def _own(self) -> Iterator[frames.PagedDelayed | frames.Delayed]:
         """The frames that belong to this queue."""
@@ -165,6 +177,79 @@ class _DelayedOfQueue:
                     continue
             self.following = piece
             return
+
+
+class _ReadyOfQueue:
+    """The frames with READY jobs of one queue that several groups share. `following`: as in _DelayedOfQueue.
+
+    Its own jobs come one frame at a time, while those of other groups that the node had in memory are held.
+    """
+
+    def __init__(self, piece: bytes, pieces: Iterator[bytes]) -> None:
+        """`piece`: the first of them. `pieces`: the others, and all pieces that follow."""
+        self.following: bytes | None = None
+        self._pieces = pieces
+        self._queue: str = _ready_decoder.decode(piece[4:]).queue
+        self._first = piece
+
+    def whole(self, read: Callable[[bytes], bytes]) -> Iterator[bytes]:
+        """Yield frames with the jobs of these frames and of the pages that they name, in the order of the queue."""
+        others: list[frames.WaitingRow] = []
+        pages: list[tuple[tuple[int, int, int], frames.GroupPageRow]] = []
+        own: Iterator[frames.WaitingRow] = iter(())
+        those = self._those()
+        for frame in those:
+            if isinstance(frame, frames.GroupWaiting):
+                others += frame.jobs
+            elif isinstance(frame, frames.GroupPaged):
+                pages += [((-row[1], 0, row[4]), row) for row in frame.pages]
+            else:
+                own = _own_rows(chain((frame,), those), read)
+                break
+        rows = merged(
+            merge(others, own, key=_ready_place), pages, lambda row: _ready_rows(row[-1], row[2], row[5], read),
+            _ready_place,
+        )
+        yield from _frames_of(frames.Waiting, self._queue, rows)
+
+    def _those(self) -> Iterator[_ReadyFrame]:
+        """The frames that belong to this queue."""
+        for piece in chain((self._first,), self._pieces):
+            if piece.startswith((_GROUP_WAITING, _GROUP_PAGED, _WAITING, _PAGED, _NUMBERED_PAGED), 4):
+                frame = _ready_decoder.decode(piece[4:])
+                if frame.queue == self._queue:
+                    yield frame
+                    continue
+            self.following = piece
+            return
+
+
+def _own_rows(those: Iterable[_ReadyFrame], read: Callable[[bytes], bytes]) -> Iterator[frames.WaitingRow]:
+    """The jobs of these frames and of the pages that they name, in their order. Raises PageLost."""
+    for frame in those:
+        if isinstance(frame, frames.Paged | frames.NumberedPaged):
+            for _, count, _, _, seq, *_, reference in frame.pages:
+                yield from _ready_rows(reference, count, seq, read)
+        elif isinstance(frame, frames.Waiting):
+            yield from frame.jobs
+
+
+def _ready_place(row: frames.WaitingRow) -> tuple[int, int, int]:
+    return -row[0], row[1], row[2]
+
+
+def _ready_rows(
+    reference: bytes, count: int, seq: int, read: Callable[[bytes], bytes],
+) -> Iterator[frames.WaitingRow]:
+    """The jobs of a page, so many and the last with this seq, in the form of a snapshot. Raises PageLost."""
+    try:
+        jobs = _jobs_decoder.decode(read(reference))
+    except msgspec.MsgspecError as error:
+        raise PageLost(f"a page holds no jobs: {error}") from error
+    if len(jobs) != count or jobs[-1].seq != seq:
+        raise PageLost("a page holds other jobs")
+    for job in jobs:
+        yield -job.rank, job.when, job.seq, None, bytes_of(job.data), job.attempts, job.at_ms, extras_row(job.extras)
 
 
 def _jobs(those: Iterator[frames.PagedDelayed | frames.Delayed]) -> Iterator[frames.DelayedRow]:
@@ -189,17 +274,20 @@ def _rows_in(row: frames.DelayedPageRow, read: Callable[[bytes], bytes]) -> Iter
         yield job.due_ms, job.seq, -job.rank, None, bytes_of(job.data), job.attempts, job.at_ms, extras_row(job.extras)
 
 
-def _delayed_frames(queue: str, rows: Iterator[frames.DelayedRow]) -> Iterator[bytes]:
-    portion: list[frames.DelayedRow] = []
+def _frames_of(
+    kind: Callable[[str, list[_Row]], frames.Frame], queue: str, rows: Iterator[_Row],
+) -> Iterator[bytes]:
+    """The frames of this kind with these jobs of the queue."""
+    portion: list[_Row] = []
     size = 0
     for row in rows:
         portion.append(row)
         size += len(row[4])
         if size >= limits.FRAME_DATA_BYTES or len(portion) >= limits.FRAME_JOBS_MAX:
-            yield _framed(frames.Delayed(queue, portion))
+            yield _framed(kind(queue, portion))
             portion, size = [], 0
     if portion:
-        yield _framed(frames.Delayed(queue, portion))
+        yield _framed(kind(queue, portion))
 
 
 def _framed(frame: frames.Frame) -> bytes:
@@ -211,16 +299,7 @@ def _with_jobs(piece: bytes, read: Callable[[bytes], bytes]) -> Iterator[bytes]:
     """The frames with the jobs of the pages that this one names."""
     frame = _decoder.decode(piece[4:])
     for _, count, _, _, seq, *_, reference in frame.pages:
-        try:
-            jobs = _jobs_decoder.decode(read(reference))
-        except msgspec.MsgspecError as error:
-            raise PageLost(f"a page holds no jobs: {error}") from error
-        if len(jobs) != count or jobs[-1].seq != seq:
-            raise PageLost("a page holds other jobs")
-        yield _framed(frames.Waiting(frame.queue, [
-            (-job.rank, job.when, job.seq, None, bytes_of(job.data), job.attempts, job.at_ms, extras_row(job.extras))
-            for job in jobs
-        ]))
+        yield _framed(frames.Waiting(frame.queue, list(_ready_rows(reference, count, seq, read))))
 
 
 def _pieces(chunks: Iterable[bytes]) -> Iterator[bytes]:

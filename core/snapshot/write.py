@@ -20,11 +20,13 @@ are cut into several frames. A body that jobs of several queues share (Extras.bo
 number.
 
 What a node writes for itself may be a snapshot by reference: pages of jobs (core/pages) are named, in Paged and
-NumberedPaged frames between the Waiting ones, instead of read, with NumberIndex frames before them all. Those of
-DELAYED jobs are named in PagedDelayed frames before the Delayed ones of the same queue, with PageIndex frames before
-them all. So are large bodies: a BodiesFrame has the places of the bodies of the frame behind it, whose rows have no
-data for them; and pages of records, in RecordPages frames before the other records of their queue, with RecordIndex
-frames before them all. It is smaller, and different on each node; no other node and no client gets it.
+NumberedPaged frames between the Waiting ones, instead of read, with NumberIndex frames before them all. In a queue that
+several groups share, jobs of other groups stand before its own ones, in GroupWaiting frames, and their pages are named
+in GroupPaged frames behind these, as places of pages overlap. Pages of DELAYED jobs are named in PagedDelayed frames
+before the Delayed ones of the same queue, with PageIndex frames before them all. So are large bodies: a BodiesFrame has
+the places of the bodies of the frame behind it, whose rows have no data for them; and pages of records, in RecordPages
+frames before the other records of their queue, with RecordIndex frames before them all. It is smaller, and different on
+each node; no other node and no client gets it.
 
 To change the layout of a released format: raise FORMAT and record a data directory of the new one
 (tests/upgrade/scenario.py). A row may grow at its end, by fields with defaults: so the frames of today read what older
@@ -48,7 +50,7 @@ from sockpqd.core import limits
 from sockpqd.core.ops.settings import ClusterSettings
 from sockpqd.core.ops.users import User
 from sockpqd.core.pages.delayed_pages import DelayedPages
-from sockpqd.core.pages.grouped_ready import GroupedReady, group_pages, own_jobs
+from sockpqd.core.pages.grouped_ready import GroupedReady, own_jobs
 from sockpqd.core.pages.paged_delays import PagedDelays
 from sockpqd.core.pages.paged_run import Block, PagedRun
 from sockpqd.core.pages.pages import NumberedPage, Page, Pages
@@ -147,16 +149,35 @@ def _waiting_frames(
         yield from _index_frames(state.pager.pages.index, frames.NumberIndex, _unnamed(state))
     for name in names:
         queue = state.queues.by_name[name]
+        if by_reference and state.pager is not None and isinstance(queue.ready, GroupedReady) and queue.seqs is None:
+            yield from _group_waiting_frames(name, queue.ready, bodies, state.pager.pages)
         for part in _parts(state, queue) if by_reference else (queue.all_ready(),):
             if isinstance(part, frames.Paged | frames.NumberedPaged):
                 yield part
                 continue
             for jobs in _portions(part):
-                yield from bodies.before(frames.Waiting(name, [
-                    (-job.rank, job.when, job.seq, job.item, bodies.data(job), job.attempts, job.at_ms,
-                     extras_row(job.extras))
-                    for job in jobs
-                ]))
+                yield from bodies.before(frames.Waiting(name, _waiting_rows(jobs, bodies)))
+
+
+def _waiting_rows(jobs: list[Job], bodies: _Bodies) -> list[frames.WaitingRow]:
+    return [
+        (-job.rank, job.when, job.seq, job.item, bodies.data(job), job.attempts, job.at_ms, extras_row(job.extras))
+        for job in jobs
+    ]
+
+
+def _group_waiting_frames(
+    name: str, ready: GroupedReady, bodies: _Bodies, pages: Pages,
+) -> Iterator[frames.Frame]:
+    """Yield the READY jobs that are not own ones of the queue: those in memory, and the names of pages."""
+    for jobs in _portions(ready.others):
+        yield from bodies.before(frames.GroupWaiting(name, _waiting_rows(jobs, bodies)))
+    outside = iter(ready.outside or ())
+    while piece := list(islice(outside, limits.FRAME_JOBS_MAX)):
+        yield frames.GroupPaged(name, [
+            (page.group, -page.rank, page.count, page.data_bytes, page.first, page.seq, pages.reference(page))
+            for page in piece
+        ])
 
 
 def _delayed_frames(
@@ -215,16 +236,17 @@ def _delayed_page_frames(name: str, jobs: PagedDelays) -> Iterator[frames.PagedD
 def _parts(state: State, queue: Queue) -> Iterator[Iterable[Job] | frames.Paged | frames.NumberedPaged]:
     """The READY jobs of the queue in order: some as they are, others by the names of their pages.
 
-    With very many priorities the run of each job must be known, so pages are accompanied by their jobs.
+    With very many priorities the run of each job must be known, so pages are accompanied by their jobs. Jobs of other
+    groups are not among them in a queue that may have pages: they come before (_group_waiting_frames).
     """
     pages = None if state.pager is None else state.pager.pages
     if pages is None or not _may_be_named(queue):
-        yield queue.all_ready()
+        yield queue.all_ready() if pages is None or queue.seqs is not None else own_jobs(queue)
         return
     jobs: list[Job] = []
     named = _Named(queue.name, pages)
     rank = 0                            # of the last job
-    for run in queue.ready.runs():
+    for run in own_jobs(queue).runs():
         if isinstance(run, Job):
             blocks: Iterable[Block] = ([run],)
         else:
@@ -245,8 +267,7 @@ def _parts(state: State, queue: Queue) -> Iterator[Iterable[Job] | frames.Paged 
 
 
 def _may_be_named(queue: Queue) -> bool:
-    grouped = isinstance(queue.ready, GroupedReady)
-    return queue.blocked is None and not grouped and not queue.ready.searched_by_seq
+    return queue.seqs is None and not own_jobs(queue).searched_by_seq
 
 
 def _unnamed(state: State) -> set[int]:
@@ -255,7 +276,7 @@ def _unnamed(state: State) -> set[int]:
     return {
         block.number for queue in others for run in own_jobs(queue).runs() if isinstance(run, PagedRun)
         for block in run.blocks() if isinstance(block, NumberedPage)
-    } | {page.number for queue in others for page in group_pages(queue)}
+    }
 
 
 class _Named:

@@ -301,10 +301,16 @@ class Queues:
 
     def count_page(self, queue: Queue, rank: int, jobs: int, data_bytes: int) -> None:
         """Count `jobs` jobs in a page that are READY behind others of their rank."""
+        queue.ready.count_page(jobs)
+        self.count_group_page(queue, rank, jobs, data_bytes)
+
+    def count_group_page(self, queue: Queue, rank: int, jobs: int, data_bytes: int) -> None:
+        """Count `jobs` READY jobs of this rank in a page of a group, which the list of the queue has counted."""
         self.waiting += jobs
         self.waiting_bytes += data_bytes
-        queue.ranks[rank] += jobs
-        queue.ready.count_page(jobs)
+        before = queue.ranks.get(rank, 0)
+        queue.ranks[rank] = before + jobs
+        self.priorities += not before
         if rank >= URGENT_RANK:
             queue.others += jobs
             self.others += jobs

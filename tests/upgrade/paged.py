@@ -25,7 +25,7 @@ from tests.upgrade.directories import pack
 
 PAGED = Path(__file__).parent / "data" / "paged"
 STAGES = (Stage(100, 50, 20),)
-READY, DELAYED, LARGE = 1200, 1200, 5
+READY, SHARED, DELAYED, LARGE = 1200, 600, 1200, 5
 LARGE_BYTES = 5000
 
 
@@ -63,9 +63,11 @@ class Paged:
         """Return what there is."""
         pages = self.machine.pages
         assert pages is not None
+        of_groups = self.machine.on_disk("shared").jobs
         return {
             "state": hashlib.sha256(b"".join(self.machine.snapshot())).hexdigest(),
-            "jobs in pages": pages.jobs, "of them delayed": pages.indexed, "bodies": pages.bodies.count,
+            "jobs in pages": pages.jobs, "of them of groups": of_groups, "of them delayed": pages.indexed - of_groups,
+            "bodies": pages.bodies.count,
         }
 
     def close(self) -> None:
@@ -79,6 +81,8 @@ def make(folder: Path) -> dict[str, Any]:
     node = Paged(folder)
     node.do([])
     node.do([Put(f"q{number % 2}", number % 3, b"job %d" % number) for number in range(READY)])
+    node.do([
+        PutWith(Put("shared", number % 2, b"job %d" % number), group=f"g{number % 3}") for number in range(SHARED)])
     node.do([PutWith(Put("later", 1, b"%d" % number), Due(10**9 * (number * 7 % 10 + 1))) for number in range(DELAYED)])
     node.do([PutWith(Put("large", 0, bytes(LARGE_BYTES)), key=f"k{number}") for number in range(LARGE)])
     node.do([])

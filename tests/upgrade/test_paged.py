@@ -34,6 +34,7 @@ def test_those_of_the_first_level_are_there() -> None:
     for name in NAMES:
         expected = description(name)
         assert expected["jobs in pages"] > expected["of them delayed"] > 500
+        assert expected["of them of groups"] > 200
         assert expected["bodies"] > 1
 
 
@@ -44,7 +45,7 @@ def test_the_jobs_are_where_they_were(name: str, tmp_path: Path) -> None:
     try:
         node.store.deserialize()
         assert node.found() == description(name)
-        node.do([GetWith(Get(None), 10_000)])
+        node.do([GetWith(Get(None), 10_000)] * 9)
         assert node.machine.pages is not None
         assert node.machine.pages.indexed == node.machine.pages.jobs == description(name)["of them delayed"]
     finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hashlib import blake2b
+from typing import Any
 
 import msgspec
 
@@ -16,3 +17,13 @@ def forged(*frames: object, number: int = FORMAT) -> bytes:
         body = frame if isinstance(frame, bytes) else msgspec.msgpack.encode(frame)
         content += len(body).to_bytes(4, "big") + body
     return content + blake2b(content, digest_size=CHECKSUM_BYTES).digest()
+
+
+def frames_of(snapshot: bytes) -> list[Any]:
+    """The frames of a snapshot, decoded."""
+    content, found = snapshot[len(MAGIC) + 4 : -CHECKSUM_BYTES], []
+    while content:
+        size = int.from_bytes(content[:4], "big")
+        found.append(msgspec.msgpack.decode(content[4 : 4 + size]))
+        content = content[4 + size :]
+    return found

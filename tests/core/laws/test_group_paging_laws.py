@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
@@ -39,8 +40,11 @@ from sockpqd.core import (
     ResumeGroup,
     Return,
     Sched,
+    SnapshotError,
+    references,
 )
 from sockpqd.core.fair import first_jobs
+from tests.core.helpers.forge import forged, frames_of
 from tests.core.helpers.logs import KNOWN_LEVEL, LogEntry, snapshot_of
 from tests.core.helpers.paging import MemoryStore, paged_machine, small_collections
 from tests.core.helpers.paging_law import assert_counted, assert_law
@@ -161,3 +165,83 @@ def test_nodes_with_different_budgets_are_equal() -> None:
     for machine, store in zip(machines, stores, strict=True):
         assert snapshot_of(machine) == snapshot
         assert_counted(machine, store)
+
+
+def paged_out(store: MemoryStore) -> Machine:
+    """A machine with long lists of jobs of two groups, and of the group of their queue, nearly all in pages."""
+    machine = paged_machine(store)
+    for number in range(60):
+        group, data = random_group(number), b"body %d" % number
+        machine.apply(number + 1, 1000 + number, 0, [PutWith(Put("q", number // 30, data), group=group)])
+    while machine.page_out():
+        pass
+    return machine
+
+
+def random_group(number: int) -> str:
+    """The groups in turn."""
+    return ("q", "g", "h")[number % 3]
+
+
+def test_a_snapshot_by_reference_names_the_pages_of_groups() -> None:
+    machine = paged_out(MemoryStore())
+    assert machine.pages is not None
+    named = b"".join(machine.snapshot(by_reference=True))
+    assert machine.pages.read == 0
+    assert machine.pages.jobs > 30
+    assert len(list(references([named]))) == machine.pages.count + machine.pages.bodies.count
+    assert named.count(b"body") < 25
+    assert snapshot_of(machine).count(b"body") == 60
+
+
+def test_jobs_of_a_group_in_pages_are_found_by_their_places_and_numbers() -> None:
+    store = MemoryStore()
+    machine = paged_machine(store)
+    puts = [PutWith(Put("q", 0, b"%d" % number), group="g", number=number % 2 == 0) for number in range(60)]
+    machine.apply(1, 1000, 0, [PutWith(Put("q", 0, b"0"), group="g"), *puts])
+    while machine.page_out():
+        pass
+    views = machine.peek_queue("q", JobState.READY, 100)
+    for view in views[5:50:5]:
+        seen = machine.peek(Place("q", view.seq))
+        assert seen is not None
+        assert seen.seq == view.seq
+
+
+def test_the_pages_of_groups_belong_to_one_node() -> None:
+    named = b"".join(paged_out(MemoryStore()).snapshot(by_reference=True))
+    with pytest.raises(SnapshotError, match="names pages"):
+        Machine(KNOWN_LEVEL).restore([named])
+
+
+def unknown_group(frames: list[Any]) -> None:
+    """Pages of a group that has no job in memory."""
+    next(frame for frame in frames if frame[0] == "group pages")[2][-1][0] = "unknown"
+
+
+def no_jobs(frames: list[Any]) -> None:
+    """A page without jobs."""
+    next(frame for frame in frames if frame[0] == "group pages")[2][0][2] = 0
+
+
+def own_ones_first(frames: list[Any]) -> None:
+    """Jobs of groups behind those of their queue."""
+    at, others = next((at, frame) for at, frame in enumerate(frames) if frame[0] == "group waiting")
+    own = next(at for at, frame in enumerate(frames) if frame[0] == "waiting")
+    frames[at], frames[own] = frames[own], others
+
+
+def own_ones_among_others(frames: list[Any]) -> None:
+    """The jobs of the queue as if they were of other groups."""
+    next(frame for frame in frames if frame[0] == "waiting")[0] = "group waiting"
+
+
+@pytest.mark.parametrize("change", [unknown_group, no_jobs, own_ones_first, own_ones_among_others])
+def test_what_no_node_writes_of_groups_is_refused(change: Callable[[list[Any]], None]) -> None:
+    store = MemoryStore()
+    frames = frames_of(b"".join(paged_out(store).snapshot(by_reference=True)))
+    store.restart()
+    paged_machine(store).restore([forged(*frames)])
+    change(frames)
+    with pytest.raises(SnapshotError):
+        paged_machine(store).restore([forged(*frames)])

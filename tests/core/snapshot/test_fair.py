@@ -6,7 +6,6 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-import msgspec
 import pytest
 
 from sockpqd.core import (
@@ -29,8 +28,7 @@ from sockpqd.core import (
     Sched,
     Touch,
 )
-from sockpqd.core.snapshot.write import CHECKSUM_BYTES, MAGIC
-from tests.core.helpers.forge import forged
+from tests.core.helpers.forge import forged, frames_of
 from tests.core.helpers.logs import ask, lead, restored, run, snapshot_of
 from tests.core.snapshot.test_snapshot import refuse
 
@@ -58,16 +56,6 @@ def example_snapshot() -> bytes:
 def example() -> Machine:
     """A machine with this state."""
     return restored(example_snapshot())
-
-
-def frames_of(snapshot: bytes) -> list[Any]:
-    """Its frames, decoded."""
-    content, found = snapshot[len(MAGIC) + 4 : -CHECKSUM_BYTES], []
-    while content:
-        size = int.from_bytes(content[:4], "big")
-        found.append(msgspec.msgpack.decode(content[4 : 4 + size]))
-        content = content[4 + size :]
-    return found
 
 
 def altered(change: Callable[[dict[str, Any]], None]) -> bytes:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import gc
 import resource
+import signal
 import sys
 import time
 import unittest
@@ -170,6 +171,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Refuse lists that have become wrong; say how examples are drawn; watch for processes that are started."""
     check_lists()
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:       # behind a shell's "&"; programs would inherit that
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     # The clock judges no example, and not how fast they are drawn: a busy machine would fail good code.
     unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
     settings.register_profile("gate", unhurried, derandomize=True, database=None)

@@ -19,7 +19,7 @@ HAND_OUTS_MIN = 100
 
 
 def test_the_laws_hold_over_many_failovers() -> None:
-    world, failure = campaign.one(0, **LONG)
+    world, failure = campaign.one(2, **LONG)
     assert not failure, failure
     assert world.trace.seen["leaderships"] > FAILOVERS_MIN
     assert world.checks.groups is not None

@@ -78,5 +78,5 @@ SAID: tuple[tuple[Cure, str], ...] = (
     (Cure(ignore_pauses, GROUPED, red=0), "is paused and was given"),
     (Cure(sleep_not_at_all, GROUPED, red=0), "sleeps and was given"),
     (Cure(overtake, GROUPED, red=0), "was given while .* is RUNNING"),
-    (Cure(return_to_the_end, GROUPED, red=31), "was given before"),
+    (Cure(return_to_the_end, GROUPED, red=173), "was given before"),
 )

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import random
-import threading
+from concurrent.futures import Future, ThreadPoolExecutor
 from hashlib import blake2b
 
 import sockpq
 
 from devcluster.cluster import LocalCluster
+from tests.waiting import until
 
 WRITERS = 3
 JOBS = 40
 KILLS = 4
+CALL_S = 240.0              # a safety limit: on a busy machine an election and a megabyte take their time
 BYTES = (250 << 10, 2 << 20)        # around where a leader begins to sync beside its loop, and above
 
 
 def bodies(writer: int) -> list[bytes]:
     draw = random.Random(writer)
     return [b"%d %d " % (writer, number) + draw.randbytes(draw.randint(*BYTES)) for number in range(JOBS)]
+
+
+def ended(writers: list[Future[None]]) -> bool:
+    """Return whether one has; raises its error."""
+    return any(writing.result() is None for writing in writers if writing.done())
 
 
 def digest(data: bytes) -> bytes:
@@ -30,26 +37,24 @@ def test_large_jobs_survive_the_death_of_leaders() -> None:
         put: list[bytes] = []
 
         def write(writer: int) -> None:
-            with sockpq.Client(cluster.servers, timeout=60) as client:
+            with sockpq.Client(cluster.servers, timeout=CALL_S) as client:
                 for body in bodies(writer):
                     client.put("large", body)
                     put.append(digest(body))
 
-        writers = [threading.Thread(target=write, args=(number,)) for number in range(WRITERS)]
-        for writer in writers:
-            writer.start()
-        for kill in range(1, KILLS + 1):
-            while len(put) < kill * WRITERS * JOBS // (KILLS + 1):
-                assert any(writer.is_alive() for writer in writers)
-                threading.Event().wait(0.01)
-            leader = cluster.leader()
-            cluster.kill(leader)
-            cluster.restart(leader)
-            cluster.wait_until_level()
-        for writer in writers:
-            writer.join(120)
+        with ThreadPoolExecutor() as pool:
+            writers = [pool.submit(write, number) for number in range(WRITERS)]
+            for kill in range(1, KILLS + 1):
+                enough = kill * WRITERS * JOBS // (KILLS + 1)
+                until(lambda enough=enough: len(put) >= enough or ended(writers), seconds=CALL_S)
+                leader = cluster.wait_for_leader()
+                cluster.kill(leader)
+                cluster.restart(leader)
+                cluster.wait_until_level()
+            for writing in writers:
+                writing.result()
         found = []
-        with sockpq.Client(cluster.servers, timeout=60) as client:
+        with sockpq.Client(cluster.servers, timeout=CALL_S) as client:
             while (job := client.get("large", expire=600)) is not None:
                 found.append(digest(job.data))
                 client.done(job.id)

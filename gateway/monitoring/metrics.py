@@ -16,6 +16,7 @@ from prometheus_client.registry import Collector
 from sockpqd.cluster import Figures, Histogram
 from sockpqd.core import GroupCounts, Machine
 from sockpqd.gateway.monitoring.loop_lag import LoopLag
+from sockpqd.gateway.monitoring.map_figures import map_figures
 from sockpqd.gateway.monitoring.pulse_figures import busiest_pulses
 from sockpqd.gateway.monitoring.queue_depths import Depths
 from sockpqd.gateway.monitoring.readiness import why_not_ready
@@ -88,6 +89,7 @@ class _Gathered(Collector):
         """Read all figures from the sources and yield their metrics."""
         figures = self._sources.hub.cluster.figures()
         yield from self._node(figures)
+        yield from self._map()
         yield from _raft(figures)
         yield from _storage(figures)
         yield from _marks(figures)
@@ -107,6 +109,21 @@ class _Gathered(Collector):
         yield _gauge("ready", "1 if /readyz says that the node is ready.", why_not_ready(cluster) is None)
         yield _gauge("node_online", "0 while an operator has switched this node offline.", cluster.online)
         yield _gauge("service_online", "0 while an operator has switched the service offline.", cluster.machine.online)
+
+    def _map(self) -> Iterator[Metric]:
+        machine = self._sources.hub.cluster.machine
+        figures = map_figures(machine.cluster_id, machine.cluster_map)
+        info = GaugeMetricFamily(
+            "sockpqd_cluster_info", "The cluster of this node: its name in the map, or -, and its id; always 1.",
+            labels=("name", "id"),      # not "cluster", a label that many give to their targets
+        )
+        info.add_metric((figures.own, figures.id), 1)
+        yield info
+        yield _gauge("map_version", "Version of the map of clusters, 0: there is none.", figures.version)
+        yield _labelled("map_prefixes", "Prefixes of names that a cluster of the map owns by a line; owner - counts "
+                        "those that no cluster accepts now.", "owner", figures.prefixes.items())
+        yield _labelled("map_moving", "Prefixes of names that move away from a cluster of the map.", "source",
+                        figures.moving.items())
 
     def _jobs(self) -> Iterator[Metric]:
         depths = self._depths

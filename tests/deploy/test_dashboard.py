@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
-from sockpq import Client
+from sockpq import Client, ClusterMap, MappedCluster
 
 from devcluster.cluster import LocalCluster
 from tests.system.test_watching import get
@@ -61,6 +61,8 @@ def exported() -> Iterator[dict[str, set[str]]]:
             client.pulse_create("p")
             client.put("q", b"x", group="tenant")
             client.group_config("tenant", limit=3, rate=1, per=1, weight=2)
+            own = MappedCluster(str(client.cluster_id().id), tuple(cluster.servers))
+            client.set_cluster_map(ClusterMap(1, {"a": own}))
         labels: dict[str, set[str]] = {name: set(found) for name, found in WITH_TLS.items()}
         for family in text_string_to_metric_families(get(cluster.http(leader), "metrics")[1]):
             for sample in family.samples:
@@ -83,7 +85,7 @@ def test_every_name_and_label_is_exported(expression: str, exported: dict[str, s
     assert not unknown
     of_these = set().union(*(exported[name] for name in names(expression)), SCRAPED)
     used = set(re.findall(r"(\w+)\s*(?:=~|!~|!=|=(?!=))\s*\"", expression))
-    for listed in re.findall(r"\b(?:by|without|on|ignoring)\s*\(([^)]*)\)", expression):
+    for listed in re.findall(r"\b(?:by|without|on|ignoring|group_left)\s*\(([^)]*)\)", expression):
         used |= {label.strip() for label in listed.split(",")}
     assert used <= of_these
 
@@ -91,7 +93,7 @@ def test_every_name_and_label_is_exported(expression: str, exported: dict[str, s
 @pytest.mark.parametrize("expression", EXPRESSIONS)
 def test_the_syntax_is_sound(expression: str) -> None:
     assert balanced(expression)
-    bare = re.sub(r'"[^"]*"|\{[^}]*\}|\[[^\]]*\]|\b(?:by|on|without|ignoring)\s*\([^)]*\)', " ", expression)
+    bare = re.sub(r'"[^"]*"|\{[^}]*\}|\[[^\]]*\]|\b(?:by|on|without|ignoring|group_left)\s*\([^)]*\)', " ", expression)
     words = set(re.findall(r"[A-Za-z_]\w*", bare)) - names(expression)
     assert words <= WORDS
     for name in re.findall(r"\bsockpqd_\w+_(?:total|bucket)\b", expression):

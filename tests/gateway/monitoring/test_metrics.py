@@ -28,13 +28,16 @@ from sockpqd.core import (
     PauseQueue,
     Put,
     PutWith,
+    SetMap,
 )
+from sockpqd.core.clusters.cluster_map import ClusterLine, ClusterMap, Moving
 from sockpqd.gateway import rights
 from sockpqd.gateway.auth.users_file import Account
 from sockpqd.gateway.limits import Limits
 from sockpqd.gateway.monitoring import HttpPages, HttpServer, LoopLag, OwnHosts, Sources, start
 from sockpqd.gateway.monitoring import http as http_module
 from sockpqd.gateway.monitoring.group_figures import fullest_groups
+from sockpqd.gateway.monitoring.map_figures import CLUSTERS_NAMED_MAX, map_figures
 from sockpqd.gateway.monitoring.queue_depths import QUEUES_NAMED_MAX, depths
 from sockpqd.gateway.monitoring.readiness import LAG_MAX, why_not_ready
 from sockpqd.gateway.rights import Rights
@@ -275,6 +278,40 @@ def test_what_others_know_is_shown() -> None:
         watched.cluster.figures().commit_latency.observe(0.1)
 
     run(test)
+
+
+def test_the_place_in_the_map_is_shown() -> None:
+    async def test(watched: Watched) -> None:
+        found = await watched.samples()
+        own = (watched.cluster.machine.cluster_id or b"")[:8].hex()
+        assert found["sockpqd_cluster_info", (own, "-")] == 1       # by id and name
+        assert found["sockpqd_map_version", ()] == 0
+        assert not [key for key in found if key[0] in ("sockpqd_map_prefixes", "sockpqd_map_moving")]
+        text = (f"CLUSTER a {'f' * 16} a:1\nCLUSTER b {own} b:1\nRULE film. b\n"
+                "RULE new. -\nRULE old. b\nMOVING old. b a\nMOVING odd. b a\n")
+        watched.cluster.machine.apply(1_000_000, watched.cluster.now_ms, 1, [SetMap(7, text.encode())])
+        found = await watched.samples()
+        assert found["sockpqd_cluster_info", (own, "b")] == 1
+        assert found["sockpqd_map_version", ()] == 7
+        assert {key[1]: value for key, value in found.items() if key[0] == "sockpqd_map_prefixes"} == {
+            ("a",): 2, ("b",): 1, ("-",): 1}
+        assert {key[1]: value for key, value in found.items() if key[0] == "sockpqd_map_moving"} == {
+            ("a",): 0, ("b",): 2}
+
+    run(test)
+
+
+def test_the_clusters_beyond_a_number_are_counted_together() -> None:
+    names = [f"c{number}" for number in range(CLUSTERS_NAMED_MAX + 2)]
+    clusters = [ClusterLine(name, bytes(7) + bytes([number]), ("a:1",)) for number, name in enumerate(names)]
+    rules = {f"{name}.": name for name in names}
+    moving = {"x.": Moving(names[-1], names[-2]), "y.": Moving(names[0], names[1])}
+    figures = map_figures(None, ClusterMap(3, b"", None, clusters, rules, moving, ()))
+    assert (figures.own, figures.id, figures.version) == ("-", "-", 3)
+    assert (figures.prefixes["c0"], figures.prefixes["c1"], figures.prefixes[""], figures.prefixes["-"]) == (1, 2, 3, 0)
+    assert (figures.moving["c0"], figures.moving[""]) == (1, 1)
+    assert len(figures.prefixes) == CLUSTERS_NAMED_MAX + 2
+    assert len(figures.moving) == CLUSTERS_NAMED_MAX + 1
 
 
 def test_the_number_of_series_is_bounded_and_the_sums_are_right() -> None:

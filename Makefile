@@ -12,6 +12,7 @@ DIR    ?=
 SEEDS  ?= 1000
 FIRST  ?= 0
 JOBS   ?= 1
+ROUNDS ?= 1000
 SECONDS   ?= 120
 FAILOVERS ?= 5
 MINUTES ?= 60
@@ -34,7 +35,7 @@ PAGED   ?=
 GROUPED ?=
 ONLY    ?= *
 
-.PHONY: install dev check test-fast test test-deploy client-faces toxiproxy kombu-tests test-celery test-beanstalkd celery-faults laws sim sim-pulses chaos chaos-long chaos-results torture damage mutants hostile bench-depth docs test-browser demo play play-celery dist lock deb image manual bench-plots clean
+.PHONY: install dev check test-fast test test-deploy client-faces toxiproxy kombu-tests test-celery test-beanstalkd celery-faults laws sim sim-pulses moves chaos chaos-long chaos-results torture damage mutants hostile bench-depth docs test-browser demo play play-celery dist lock deb image manual bench-plots clean
 
 install: $(VENV)/.installed          ## .venv with sockpqd, pqctl and pqworker, nothing for developers
 	@echo "Installed in $(BIN). Next: make play, or $(BIN)/sockpqd --dev and in a second terminal $(BIN)/pqctl shell (README.md, Type along); . $(BIN)/activate puts them on your path."
@@ -119,6 +120,9 @@ sim: dev                             ## whole clusters, simulated: SEEDS=1000 ru
 
 sim-pulses: dev                      ## simulated clusters with gateways whose leaders fail: SEEDS, FIRST, JOBS, SECONDS=120, FAILOVERS=5
 	$(BIN)/python -m tests.sim.gateway --seeds $(SEEDS) --first $(FIRST) --jobs $(JOBS) --seconds $(SECONDS) --failovers $(FAILOVERS)
+
+moves: dev                           ## names move between two simulated clusters while pqctl and both leaders are killed: ROUNDS=1000 FIRST=0 JOBS=1
+	$(BIN)/python -m tests.sim.clusters --rounds $(ROUNDS) --first $(FIRST) --jobs $(JOBS)
 
 chaos: dev toxiproxy                 ## real processes with faults, each scenario once
 	$(BIN)/python -m pytest tests/chaos

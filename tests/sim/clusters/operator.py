@@ -31,6 +31,7 @@ LOOK_S = 0.02
 KILLED = 0.06                   # so often pqctl dies before or after a call
 OVERTAKEN = 0.02                # so often another operator changes something meanwhile
 REST_S = (0.0, 0.5)             # between two commands
+DONE_WORD, KILLED_WORD, FAILED_WORD = "done", "killed", "failed"        # how a pqctl ends
 
 
 class Killed(BaseException):
@@ -44,7 +45,13 @@ class Operator:
         self._pair = pair
         self._rng = random.Random(pair.rng.random())
         self._calm = False              # nothing kills it, and it is alone
-        self._depth = 0
+        self._depth = 0                 # 1 while another operator overtakes it
+        self._running = False
+
+    @property
+    def changing(self) -> bool:
+        """Return whether a pqctl runs, and no other one keeps it from going on."""
+        return self._running and not self._depth
 
     def join(self) -> None:
         """Make the map of both clusters, before anything goes wrong."""
@@ -58,9 +65,14 @@ class Operator:
     def change_something(self) -> None:
         """Say some command, and say it again if it was killed, or leave it so."""
         command = self._command()
-        while not self._do(command) and self._rng.random() < 0.5:
+        while self._do(command) == KILLED_WORD and self._rng.random() < 0.5:
             self._pair.pass_time(self._rng.uniform(*REST_S))
         self._pair.pass_time(self._rng.uniform(*REST_S))
+
+    def move(self, prefix: str, to: str) -> None:
+        """Say `pqctl map move` until it is done, whatever kills it or makes it fail."""
+        while self._do(lambda: moves.move(self._call(self._rng.choice("ab")), prefix, to, None)) != DONE_WORD:
+            self._pair.pass_time(self._rng.uniform(*REST_S))
 
     def complete(self) -> None:
         """Complete whatever was left half done."""
@@ -81,8 +93,8 @@ class Operator:
             return lambda: moves.assign(self._call(given), prefix, to)
         return lambda: moves.move(self._call(given), prefix, to, None)
 
-    def _do(self, command: Callable[[], int], *, must: bool = False) -> bool:
-        """Run a pqctl; returns whether it is through."""
+    def _do(self, command: Callable[[], int], *, must: bool = False) -> str:
+        """Run a pqctl; returns how it ended, one of the words at the top."""
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(clusters, "find", lambda call, several: call)
             patch.setattr(clusters.Clusters, "members", lambda _: ("a:1",))
@@ -90,17 +102,19 @@ class Operator:
             for module in (moves, clusters):
                 patch.setattr(module, "say", lambda _: None)
             try:
+                self._running = True
                 command()
+                end = DONE_WORD
             except Killed:
-                self._pair.trace.seen["pqctl killed"] += 1
-                return False
+                end = KILLED_WORD
             except (Failure, Unavailable) as failure:
                 if must:
                     raise Violation(f"pqctl fails though all is well: {failure}") from failure
-                self._pair.trace.seen["pqctl failed"] += 1
-                return True
-        self._pair.trace.seen["pqctl done"] += 1
-        return True
+                end = FAILED_WORD
+            finally:
+                self._running = self._depth > 0         # the one that was overtaken goes on
+        self._pair.trace.seen[f"pqctl {end}"] += 1
+        return end
 
     def _call(self, given: str) -> Call:
         return cast(Call, SimCall(self, [f"{given}:1"]))

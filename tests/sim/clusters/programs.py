@@ -135,6 +135,9 @@ class Producer(Program):
         if self.pair.stopping:
             self.content = True
             return
+        if self.pair.enough:
+            self.later(self.act)
+            return
         self._count += 1
         data = b"%s-%d" % (self._name.encode(), self._count)
         self.pair.asked.add(data)

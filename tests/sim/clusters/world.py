@@ -54,6 +54,7 @@ class Cluster(World):
         self.name = name
         draw = random.Random(f"faults {seed}")
         weights = {kind: draw.choice((0.0, 1.0, 1.0, 3.0)) for kind in (*NETWORK, *SIDES, *MACHINES)}
+        self._accepted: dict[tuple[tuple[int, bytes], str], bool] = {}      # by the map and a name
         super().__init__(seed, **{**QUIET, "weights": weights, **fixed})
 
     def _new_events(self) -> Events:
@@ -80,8 +81,14 @@ class Cluster(World):
 
     def accepts(self, name: str) -> bool:
         """Return whether it accepts the name by what it has committed. Without a map it is no part of the pair."""
-        version, text = self.checks.model.map
-        return bool(version) and accepts(text.decode(), self.checks.model.cluster_id or b"", name)
+        known = self.checks.model.map
+        if not known[0]:
+            return False
+        found = self._accepted.get((known, name))
+        if found is None:
+            found = accepts(known[1].decode(), self.checks.model.cluster_id or b"", name)
+            self._accepted[known, name] = found
+        return found
 
 
 class ClusterChecks(Checks):
@@ -128,6 +135,11 @@ class TwoClusters:
             logging.disable(level)
             log.disabled = False
 
+    @property
+    def enough(self) -> bool:
+        """Return whether so many jobs wait that producers put none for a while."""
+        return False
+
     def newest_of(self, name: str, node: str) -> ClusterMap:
         """Return the map as one node has it, which may be behind."""
         known = self.clusters[name].nodes[node]
@@ -135,6 +147,11 @@ class TwoClusters:
             return ClusterMap()
         held = known.machine.cluster_map
         return parse_map(held.version, held.text.decode())
+
+    def newest(self) -> ClusterMap:
+        """Return the newest map that any node has."""
+        held = [self.newest_of(name, node) for name, cluster in self.clusters.items() for node in cluster.nodes]
+        return max(held, key=lambda one: one.version)
 
     def judge(self, cluster: Cluster, past: Past) -> None:
         """Look at both clusters after a new entry of one."""
@@ -153,10 +170,14 @@ class TwoClusters:
         self.operator.join()
         for act in (program.act for programs in (self.producers, self.consumers) for program in programs):
             self.events.after(self.rng.random() * 0.2, act)
+        self._make_trouble()
+        self.stopping = True
+
+    def _make_trouble(self) -> None:
+        """Let the operator do its work while things go wrong."""
         end = self.events.now + TROUBLE_S
         while self.events.now < end:
             self.operator.change_something()
-        self.stopping = True
 
     def _end(self) -> None:
         for cluster in self.clusters.values():

@@ -40,6 +40,7 @@ from sockpqd.gateway.dashboard.pages import (
 from sockpqd.gateway.dashboard.pages.finding import dead, find, jobs
 from sockpqd.gateway.dashboard.pages.overview import page as overview
 from sockpqd.gateway.dashboard.pages.parts.view import NotAllowed, NotThere, View, form, page
+from sockpqd.gateway.dashboard.pages.several import clusters
 from sockpqd.gateway.dashboard.visitor import Tokens, Visitor, same_origin, visitor_of
 from sockpqd.gateway.monitoring.basic_auth import HttpAccess
 from sockpqd.gateway.samples import FigureSampler
@@ -69,7 +70,7 @@ PAGES: dict[str, Callable[[View], Awaitable[str]]] = {
     "/cluster": cluster.show, "/queues": queues.show, "/queue": queue.show, "/dead": dead.show,
     "/find": find.show, "/job": job.show, "/groups": groups.show, "/items": items.show, "/pulses": pulses.show,
     "/workers": workers.show, "/topics": topics.show, "/events-live": events.show, "/slow": slow.show,
-    "/sessions": sessions.show, "/users": users.show,
+    "/sessions": sessions.show, "/users": users.show, "/clusters": clusters.show,
 }
 PATHS = frozenset((*PAGES, *ASSETS, "/live", "/figures", "/act"))
 

@@ -113,6 +113,7 @@ def test_every_page_is_shown_and_nothing_is_complained_of(cluster: LocalCluster,
         "/workers": "No worker is running", "/topics": "news", "/topics?name=news": "eu.#",
         "/slow": "since this node was started", "/sessions": "sessions", "/users": "No users are required",
         "/jobs?queues=mail&key=k3": "letter 3", "/background": "None was begun",
+        "/clusters": "This cluster is used alone",
         "/events-live": "as it happens", "/dead": "No job is dead", "/find?search=k2": "letter 2",
     }
     for node in cluster.names:

@@ -16,7 +16,7 @@ from typing import Any, cast
 
 import pytest
 
-from sockpqd.core import BindQueue, ConfigureGroup, CreatePulse, End, Get, How, PulseChange, Put, PutWith
+from sockpqd.core import BindQueue, ConfigureGroup, CreatePulse, End, Get, How, PulseChange, Put, PutWith, SetMap
 from sockpqd.gateway.dashboard import site
 from sockpqd.gateway.dashboard.figures import figures
 from sockpqd.gateway.dashboard.forms import FORM_BYTES_MAX, fields_of
@@ -76,6 +76,10 @@ def filled(found: Site) -> View:
     for number in range(2000):
         dying += [Put("dying", 0, b"x"), Get(("dying",)), End(taken + number, How.BURY, reason=f"r{number % 50}")]
     machine.apply(machine.index + 1, machine.clock_ms, 0, dying)
+    own = (machine.cluster_id or b"")[:8].hex()
+    text = f"CLUSTER c0 {own} h:1\n" + "".join(f"CLUSTER c{number} {number:016x} h:1\n" for number in range(1, 32))
+    text += "".join(f"RULE t{number}. {f'c{number % 32}' if number % 100 else '-'}\n" for number in range(3000))
+    machine.apply(machine.index + 1, machine.clock_ms, 0, [SetMap(1, text.encode())])
     samples = found.samples
     for number in range(KEPT_MAX):
         samples.queue(f"q{QUEUES - 1 - number:05}")
@@ -90,7 +94,7 @@ PAGES = (
     ("/groups", {"sort": "waiting", "first": "500"}), ("/groups", {"name": "g7"}), ("/items", {"first": "500"}),
     ("/items", {"name": "i7"}), ("/pulses", {}), ("/topics", {}), ("/topics", {"name": "wide"}),
     ("/workers", {"cron": "q00001"}), ("/", {}), ("/cluster", {}), ("/dead", {}), ("/find", {"search": "json"}),
-    ("/sessions", {}), ("/users", {}), ("/slow", {}), ("/background", {}),
+    ("/sessions", {}), ("/users", {}), ("/slow", {}), ("/background", {}), ("/clusters", {}),
     *(("/job", {"queue": "bodies", "key": key, "form": form}) for key, form in (
         ("json", ""), ("json", "hex"), ("control", "text"), ("wide", "json"), ("deep", "json"))),
 )

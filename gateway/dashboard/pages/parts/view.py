@@ -21,6 +21,7 @@ PAGES = (
     ("/pulses", "Pulses"), ("/workers", "Workers"), ("/topics", "Topics"), ("/events-live", "Events"),
     ("/slow", "Slow commands"),
     ("/sessions", "Sessions"), ("/users", "Users"), ("/cluster", "Cluster"),
+    ("/clusters", "Clusters"),
 )
 NUMBER_DIGITS_MAX = 9
 

@@ -1,0 +1,1 @@
+"""The page of several clusters that programs use as one."""

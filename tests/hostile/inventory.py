@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
 
 import sockpq
 
-from tests.hostile.cluster import HostileCluster
 from tests.hostile.ordinary import QUEUE, Report
 from tests.oracles.inventory import differences
 
@@ -17,6 +17,7 @@ LEFT_MAX = 10_000
 CALL_S = 10.0
 HASH_S = 10.0
 EQUAL_S = 30.0            # what clients had sent before they left is executed first
+LOOK_S = 0.05
 
 
 def found(servers: list[str], ca: str | None) -> list[int]:
@@ -35,13 +36,37 @@ def wrongs(report: Report, left: Iterable[int]) -> list[str]:
     )
 
 
-def disagreement(cluster: HostileCluster) -> str:
-    """Return how the nodes' states differ, once all have executed the same entries; empty when they agree."""
+class Hashed(Protocol):
+    """Nodes that say what entry they have executed last, and the hash of their state after it."""
+
+    names: Sequence[str]
+
+    def say(self, name: str, command: str, timeout: float = ...) -> str | None:
+        """Say this to the node; returns the first line of the answer."""
+
+
+def disagreement(cluster: Hashed) -> str:
+    """Return how the nodes' states differ after the same entry; empty when they agree.
+
+    They need not be asked at the same time, as entries may go on: forty thousand queues are deleted one by one.
+    """
     until = time.monotonic() + EQUAL_S
+    states: dict[str, dict[str, str]] = {}          # by entry: what each node said after it
     while True:
-        hashes = {name: cluster.say(name, "CLUSTER HASH", HASH_S) for name in cluster.names}
-        if len(set(hashes.values())) == 1 and None not in hashes.values():
-            return ""
+        said = {name: cluster.say(name, "CLUSTER HASH", HASH_S) for name in cluster.names}
+        for name, answer in said.items():
+            if answer is None or not answer.startswith("200 OK "):
+                continue
+            entry, _, state = answer.removeprefix("200 OK ").partition(" ")
+            after = states.setdefault(entry, {})
+            after[name] = state
+            if len(after) == len(cluster.names) or len(set(after.values())) > 1:
+                same = len(set(after.values())) == 1
+                return "" if same else _differing({one: f"{entry} {what}" for one, what in after.items()})
         if time.monotonic() > until:
-            return "the nodes do not agree: " + ", ".join(f"{name} {value}" for name, value in hashes.items())
-        time.sleep(0.2)
+            return _differing(said)
+        time.sleep(LOOK_S)
+
+
+def _differing(said: Mapping[str, str | None]) -> str:
+    return "the nodes do not agree: " + ", ".join(f"{name} {value}" for name, value in said.items())

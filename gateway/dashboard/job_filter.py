@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator, Mapping
-from itertools import islice
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from heapq import merge
+from itertools import groupby, islice
 
 from msgspec import Struct
 
@@ -106,12 +107,15 @@ async def matches(
     yield [], None
 
 
-async def _names(hub: Hub, visitor: Visitor, slices: Slices, chosen: JobFilter) -> list[str]:
-    """Return the queues to search in their order, from the one where the search begins."""
+async def _names(hub: Hub, visitor: Visitor, slices: Slices, chosen: JobFilter) -> Iterator[str]:
+    """Return the queues to search in their order, from the one where the search begins.
+
+    They are sorted in pieces, and merged while they are looked at.
+    """
     first = "" if chosen.begin is None else chosen.begin.queue
     left = iter(hub.cluster.machine.all_queue_names() if chosen.queues is None else chosen.queues)
-    names: set[str] = set()
+    runs: list[list[str]] = []
     while piece := list(islice(left, FIND_SLICE_NAMES)):
         await slices.begin()
-        names.update(name for name in piece if name >= first and visitor.manages(name))
-    return sorted(names)
+        runs.append(sorted([name for name in piece if name >= first and visitor.manages(name)]))
+    return (name for name, _ in groupby(merge(*runs)))

@@ -50,6 +50,7 @@ log = logging.getLogger("sockpqd.http")
 
 NOTES_MAX = 100
 PAGES_AT_ONCE = 2       # being made; each of them has a portion between any two turns of clients
+SEARCHES_AT_ONCE = 2    # pages that search for seconds; they do not keep the others waiting
 UNKNOWN = "nobody knows whether it was done: look"
 
 CHALLENGE = {"WWW-Authenticate": 'Basic realm="sockpqd", charset="UTF-8"'}
@@ -72,6 +73,7 @@ PAGES: dict[str, Callable[[View], Awaitable[str]]] = {
     "/workers": workers.show, "/topics": topics.show, "/events-live": events.show, "/slow": slow.show,
     "/sessions": sessions.show, "/users": users.show, "/clusters": clusters.show,
 }
+SEARCHING = frozenset(("/jobs", "/find", "/dead"))
 PATHS = frozenset((*PAGES, *ASSETS, "/live", "/figures", "/act"))
 
 
@@ -87,6 +89,7 @@ class Dashboard:
         self._version = version
         self._tokens = Tokens()
         self._making = asyncio.Semaphore(PAGES_AT_ONCE)
+        self._searching = asyncio.Semaphore(SEARCHES_AT_ONCE)
         self._notes: dict[str, str] = {}        # what was done, for the page that is shown next
         self._samples = samples
         self._certificates = certificates
@@ -129,7 +132,7 @@ class Dashboard:
     async def _page(self, request: web.BaseRequest, visitor: Visitor) -> web.Response:
         view = self._view(visitor, dict(request.rel_url.query))
         try:
-            async with self._making:
+            async with self._searching if request.path in SEARCHING else self._making:
                 content = await PAGES[request.path](view)
             # Long pages are made in portions between the turns of others.
             if visitor.user is not None and self._guard(visitor).rights != visitor.rights:

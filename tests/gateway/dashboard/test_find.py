@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 
 from tests.gateway.helpers.dashboard import XSS, Site, Users, run
@@ -42,3 +43,17 @@ def test_a_user_finds_jobs_of_their_queues_only() -> None:
             assert "<li>" not in page
 
     run(test, Users())
+
+
+def test_pages_that_search_for_long_do_not_keep_the_others_waiting() -> None:
+    async def test(found: Site) -> None:
+        await found.say(b"PUT mail 0 1\r\nx")
+        async with found.hub.search_line:           # a slice of another search takes its time
+            searching = [asyncio.ensure_future(found.get("/jobs?states=READY")) for _ in range(4)]
+            while not found.dashboard._searching.locked():      # or this test hangs
+                await asyncio.sleep(0.001)
+            assert "mail" in await found.get("/queues")
+        for page in await asyncio.gather(*searching):
+            assert "mail" in page
+
+    run(test)

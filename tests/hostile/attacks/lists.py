@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from collections.abc import Sequence
 
 from tests.hostile.arena import CALL_S, PUTS_MAX, Arena
 from tests.hostile.attack import Attack, Bounds
@@ -72,8 +73,16 @@ async def fill_items(arena: Arena) -> None:
 
 async def pages(arena: Arena) -> None:
     """The pages of the dashboard and the metrics, from as many clients as there may be."""
+    await _read(arena, (b"/queues?sort=ready", b"/items", b"/groups?sort=ready", b"/queues", b"/metrics"))
+
+
+async def page_searches(arena: Arena) -> None:
+    """Pages that search all jobs or all names, and figures for charts."""
+    await _read(arena, (b"/find?search=list", b"/dead", b"/jobs?key=none", b"/figures?of=cluster&span=7d", b"/live"))
+
+
+async def _read(arena: Arena, paths: Sequence[bytes]) -> None:
     door = arena.cluster.http(await asyncio.to_thread(arena.leader))
-    paths = (b"/queues?sort=ready", b"/items", b"/groups?sort=ready", b"/queues", b"/metrics")
     crowds = [Crowd(door, READERS, opening=b"GET %b HTTP/1.1\r\nHost: localhost\r\n\r\n" % path, again_s=0.01)
               for path in paths]
     async with contextlib.AsyncExitStack() as held:
@@ -132,6 +141,8 @@ ATTACKS = (
     Attack("beanstalkd-stats", "stats, stats-tube and list-tubes of 40,000 tubes without end, at every node", stats,
            prepare=fill_queues, bounds=BOUNDS),
     Attack("pages", "pages of the dashboard and metrics of 40,000 queues, items and groups, on 60 connections", pages,
+           prepare=fill_items, bounds=BOUNDS),
+    Attack("page-searches", "pages that search 40,000 queues, and figures, on 60 connections", page_searches,
            prepare=fill_items, bounds=BOUNDS),
     Attack("beanstalkd-kick", "a kick of 150,000 delayed jobs, and then a closed connection", kick,
            prepare=fill_delayed, bounds=BOUNDS),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 from heapq import nlargest
+from itertools import islice
 from urllib.parse import urlencode
 
 from msgspec import Struct
@@ -35,40 +36,43 @@ class Deaths(Struct):
 
 async def show(view: View) -> str:
     word = view.word("search")
-    queues = await _queues(view, word)
-    shown = nlargest(QUEUES_MAX, queues)
+    total, count, shown = await _queues(view, word)
     rows: list[list[Child]] = []
     left = LOOKED_MAX
-    for count, name in shown:
+    for dead, name in shown:
         causes, looked = await _causes(view, name, left)
         left -= looked
         await asyncio.sleep(0)
-        for row in _rows(view, name, count, causes, complete=looked >= count):
+        for row in _rows(view, name, dead, causes, complete=looked >= dead):
             rows.append(row)
             await asyncio.sleep(0)
-    total = sum(count for count, _ in queues)
     return page(
         view, "Dead jobs",
         tag("p", "Jobs whose last attempt failed, or that a worker buried. They wait in the dead-letter queue of their "
                  "queue until somebody puts them back, those first that died first."),
         search("/dead", word, "Queue has"),
         await table(("queue", "died of", "jobs", "first", "last", "an example", ""), rows,
-                    f"{counted(total, 'dead job')} of {counted(len(queues), 'queue')}"
-                    + (f"; the {QUEUES_MAX} with the most are shown" if len(queues) > len(shown) else "")),
+                    f"{counted(total, 'dead job')} of {counted(count, 'queue')}"
+                    + (f"; the {QUEUES_MAX} with the most are shown" if count > len(shown) else "")),
         None if total else tag("p", "No job is dead."),
     )
 
 
-async def _queues(view: View, word: str) -> list[tuple[int, str]]:
-    """Return the queues with dead jobs that the visitor may see, with their number."""
-    machine, found = view.cluster.machine, []
-    for at, name in enumerate(machine.names_with_dead(), start=1):
-        counts = machine.counts(name)
-        if counts is not None and counts.dead and word in name and view.visitor.sees(name):
-            found.append((counts.dead, name))
-        if at % NAMES_PER_PORTION == 0:
-            await asyncio.sleep(0)
-    return found
+async def _queues(view: View, word: str) -> tuple[int, int, list[tuple[int, str]]]:
+    """Return how many dead jobs there are that the visitor may see, of how many queues, and those that are shown."""
+    machine, total, queues = view.cluster.machine, 0, 0
+    most: list[tuple[int, str]] = []
+    names = iter(machine.names_with_dead())
+    while portion := list(islice(names, NAMES_PER_PORTION)):
+        found = [
+            (counts.dead, name) for name in portion
+            if word in name and view.visitor.sees(name) and (counts := machine.counts(name)) is not None and counts.dead
+        ]
+        total += sum(dead for dead, _ in found)
+        queues += len(found)
+        most = nlargest(QUEUES_MAX, most + found)
+        await asyncio.sleep(0)
+    return total, queues, most
 
 
 async def _causes(view: View, queue: str, most: int) -> tuple[list[Deaths], int]:

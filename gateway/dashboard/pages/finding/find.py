@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from heapq import nsmallest
+from itertools import islice
 from urllib.parse import urlencode
 
 from sockpqd.core import JobView, Number, Selector
@@ -18,7 +20,7 @@ NUMBER_DIGITS_MAX = 19
 
 async def show(view: View) -> str:
     word = view.word("search").strip()
-    queues, jobs = await _matches(view, word) if word else ([], [])
+    count, queues, jobs = await _matches(view, word) if word else (0, [], [])
     jobs = [*_numbered(view, word), *jobs]
     nothing = None if queues or jobs or not word else tag(
         "p", f"No job that you may see has the number, id or key {word}, and no queue has it in its name.")
@@ -26,11 +28,12 @@ async def show(view: View) -> str:
         view, "Find",
         nothing if word else tag("p", "Type the number, id or key of a job, or a part of a queue's name."),
         section("Jobs", await table(
-            ("job", "queue", "state", "body"), [_row(job) for job in jobs[:JOBS_MAX]], counted(len(jobs), "job"),
+            ("job", "queue", "state", "body"), [_row(job) for job in jobs[:JOBS_MAX]],
+            f"the first {JOBS_MAX} jobs" if len(jobs) >= JOBS_MAX else counted(len(jobs), "job"),
         )) if jobs else None,
         section("Queues", tag("ul", [
-            tag("li", link(f"/queue?{urlencode({'name': name})}", name)) for name in queues[:QUEUES_MAX]
-        ]), tag("p", link(f"/queues?{urlencode({'search': word})}", f"All {len(queues):,} in the table of queues")))
+            tag("li", link(f"/queue?{urlencode({'name': name})}", name)) for name in queues
+        ]), tag("p", link(f"/queues?{urlencode({'search': word})}", f"All {count:,} in the table of queues")))
         if queues else None,
     )
 
@@ -44,21 +47,29 @@ def _numbered(view: View, word: str) -> list[JobView]:
     return [job for job in found if job is not None and view.visitor.manages(job.queue)]
 
 
-async def _matches(view: View, word: str) -> tuple[list[str], list[JobView]]:
-    """Return the queues whose names contain the word, an exact match first, and the jobs that have it as their key."""
+async def _matches(view: View, word: str) -> tuple[int, list[str], list[JobView]]:
+    """Return the queues whose names contain the word, and the jobs that have it as their key.
+
+    Of the queues that is how many there are, and the names of the first, an exact match before the others; of the jobs
+    as many as are shown.
+    """
     machine = view.cluster.machine
-    queues: list[str] = []
-    jobs: list[JobView] = []
-    for at, name in enumerate(dict.fromkeys(machine.all_queue_names()), start=1):
-        if word in name and view.visitor.sees(name):
-            queues.append(name)
-        if view.visitor.manages(name):
-            job = machine.peek(Selector(queue=name, key=word))
-            if job is not None:
-                jobs.append(job)
-        if at % NAMES_PER_PORTION == 0:
-            await asyncio.sleep(0)
-    return sorted(queues, key=lambda name: (name != word, name)), jobs
+    seen: set[str] = set()
+    count, queues, jobs = 0, list[str](), list[JobView]()
+    left = machine.all_queue_names()        # some perhaps twice
+    while portion := list(islice(left, NAMES_PER_PORTION)):
+        names = [name for name in portion if name not in seen]
+        seen.update(names)
+        found = [name for name in names if word in name and view.visitor.sees(name)]
+        count += len(found)
+        queues = nsmallest(QUEUES_MAX, [*queues, *found], key=lambda name: (name != word, name))
+        for name in names:
+            if len(jobs) < JOBS_MAX and view.visitor.manages(name):
+                job = machine.peek(Selector(queue=name, key=word))
+                if job is not None:
+                    jobs.append(job)
+        await asyncio.sleep(0)
+    return count, queues, jobs
 
 
 def _row(job: JobView) -> list[Child]:

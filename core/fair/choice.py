@@ -23,6 +23,7 @@ class FairChoice(Struct, gc=False, frozen=True):
     in_turn: bool = True
 
 
+MANY_QUEUES = 16        # named by a command: perhaps fewer groups can give a job
 KEPT_MAX = 100          # groups kept back by a LIMIT that a choice looks at while there are paused ones
 
 # The key of a group, and the place of its first job that the command may have.
@@ -52,8 +53,28 @@ def find(scheduler: FairScheduler, queues: Collection[Queue] | None) -> FairChoi
     return FairChoice(scheduler.accounts[group], groups.queue, job)
 
 
-def _of_queues(scheduler: FairScheduler, queues: Iterable[Queue]) -> dict[int, _Place]:
+def _of_queues(scheduler: FairScheduler, queues: Collection[Queue]) -> dict[int, _Place]:
     """Return the first place of each level. As the queues can hand out a job, the places of their groups are listed."""
+    if len(queues) >= MANY_QUEUES and scheduler.has_few_places(len(queues) // 2):
+        return places_by_group(scheduler, queues)
+    return places_by_queue(scheduler, queues)
+
+
+def places_by_group(scheduler: FairScheduler, queues: Iterable[Queue]) -> dict[int, _Place]:
+    """Return the first place of each level in these queues, looking at all groups that can give a job somewhere."""
+    names = {queue.name for queue in queues}
+    firsts: dict[int, _Place] = {}
+    for level, keys in scheduler.offered.runnable.items():
+        for key in keys:
+            first = next((place for place in scheduler.places(key[2]) if place[2] in names), None)
+            if first is not None:
+                firsts[level] = key, first
+                break
+    return firsts
+
+
+def places_by_queue(scheduler: FairScheduler, queues: Iterable[Queue]) -> dict[int, _Place]:
+    """Return the same, looking at all groups of these queues."""
     firsts: dict[int, _Place] = {}
     accounts = scheduler.accounts
     for queue in queues:

@@ -36,6 +36,10 @@ class FirstJobs:
         """Return the place of the first job of a group that has one."""
         return self._places[group].first
 
+    def places(self, group: str) -> JobList[Place]:
+        """Return the places of the first jobs of a group that has one, in their order."""
+        return self._places[group]
+
     def changed(self, groups: QueueGroups, group: str) -> None:
         """Note that the first job of the group in this queue may be another one."""
         if groups.ranking is not None:

@@ -176,6 +176,22 @@ class FairScheduler:
         key: Key = keys[0]
         return key, self._firsts.first(key[2])
 
+    def has_few_places(self, most: int) -> bool:
+        """Return whether the groups that can give a job have at most so many places in queues, all together."""
+        left = most
+        for keys in self.offered.runnable.values():
+            if len(keys) > left:
+                return False
+            for key in keys:
+                left -= self._firsts.places(key[2]).size
+                if left < 0:
+                    return False
+        return True
+
+    def places(self, group: str) -> Iterable[Place]:
+        """Return the listed places of a group that can give a job, the first one first."""
+        return self._firsts.places(group)
+
     def rank_moved(self) -> None:
         """Give the groups that have moved their right places in queues with many groups: before each choice."""
         self._firsts.rank_moved()

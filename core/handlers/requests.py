@@ -16,6 +16,7 @@ from sockpqd.core.state import State
 
 _MISMATCH = replies.RequestMismatch()
 _ANSWERED_LATER = frozenset((Get, GetWith, TakeTurn))     # Empty may mean "not yet"
+_GETS = frozenset((Get, GetWith))
 _TOO_OLD = replies.RequestTooOld()
 
 
@@ -32,6 +33,12 @@ def request(state: State, operation: Request, seed: int) -> Reply:
         if session.forgotten(number):
             return _unexecuted(state, operation, _TOO_OLD)
         answered = session.requests.get(number)
+        if answered is not None and answered.digest != operation.digest:
+            # A GET that does not wait ends the wait of a GETB that got nothing, and takes its number.
+            if answered.answers() or type(operation.operation) not in _GETS or operation.keep_waiting:
+                return _unexecuted(state, operation, _MISMATCH)
+            del session.requests[number]
+            answered = None
         again = None if answered is None else _again(state, operation, answered)
         if again is not None:
             return _unexecuted(state, operation, again)
@@ -70,8 +77,6 @@ def _again(state: State, operation: Request, answered: AnsweredRequest) -> Reply
     That is so if it was not executed, if it waits, if it handed out a job that no longer runs, so that the id would be
     void, or if it returned a ticket that is closed.
     """
-    if answered.digest != operation.digest:
-        return _MISMATCH
     answer = answered.answer(operation.part)
     if isinstance(answer, Turn):
         pulse = state.pulses.of_ticket(answer.ticket, state.clock_ms)

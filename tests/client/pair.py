@@ -1,4 +1,4 @@
-"""Two real clusters of one node each that a program uses as one, by a map that the test sets."""
+"""Two real clusters that a program uses as one, by a map that the test sets."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from devcluster.cluster import LocalCluster
 class Pair:
     """The clusters `a`, which is home, and `b`."""
 
-    def __init__(self) -> None:
+    def __init__(self, nodes: int = 1) -> None:
+        """`nodes`: of each cluster."""
         self._stack = ExitStack()
-        self.a = LocalCluster(1)
-        self.b = LocalCluster(1)
+        self.a = LocalCluster(nodes)
+        self.b = LocalCluster(nodes)
         self.map = ClusterMap()
         self._clusters: dict[str, MappedCluster] = {}
 

@@ -255,6 +255,17 @@ def test_other_command_under_the_same_number_is_a_mismatch(machine: Machine) -> 
     assert machine.ready("q") == 1
 
 
+def test_get_takes_the_number_of_a_getb_that_waits(machine: Machine) -> None:
+    """As after a restart, where the log has a GETB that waits: the GET under its number ends the wait."""
+    waits, other = asking(1, Get(("q",)), keep_waiting=True), asking(1, Get(("q",)), digest=b"other")
+    assert ask(machine, waits) == [Empty(False)]
+    machine = restored(snapshot_of(machine))
+    assert ask(machine, other) == [Empty(False)]
+    ask(machine, Put("q", 0, b""))
+    assert ask(machine, waits, other) == [RequestMismatch(), Empty(False)]
+    assert machine.ready("q") == 1
+
+
 def test_number_below_the_window_is_too_old(machine: Machine) -> None:
     put = Put("q", 0, b"")
     ask(machine, asking(1, put), asking(3, put))

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 
 from sockpqd.core import (
     AttachSession,
+    Get,
+    GetWith,
     OpenSession,
     Reply,
     Request,
@@ -48,7 +50,9 @@ class ModelSession:
         """Why this request cannot be looked at."""
         if request.number < 1 or request.number <= self.newest - WINDOW:
             return RequestTooOld()
-        if self.digests.get(request.number, request.digest) != request.digest:
+        takes_over = isinstance(request.operation, Get | GetWith) and not request.keep_waiting and not any(
+            number == request.number for number, _ in self.answers)
+        if not takes_over and self.digests.get(request.number, request.digest) != request.digest:
             return RequestMismatch()
         return None
 

@@ -100,6 +100,32 @@ def test_names_with_jobs_are_moved_and_not_assigned(
     told(capsys, a, "map", "move", "video.", "a")
 
 
+def test_a_move_that_waits_hears_of_another_operator(
+    mapped: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    a, b = mapped
+    with Client(a, follow_map=False) as first, Client(b, follow_map=False) as second:
+        first.put("crossed.in", b"1")
+        results = []
+        waiting = threading.Thread(target=lambda: results.append(execute([a], "map", "move", "crossed.", "b")))
+        waiting.start()
+        until(lambda: "crossed." in second.cluster_map().moving)
+        known = second.cluster_map()
+        rules, moving = {**known.rules, "crossed.": None}, {**known.moving}
+        del moving["crossed."]
+        for client in (first, second):      # as a pqctl that is killed before its second version
+            client.set_cluster_map(known._replace(version=known.version + 1, rules=rules, moving=moving))
+        waiting.join()
+        (moved,) = results
+        assert moved.returncode == REFUSED
+        assert moved.stderr.decode().splitlines()[-1] == (
+            f"the map was changed meanwhile, a has version {known.version + 1}: look at `pqctl map show`, and run this "
+            "again if it is still to be done")
+        first.get("crossed.in").done()
+    assert told(capsys, a, "map", "move", "crossed.", "b").startswith("b owns crossed.*, by version ")
+    told(capsys, a, "map", "move", "crossed.", "a")
+
+
 def test_jobs_that_no_worker_ends_are_named(mapped: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     a, _ = mapped
     with Client(a, follow_map=False) as client:

@@ -84,6 +84,17 @@ class Clusters:
             self.map = new._replace(version=version)
             self._write(before)
 
+    def must_go_on_with(self, prefix: str) -> None:
+        """Raise Failure if home has another line for this prefix than the map.
+
+        Another operator may have been interrupted between two versions: then no worker looks for the jobs.
+        """
+        home = self.names[0]
+        held = self._held(home, self.client(home))
+        now, then = ((one.rules.get(prefix), one.moving.get(prefix)) for one in (held, self.map))
+        if now != then:
+            raise _changed_meanwhile(home, held.version)
+
     def reach(self) -> None:
         """Bring the map to all clusters, also to those that only older maps have.
 
@@ -162,8 +173,12 @@ class Clusters:
             with _named(name):
                 client.set_cluster_map(self.map)
         except MapChanged as error:
-            raise Failure(REFUSED, f"the map was changed meanwhile, {name} has version {error.version}: look at "
-                                   "`pqctl map show`, and run this again if it is still to be done") from None
+            raise _changed_meanwhile(name, error.version) from None
+
+
+def _changed_meanwhile(name: str, version: int) -> Failure:
+    return Failure(REFUSED, f"the map was changed meanwhile, {name} has version {version}: look at `pqctl map show`, "
+                            "and run this again if it is still to be done")
 
 
 @contextmanager

@@ -70,7 +70,7 @@ def spread(call: Call, queue: str, on: bool, wait: float | None) -> int:
 def work_off(found: Clusters, prefix: str, to: str, wait: float | None) -> None:
     """Wait until no cluster but `to` has jobs with such names; meanwhile programs take there first.
 
-    Reports the jobs that no worker ends. Raises Failure when the time is up.
+    Reports the jobs that no worker ends. Raises Failure when the time is up, or another operator has changed the owner.
     """
     until = None if wait is None else monotonic() + wait
     said = -SAY_S
@@ -89,6 +89,7 @@ def work_off(found: Clusters, prefix: str, to: str, wait: float | None) -> None:
         if until is not None and monotonic() >= until:
             raise Failure(REFUSED, f"{_told(left)} after {wait:g} s: run this again to wait on")
         sleep(LOOK_S)
+        found.must_go_on_with(prefix)
 
 
 def _give(found: Clusters, prefix: str, to: str) -> None:

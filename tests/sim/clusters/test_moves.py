@@ -55,17 +55,24 @@ def repeat_as_something_new(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Link, "_again", other_number)
 
 
+def wait_without_looking_at_the_map(patch: pytest.MonkeyPatch) -> None:
+    """Another operator died between two versions, and no worker looks for the jobs that pqctl waits for."""
+    patch.setattr(Clusters, "must_go_on_with", lambda found, prefix: None)
+
+
 Remove = Callable[[pytest.MonkeyPatch], None]
-CURES: dict[Remove, tuple[int, str]] = {
-    wait_between_the_versions: (0, "is accepted by no cluster for"), repeat_as_something_new: (0, "was done by these"),
+CURES: dict[Remove, tuple[int, int, str]] = {       # the seed, rounds, and what goes wrong
+    wait_between_the_versions: (0, ROUNDS, "is accepted by no cluster for"),
+    repeat_as_something_new: (0, ROUNDS, "was done by these"),
+    wait_without_looking_at_the_map: (1020, 10, "is accepted by no cluster for"),
 }
 
 
 @pytest.mark.parametrize("remove", CURES, ids=lambda remove: remove.__name__)
 def test_a_removed_cure_breaks_a_promise(remove: Remove, monkeypatch: pytest.MonkeyPatch) -> None:
     remove(monkeypatch)
-    red, what = CURES[remove]
-    failed = (found.failures for found in campaign.sums((red, *SEARCHED), ROUNDS, jobs=1))
+    red, rounds, what = CURES[remove]
+    failed = (found.failures for found in campaign.sums((red, *SEARCHED), rounds, jobs=1))
     ((seed, failure),) = next(failures for failures in failed if failures).items()
     assert what in failure
     if seed != red:

@@ -38,6 +38,7 @@ def test_the_default_configuration_is_good() -> None:
 @pytest.mark.parametrize(
     ("name", "program", "instance"), [
         ("sockpqd.service", "/opt/sockpqd/bin/sockpqd", "sockpqd.service"),
+        ("sockpqd@.service", "/opt/sockpqd/bin/sockpqd", "sockpqd@a.service"),
         ("pqworker@.service", "/opt/pqworker/bin/pqworker", "pqworker@mail.service"),
     ],
 )
@@ -48,6 +49,14 @@ def test_systemd_understands_the_units(name: str, program: str, instance: str, t
     unit.write_text(text.replace(program, "/bin/true"))
     done = subprocess.run(["systemd-analyze", "verify", "--man=no", unit], capture_output=True, text=True, check=False)
     assert [line for line in done.stderr.splitlines() if instance in line] == []
+
+
+def test_the_unit_for_several_clusters_differs_by_its_instance_only() -> None:
+    one, several = ((SYSTEMD / name).read_text() for name in ("sockpqd.service", "sockpqd@.service"))
+    own = several.replace("-%i", "").replace(" of the cluster %i of ", " of ")
+    own = own.replace(" --config /etc/sockpqd/%i.toml", "")
+    assert [line for line in own.splitlines() if not line.startswith("#")] == [
+        line for line in one.splitlines() if not line.startswith("#")]
 
 
 def test_the_unit_allows_the_system_calls_that_a_node_makes_itself() -> None:

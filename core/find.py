@@ -119,7 +119,7 @@ def find(state: State, search: Search, place: FindPlace, count: int, jobs_max: i
 
 
 def _behind(state: State, search: Search, place: FindPlace) -> Iterable[AnyJob] | Iterable[JobRecord]:
-    """The jobs of the section behind this place."""
+    """Return the jobs of the section behind this place."""
     queue, at = state.queues.find(place.queue), place.place
     if place.section is Section.ENDED:
         return state.records.following(place.queue, state.clock_ms, at)
@@ -145,7 +145,7 @@ def _behind(state: State, search: Search, place: FindPlace) -> Iterable[AnyJob] 
 
 
 def _running_behind(state: State, search: Search, queue: Queue, number: int) -> Iterator[RunningJob]:
-    """The running jobs with ids above this one that were running when the search came to the queue."""
+    """Yield the running jobs with ids above this one that were running when the search came to the queue."""
     if search.running[0] != queue.name:
         search.running = queue.name, queue.first_taken(queue.running)   # once: there may be very many
     ids = search.running[1]
@@ -160,7 +160,7 @@ def _burial(job: BuriedJob) -> int:
 
 
 def _state_of(job: AnyJob) -> JobState:
-    """The state as FIND has it, in which a dead job is DEAD where it lies."""
+    """Return the state as FIND has it, in which a dead job is DEAD where it lies."""
     if isinstance(job, Job):
         return JobState.READY if job.extras is None or job.extras.origin is None else JobState.DEAD
     if isinstance(job, DelayedJob):

@@ -150,11 +150,11 @@ class Machine:
         return Applied(replies, effects, events.of_entry)
 
     def known_work(self, operation: Operation) -> int:
-        """The work of the operation beyond its `cost` in the present state."""
+        """Return the work of the operation beyond its `cost` in the present state."""
         return known_work(self._state, operation)
 
     def snapshot(self, *, by_reference: bool = False) -> Iterator[bytes]:
-        """The state in chunks of 64 KiB to 1 MiB (the last may be smaller).
+        """Return the state in chunks of 64 KiB to 1 MiB (the last may be smaller).
 
         `by_reference`: for this node alone; pages are named (`references`) instead of read.
         The snapshot is created while it is read: `apply` must not be called before the last chunk, unless
@@ -163,7 +163,7 @@ class Machine:
         return write.write(self._state, users=True, by_reference=by_reference)
 
     def export(self, *, users: bool = False) -> Iterator[bytes]:
-        """A snapshot for a client, by default without the users, whose keys it must not learn."""
+        """Return a snapshot for a client, by default without the users, whose keys it must not learn."""
         return write.write(self._state, users=users)
 
     def restore(self, chunks: Iterable[bytes]) -> None:
@@ -200,19 +200,22 @@ class Machine:
         return pager is not None and pager.page_out_some(state.queues, state.delays)
 
     def ended(self, number: int) -> JobView | None:
-        """The ended job of this number, if there is a record of it. Raises PageLost."""
+        """Return the ended job of this number, if there is a record of it. Raises PageLost."""
         return queries.ended(self._state, number)
 
     def queue_of_ended(self, number: int) -> str | None:
-        """The queue of the ended job of this number, if there is a record, even an expired one. Reads no page."""
+        """Return the queue of the ended job of this number, if there is a record, even an expired one.
+
+        Reads no page.
+        """
         return self._state.records.queue_of(number)
 
     def result(self, number: int) -> bytes | None:
-        """The result of a job that has ended; None if there is no record of it. Raises PageLost."""
+        """Return the result of a job that has ended; None if there is no record of it. Raises PageLost."""
         return queries.result(self._state, number)
 
     def retained(self, queue: str) -> tuple[int, int]:
-        """The number of records of ended jobs of the queue, and their bytes."""
+        """Return the number of records of ended jobs of the queue, and their bytes."""
         return self._state.records.counts(queue, self._state.clock_ms)
 
     def ended_jobs(
@@ -223,7 +226,7 @@ class Machine:
 
     @property
     def crowded(self) -> bool:
-        """Return whether the memory budget is exceeded by so much that page_out() should be called at once."""
+        """True if the memory budget is exceeded by so much that page_out() should be called at once."""
         state, pager = self._state, self._state.pager
         return state.records.crowded or (pager is not None and pager.crowded(state.queues))
 
@@ -310,7 +313,7 @@ class Machine:
         return self._state.cluster_map
 
     def elsewhere(self, name: str) -> Elsewhere | None:
-        """The refusal of what is brought to this name, if this cluster does not own it."""
+        """Return the refusal of what is brought to this name, if this cluster does not own it."""
         return elsewhere(self._state, (name,))
 
     @property
@@ -320,7 +323,7 @@ class Machine:
 
     @property
     def online(self) -> bool:
-        """Return whether the service as a whole is online: see SwitchService."""
+        """True if the service as a whole is online: see SwitchService."""
         return self._state.online
 
     @property
@@ -339,7 +342,7 @@ class Machine:
         return self._state.servers.max_id
 
     def total(self, queue: str | None) -> JobTotals:
-        """The sums of one queue, or of all if `queue` is None."""
+        """Return the sums of one queue, or of all if `queue` is None."""
         queues = self._state.queues
         if queue is None:
             existing = len(queues.by_name) + len(queues.idle)
@@ -350,19 +353,19 @@ class Machine:
         return JobTotals(1, len(one.ranks), one.ready_count + one.deferred, one.running)
 
     def sums(self) -> StateSums:
-        """The jobs of all queues in each state."""
+        """Return the jobs of all queues in each state."""
         return queries.sums(self._state)
 
     def names_with_buried(self) -> list[str]:
-        """The names of the queues with BURIED jobs."""
+        """Return the names of the queues with BURIED jobs."""
         return list(self._state.queues.with_buried)
 
     def all_queue_names(self) -> Iterator[str]:
-        """The names of all queues as of now, some perhaps twice: safe to iterate while entries are applied."""
+        """Return the names of all queues as of now, some perhaps twice: safe to iterate while entries are applied."""
         return queries.all_names(self._state)
 
     def queue_names(self, prefix: str) -> list[str]:
-        """The names with this prefix of all queues that have unfinished jobs, settings or dead jobs, each once."""
+        """Return the names with this prefix of queues that have unfinished jobs, settings or dead jobs, each once."""
         return queries.names(self._state, prefix)
 
     @property
@@ -371,15 +374,17 @@ class Machine:
         return self._state.settings
 
     def queue_settings(self, queue: str) -> QueueSettings | None:
-        """The settings of `queue`, None if it has none; a new object after each change."""
+        """Return the settings of `queue`, None if it has none; a new object after each change."""
         return self._state.queues.settings.get(queue)
 
     def counts(self, queue: str) -> QueueCounts | None:
-        """The number of jobs of `queue` in each state; None if there is no such queue."""
+        """Return the number of jobs of `queue` in each state; None if there is no such queue."""
         return queries.counts(self._state, queue)
 
     def stat(self, queue: str, now_ms: int, *, awaited: bool = False) -> list[tuple[str, int]] | None:
-        """The figures of QUEUE STAT by name, in a fixed order; None if there is no such queue and it is not `awaited`.
+        """Return the figures of QUEUE STAT by name, in a fixed order.
+
+        None if there is no such queue and it is not `awaited`.
 
         `now_ms`: the replicated time now, because the clock of the state stands still while nothing is applied.
         `awaited`: clients wait for its jobs, so it has figures even when it has no jobs.
@@ -387,7 +392,7 @@ class Machine:
         return queries.stat(self._state, queue, now_ms, awaited=awaited)
 
     def on_disk(self, queue: str) -> PagingCounts:
-        """The part of `queue` that is on the disk of this node. Other nodes may have more or less there."""
+        """Return the part of `queue` that is on the disk of this node. Other nodes may have more or less there."""
         return queries.queue_on_disk(self._state, queue)
 
     @property
@@ -396,25 +401,25 @@ class Machine:
         return self._state.queues.expiring.keys()
 
     def used_ms(self, queue: str) -> int | None:
-        """The last logged use of a queue with IDLE, in ms; None if it is in use or has no IDLE."""
+        """Return the last logged use of a queue with IDLE, in ms; None if it is in use or has no IDLE."""
         one = self._state.queues.expiring.get(queue)
         return None if one is None or one.taken else one.used_ms
 
     def urgent(self, queue: str) -> int:
-        """The number of READY jobs of `queue` that beanstalkd calls urgent."""
+        """Return the number of READY jobs of `queue` that beanstalkd calls urgent."""
         one = self._state.queues.by_name.get(queue)
         return 0 if one is None else one.urgent
 
     def history(self, queue: str, now_ms: int) -> QueueHistory:
-        """The counters of `queue`, and the waiting time of its oldest READY job."""
+        """Return the counters of `queue`, and the waiting time of its oldest READY job."""
         return queries.history(self._state, queue, now_ms)
 
     def flows(self, queues: Iterable[str]) -> list[QueueFlow | None]:
-        """The flow of each of these queues, None where there is no such queue; cheaper than `history`."""
+        """Return the flow of each of these queues, None where there is no such queue; cheaper than `history`."""
         return queries.flows(self._state, queues)
 
     def take_gone(self) -> dict[str, list[int]]:
-        """The counters of the queues that are gone since the last call, by name, for `flow_of`.
+        """Return the counters of the queues that are gone since the last call, by name, for `flow_of`.
 
         Those of one name are added up. Empty the first time. Local to this node, not part of the state.
         """
@@ -430,34 +435,36 @@ class Machine:
         return self._state.latencies.take(mask)
 
     def names_with_dead(self) -> list[str]:
-        """The names of the queues that dead jobs come from."""
+        """Return the names of the queues that dead jobs come from."""
         return list(self._state.dead)
 
     def peek(self, selector: AnySelector) -> JobView | None:
-        """The selected job in any state, or the READY or DELAYED one at a place; None if there is none."""
+        """Return the selected job in any state, or the READY or DELAYED one at a place; None if there is none."""
         return queries.peek(self._state, selector)
 
     def error(self, selector: AnySelector) -> Data | None:
-        """The error text that a worker left with this job, empty if none; None: there is no such job."""
+        """Return the error text that a worker left with this job, empty if none; None: there is no such job."""
         return queries.error(self._state, selector)
 
     def selected_running(self, selector: AnySelector) -> RunningJob | None:
-        """The selected job if it is running, read-only; None if it is not, or there is none."""
+        """Return the selected job if it is running, read-only; None if it is not, or there is none."""
         return queries.selected_running(self._state, selector)
 
     def error_bytes(self, queue: str) -> int:
-        """The total bytes of the error texts that workers left with the jobs in the queue."""
+        """Return the total bytes of the error texts that workers left with the jobs in the queue."""
         return self._state.errors.bytes_of(queue)
 
     def peek_queue(self, queue: str, state: JobState, count: int) -> list[JobView]:
-        """The first `count` jobs of `queue` in this state; dead jobs are those that came from it."""
+        """Return the first `count` jobs of `queue` in this state; dead jobs are those that came from it."""
         jobs: list[AnyJob] = []
         while some := self.next_jobs(queue, state, count, jobs):
             jobs += some
         return self.views(jobs, state)
 
     def next_jobs(self, queue: str, state: JobState, count: int, jobs: Sequence[AnyJob]) -> list[AnyJob]:
-        """Some of the first `count` jobs of a queue in this state, after `jobs`, as stored; none if those are all.
+        """Return some of the first `count` jobs of a queue in this state, after `jobs`, as stored.
+
+        There are none if those are all.
 
         Turn them into views in portions (`views`). Entries may be applied between these calls.
         """
@@ -466,7 +473,7 @@ class Machine:
         return queries.next_jobs(self._state, queue, state, count - len(jobs), jobs[-1] if jobs else None)
 
     def views(self, jobs: Iterable[AnyJob], state: JobState) -> list[JobView]:
-        """The views of these jobs, which were found in this state."""
+        """Return the views of these jobs, which were found in this state."""
         return queries.views(self._state, jobs, state)
 
     def find(self, search: Search, place: FindPlace, count: int, jobs_max: int, bytes_max: int) -> FindStep:
@@ -481,16 +488,16 @@ class Machine:
         return queries.unfinished(self._state, None if queue is None else (queue,), item)
 
     def item(self, name: str) -> ItemCounts | None:
-        """The figures of an item; None if there is none. It looks at each queue in which the item has jobs."""
+        """Return the figures of an item; None if there is none. It looks at each queue in which the item has jobs."""
         return queries.item_counts(self._state, name)
 
     def queues_of_item(self, name: str) -> int:
-        """The number of queues in which the item has READY, DELAYED or RUNNING jobs."""
+        """Return the number of queues in which the item has READY, DELAYED or RUNNING jobs."""
         item = self._state.items.by_name.get(name)
         return 0 if item is None else len(item.by_queue)
 
     def owner_of_item(self, name: str) -> str | None:
-        """The user whose HOLD NEW made the item; None: nobody's did."""
+        """Return the user whose HOLD NEW made the item; None: nobody's did."""
         item = self._state.items.by_name.get(name)
         return None if item is None else item.owner
 
@@ -499,11 +506,11 @@ class Machine:
         return item in self._state.items.cancelled
 
     def held_items(self) -> Sequence[str]:
-        """The names of the items that are held as of now."""
+        """Return the names of the items that are held as of now."""
         return self._state.items.holds.items
 
     def item_summary(self, name: str) -> ItemSummary | None:
-        """The line of ITEM LIST for an item; None if there is none."""
+        """Return the line of ITEM LIST for an item; None if there is none."""
         return queries.item_summary(self._state, name)
 
     @property
@@ -512,7 +519,7 @@ class Machine:
         return len(self._state.items.by_name), len(self._state.items.holds.items)
 
     def item_names(self) -> Sequence[str]:
-        """The names of all items as of now."""
+        """Return the names of all items as of now."""
         return list(self._state.items.by_name)
 
     @property
@@ -531,16 +538,16 @@ class Machine:
         return self._state.next_id
 
     def queue_of(self, number: int) -> str | None:
-        """The queue of the running job of this id; None if there is no such job."""
+        """Return the queue of the running job of this id; None if there is no such job."""
         job = self._state.running.get(number)
         return None if job is None else job.queue
 
     def running_job(self, number: int) -> RunningJob | None:
-        """The running job of this id, read-only; None if there is no such job."""
+        """Return the running job of this id, read-only; None if there is no such job."""
         return self._state.running.get(number)
 
     def running(self) -> list[RunningJob]:
-        """All running jobs in rising id, read-only."""
+        """Return all running jobs in rising id, read-only."""
         return list(self._state.in_order().values())
 
     @property
@@ -549,20 +556,20 @@ class Machine:
         return len(self._state.sessions.by_number)
 
     def sessions(self) -> list[Session]:
-        """All sessions in rising number, read-only; do not show their secrets."""
+        """Return all sessions in rising number, read-only; do not show their secrets."""
         return list(self._state.sessions.by_number.values())
 
     def session(self, number: int) -> Session | None:
-        """The session of this number, read-only; None if it has ended. Do not show its secret."""
+        """Return the session of this number, read-only; None if it has ended. Do not show its secret."""
         return self._state.sessions.get(number)
 
     def sessions_beside(self, session: int) -> int:
-        """The number of sessions of this session's owner; 0 if there is no such session."""
+        """Return the number of sessions of this session's owner; 0 if there is no such session."""
         found = self._state.sessions.get(session)
         return 0 if found is None else self._state.sessions.owners.count(*found.owner)
 
     def topic_names(self) -> list[str]:
-        """The names of all topics, sorted."""
+        """Return the names of all topics, sorted."""
         return list(self._state.topics.by_name)
 
     @property
@@ -571,33 +578,33 @@ class Machine:
         return self._state.topics.by_name
 
     def worker(self, name: str) -> WorkerPool | None:
-        """The worker of this name, read-only; None if there is none."""
+        """Return the worker of this name, read-only; None if there is none."""
         return self._state.workers.by_name.get(name)
 
     def workers(self) -> list[WorkerPool]:
-        """All workers in name order, read-only."""
+        """Return all workers in name order, read-only."""
         by_name = self._state.workers.by_name
         return list(map(by_name.__getitem__, by_name))
 
     def taken(self, session: int) -> list[int]:
-        """The ids of the running jobs bound to this session, rising; none if there is no such session."""
+        """Return the ids of the running jobs bound to this session, rising; none if there is no such session."""
         bound = self._state.sessions.get(session)
         return [] if bound is None else list(bound.taken)
 
     def ready(self, queue: str) -> int:
-        """The number of jobs of `queue` that could be handed out now."""
+        """Return the number of jobs of `queue` that could be handed out now."""
         one = self._state.queues.by_name.get(queue)
         return 0 if one is None else available(self._state, one)
 
     def ready_of_item(self, queue: str, item: str) -> int:
-        """The number of jobs of `item` in `queue` that could be handed out now."""
+        """Return the number of jobs of `item` in `queue` that could be handed out now."""
         item_queue, one = self._state.items.in_queue(item, queue), self._state.queues.by_name.get(queue)
         if item_queue is None or one is None or not has_open(self._state, one, item):
             return 0
         return available_of_item(one, item_queue)
 
     def offering(self, queues: tuple[str, ...] | None, item: str | None) -> Iterator[str | None]:
-        """The names of these queues (None: of all) that could hand out a job now, of `item` if there is one.
+        """Return the names of these queues (None: of all) that could hand out a job now, of `item` if there is one.
 
         None stands for one that has jobs of closed groups only. A view, valid until the next entry.
         """
@@ -609,11 +616,11 @@ class Machine:
         return one is not None and open_to_fair(self._state, one, item)
 
     def queues_of_group(self, group: str) -> Collection[str]:
-        """The names of the queues in which the group has READY jobs, or had when it was last looked at."""
+        """Return the names of the queues in which the group has READY jobs, or had when it was last looked at."""
         return queries.queues_of_group(self._state, group)
 
     def nonempty(self) -> Sequence[str]:
-        """Sorted names of the queues that can hand out a job, unless all its groups are closed (see `offering`).
+        """Return sorted names of the queues that can hand out a job, unless all its groups are closed (see `offering`).
 
         A view, valid until the next entry.
         """
@@ -632,7 +639,7 @@ class Machine:
 
     @property
     def groups_by_user(self) -> bool:
-        """Return whether a queue groups its jobs by user, so that Puts have to name the user."""
+        """True if a queue groups its jobs by user, so that Puts have to name the user."""
         return self._state.queues.by_user > 0
 
     @property
@@ -641,25 +648,25 @@ class Machine:
         return self._state.queues.ready_of_pulse
 
     def with_rate(self, queues: Iterable[str]) -> list[tuple[str, str]]:
-        """Those of these queues that are in `ready_of_pulse`, as pulse and queue."""
+        """Return those of these queues that are in `ready_of_pulse`, as pulse and queue."""
         return self._state.queues.with_rate(queues)
 
     def with_rate_of_item(self, item: str) -> list[tuple[str, str]]:
-        """Those of all queues with READY jobs of the item, likewise."""
+        """Return those of all queues with READY jobs of the item, likewise."""
         found = self._state.items.by_name.get(item)
         return [] if found is None else self._state.queues.with_rate(found.nonempty)
 
     def with_rate_behind(self, pulse: str, queue: str, most: int) -> list[str]:
-        """The first `most` queues of the pulse behind this one in `ready_of_pulse`."""
+        """Return the first `most` queues of the pulse behind this one in `ready_of_pulse`."""
         return self._state.queues.of_pulse_behind(pulse, queue, most)
 
     def pulse_of_job(self, number: int) -> str | None:
-        """The pulse that granted the running job of this id, if any."""
+        """Return the pulse that granted the running job of this id, if any."""
         job = self._state.running.get(number)
         return None if job is None else job.pulse
 
     def pulse_of_ticket(self, ticket: int) -> str | None:
-        """The name of the pulse that issued this ticket; None if the ticket is not open."""
+        """Return the name of the pulse that issued this ticket; None if the ticket is not open."""
         return self._state.pulses.tickets.get(ticket)
 
     @property
@@ -673,48 +680,56 @@ class Machine:
         return queries.fair_settings(self._state)
 
     def fair_levels(self) -> list[FairLevel]:
-        """The levels of the FAIR scheduler."""
+        """Return the levels of the FAIR scheduler."""
         return queries.fair_levels(self._state)
 
     def fair_group(self, group: str, now_ms: int = 0) -> FairGroup | None:
-        """One group of FAIR; None if it has neither an unfinished job nor an account. `now_ms`: replicated time."""
+        """Return one group of FAIR; None if it has neither an unfinished job nor an account. `now_ms`.
+
+        Replicated time.
+        """
         return queries.fair_group(self._state, group, now_ms)
 
     def fair_names(self) -> list[str]:
-        """The groups that FAIR knows, in any order: those with an unfinished job and those not yet forgotten."""
+        """Return the groups that FAIR knows, in any order: those with an unfinished job and those not yet forgotten."""
         return queries.fair_names(self._state)
 
     def group_settings(self, group: str) -> GroupSettings:
-        """The settings of the group."""
+        """Return the settings of the group."""
         return self._state.groups.of(group)
 
     def group_counts(self, group: str) -> GroupCounts | None:
-        """The job counts and settings of a group; None if GROUP LIST does not have it."""
+        """Return the job counts and settings of a group; None if GROUP LIST does not have it."""
         return queries.group_counts(self._state, group)
 
     def group_rate_opens_ms(self, group: str) -> int | None:
-        """The replicated time from which the RATE of a group allows another hand-out; None if it does."""
+        """Return the replicated time from which the RATE of a group allows another hand-out; None if it does."""
         return queries.group_rate_opens_ms(self._state, group)
 
     def groups_with_settings(self) -> Sequence[str]:
-        """The names of the groups that have settings or a pause, as of now."""
+        """Return the names of the groups that have settings or a pause, as of now."""
         return list(self._state.groups.by_name)
 
     def group_names(self) -> Iterator[str]:
-        """The names of all groups that GROUP LIST may have now, some perhaps twice."""
+        """Return the names of all groups that GROUP LIST may have now, some perhaps twice."""
         return queries.group_names(self._state)
 
     @property
     def fair_used(self) -> bool:
-        """Return whether groups are in use."""
+        """True if groups are in use."""
         return self._state.fair is not None
 
     def unfinished_groups(self) -> int:
-        """The number of groups that have both an account and an unfinished job; 0 before the first use of groups."""
+        """Return the number of groups that have both an account and an unfinished job.
+
+        0 before the first use of groups.
+        """
         return queries.unfinished_groups(self._state)
 
     def next_due_ms(self) -> int | None:
-        """The replicated time at which a Tick should be applied because something may be due; None if nothing will be.
+        """Return the replicated time at which a Tick should be applied because something may be due.
+
+        None if nothing will be.
 
         It may be too early: a session that was used in the meantime has not ended.
         """

@@ -61,11 +61,11 @@ class JobView(Struct, gc=False, frozen=True):
         return len(self.data) - self.head
 
     def headers(self) -> bytes:
-        """The headers, from memory or disk. Raises PageLost."""
+        """Return the headers, from memory or disk. Raises PageLost."""
         return bytes_of(self.data)[:self.head] if self.head else b""
 
     def body(self) -> bytes:
-        """The data without the headers, from memory or disk. Raises PageLost."""
+        """Return the data without the headers, from memory or disk. Raises PageLost."""
         return bytes_of(self.data)[self.head:]
 
 
@@ -152,18 +152,21 @@ def unfinished(state: State, queues: tuple[str, ...] | None, item: str | None) -
 
 
 def names(state: State, prefix: str) -> list[str]:
-    """The names with this prefix of all queues that have unfinished jobs, settings or dead jobs."""
+    """Return the names with this prefix of all queues that have unfinished jobs, settings or dead jobs."""
     known = dict.fromkeys((*state.queues.by_name, *state.queues.idle, *state.dead))
     return [name for name in known if name.startswith(prefix)] if prefix else list(known)
 
 
 def all_names(state: State) -> Iterator[str]:
-    """The names of all queues as of now, some perhaps twice. The iterator stays valid while the state changes."""
+    """Return the names of all queues as of now, some perhaps twice.
+
+    The iterator stays valid while the state changes.
+    """
     return chain(list(state.queues.by_name), list(state.queues.idle), list(state.dead))
 
 
 def counts(state: State, name: str) -> QueueCounts | None:
-    """The number of jobs of the queue in each state; None if there is no such queue."""
+    """Return the number of jobs of the queue in each state; None if there is no such queue."""
     queue, dead = state.queues.find(name), state.dead.get(name)
     if dead is None and queue is None:
         return None
@@ -174,7 +177,7 @@ def counts(state: State, name: str) -> QueueCounts | None:
 
 
 def history(state: State, name: str, now_ms: int) -> QueueHistory:
-    """The counters of the queue, and the waiting time of its oldest READY job."""
+    """Return the counters of the queue, and the waiting time of its oldest READY job."""
     queue = state.queues.find(name)
     if queue is None:
         return NOTHING
@@ -185,7 +188,7 @@ def history(state: State, name: str, now_ms: int) -> QueueHistory:
 
 
 def flows(state: State, names: Iterable[str]) -> list[QueueFlow | None]:
-    """The flow of each of these queues; None where there is no such queue."""
+    """Return the flow of each of these queues; None where there is no such queue."""
     return [None if queue is None else flow_of(queue.counters) for queue in map(state.queues.find, names)]
 
 
@@ -196,7 +199,7 @@ def flow_of(counters: Sequence[int]) -> QueueFlow:
 
 
 def sums(state: State) -> StateSums:
-    """The jobs of all queues."""
+    """Return the jobs of all queues."""
     queues = state.queues
     ready = queues.waiting - queues.delayed
     return StateSums(
@@ -205,7 +208,7 @@ def sums(state: State) -> StateSums:
 
 
 def stat(state: State, name: str, now_ms: int, *, awaited: bool = False) -> list[tuple[str, int]] | None:
-    """The figures of QUEUE STAT in their order; None if there is no such queue and it is not `awaited`."""
+    """Return the figures of QUEUE STAT in their order; None if there is no such queue and it is not `awaited`."""
     known = counts(state, name)
     if known is None and awaited:
         known = QueueCounts(0, 0, 0, 0)
@@ -246,30 +249,30 @@ def stat(state: State, name: str, now_ms: int, *, awaited: bool = False) -> list
 
 
 def item_counts(state: State, name: str) -> ItemCounts | None:
-    """The figures of ITEM STAT; None if there is no such item."""
+    """Return the figures of ITEM STAT; None if there is no such item."""
     item = state.items.by_name.get(name)
     return None if item is None else counts_of(item, state.delays.dependents.count(name))
 
 
 def item_summary(state: State, name: str) -> ItemSummary | None:
-    """The line of ITEM LIST for an item; None if there is none."""
+    """Return the line of ITEM LIST for an item; None if there is none."""
     item = state.items.by_name.get(name)
     return None if item is None else summary_of(item)
 
 
 def queue_on_disk(state: State, name: str) -> PagingCounts:
-    """The part of the queue that is on the disk of this node."""
+    """Return the part of the queue that is on the disk of this node."""
     queue, pager = state.queues.by_name.get(name), state.pager
     return PagingCounts(0, 0) if queue is None or pager is None else paging_counts(queue, pager.pages)
 
 
 def fair_settings(state: State) -> FairSettings:
-    """The settings of the FAIR scheduler."""
+    """Return the settings of the FAIR scheduler."""
     return FairSettings() if state.fair is None else state.fair.levels.settings
 
 
 def fair_levels(state: State) -> list[FairLevel]:
-    """The levels that have a group."""
+    """Return the levels that have a group."""
     scheduler = state.fair
     if scheduler is None:
         return [FairLevel(level, 0, 0, 0) for level in range(len(FairSettings().thresholds_s))]
@@ -281,7 +284,10 @@ def fair_levels(state: State) -> list[FairLevel]:
 
 
 def fair_group(state: State, group: str, now_ms: int = 0) -> FairGroup | None:
-    """One group; None if it has neither an unfinished job nor an account. `now_ms`: some accounts end before a Tick."""
+    """Return one group; None if it has neither an unfinished job nor an account. `now_ms`.
+
+    Some accounts end before a Tick.
+    """
     scheduler = state.fair
     if scheduler is None:
         queue = state.queues.by_name.get(group)     # without PUT .. GROUP all groups are queues
@@ -293,12 +299,17 @@ def fair_group(state: State, group: str, now_ms: int = 0) -> FairGroup | None:
 
 
 def fair_names(state: State) -> list[str]:
-    """The groups that have an account; before the first use of groups the queues, whose names are their groups."""
+    """Return the groups that have an account.
+
+    Before the first use of groups the queues, whose names are their groups.
+    """
     return list(state.queues.by_name if state.fair is None else state.fair.accounts)
 
 
 def group_counts(state: State, group: str) -> GroupCounts | None:
-    """The jobs and settings of a group; None if it has no settings, and no unfinished job but in the queue of its name.
+    """Return the jobs and settings of a group.
+
+    None if it has no settings, and no unfinished job but in the queue of its name.
     """
     scheduler, settings = state.fair, state.groups.by_name.get(group)
     if settings is None and (scheduler is None or not scheduler.is_named(group)):
@@ -313,31 +324,30 @@ def group_counts(state: State, group: str) -> GroupCounts | None:
 
 
 def group_rate_opens_ms(state: State, group: str) -> int | None:
-    """The time from which the RATE of the group allows another hand-out; None if it does."""
+    """Return the time from which the RATE of the group allows another hand-out; None if it does."""
     window = None if state.fair is None else state.fair.open.gates.windows.find(ANY_QUEUE, group)
     return window.due_ms if window is not None and window.closed else None
 
 
 def group_names(state: State) -> Iterator[str]:
-    """The groups that have settings or an account, some perhaps twice. The iterator stays valid.
-    """
+    """Return the groups that have settings or an account, some perhaps twice. The iterator stays valid. """
     return chain(list(state.groups.by_name), [] if state.fair is None else list(state.fair.accounts))
 
 
 def queues_of_group(state: State, group: str) -> Collection[str]:
-    """The queues in which the group has READY jobs, and the one of its name."""
+    """Return the queues in which the group has READY jobs, and the one of its name."""
     account = None if state.fair is None else state.fair.accounts.get(group)
     names = {} if account is None else account.queues
     return {**names, group: None} if group in state.queues.by_name else names
 
 
 def unfinished_groups(state: State) -> int:
-    """The number of groups that have both an account and an unfinished job; 0 before the first use."""
+    """Return the number of groups that have both an account and an unfinished job; 0 before the first use."""
     return 0 if state.fair is None else state.fair.unfinished
 
 
 def peek(state: State, selector: AnySelector) -> JobView | None:
-    """The selected job; None if there is none."""
+    """Return the selected job; None if there is none."""
     job = _selected(state, selector)
     if isinstance(selector, Number) and isinstance(job, RunningJob) and is_released(state, job):
         return replace(seen(state, job), id=None, state=JobState.READY, deadline_ms=None, progress=None)
@@ -345,7 +355,7 @@ def peek(state: State, selector: AnySelector) -> JobView | None:
 
 
 def error(state: State, selector: AnySelector) -> Data | None:
-    """The error text that a worker left with the selected job, empty if none; None: there is no such job.
+    """Return the error text that a worker left with the selected job, empty if none; None: there is no such job.
 
     A number also finds the record of a job that has ended.
     """
@@ -360,7 +370,7 @@ def error(state: State, selector: AnySelector) -> Data | None:
 
 
 def selected_running(state: State, selector: AnySelector) -> RunningJob | None:
-    """The selected job if it is running; None if it is not, or there is none."""
+    """Return the selected job if it is running; None if it is not, or there is none."""
     job = _selected(state, selector)
     return job if isinstance(job, RunningJob) else None
 
@@ -377,13 +387,13 @@ def _selected(state: State, selector: AnySelector) -> AnyJob | None:
 
 
 def ended(state: State, number: int) -> JobView | None:
-    """The ended job of this number; None if it has not ended, or there is no record. Raises PageLost."""
+    """Return the ended job of this number; None if it has not ended, or there is no record. Raises PageLost."""
     found = None if state.numbered(number) is not None else state.records.find(number, state.clock_ms)
     return None if found is None else seen_record(state, found.queue, found.record)
 
 
 def result(state: State, number: int) -> bytes | None:
-    """The result of a job that has ended; None if there is no record of it. Raises PageLost."""
+    """Return the result of a job that has ended; None if there is no record of it. Raises PageLost."""
     found = None if state.numbered(number) is not None else state.records.find(number, state.clock_ms)
     return None if found is None else found.record.result
 
@@ -399,7 +409,7 @@ def ended_jobs(state: State, queue: str, count: int, before: int | None) -> tupl
 
 
 def seen_record(state: State, queue: str, record: JobRecord) -> JobView:
-    """The view of a job that has ended."""
+    """Return the view of a job that has ended."""
     extras = record.extras
     created_ms = max(record.number >> limits.SEQ_BITS, state.seqs_since_ms)
     counts = None if extras.counts is None else replace(extras.counts, first_ms=None, last_ms=None, number=None)
@@ -452,18 +462,18 @@ def _jobs(state: State, name: str, which: JobState, count: int, behind: AnyJob |
 
 
 def due_place(job: DelayedJob) -> tuple[int, int]:
-    """The place of a job among the DELAYED ones of its queue."""
+    """Return the place of a job among the DELAYED ones of its queue."""
     return job.due_ms, job.seq
 
 
 def views(state: State, jobs: Iterable[AnyJob], which: JobState) -> list[JobView]:
-    """The views of jobs that were found in this state."""
+    """Return the views of jobs that were found in this state."""
     ready = JobState.DEAD if which is JobState.DEAD else JobState.READY
     return [seen(state, job, ready) for job in jobs]
 
 
 def seen(state: State, job: AnyJob, ready: JobState = JobState.READY) -> JobView:
-    """The view of a job. `ready`: the state to show for a READY one, which may also be DEAD."""
+    """Return the view of a job. `ready`: the state to show for a READY one, which may also be DEAD."""
     extras = job.extras
     key, reason, group = (None, None, None) if extras is None else (extras.key, extras.reason, extras.group)
     counts, lease_ms, head = (None, None, 0) if extras is None else (extras.counts, extras.lease_ms, extras.head)

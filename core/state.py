@@ -80,7 +80,7 @@ class CloneUpload(Protocol):
         """Add the next chunk, for a cluster of this feature level."""
 
     def finish(self) -> State:
-        """The state in the complete snapshot. Raises SnapshotError."""
+        """Return the state in the complete snapshot. Raises SnapshotError."""
 
     def drop(self) -> None:
         """Abandon the upload and release its pages."""
@@ -294,14 +294,14 @@ class State:
             self.body_bytes_min = pager.pages.bodies.bytes_min
 
     def held(self, data: bytes) -> Data:
-        """The data of a new job, in a form that may leave memory if they are large."""
+        """Return the data of a new job, in a form that may leave memory if they are large."""
         if len(data) < self.body_bytes_min:
             return data
         assert self.pager is not None
         return self.pager.pages.bodies.hold(data)
 
     def numbered(self, number: int) -> AnyJob | None:
-        """The numbered job of this number; None if there is none."""
+        """Return the numbered job of this number; None if there is none."""
         job = self.numbers.get(number)
         if job is not None or self.pager is None:
             return job
@@ -311,13 +311,13 @@ class State:
         return self.pager.pages.find(number)
 
     def new_seq(self) -> int:
-        """A new seq, for a place behind all others."""
+        """Return a new seq, for a place behind all others."""
         seq = self.next_seq
         self.next_seq = seq + 1
         return seq
 
     def next_place(self, job: AnyJob) -> int:
-        """The seq of a job that goes to the tail of its priority; it may keep the place of its number."""
+        """Return the seq of a job that goes to the tail of its priority; it may keep the place of its number."""
         if keeps_place(job.extras):
             return job.seq
         seq = self.new_seq()
@@ -326,7 +326,7 @@ class State:
         return seq
 
     def waiting_at(self, queue_name: str, seq: int) -> Job | DelayedJob | None:
-        """The READY or DELAYED job of the queue whose place has this number; None if there is none."""
+        """Return the READY or DELAYED job of the queue whose place has this number; None if there is none."""
         delayed = self.delays.find(seq)
         if delayed is not None:
             return delayed if delayed.queue == queue_name else None
@@ -682,7 +682,7 @@ class State:
                 self.fair.release()
 
     def in_order(self) -> dict[int, RunningJob]:
-        """The running jobs in the order of their ids."""
+        """Return the running jobs in the order of their ids."""
         if self.disordered:
             self.running = dict(sorted(self.running.items()))
             self.disordered = False
@@ -793,7 +793,7 @@ class State:
         self.tell_end(job.seq, JobEnded(job.queue, state, self.error_of(job)))
 
     def error_of(self, job: AnyJob) -> bytes:
-        """The error text that a worker left with the job; b"" if there is none. Raises PageLost."""
+        """Return the error text that a worker left with the job; b"" if there is none. Raises PageLost."""
         text = None if job.extras is None else self.errors.find(job.extras.error)
         return b"" if text is None else bytes_of(text)
 

@@ -64,7 +64,7 @@ class ClusterMap:
         return self.clusters[0].name
 
     def owner(self, name: str) -> str | None:
-        """The cluster that owns the name of a queue, topic, pulse or channel; None: no cluster does at present.
+        """Return the cluster that owns the name of a queue, topic, pulse or channel; None: no cluster does at present.
 
         The rule with the longest prefix decides, also for names of `spread`.
         """
@@ -92,7 +92,7 @@ class ClusterMap:
 
 
 def _alive(name: str) -> str:
-    """The queue of which this is the dead-letter queue by name, or the name itself."""
+    """Return the queue of which this is the dead-letter queue by name, or the name itself."""
     while name.endswith(DEAD_SUFFIX) and len(name) > len(DEAD_SUFFIX):
         name = name[:-len(DEAD_SUFFIX)]
     return name

@@ -21,7 +21,7 @@ class MapError(ValueError):
 
 
 def read_map(version: int, text: bytes, cluster_id: bytes | None) -> ClusterMap:
-    """The map that the text describes, as the cluster with this id has it. Raises MapError."""
+    """Return the map that the text describes, as the cluster with this id has it. Raises MapError."""
     return _Reader(text).finish(version, text, cluster_id)
 
 
@@ -48,7 +48,7 @@ class _Reader:
                 raise MapError(f"line {number}: {wrong}")
 
     def finish(self, version: int, text: bytes, cluster_id: bytes | None) -> ClusterMap:
-        """The map of all lines. Raises MapError if there is no cluster, or if one that is named is missing."""
+        """Return the map of all lines. Raises MapError if there is no cluster, or if one that is named is missing."""
         if not self.clusters:
             raise MapError("there is no CLUSTER line")
         for number, name in self._named:

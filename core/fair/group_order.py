@@ -31,7 +31,7 @@ class GroupOrder(Struct, gc=False, eq=False):
 
     @property
     def empty(self) -> bool:
-        """Return whether no job is RUNNING, or about to be."""
+        """True if no job is RUNNING, or about to be."""
         return not (self.running or self.given or self.chosen)
 
     def choose(self, group: str) -> None:

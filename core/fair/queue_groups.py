@@ -63,7 +63,7 @@ class QueueGroups(Struct, gc=False, eq=False):
 
     @property
     def empty(self) -> bool:
-        """Return whether there is nothing to keep."""
+        """True if there is nothing to keep."""
         runs = self.in_order is not None and not self.in_order.empty
         return not (self.queue.ready_count or self.foreign_waiting or self.foreign_running or runs)
 

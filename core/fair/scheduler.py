@@ -452,7 +452,7 @@ class FairScheduler:
 
     @property
     def any_paused(self) -> bool:
-        """Return whether some queue is paused."""
+        """True if some queue is paused."""
         return self._queues.paused > 0
 
     def all_paused(self, account: GroupAccount) -> bool:

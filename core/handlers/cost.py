@@ -33,30 +33,30 @@ _SMALL = (BASE_BYTES, JOB)
 
 
 def small(operation: object) -> Cost:
-    """The cost of an operation that consists of a few numbers and changes at most one job."""
+    """Return the cost of an operation that consists of a few numbers and changes at most one job."""
     return _SMALL
 
 
 def of_names(*names: str | None) -> int:
-    """The number of bytes that these names take in an entry."""
+    """Return the number of bytes that these names take in an entry."""
     return sum(NAME_BYTES + len(name) for name in names if name is not None)
 
 
 def of_ids(ids: tuple[int, ...]) -> Cost:
-    """The cost of an operation on these running jobs."""
+    """Return the cost of an operation on these running jobs."""
     return BASE_BYTES + ID_BYTES * len(ids), JOB * len(ids)
 
 
 def on_queue(operation: Any) -> Cost:
-    """The cost of a small operation on the queue it names."""
+    """Return the cost of a small operation on the queue it names."""
     return BASE_BYTES + of_names(operation.queue), JOB
 
 
 def on_node(operation: Any) -> Cost:
-    """The cost of a small operation on the node it names."""
+    """Return the cost of a small operation on the node it names."""
     return BASE_BYTES + of_names(operation.node), JOB
 
 
 def on_pulse(operation: Any) -> Cost:
-    """The cost of a small operation on the pulse it names."""
+    """Return the cost of a small operation on the pulse it names."""
     return CHANGE_BYTES + of_names(operation.pulse), JOB

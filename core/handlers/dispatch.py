@@ -28,12 +28,12 @@ LEVELS: dict[type[Any], int] = {}                           # of those above the
 
 
 def cost(operation: Operation) -> Cost:
-    """Bytes and work of the operation: see cost.py."""
+    """Return the bytes and work of the operation: see cost.py."""
     return COSTS[type(operation)](operation)
 
 
 def level_of(operation: object) -> int:
-    """The least feature level at which a cluster may log the operation, including everything it contains.
+    """Return the least feature level at which a cluster may log the operation, including everything it contains.
 
     It inspects all fields, so it is called only while the level of the cluster is below the level of this program.
     """
@@ -49,7 +49,7 @@ def level_of(operation: object) -> int:
 
 
 def _level_of_fields(operation: Struct) -> int:
-    """The highest level among the fields that differ from their defaults."""
+    """Return the highest level among the fields that differ from their defaults."""
     kind = type(operation)
     defaults = kind.__struct_defaults__
     options = zip(kind.__struct_fields__[len(kind.__struct_fields__) - len(defaults):], defaults, strict=True)

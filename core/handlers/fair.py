@@ -26,5 +26,5 @@ def configure_fair(state: State, operation: ConfigureFair, seed: int) -> Reply:
 
 
 def configure_fair_cost(operation: ConfigureFair) -> Cost:
-    """Bytes and work of a ConfigureFair."""
+    """Return the bytes and work of a ConfigureFair."""
     return BASE_BYTES + ID_BYTES * len(operation.thresholds_s or ()), JOB

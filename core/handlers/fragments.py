@@ -49,10 +49,10 @@ def _continued(state: State, operation: Fragment | LastFragment) -> Collected | 
 
 
 def fragment_cost(operation: Fragment) -> Cost:
-    """Bytes and work of a Fragment."""
+    """Return the bytes and work of a Fragment."""
     return BASE_BYTES + len(operation.data), JOB
 
 
 def last_cost(operation: LastFragment) -> Cost:
-    """Bytes and work of a LastFragment: the work is unknown here, so nothing else goes into its entry."""
+    """Return the bytes and work of a LastFragment: the work is unknown here, so nothing else goes into its entry."""
     return BASE_BYTES + len(operation.data), limits.OPERATION_WORK_MAX

@@ -29,7 +29,7 @@ def configure_group(state: State, operation: ConfigureGroup, seed: int) -> Reply
 
 
 def rate_of(rate: int, per_ms: int | None) -> dict[str, int]:
-    """The fields of settings for this rate; 0: none."""
+    """Return the fields of settings for this rate; 0: none."""
     rate = min(max(rate, 0), limits.GROUP_RATE_MAX)
     per_ms = min(max(per_ms or 0, limits.GROUP_PER_MS_MIN), limits.GROUP_PER_MS_MAX)
     return {"rate": rate, "per_ms": per_ms if rate else 0}
@@ -78,5 +78,5 @@ def delete_group(state: State, operation: DeleteGroup, seed: int) -> Reply:
 
 
 def group_cost(operation: Any) -> Cost:
-    """Bytes and work of an operation on the settings of a group."""
+    """Return the bytes and work of an operation on the settings of a group."""
     return BASE_BYTES + of_names(operation.group), JOB

@@ -43,7 +43,7 @@ def hold_item(state: State, operation: HoldItem, seed: int) -> Reply:
 
 
 def hold_cost(operation: HoldItem) -> Cost:
-    """Bytes and work of a HoldItem."""
+    """Return the bytes and work of a HoldItem."""
     return BASE_BYTES + of_names(operation.item, operation.user), JOB_WITH_EXTRAS
 
 
@@ -57,7 +57,7 @@ def release_item(state: State, operation: ReleaseItem, seed: int) -> Reply:
 
 
 def release_cost(operation: ReleaseItem) -> Cost:
-    """Bytes and work of a ReleaseItem."""
+    """Return the bytes and work of a ReleaseItem."""
     return BASE_BYTES + of_names(operation.item), JOB_WITH_EXTRAS
 
 
@@ -85,7 +85,7 @@ def retry_item(state: State, operation: RetryItem, seed: int) -> Reply:
 
 
 def retry_cost(operation: RetryItem) -> Cost:
-    """Bytes and work of a RetryItem."""
+    """Return the bytes and work of a RetryItem."""
     return BASE_BYTES + of_names(operation.item), JOB_WITH_EXTRAS * limits.PORTION_MAX
 
 
@@ -99,5 +99,5 @@ def cancel_item(state: State, operation: CancelItem, seed: int) -> Reply:
 
 
 def cancel_cost(operation: CancelItem) -> Cost:
-    """Bytes and work of a CancelItem."""
+    """Return the bytes and work of a CancelItem."""
     return BASE_BYTES + of_names(operation.item, operation.reason), JOB_WITH_EXTRAS

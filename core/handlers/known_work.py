@@ -17,7 +17,9 @@ from sockpqd.core.state import State
 
 
 def known_work(state: State, operation: Operation) -> int:
-    """The work beyond `cost(operation)`: queues bound to a topic, a job that makes room, groups that are ranked again.
+    """Return the work beyond `cost(operation)`.
+
+    Queues bound to a topic, a job that makes room, groups that are ranked again.
 
     Nobody asks about a Put without options.
     """

@@ -32,7 +32,7 @@ def create(state: State, operation: ops.CreatePulse, seed: int) -> Reply:
 
 
 def create_brings(state: State, operation: ops.CreatePulse) -> tuple[str, ...]:
-    """The new pulse."""
+    """Return the new pulse."""
     return (operation.pulse,)
 
 
@@ -56,7 +56,7 @@ def configure(state: State, operation: ops.ConfigurePulse, seed: int) -> Reply:
 
 
 def bounded(change: PulseChange) -> PulseChange:
-    """The change, with each value limited to its range."""
+    """Return the change, with each value limited to its range."""
     values: dict[str, int] = {}
     if change.rate is not None:
         values["rate"] = min(max(change.rate, 1), limits.RATE_MAX)
@@ -81,7 +81,7 @@ def delete(state: State, operation: ops.DeletePulse, seed: int) -> Reply:
 
 
 def delete_cost(operation: ops.DeletePulse) -> Cost:
-    """Bytes and work of a DeletePulse, which may have many tickets to remove."""
+    """Return the bytes and work of a DeletePulse, which may have many tickets to remove."""
     return BASE_BYTES + of_names(operation.pulse), limits.OPERATION_WORK_MAX
 
 
@@ -96,7 +96,7 @@ def set_payload(state: State, operation: ops.SetPulse, seed: int) -> Reply:
 
 
 def set_cost(operation: ops.SetPulse) -> Cost:
-    """Bytes and work of a SetPulse."""
+    """Return the bytes and work of a SetPulse."""
     return BASE_BYTES + of_names(operation.pulse) + len(operation.data), JOB
 
 
@@ -112,7 +112,7 @@ def grant(state: State, operation: ops.Grant, seed: int) -> Reply:
 
 
 def grant_cost(operation: ops.Grant) -> Cost:
-    """Bytes and work of a Grant."""
+    """Return the bytes and work of a Grant."""
     return CHANGE_BYTES + of_names(operation.pulse), JOB + 2 * max(0, min(operation.count, limits.GRANTS_MAX))
 
 

@@ -73,7 +73,7 @@ def _of_groups(settings: QueueSettings) -> tuple[object, ...]:
 
 
 def settings_cost(operation: ops.CreateQueue | ops.ConfigureQueue) -> Cost:
-    """Bytes and work of an operation that changes settings: some changes re-sort the READY jobs."""
+    """Return the bytes and work of an operation that changes settings: some changes re-sort the READY jobs."""
     change = operation.change
     resorts = change.order is not None or change.item_limit is not None
     return BASE_BYTES + 2 * CHANGE_BYTES + of_names(
@@ -82,19 +82,19 @@ def settings_cost(operation: ops.CreateQueue | ops.ConfigureQueue) -> Cost:
 
 
 def settings_bring(state: State, operation: ops.CreateQueue | ops.ConfigureQueue) -> Iterator[str]:
-    """The queue, if it does not exist yet, and the dead-letter queue that it gets."""
+    """Yield the queue, if it does not exist yet, and the dead-letter queue that it gets."""
     yield from _created(state, operation.queue)
     if operation.change.dead is not None:
         yield operation.change.dead
 
 
 def _created(state: State, name: str) -> tuple[str, ...]:
-    """The name, if there is no such queue yet."""
+    """Return the name, if there is no such queue yet."""
     return () if exists(state, name) else (name,)
 
 
 def pause_brings(state: State, operation: ops.PauseQueue) -> tuple[str, ...]:
-    """The queue, if it does not exist yet."""
+    """Return the queue, if it does not exist yet."""
     return _created(state, operation.queue)
 
 
@@ -157,7 +157,7 @@ def resume_queue(state: State, operation: ops.ResumeQueue, seed: int) -> Reply:
 
 
 def _changed(settings: QueueSettings, change: ops.QueueChange) -> QueueSettings:
-    """The settings with the change applied; a value out of range is replaced by the nearest in range."""
+    """Return the settings with the change applied; a value out of range is replaced by the nearest in range."""
     values: dict[str, object] = {
         name: min(max(value, 0), limits.DURATION_MS_MAX if name.endswith("_ms") else limits.NUMBER_MAX)
         for name in (
@@ -258,7 +258,7 @@ def _configure_rate(state: State, name: str, settings: QueueSettings, change: op
 
 
 def _pulse_asked(before: str | None, own: str, change: ops.QueueChange) -> str | Reply | None:
-    """The pulse that the queue will have; RATE and PULSE exclude each other."""
+    """Return the pulse that the queue will have; RATE and PULSE exclude each other."""
     pulse = before
     if (change.rate == 0 and pulse == own) or (change.pulse == "" and pulse != own):
         pulse = None
@@ -319,7 +319,7 @@ def purge_own(state: State, operation: ops.PurgeOwn, seed: int) -> Reply:
 def purge_cost(
     operation: ops.DeleteQueue | ops.DeleteQueueOnly | ops.PurgeQueue | ops.PurgeOwn | ops.ExpireQueue,
 ) -> Cost:
-    """Bytes and work of an operation that removes jobs."""
+    """Return the bytes and work of an operation that removes jobs."""
     return BASE_BYTES + of_names(operation.queue), JOB * limits.PORTION_MAX
 
 

@@ -54,14 +54,14 @@ def request(state: State, operation: Request, seed: int) -> Reply:
 
 
 def request_cost(operation: Request) -> Cost:
-    """Bytes and work of a Request."""
+    """Return the bytes and work of a Request."""
     requested = operation.operation
     size, work = COSTS[type(requested)](requested)
     return BASE_BYTES + len(operation.digest) + size, work
 
 
 def _remembered(operation: Request, reply: Reply) -> Answer | None:
-    """The answer to remember for a Get or TakeTurn; None if the reply is not final."""
+    """Return the answer to remember for a Get or TakeTurn; None if the reply is not final."""
     if isinstance(reply, Handed):
         return HandedOut(reply.id)
     if isinstance(reply, HandedMany):
@@ -72,7 +72,7 @@ def _remembered(operation: Request, reply: Reply) -> Answer | None:
 
 
 def _again(state: State, operation: Request, answered: AnsweredRequest) -> Reply | None:
-    """The reply to a request whose number was used before; None if this part of it must be executed (again).
+    """Return the reply to a request whose number was used before; None if this part of it must be executed (again).
 
     That is so if it was not executed, if it waits, if it handed out a job that no longer runs, so that the id would be
     void, or if it returned a ticket that is closed.

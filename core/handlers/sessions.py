@@ -33,7 +33,7 @@ def open_session(state: State, operation: ops.OpenSession, seed: int) -> Reply:
 
 
 def open_cost(operation: ops.OpenSession) -> Cost:
-    """Bytes and work of an OpenSession."""
+    """Return the bytes and work of an OpenSession."""
     return BASE_BYTES + of_names(operation.user, operation.address), JOB
 
 
@@ -52,7 +52,7 @@ def attach_session(state: State, operation: ops.AttachSession, seed: int) -> Rep
 
 
 def attach_cost(operation: ops.AttachSession) -> Cost:
-    """Bytes and work of an AttachSession."""
+    """Return the bytes and work of an AttachSession."""
     return BASE_BYTES + of_names(operation.user), JOB
 
 
@@ -89,7 +89,10 @@ def _close_first(state: State, session: Session) -> Reply:
 
 
 def close_cost(operation: ops.CloseSession) -> Cost:
-    """Bytes and work of a CloseSession: it releases DUE_MAX jobs, or unbinds more, each of which is less work."""
+    """Return the bytes and work of a CloseSession.
+
+    It releases DUE_MAX jobs, or unbinds more, each of which is less work.
+    """
     return BASE_BYTES, JOB * limits.PORTION_MAX
 
 
@@ -104,6 +107,6 @@ def touch_session(state: State, operation: ops.TouchSession, seed: int) -> Reply
 
 
 def touch_cost(operation: ops.TouchSession) -> Cost:
-    """Bytes and work of a TouchSession."""
+    """Return the bytes and work of a TouchSession."""
     several = 0 if isinstance(operation.session, int) else len(operation.session)
     return BASE_BYTES + ID_BYTES * several, JOB + several

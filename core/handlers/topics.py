@@ -28,7 +28,7 @@ def bind_queue(state: State, operation: ops.BindQueue, seed: int) -> Reply:
 
 
 def bind_brings(state: State, operation: ops.BindQueue) -> tuple[str, str]:
-    """The topic and the queue that is bound to it."""
+    """Return the topic and the queue that is bound to it."""
     return operation.topic, operation.queue
 
 
@@ -44,7 +44,7 @@ def unbind_queue(state: State, operation: ops.UnbindQueue, seed: int) -> Reply:
 
 
 def binding_cost(operation: ops.BindQueue | ops.UnbindQueue) -> Cost:
-    """Bytes and work of an operation on one binding."""
+    """Return the bytes and work of an operation on one binding."""
     return BASE_BYTES + of_names(operation.topic, operation.queue, operation.pattern), JOB
 
 
@@ -59,7 +59,7 @@ def delete_topic(state: State, operation: ops.DeleteTopic, seed: int) -> Reply:
 
 
 def delete_cost(operation: ops.DeleteTopic) -> Cost:
-    """Bytes and work of a DeleteTopic."""
+    """Return the bytes and work of a DeleteTopic."""
     return BASE_BYTES + of_names(operation.topic), limits.OPERATION_WORK_MAX
 
 

@@ -19,7 +19,7 @@ def set_user(state: State, operation: ops.SetUser, seed: int) -> Reply:
 
 
 def set_cost(operation: ops.SetUser) -> Cost:
-    """Bytes and work of a SetUser."""
+    """Return the bytes and work of a SetUser."""
     return BASE_BYTES + of_names(operation.name, operation.rights) + len(operation.key), USERS
 
 
@@ -32,5 +32,5 @@ def delete_user(state: State, operation: ops.DeleteUser, seed: int) -> Reply:
 
 
 def delete_cost(operation: ops.DeleteUser) -> Cost:
-    """Bytes and work of a DeleteUser."""
+    """Return the bytes and work of a DeleteUser."""
     return BASE_BYTES + of_names(operation.name), USERS

@@ -43,7 +43,7 @@ def _bounded(number: int) -> int:
 
 
 def heartbeat_cost(operation: ops.BeatWorker) -> Cost:
-    """Bytes and work of a BeatWorker."""
+    """Return the bytes and work of a BeatWorker."""
     return BASE_BYTES + of_names(operation.name, operation.address), JOB
 
 
@@ -70,5 +70,5 @@ def set_worker(state: State, operation: ops.SetWorker, seed: int) -> Reply:
 
 
 def set_cost(operation: ops.SetWorker) -> Cost:
-    """Bytes and work of a SetWorker."""
+    """Return the bytes and work of a SetWorker."""
     return BASE_BYTES + of_names(operation.name), JOB

@@ -53,7 +53,7 @@ class Membership(Struct, frozen=True):
 
 
 def seeded(names: Iterable[str]) -> Membership:
-    """The first membership of a cluster: these voters, at unknown addresses."""
+    """Return the first membership of a cluster: these voters, at unknown addresses."""
     return Membership(_by_name(Address(name) for name in names))
 
 

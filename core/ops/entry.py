@@ -121,12 +121,15 @@ def encode_operation(operation: Operation, level: int = FEATURE_LEVEL) -> bytes:
 
 
 def as_of(level: int, value: Any) -> Any:
-    """The value to encode in place of `value` for programs of this feature level: without fields of a higher level."""
+    """Return the value to encode in place of `value` for programs of this feature level.
+
+    Without fields of a higher level.
+    """
     return _cut(level, value) if level < FEATURE_LEVEL and FIELD_LEVELS else value
 
 
 def _cut(level: int, value: Any) -> Any:
-    """The arrays that encode the value, cut at this level."""
+    """Return the arrays that encode the value, cut at this level."""
     if isinstance(value, list | tuple):
         return [_cut(level, one) for one in value]
     if not isinstance(value, Struct):
@@ -162,5 +165,5 @@ def continues(operation: Operation, before: Operation) -> bool:
 
 
 def name_of(operation: Operation) -> str:
-    """The name of the operation for log messages; for a Request the name of the requested operation."""
+    """Return the name of the operation for log messages; for a Request the name of the requested operation."""
     return type(operation.operation if isinstance(operation, sessions.Request) else operation).__name__

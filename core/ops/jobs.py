@@ -452,7 +452,7 @@ Taking = Get | GetWith      # what hands out jobs
 
 
 def put_by(operation: Atomic, user: str) -> Atomic:
-    """The operation; if it is a Put, with this user as the one who puts the job."""
+    """Return the operation; if it is a Put, with this user as the one who puts the job."""
     if isinstance(operation, PutWith):
         return replace(operation, user=user)
     return PutWith(operation, user=user) if isinstance(operation, Put) else operation

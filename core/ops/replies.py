@@ -522,7 +522,9 @@ TICKET_NOT_FOUND = TicketNotFound()
 
 
 def digests_of(replies: list[Reply]) -> list[object]:
-    """The part of an entry's replies that the hash chain covers: everything but the data of jobs handed out or ended.
+    """Return the part of an entry's replies that the hash chain covers.
+
+    Everything but the data of jobs handed out or ended.
 
     These data, up to megabytes, came with an entry that the chain covers; a job is represented by its id and length.
     """

@@ -65,18 +65,18 @@ class QueueSettings(Struct, gc=False, frozen=True):
 
     @property
     def by_groups(self) -> bool:
-        """Return whether the queue chooses its jobs by their groups."""
+        """True if the queue chooses its jobs by their groups."""
         return self.sched is not Sched.FIFO
 
     @property
     def sleep_by_group(self) -> bool:
-        """Return whether SLEEP of a job holds its group (spec/fair 7)."""
+        """True if SLEEP of a job holds its group (spec/fair 7)."""
         by_settings = self.group_limit or self.group_rate or self.group_by is not GroupBy.PUT
         return self.pulse is None and (self.sched is Sched.GROUPS or (self.by_groups and bool(by_settings)))
 
     @property
     def shaping(self) -> bool:
-        """Return whether the settings affect how jobs are added or handed out, not only leases, ends and records."""
+        """True if the settings affect how jobs are added or handed out, not only leases, ends and records."""
         others = replace(
             self, expire_ms=0, then=Then.LATER, tries=0, dead=None, weight=1, keep_ms=0, backoff_ms=0, backoff_max_ms=0,
             error_bytes=ERRORS_BYTES, dedup_max=REMEMBERED_OF_QUEUE, retain_ms=0, retain_max=RETAIN_MAX,
@@ -89,7 +89,7 @@ PLAIN_SETTINGS = QueueSettings()
 
 
 def error_bytes_of(settings: Mapping[str, QueueSettings], queue: str) -> int:
-    """The maximum total bytes of the error texts of the jobs in the queue, by these settings."""
+    """Return the maximum total bytes of the error texts of the jobs in the queue, by these settings."""
     its = settings.get(queue)
     return ERRORS_BYTES if its is None else its.error_bytes
 

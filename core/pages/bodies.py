@@ -55,18 +55,18 @@ class PagedBodies:
         self.outside_jobs = OutsideCounts()                   # and of all together
 
     def hold(self, data: bytes) -> Body:
-        """A new body with these bytes."""
+        """Return a new body with these bytes."""
         self._serial += 1
         held = self._hot[self._serial] = Held(self._serial, len(data), data)
         self.hot_bytes += held.length
         return Body(self, held)
 
     def held(self, data: bytes) -> Data:
-        """A new body with these bytes if they are worth it, otherwise the bytes themselves."""
+        """Return a new body with these bytes if they are worth it, otherwise the bytes themselves."""
         return data if len(data) < self.bytes_min else self.hold(data)
 
     def adopt(self, reference: bytes, length: int) -> Body:
-        """A body of this size that an earlier process left. Raises PageLost."""
+        """Return a body of this size that an earlier process left. Raises PageLost."""
         assert self._space is not None
         self._serial += 1
         held = Held(self._serial, length, None, self._space.adopt(reference))
@@ -75,7 +75,7 @@ class PagedBodies:
         return Body(self, held)
 
     def take(self, reference: bytes, length: int) -> bytes:
-        """The bytes of a body that an earlier process left, which stay in memory. Raises PageLost."""
+        """Return the bytes of a body that an earlier process left, which stay in memory. Raises PageLost."""
         assert self._space is not None
         page = self._space.adopt(reference)
         data = body_of(self._space.get(page), length)
@@ -181,20 +181,20 @@ class PagedBodies:
             del self.outside[queue]
 
     def of_page(self, jobs: list[_Job]) -> list[_Job]:
-        """The jobs of a page in the form that they have in memory."""
+        """Return the jobs of a page in the form that they have in memory."""
         least = self.bytes_min
         return [job if len(job.data) < least else replace(job, data=self.held(bytes_of(job.data))) for job in jobs]
 
 
 def body_of(page: bytes, length: int) -> bytes:
-    """The body of this size that is in a page. Raises PageLost."""
+    """Return the body of this size that is in a page. Raises PageLost."""
     if len(page) != length:
         raise PageLost(f"a page of {len(page)} bytes holds another body than one of {length}")
     return page
 
 
 def of_memory(jobs: list[_Job]) -> list[_Job]:
-    """The jobs in the form that they have in a page. Raises PageLost."""
+    """Return the jobs in the form that they have in a page. Raises PageLost."""
     return [replace(job, data=job.data.read()) if type(job.data) is Body else job for job in jobs]
 
 

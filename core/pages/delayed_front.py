@@ -20,11 +20,11 @@ class DelayedFront(JobList[DelayedJob], gc=False, eq=False):
         return len(self._blocks)
 
     def block(self, number: int) -> list[DelayedJob]:
-        """The jobs of a block."""
+        """Return the jobs of a block."""
         return self._blocks[number]
 
     def before(self, number: int) -> int:
-        """The number of jobs before a block."""
+        """Return the number of jobs before a block."""
         return sum(map(len, self._blocks[:number]))
 
     def leave(self, number: int, staying: list[DelayedJob]) -> None:

@@ -17,7 +17,7 @@ _decoder = msgspec.msgpack.Decoder(list[DelayedJob])
 
 
 def jobs_in(data: bytes, page: DelayedPage) -> list[DelayedJob]:
-    """The jobs in the bytes of a page. Raises PageLost."""
+    """Return the jobs in the bytes of a page. Raises PageLost."""
     try:
         jobs = _decoder.decode(data)
     except msgspec.MsgspecError as error:
@@ -28,7 +28,7 @@ def jobs_in(data: bytes, page: DelayedPage) -> list[DelayedJob]:
 
 
 def place(job: DelayedJob) -> tuple[int, int]:
-    """The place of a job among the DELAYED jobs of its queue."""
+    """Return the place of a job among the DELAYED jobs of its queue."""
     return job.due_ms, job.seq
 
 
@@ -46,7 +46,7 @@ class DelayedPages:
 
     @staticmethod
     def of(delays: Delays, pages: Pages) -> DelayedPages:
-        """The pages of the DELAYED jobs of a state, empty."""
+        """Return the pages of the DELAYED jobs of a state, empty."""
         outside = delays.outside
         if outside is None:
             outside = delays.outside = DelayedPages(pages, delays.by_seq)
@@ -70,7 +70,7 @@ class DelayedPages:
         return page
 
     def look(self, page: DelayedPage) -> list[DelayedJob]:
-        """The jobs of the page, which stays. Raises PageLost."""
+        """Return the jobs of the page, which stays. Raises PageLost."""
         return self._pages.bodies.of_page(with_shared_extras(jobs_in(self._pages.data(page), page)))
 
     def take(self, page: DelayedPage) -> list[DelayedJob]:
@@ -84,14 +84,14 @@ class DelayedPages:
         return jobs
 
     def find(self, seq: int) -> DelayedJob | None:
-        """The job with this seq, None if it is in no page. Raises PageLost."""
+        """Return the job with this seq, None if it is in no page. Raises PageLost."""
         number = self.index.find(seq)
         if number is None:
             return None
         return next(job for job in self.look(self._by_number[number]) if job.seq == seq)
 
     def page_of(self, seq: int) -> DelayedPage:
-        """The page of the job with this seq; there must be one."""
+        """Return the page of the job with this seq; there must be one."""
         number = self.index.find(seq)
         assert number is not None
         return self._by_number[number]
@@ -105,5 +105,5 @@ class DelayedPages:
         self._pages.expect(page)
 
     def reference(self, page: DelayedPage) -> bytes:
-        """The reference by which a later process finds the page."""
+        """Return the reference by which a later process finds the page."""
         return self._pages.reference(page)

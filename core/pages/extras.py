@@ -64,7 +64,7 @@ def fit_group_pages(jobs: list[Job]) -> list[bool]:
 
 
 def with_shared_extras(jobs: list[_Job]) -> list[_Job]:
-    """These jobs, just read from a page, with equal extras replaced by one shared object."""
+    """Return these jobs, just read from a page, with equal extras replaced by one shared object."""
     known: dict[Extras, Extras] = {}
     for job in jobs:
         extras = job.extras

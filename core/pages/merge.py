@@ -15,7 +15,7 @@ def merged(
     near: Iterable[_Job], pages: Iterable[tuple[Place, _Page]], jobs_of: Callable[[_Page], Iterable[_Job]],
     place: Callable[[_Job], Place],
 ) -> Iterator[_Job]:
-    """All jobs in their order. A page is read when its first job comes next.
+    """Yield all jobs in their order. A page is read when its first job comes next.
 
     `near`: jobs in their order. `pages`: each with the place of its first job, in the order of these; the jobs of a
     page are in their order, too. `place(job)`: no two jobs have the same one.

@@ -16,13 +16,13 @@ class PageSpace(Protocol):
         """Store a page; returns its number, or None when there is no room."""
 
     def get(self, number: int) -> bytes:
-        """The bytes of the page. Raises PageLost."""
+        """Return the bytes of the page. Raises PageLost."""
 
     def free(self, number: int) -> None:
         """Release the page, which is no longer needed."""
 
     def reference(self, number: int) -> bytes:
-        """The reference by which a later process finds the page."""
+        """Return the reference by which a later process finds the page."""
 
     def adopt(self, reference: bytes) -> int:
         """Take over a page that an earlier process left; returns its number. Raises PageLost."""
@@ -38,4 +38,4 @@ class PageStore(Protocol):
     """A store of pages. A page that no snapshot names need not outlive the process: the log has its jobs."""
 
     def space(self) -> PageSpace:
-        """A new space without pages."""
+        """Return a new space without pages."""

@@ -56,7 +56,7 @@ class PagedDelays(Struct, gc=False, eq=False):
         return (one for one in following if place(one) > after)
 
     def pages(self) -> Iterator[DelayedPage]:
-        """The pages, in the order of their first jobs."""
+        """Return the pages, in the order of their first jobs."""
         return (page for _, page in self._firsts)
 
     @property

@@ -45,7 +45,7 @@ class PagedRun(JobList[Job], gc=False, eq=False, kw_only=True):
             self.paged_bytes -= page.data_bytes
 
     def look(self, block: Block) -> list[Job]:
-        """The jobs of a block, which must not be changed. Raises PageLost."""
+        """Return the jobs of a block, which must not be changed. Raises PageLost."""
         return self.pages.look(block) if isinstance(block, Page) else block
 
     def _open_front(self) -> None:
@@ -59,11 +59,11 @@ class PagedRun(JobList[Job], gc=False, eq=False, kw_only=True):
 
     # Code that may get a PagedRun must expect pages; a JobList has none.
     def blocks(self) -> Iterator[Block]:  # type: ignore[override]
-        """The jobs, and pages of jobs, in order."""
+        """Return the jobs, and pages of jobs, in order."""
         return iter(self._blocks)
 
     def in_memory(self) -> Iterator[Job]:
-        """The jobs that are not in pages."""
+        """Yield the jobs that are not in pages."""
         for block in self._blocks:
             if not isinstance(block, Page):
                 yield from block
@@ -136,7 +136,7 @@ class PagedRun(JobList[Job], gc=False, eq=False, kw_only=True):
         return job
 
     def position(self, job: Job) -> int:
-        """The number of jobs before the place of `job`."""
+        """Return the number of jobs before the place of `job`."""
         number = self._block_of(job)
         return sum(map(_count, self._blocks[:number])) + _at(self.look(self._blocks[number]), job)
 
@@ -172,7 +172,7 @@ class PagedRun(JobList[Job], gc=False, eq=False, kw_only=True):
         self.pages.drop_page(page)
 
     def find(self, seq: int) -> Job | None:
-        """The job with this seq, None if there is none, in a list that is sorted by seq."""
+        """Return the job with this seq, None if there is none, in a list that is sorted by seq."""
         if not self.size:
             return None
         blocks = self._blocks
@@ -219,7 +219,7 @@ class PagedRun(JobList[Job], gc=False, eq=False, kw_only=True):
             number -= 1
 
     def _first_to_page(self, stays: int) -> tuple[int, int]:
-        """The block in which the first `stays` jobs end, and the number of jobs before it."""
+        """Return the block in which the first `stays` jobs end, and the number of jobs before it."""
         before = 0
         for number, block in enumerate(self._blocks):
             count = _count(block)
@@ -302,7 +302,7 @@ def _count(block: Block) -> int:
 
 
 def _place(one: Job | Page) -> tuple[int, int]:
-    """The place of a job, or of the last job of a page, within its priority."""
+    """Return the place of a job, or of the last job of a page, within its priority."""
     return one.when, one.seq
 
 
@@ -311,7 +311,7 @@ def _last_place(block: Block) -> tuple[int, int]:
 
 
 def _at(block: list[Job], job: Job) -> int:
-    """The index in the block at which the job is, or would be inserted."""
+    """Return the index in the block at which the job is, or would be inserted."""
     return bisect_left(block, _place(job), key=_place)
 
 

@@ -75,11 +75,11 @@ class Pager:
         self._over_bytes = 0                        # nothing is done below that, nor within the budget
 
     def another(self) -> Pager:
-        """An empty pager for another state."""
+        """Return an empty pager for another state."""
         return Pager(self.pages.another(), self.hot_bytes_max, self._stages, resident=self.resident)
 
     def hot_bytes(self, queues: Queues) -> int:
-        """The approximate memory of the waiting jobs, and of the large bodies of all others, in bytes.
+        """Return the approximate memory of the waiting jobs, and of the large bodies of all others, in bytes.
 
         The handles of paged jobs are included.
         """
@@ -140,7 +140,7 @@ class Pager:
         return True
 
     def _first(self, queues: Queues) -> int:
-        """The stage to begin with, so that jobs that cannot be paged are not all inspected again for a few bodies."""
+        """Return the first stage, so that jobs that cannot be paged are not all inspected again for a few bodies."""
         jobs = queues.waiting - self.pages.jobs
         self._walked_jobs = min(self._walked_jobs, jobs)
         return BODIES if jobs < self._walked_jobs + self._walked_jobs // 8 else 0

@@ -170,12 +170,12 @@ class Pages:
         return bool(written)
 
     def data(self, page: Page) -> bytes:
-        """The bytes of the page. Raises PageLost."""
+        """Return the bytes of the page. Raises PageLost."""
         self.read += 1
         return self._space.get(page.number)
 
     def look(self, page: Page) -> list[Job]:
-        """The jobs of the page, which stays. Raises PageLost."""
+        """Return the jobs of the page, which stays. Raises PageLost."""
         try:
             jobs = _decoder.decode(self.data(page))
         except msgspec.MsgspecError as error:
@@ -185,7 +185,7 @@ class Pages:
         return self.bodies.of_page(with_shared_extras(jobs))
 
     def take(self, page: Page) -> list[Job]:
-        """The jobs of the page, which is then released. Raises PageLost."""
+        """Return the jobs of the page, which is then released. Raises PageLost."""
         jobs = self.look(page)
         self.come(jobs)
         if isinstance(page, NumberedPage):
@@ -212,7 +212,7 @@ class Pages:
             self.indexed -= page.count
 
     def reference(self, page: Page) -> bytes:
-        """The reference by which a later process finds the page."""
+        """Return the reference by which a later process finds the page."""
         return self._space.reference(page.number)
 
     def adopt(self, reference: bytes, count: int, data_bytes: int, when: int, seq: int) -> Page:
@@ -237,11 +237,14 @@ class Pages:
         return page
 
     def page_of(self, number: int) -> int | None:
-        """The page that may hold the READY job of this number, or with this seq in a group; None if none does."""
+        """Return the page that may hold the READY job of this number, or with this seq in a group.
+
+        None if none does.
+        """
         return self.index.find(number)
 
     def find(self, number: int) -> Job | None:
-        """The READY job of this number, None if it is in no page. Raises PageLost."""
+        """Return the READY job of this number, None if it is in no page. Raises PageLost."""
         found = self.index.find(number)
         page = None if found is None else self._numbered.get(found)
         job = None if page is None else next(job for job in self.look(page) if job.seq == number)
@@ -285,7 +288,7 @@ class Pages:
         return self._records
 
     def another_space(self) -> PageSpace:
-        """An empty space in the same store for another purpose."""
+        """Return an empty space in the same store for another purpose."""
         return self._store.space()
 
     def replace(self, other: Pages) -> None:

@@ -105,7 +105,7 @@ class SeqIndex:
             del self._spans[number]
 
     def find(self, seq: int) -> int | None:
-        """The page with the job with this seq; None if there is none."""
+        """Return the page with the job with this seq; None if there is none."""
         span = self._spans.get(seq >> SPAN_BITS)
         if span is None:
             return None
@@ -117,7 +117,7 @@ class SeqIndex:
         return self._alive
 
     def spans(self, without: Set[int] = frozenset()) -> Iterator[tuple[int, bytes, bytes]]:
-        """The whole index, in a form for `restore`, without the jobs in the pages `without`."""
+        """Yield the whole index, in a form for `restore`, without the jobs in the pages `without`."""
         gone = self._dropped | self._sought | without
         for number, span in self._spans.items():
             lows, pages = _without(span, gone) if gone else span

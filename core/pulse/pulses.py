@@ -89,7 +89,7 @@ class Pulses:
             self.close(ticket)
 
     def of_ticket(self, ticket: int, clock_ms: int) -> Pulse | None:
-        """The pulse of an open ticket; None if the ticket does not exist or has expired."""
+        """Return the pulse of an open ticket; None if the ticket does not exist or has expired."""
         name = self.tickets.get(ticket)
         if name is None:
             return None
@@ -158,6 +158,5 @@ class Pulses:
 
 
 def _may_count_since(pulse: Pulse, clock_ms: int) -> int:
-    """The earliest timestamp at which a grant may have been written within the window that ends now, with slewed time.
-    """
+    """Return the earliest time at which a grant of the window that ends now may have been written, with slewed time."""
     return clock_ms - pulse.length_ms - pulse.length_ms // SLEWED - limits.GRANT_WRITTEN_MS_MAX

@@ -60,11 +60,11 @@ class Block:
         return self.total_bytes + RECORD_BYTES * len(self.sizes) if self.page is None else 0
 
     def ended_ms(self, at: int) -> int:
-        """The end of the record at this position, which may have been removed."""
+        """Return the end of the record at this position, which may have been removed."""
         return self.base_ms + self.ends[at]
 
     def ended_until(self, ms: int) -> int:
-        """The number of records that had ended by then."""
+        """Return the number of records that had ended by then."""
         return bisect_right(self.ends, ms - self.base_ms) if ms >= self.base_ms else 0
 
     def add(self, record: JobRecord, kept_bytes: int) -> bool:
@@ -117,7 +117,7 @@ class Block:
         self.ends, self.sizes = _packed(self.ends), _packed(self.sizes)
 
     def records(self, read: Callable[[int], bytes]) -> list[JobRecord]:
-        """All its records, including removed ones. `read`: returns the bytes of a page. Raises PageLost."""
+        """Return all its records, including removed ones. `read`: returns the bytes of a page. Raises PageLost."""
         if self.page is None:
             return self._records
         try:

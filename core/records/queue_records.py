@@ -36,7 +36,7 @@ class QueueRecords:
         return self.over, self.count, self.total_bytes
 
     def first_end_ms(self) -> int | None:
-        """The end of the oldest current record; None: there is none."""
+        """Return the end of the oldest current record; None: there is none."""
         for block in self.blocks:
             for at in range(max(0, self.over - block.first), len(block)):
                 if block.sizes[at]:
@@ -44,13 +44,13 @@ class QueueRecords:
         return None
 
     def parts(self) -> list[tuple[Block, int]]:
-        """The blocks, each with its first current record."""
+        """Return the blocks, each with its first current record."""
         return [
             (block, start) for block in self.blocks if (start := max(0, self.over - block.first)) < len(block)
         ]
 
     def counts_after(self, ended_ms: int) -> tuple[int, int]:
-        """The number of current records that ended after `ended_ms`, and their bytes."""
+        """Return the number of current records that ended after `ended_ms`, and their bytes."""
         count, total_bytes = self.count, self.total_bytes
         for block in self.blocks:
             begun, known = max(0, self.over - block.first), block.ended_until(ended_ms)
@@ -119,7 +119,7 @@ class QueueRecords:
 
 
 def _kept(block: Block, begun: int, known: int) -> tuple[int, int]:
-    """The number of the records at these positions of the block that were not removed, and their bytes."""
+    """Return the number of the records at these positions of the block that were not removed, and their bytes."""
     if begun == 0 and known == len(block):
         return block.kept, block.kept_bytes
     sizes = [size for size in block.sizes[begun:known] if size]

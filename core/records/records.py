@@ -116,11 +116,11 @@ class Records:
     # ---- looking
 
     def names(self) -> list[str]:
-        """The queues with records, in the order of their names."""
+        """Return the queues with records, in the order of their names."""
         return sorted(name for name, records in self._queues.items() if records.count)
 
     def counts(self, queue: str, clock_ms: int) -> tuple[int, int]:
-        """The number of current records of the queue, and their bytes."""
+        """Return the number of current records of the queue, and their bytes."""
         records = self._queues.get(queue)
         if records is None:
             return 0, 0
@@ -129,13 +129,16 @@ class Records:
         return records.counts_after(self._over_ms(queue, clock_ms))
 
     def queue_of(self, number: int) -> str | None:
-        """The queue with the record of this number, even an expired one; None if there is none. Reads no page."""
+        """Return the queue with the record of this number, even an expired one; None if there is none.
+
+        Reads no page.
+        """
         serial = self._index.find(number)
         known = None if serial is None else self._blocks.get(serial)
         return None if known is None else known[0]
 
     def find(self, number: int, clock_ms: int) -> FoundRecord | None:
-        """The record of this number; None if there is none, or it has expired. Raises PageLost."""
+        """Return the record of this number; None if there is none, or it has expired. Raises PageLost."""
         serial = self._index.find(number)
         known = None if serial is None else self._blocks.get(serial)
         if known is None:
@@ -178,7 +181,7 @@ class Records:
         return found, None
 
     def following(self, queue: str, clock_ms: int, place: tuple[int, ...]) -> Iterator[JobRecord]:
-        """The current records of the queue after this place, the oldest first. Raises PageLost.
+        """Yield the current records of the queue after this place, the oldest first. Raises PageLost.
 
         `place`: None, or a time with the numbers of neighbouring records that ended then, the last one first. The first
         of these that still exists is the place; if none does, all records of that time come again. So a place is valid
@@ -197,7 +200,7 @@ class Records:
                 yield from [known[at] for at in range(start, len(block)) if block.sizes[at]]
 
     def _position_behind(self, records: QueueRecords, place: tuple[int, ...]) -> int:
-        """The position of the first record after this place."""
+        """Return the position of the first record after this place."""
         ended_ms, *numbers = place
         for number in numbers:
             serial = self._index.find(number)
@@ -214,7 +217,7 @@ class Records:
         return 0 if number < 0 else blocks[number].first + blocks[number].ended_until(ended_ms - 1)
 
     def oldest(self, queue: str, *, in_memory: bool = False) -> Iterator[JobRecord]:
-        """The current records of the queue, the oldest first; `in_memory`: only those in no page.
+        """Yield the current records of the queue, the oldest first; `in_memory`: only those in no page.
 
         Raises PageLost.
         """
@@ -253,7 +256,7 @@ class Records:
             self._pass_oldest(undo)
 
     def _last_ms(self, queue: str) -> int:
-        """The end of the newest record of the queue; 0 if there is none."""
+        """Return the end of the newest record of the queue; 0 if there is none."""
         records = self._queues.get(queue)
         block = records.blocks[-1] if records is not None and records.blocks else None
         return 0 if block is None or not len(block) else block.ended_ms(-1)
@@ -280,7 +283,7 @@ class Records:
         return records
 
     def _begun(self, queue: str, ended_ms: int) -> QueueRecords:
-        """The records of the queue, where the next one, which ended then, is the first if all others are over."""
+        """Return the records of the queue, where the next one is the first if all others are over."""
         records = self._queues.get(queue)
         if records is None:
             records = self._queues[queue] = QueueRecords()
@@ -347,7 +350,7 @@ class Records:
 
     @property
     def unsettled(self) -> bool:
-        """Return whether `settle` has something to do."""
+        """True if `settle` has something to do."""
         return bool(self.passed or self._gone)
 
     def expire(self, clock_ms: int) -> None:
@@ -368,7 +371,7 @@ class Records:
                 self._set_due(queue, records, NOTHING_MS)
 
     def next_due_ms(self) -> int | None:
-        """The time at which an entry has something to do; None if never. 0: at once."""
+        """Return the time at which an entry has something to do; None if never. 0: at once."""
         if self._gone:
             return 0
         while self.due.first_ms < NOTHING_MS:
@@ -498,11 +501,14 @@ class Records:
 
     @property
     def crowded(self) -> bool:
-        """Return whether more is in memory than there should be between two entries, although there is room on disk."""
+        """True if more is in memory than there should be between two entries, although there is room on disk."""
         return self.hot_bytes > limits.RECORDS_CROWDED_BYTES and self._refused != self._next_serial
 
     def _next_to_leave(self) -> Block | None:
-        """The block to write next: the oldest full one, or one that is not full; None: all may stay in memory."""
+        """Return the block to write next: the oldest full one, or one that is not full; None.
+
+        All may stay in memory.
+        """
         while self._full:
             block = self._full[0]
             if block.page is None and block.serial in self._blocks:
@@ -513,12 +519,12 @@ class Records:
         return next(iter(self._begun_blocks.values()), None)
 
     def spans(self) -> Iterator[tuple[int, bytes, bytes]]:
-        """The index of the numbers in pages, in a form for `adopt_span`."""
+        """Return the index of the numbers in pages, in a form for `adopt_span`."""
         others = {serial for serial, (_, block) in self._blocks.items() if block.page is None}
         return self._index.spans(others | {block.serial for block in self._gone})
 
     def pages(self, queue: str) -> tuple[int, list[PageRow]]:
-        """The pages of the queue, in a form for `adopt`, and how many of the first records in them have expired.
+        """Return the pages of the queue, in a form for `adopt`, and how many of the first records in them have expired.
 
         Each has a current record, so the index has its serial.
         """
@@ -570,5 +576,5 @@ def _base_ms(block: Block) -> int:
 
 
 def _position(block: Block, records: list[JobRecord], number: int) -> int:
-    """The position of the record of this number, which is in the block."""
+    """Return the position of the record of this number, which is in the block."""
     return next(at for at, record in enumerate(records) if record.number == number and block.sizes[at])

@@ -57,7 +57,7 @@ class Offers(Protocol):
 
     @property
     def ranks(self) -> bool:
-        """Return whether the first jobs of several queues decide which is chosen."""
+        """True if the first jobs of several queues decide which is chosen."""
 
     def choose(self, bits: int) -> Queue | None:
         """Choose the queue of the next job; returns None if there is none."""

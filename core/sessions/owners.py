@@ -37,7 +37,7 @@ class Owners:
         self._owners: dict[tuple[str, str], _Owner] = {}
 
     def count(self, user: str, address: str) -> int:
-        """The number of sessions of this owner."""
+        """Return the number of sessions of this owner."""
         owner = self._owners.get((user, address))
         return 0 if owner is None else owner.sessions
 
@@ -67,7 +67,7 @@ class Owners:
             heappush(self._owners[session.owner].unused, (session.used_ms, session.number))
 
     def longest_unused(self, user: str, address: str) -> Session | None:
-        """The least recently used session of this owner without bound jobs; None if all have bound jobs."""
+        """Return the least recently used session of this owner without bound jobs; None if all have bound jobs."""
         owner = self._owners.get((user, address))
         unused = [] if owner is None else owner.unused
         while unused:

@@ -40,13 +40,13 @@ class AnsweredRequest(Struct, gc=False, eq=False):
     others: dict[int, Answer] | None = None         # of the other parts
 
     def answer(self, part: int) -> Answer | None:
-        """The answer to this part."""
+        """Return the answer to this part."""
         if part == 0:
             return self.first
         return None if self.others is None else self.others.get(part)
 
     def answers(self) -> dict[int, Answer]:
-        """The answers to all parts, by part."""
+        """Return the answers to all parts, by part."""
         answers = {} if self.first is None else {0: self.first}
         return answers if self.others is None else answers | self.others
 

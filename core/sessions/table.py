@@ -40,7 +40,7 @@ class Sessions:
         self._timers.schedule(session)
 
     def get(self, number: int) -> Session | None:
-        """The session of this number; None if it has ended."""
+        """Return the session of this number; None if it has ended."""
         session = self.by_number.get(number)
         return None if session is None or session.ending else session
 
@@ -59,11 +59,14 @@ class Sessions:
         return session
 
     def next_due_ms(self) -> int | None:
-        """A time before which `first_due` returns nothing; None: there is no session."""
+        """Return a time before which `first_due` returns nothing; None: there is no session."""
         return self._timers.next_due_ms()
 
     def first_due(self, clock_ms: int) -> Session | None:
-        """The first session in the order of (deadline, number), if it has expired: never early, at most 16 ms late."""
+        """Return the first session in the order of (deadline, number), if it has expired.
+
+        Never early, at most 16 ms late.
+        """
         return self._timers.first_due(clock_ms)
 
     def extend(self, until_ms: int, *, once: bool = True) -> None:

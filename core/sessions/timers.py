@@ -58,14 +58,17 @@ class TimerWheel:
             self._order.remove(number)
 
     def next_due_ms(self) -> int | None:
-        """A time before which `first_due` returns nothing; None: no session is scheduled."""
+        """Return a time before which `first_due` returns nothing; None: no session is scheduled."""
         earliest_ms = [self._imminent[0][0]] if self._imminent else []
         if self._order:
             earliest_ms.append(self._earliest_ms[self._order[0]])
         return ((min(earliest_ms) >> LEASE_BITS) + 1) << LEASE_BITS if earliest_ms else None
 
     def first_due(self, clock_ms: int) -> Session | None:
-        """The first session in the order of (deadline, number), if it has expired: never early, at most 16 ms late."""
+        """Return the first session in the order of (deadline, number), if it has expired.
+
+        Never early, at most 16 ms late.
+        """
         if self._order and self._order[0] <= clock_ms >> SESSION_SLOT_BITS:
             self._enter_slots(clock_ms >> SESSION_SLOT_BITS)
         imminent = self._imminent

@@ -51,7 +51,7 @@ class Workers:
         return count < limits.WORKERS_MAX and (not user or owned * 2 < limits.WORKERS_MAX - (count - owned))
 
     def find(self, name: str, clock_ms: int) -> WorkerPool | None:
-        """The pool of this name, or the operator's settings kept for one that ended recently."""
+        """Return the pool of this name, or the operator's settings kept for one that ended recently."""
         worker = self.by_name.get(name) or self.left.get(name)
         return None if worker is None or _is_over(worker, clock_ms) else worker
 

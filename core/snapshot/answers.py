@@ -56,7 +56,7 @@ _ANSWERS = {row: answer for answer, row in _COMMON}
 
 
 def answer_row(answer: Answer) -> frames.AnswerRow:
-    """The row that stores the answer."""
+    """Return the row that stores the answer."""
     match answer:
         case HandedOut(number):
             return frames.HandedAnswer(number)
@@ -105,14 +105,14 @@ def _single_row(answer: Answer) -> frames.SingleAnswer:
 
 
 def ids_of(row: frames.AnswerRow) -> tuple[int, ...]:
-    """The ids of the jobs that the answer handed out."""
+    """Return the ids of the jobs that the answer handed out."""
     if isinstance(row, frames.HandedAnswer):
         return (row.id,)
     return row.ids if isinstance(row, frames.HandedManyAnswer) else ()
 
 
 def answer_of(row: frames.AnswerRow) -> Answer:
-    """The answer that the row stores. Raises SnapshotError."""
+    """Return the answer that the row stores. Raises SnapshotError."""
     match row:
         case frames.ResultsAnswer(rows):
             return replies.Results(tuple([_reply_of(one) for one in rows]))

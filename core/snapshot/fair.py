@@ -17,7 +17,7 @@ from sockpqd.core.store.queues import DelayedJobs, Queue
 
 
 def fair_frames(scheduler: FairScheduler | None) -> Iterator[Frame]:
-    """The frames of the groups, none if FAIR is not in use."""
+    """Yield the frames of the groups, none if FAIR is not in use."""
     if scheduler is None:
         return
     levels, settings = scheduler.levels, scheduler.levels.settings
@@ -41,7 +41,7 @@ def fair_frames(scheduler: FairScheduler | None) -> Iterator[Frame]:
 
 
 def restored_scheduler(state: State, table: FairTable, clock_ms: int) -> FairScheduler:
-    """The groups of a state whose jobs are all in place, without their accounts. Raises SnapshotError."""
+    """Return the groups of a state whose jobs are all in place, without their accounts. Raises SnapshotError."""
     check(len(table.levels) == limits.LEVELS_MAX, "levels are missing")
     settings = FairSettings(table.thresholds_s, table.cap_ms, table.multiplier, table.keep_ms)
     check(allowed(settings), "settings of groups are wrong")
@@ -86,7 +86,7 @@ def check_accounts(scheduler: FairScheduler) -> None:
 
 
 def _in_memory(jobs: DelayedJobs | None) -> Iterable[DelayedJob]:
-    """These jobs, except those in pages, which have no GROUP."""
+    """Return these jobs, except those in pages, which have no GROUP."""
     return jobs.near if isinstance(jobs, PagedDelays) else jobs or ()
 
 

@@ -15,7 +15,7 @@ from sockpqd.core.snapshot.frames import GroupRow, GroupRows, RateRow, RateRows,
 
 
 def group_frames(table: GroupTable) -> Iterator[GroupRows]:
-    """The frames of the settings, none if no group has any."""
+    """Yield the frames of the settings, none if no group has any."""
     rows = [GroupRow(name, **asdict(settings)) for name, settings in table.by_name.items()]
     for start in range(0, len(rows), limits.FRAME_JOBS_MAX):
         yield GroupRows(rows[start : start + limits.FRAME_JOBS_MAX])
@@ -44,7 +44,7 @@ def check_rate(rate: int, per_ms: int) -> None:
 
 
 def rate_frames(scheduler: FairScheduler | None) -> Iterator[RateRows]:
-    """The frames of recent hand-outs, none if no rate has counted any."""
+    """Yield the frames of recent hand-outs, none if no rate has counted any."""
     rows = [] if scheduler is None else [
         RateRow(
             queue, group, window.slot_ms, window.slots, window.closed, window.sleep_until_ms, window.due_ms,

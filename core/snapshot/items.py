@@ -18,7 +18,7 @@ _NO_FATE = Fate()
 
 
 def item_frames(items: Items) -> Iterator[frames.ItemRows]:
-    """The frames of the items that have more state than their jobs."""
+    """Yield the frames of the items that have more state than their jobs."""
     known = (_row(items.by_name[name]) for name in sorted(items.by_name) if _is_known(items.by_name[name]))
     while rows := list(islice(known, limits.FRAME_JOBS_MAX)):
         yield frames.ItemRows(rows)

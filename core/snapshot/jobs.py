@@ -250,7 +250,7 @@ class JobBuilder:
             self._append_delayed_pages(self._state.queues.by_name[frame.queue])
 
     def _paging(self) -> Pager:
-        """The pager that takes over pages of this node. Raises SnapshotError if there cannot be any."""
+        """Return the pager that takes over pages of this node. Raises SnapshotError if there cannot be any."""
         pager = self._state.pager
         if self._foreign or pager is None:
             raise SnapshotError("inconsistent snapshot: it names pages of jobs, and there can be none")
@@ -344,7 +344,7 @@ class JobBuilder:
         self, queue: Queue, seq: int, item: str | None, at_ms: int | None, row: ExtrasRow | None, *,
         buried: bool = False,
     ) -> tuple[str | None, Extras | None]:
-        """The name of a job's item (one string for all its jobs), and its extras."""
+        """Return the name of a job's item (one string for all its jobs), and its extras."""
         state = self._state
         check(seq < state.next_seq, "place of a job out of range")
         self._seqs[seq % SEQ_PARTS].append(seq)
@@ -388,7 +388,7 @@ class JobBuilder:
         check(len(self._named) == len(frame.bodies) > 0, "two bodies of one job")
 
     def _body(self, seq: int, extras: Extras | None, row_data: bytes) -> Data:
-        """The data of a job, shared with the first job of the same body if there is one."""
+        """Return the data of a job, shared with the first job of the same body if there is one."""
         data = self._state.held(row_data) if self._named.get(seq) is None else self._outside(seq, row_data)
         if extras is None:
             return data
@@ -400,7 +400,7 @@ class JobBuilder:
         return data
 
     def _outside(self, seq: int, row_data: bytes) -> Data:
-        """The data of a job by reference, if its row has none."""
+        """Return the data of a job by reference, if its row has none."""
         length, reference = self._named.pop(seq)
         check(not row_data, "a job has its body twice")
         pager = self._paging()

@@ -16,7 +16,7 @@ _FIELDS = tuple(name for name in frames.PulseRow.__struct_fields__ if name not i
 
 
 def pulse_frames(pulses: Pulses) -> Iterator[frames.PulseTable | frames.PulseRow]:
-    """The frames of all pulses, none if there has never been one."""
+    """Yield the frames of all pulses, none if there has never been one."""
     if not pulses.by_name and pulses.next_ticket == 1:
         return
     yield frames.PulseTable(pulses.next_ticket, len(pulses.by_name))
@@ -26,7 +26,7 @@ def pulse_frames(pulses: Pulses) -> Iterator[frames.PulseTable | frames.PulseRow
 
 
 def restored_pulse(row: frames.PulseRow, next_ticket: int) -> Pulse:
-    """The pulse in the row. Raises SnapshotError."""
+    """Return the pulse in the row. Raises SnapshotError."""
     check(0 < row.now <= row.rate <= limits.RATE_MAX, "rate out of range")
     check(limits.PER_MS_MIN <= row.per_ms <= limits.PER_MS_MAX, "period out of range")
     check(bool(row.period_ends_ms) or not (row.slow or row.failed), "results outside of a period")

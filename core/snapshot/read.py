@@ -239,7 +239,7 @@ class _Builder:
 
     @property
     def empty(self) -> bool:
-        """Return whether there has been no frame yet."""
+        """True if there has been no frame yet."""
         return self._last is None
 
     def add(self, frame: frames.Frame) -> None:

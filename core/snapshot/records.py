@@ -20,7 +20,7 @@ _decoder = msgspec.msgpack.Decoder(list[JobRecord])
 
 
 def record_frames(records: Records, *, by_reference: bool) -> Iterator[frames.Frame]:
-    """The records of all queues, by the names of the queues, the oldest first.
+    """Yield the records of all queues, by the names of the queues, the oldest first.
 
     `by_reference`: pages are named, with an index of all numbers before them.
     """
@@ -37,7 +37,7 @@ def record_frames(records: Records, *, by_reference: bool) -> Iterator[frames.Fr
 
 
 def rows_of(queue: str, records: Iterable[JobRecord]) -> Iterator[frames.RecordRows]:
-    """The frames with these records of one queue."""
+    """Yield the frames with these records of one queue."""
     rows: list[frames.RecordRow] = []
     size = 0
     for record in records:

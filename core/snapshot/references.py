@@ -55,7 +55,7 @@ _PROLOGUE_BYTES = len(MAGIC) + 4
 
 
 def references(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """The references of all pages, and bodies, that a snapshot names, given in pieces of any size.
+    """Yield the references of all pages, and bodies, that a snapshot names, given in pieces of any size.
 
     Whether the snapshot is intact is known only at the end of `chunks`. Raises PageLost if it surely is not.
     """
@@ -81,7 +81,7 @@ def _references_in(piece: bytes) -> list[bytes]:
 
 
 def expanded(chunks: Iterable[bytes], read: Callable[[bytes], bytes]) -> Iterator[bytes]:
-    """An intact snapshot with the jobs of the pages, and the bodies, that it names.
+    """Yield an intact snapshot with the jobs of the pages, and the bodies, that it names.
 
     `read`: returns the bytes of the page of a reference. Raises PageLost.
     """
@@ -98,7 +98,7 @@ def expanded(chunks: Iterable[bytes], read: Callable[[bytes], bytes]) -> Iterato
 
 
 def _with_bodies(pieces: Iterator[bytes], read: Callable[[bytes], bytes]) -> Iterator[bytes]:
-    """These frames, with the bodies that they name inserted."""
+    """Yield these frames, with the bodies that they name inserted."""
     for piece in pieces:
         if not piece.startswith(_BODIES, 4):
             yield piece
@@ -125,7 +125,7 @@ def _with_bodies(pieces: Iterator[bytes], read: Callable[[bytes], bytes]) -> Ite
 
 
 def _with_all_jobs(pieces: Iterator[bytes], read: Callable[[bytes], bytes]) -> Iterator[bytes]:
-    """These frames, with jobs instead of the pages that they name."""
+    """Yield these frames, with jobs instead of the pages that they name."""
     for piece in pieces:
         following: bytes | None = piece
         while following is not None and following.startswith((_PAGED_DELAYED, _GROUP_WAITING), 4):
@@ -168,7 +168,7 @@ class _DelayedOfQueue:
         yield from _frames_of(frames.Delayed, self._queue, merged(near, pages, lambda row: _rows_in(row, read), _place))
 
     def _own(self) -> Iterator[frames.PagedDelayed | frames.Delayed]:
-        """The frames that belong to this queue."""
+        """Yield the frames that belong to this queue."""
         for piece in chain((self._first,), self._pieces):
             if piece.startswith((_PAGED_DELAYED, _DELAYED), 4):
                 frame = _delayed_decoder.decode(piece[4:])
@@ -267,7 +267,7 @@ def _first_place(row: frames.DelayedPageRow) -> tuple[int, int]:
 
 
 def _rows_in(row: frames.DelayedPageRow, read: Callable[[bytes], bytes]) -> Iterator[frames.DelayedRow]:
-    """The jobs of a page, in the form of a snapshot. Raises PageLost."""
+    """Yield the jobs of a page, in the form of a snapshot. Raises PageLost."""
     count, data_bytes, first_ms, first_seq, due_ms, seq, reference = row
     page = DelayedPage(0, count, data_bytes, due_ms, seq, (first_ms, first_seq))
     for job in jobs_in(read(reference), page):
@@ -296,14 +296,17 @@ def _framed(frame: frames.Frame) -> bytes:
 
 
 def _with_jobs(piece: bytes, read: Callable[[bytes], bytes]) -> Iterator[bytes]:
-    """The frames with the jobs of the pages that this one names."""
+    """Yield the frames with the jobs of the pages that this one names."""
     frame = _decoder.decode(piece[4:])
     for _, count, _, _, seq, *_, reference in frame.pages:
         yield _framed(frames.Waiting(frame.queue, list(_ready_rows(reference, count, seq, read))))
 
 
 def _pieces(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """The bytes before the first frame, then each frame with its length before it; not the checksum at the end."""
+    """Yield the bytes before the first frame, then each frame with its length before it.
+
+    Not the checksum at the end.
+    """
     buffer = bytearray()
     length, prologue, ended = _PROLOGUE_BYTES, True, False
     for chunk in chunks:                # to their end, where it is verified that nothing of them has changed

@@ -18,6 +18,6 @@ def extras_row(extras: Extras | None) -> frames.ExtrasRow | None:
 
 
 def extras_of(row: frames.ExtrasRow) -> Extras:
-    """The extras in a row; the same object for jobs that have no more than many others."""
+    """Return the extras in a row; the same object for jobs that have no more than many others."""
     counts = None if row.counts is None else JobCounts(*astuple(row.counts))
     return of_many(replace(Extras(*astuple(row)), counts=counts))

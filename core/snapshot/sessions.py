@@ -13,7 +13,7 @@ from sockpqd.core.store.job import RunningJob
 
 
 def session_frames(sessions: Sessions) -> Iterator[SessionTable | SessionRows]:
-    """The frames of all sessions, none if there has never been one."""
+    """Yield the frames of all sessions, none if there has never been one."""
     if sessions.next_session == 1:
         return
     yield SessionTable(sessions.next_session, len(sessions.by_number))
@@ -53,7 +53,7 @@ def _request_row(number: int, answered: AnsweredRequest) -> RequestRow:
 
 
 def restored_session(row: SessionRow, running: Mapping[int, RunningJob], next_id: int) -> Session:
-    """The session in this row, with its jobs, all of which must be `running`. Raises SnapshotError."""
+    """Return the session in this row, with its jobs, all of which must be `running`. Raises SnapshotError."""
     session = Session(
         row.number, row.secret, row.ttl_ms, row.deadline_ms, row.deadline_ms, row.user, row.address, row.used_ms,
         row.graced, row.ending, row.lapsed,

@@ -59,7 +59,7 @@ class PendingClone:
         self._reader.feed(data)
 
     def finish(self) -> State:
-        """The state in the snapshot. Raises SnapshotError when it is not complete or wrong."""
+        """Return the state in the snapshot. Raises SnapshotError when it is not complete or wrong."""
         if self._received_bytes != self.total_bytes:
             raise SnapshotError("fewer bytes than announced")
         return self._reader.finish()
@@ -72,7 +72,7 @@ class PendingClone:
 
 
 def restore(chunks: Iterable[bytes], level: int, pager: Pager | None = None) -> State:
-    """The state in a whole snapshot, with the CLONE that was in progress, if its feature level is at most `level`.
+    """Return the state in a whole snapshot, with the CLONE that was in progress, if its level is at most `level`.
 
     `pager`: an empty one for the new state. Raises SnapshotError.
     """

@@ -234,7 +234,7 @@ def _delayed_page_frames(name: str, jobs: PagedDelays) -> Iterator[frames.PagedD
 
 
 def _parts(state: State, queue: Queue) -> Iterator[Iterable[Job] | frames.Paged | frames.NumberedPaged]:
-    """The READY jobs of the queue in order: some as they are, others by the names of their pages.
+    """Yield the READY jobs of the queue in order: some as they are, others by the names of their pages.
 
     With very many priorities the run of each job must be known, so pages are accompanied by their jobs. Jobs of other
     groups are not among them in a queue that may have pages: they come before (_group_waiting_frames).
@@ -271,7 +271,7 @@ def _may_be_named(queue: Queue) -> bool:
 
 
 def _unnamed(state: State) -> set[int]:
-    """The pages with numbered READY jobs that the snapshot does not name."""
+    """Return the pages with numbered READY jobs that the snapshot does not name."""
     others = [queue for queue in state.queues.by_name.values() if not _may_be_named(queue)]
     return {
         block.number for queue in others for run in own_jobs(queue).runs() if isinstance(run, PagedRun)
@@ -349,7 +349,7 @@ class _Bodies:
         self._named: list[tuple[int, int, bytes]] = []      # the rows of a BodiesFrame frame
 
     def data(self, job: AnyJob) -> bytes:
-        """The data of the job; none if they are named, or shared with a job that was written before."""
+        """Return the data of the job; none if they are named, or shared with a job that was written before."""
         number = None if job.extras is None else job.extras.body
         if number is not None:
             if number in self._shared:
@@ -358,7 +358,7 @@ class _Bodies:
         return self.named(job.seq, job.data)
 
     def named(self, number: int, data: Data) -> bytes:
-        """These data of the row with this number; none if they are named."""
+        """Return these data of the row with this number; none if they are named."""
         if self._by_reference and type(data) is Body:
             reference = data.reference
             if reference is not None:
@@ -367,7 +367,7 @@ class _Bodies:
         return bytes_of(data)
 
     def before(self, frame: frames.Frame) -> Iterator[frames.Frame]:
-        """The frame with these jobs, preceded by one that names their bodies, if any."""
+        """Yield the frame with these jobs, preceded by one that names their bodies, if any."""
         if self._named:
             yield frames.BodiesFrame(self._named)
             self._named = []

@@ -119,7 +119,7 @@ class ErrorTexts:
 
     @property
     def pending(self) -> bool:
-        """Return whether the next entry has texts to drop."""
+        """True if the next entry has texts to drop."""
         return bool(self._grown or self._left)
 
     def bytes_of(self, queue: str) -> int:

@@ -118,12 +118,12 @@ class Queue(Struct, gc=False, eq=False):
 
     @property
     def finished(self) -> bool:
-        """Return whether it has no unfinished job."""
+        """True if it has no unfinished job."""
         return not (self.taken or self.ready_count or self.deferred)
 
     @property
     def closed(self) -> bool:
-        """Return whether LIMIT, PAUSE or RATE forbid hand-outs; a rate does unless a grant is free (GetWith.free).
+        """True if LIMIT, PAUSE or RATE forbid hand-outs; a rate does unless a grant is free (GetWith.free).
 
         So do READY jobs of cancelled items.
         """
@@ -454,7 +454,7 @@ class Queues:
 
     @property
     def indexing(self) -> bool:
-        """Return whether another portion is to be listed with the next entry."""
+        """True if another portion is to be listed with the next entry."""
         return self.oldest is not None and self.oldest.reached is not None
 
     def grow_index(self) -> None:

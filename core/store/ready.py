@@ -180,7 +180,7 @@ class ReadyJobs(Struct, gc=False, eq=False):
 
     @property
     def searched_by_seq(self) -> bool:
-        """Return whether the run of some jobs is recorded, so that they are found by seq."""
+        """True if the run of some jobs is recorded, so that they are found by seq."""
         return self._firsts is not None
 
     def searches(self, rank: int) -> bool:

@@ -38,7 +38,7 @@ def chunk(state: State, operation: CloneChunk, seed: int) -> Reply:
 
 
 def chunk_cost(operation: CloneChunk) -> Cost:
-    """Bytes and work of a CloneChunk: as many puts as there can be small jobs in it."""
+    """Return the bytes and work of a CloneChunk: as many puts as there can be small jobs in it."""
     size = len(operation.data)
     return BASE_BYTES + size, min(JOB * (1 + size // SMALL_JOB_BYTES), limits.OPERATION_WORK_MAX)
 
@@ -67,5 +67,8 @@ def end(state: State, operation: CloneEnd, seed: int) -> Reply:
 
 
 def end_cost(operation: CloneEnd) -> Cost:
-    """Bytes and work of a CloneEnd: the number of jobs it changes is unknown, so it gets an entry of its own."""
+    """Return the bytes and work of a CloneEnd.
+
+    The number of jobs it changes is unknown, so it gets an entry of its own.
+    """
     return BASE_BYTES, limits.OPERATION_WORK_MAX

@@ -30,5 +30,5 @@ def set_map(state: State, operation: SetMap, seed: int) -> Reply:
 
 
 def set_map_cost(operation: SetMap) -> Cost:
-    """Bytes and work of a SetMap: an entry of its own."""
+    """Return the bytes and work of a SetMap: an entry of its own."""
     return BASE_BYTES + len(operation.text), limits.OPERATION_WORK_MAX

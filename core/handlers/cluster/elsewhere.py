@@ -13,7 +13,10 @@ Brings = Callable[[State, Any], Iterable[str]]      # the names to which an oper
 
 
 def elsewhere(state: State, names: Iterable[str]) -> Elsewhere | None:
-    """The refusal of the first of these names that is owned by another cluster, or by nobody; None if none is."""
+    """Return the refusal of the first of these names that is owned by another cluster, or by nobody.
+
+    None if none is.
+    """
     known = state.cluster_map
     if known is not None:
         for name in names:
@@ -23,7 +26,7 @@ def elsewhere(state: State, names: Iterable[str]) -> Elsewhere | None:
 
 
 def guarded(execute: Execute, brings: Brings) -> Execute:
-    """The handler for a cluster that has a map."""
+    """Return the handler for a cluster that has a map."""
     def check(state: State, operation: Any, seed: int) -> Reply:
         known = state.cluster_map
         assert known is not None

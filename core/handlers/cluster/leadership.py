@@ -42,7 +42,7 @@ def _update_members(state: State, operation: Lead) -> None:
 
 
 def lead_cost(operation: Lead) -> Cost:
-    """Bytes and work of a Lead."""
+    """Return the bytes and work of a Lead."""
     size = 2 * BASE_BYTES + of_names(operation.node, *operation.members)
     return size + sum(1 + of_names(one.name, one.peer, one.client) for one in operation.addresses), JOB
 
@@ -68,7 +68,7 @@ def raise_level(state: State, operation: RaiseLevel, seed: int) -> Reply:
 
 
 def raise_level_cost(operation: RaiseLevel) -> Cost:
-    """Bytes and work of a RaiseLevel."""
+    """Return the bytes and work of a RaiseLevel."""
     return BASE_BYTES + of_names(*operation.members), JOB
 
 

@@ -26,7 +26,7 @@ def add_learner(state: State, operation: AddLearner, seed: int) -> Reply:
 
 
 def add_cost(operation: AddLearner) -> Cost:
-    """Bytes and work of an AddLearner."""
+    """Return the bytes and work of an AddLearner."""
     return BASE_BYTES + of_names(operation.node, operation.peer, operation.client), JOB
 
 

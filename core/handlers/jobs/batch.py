@@ -46,7 +46,10 @@ def batch(state: State, operation: Batch, seed: int) -> Reply:
 
 
 def batch_cost(operation: Batch) -> Cost:
-    """Bytes and work of a Batch: the sums of its operations, and more for each queue and group that they name."""
+    """Return the bytes and work of a Batch.
+
+    The sums of its operations, and more for each queue and group that they name.
+    """
     size, work = BASE_BYTES + of_names(operation.user), JOB
     names = BatchNames()
     for part in operation.operations:
@@ -64,7 +67,7 @@ class BatchNames:
         self._groups: set[str] = set()
 
     def work(self, part: Atomic) -> int:
-        """The work that the next operation adds beyond its own."""
+        """Return the work that the next operation adds beyond its own."""
         work = 0
         group = None
         if type(part) is PutWith:

@@ -64,7 +64,7 @@ def touch(state: State, operation: ops.Touch, seed: int) -> Reply:
 
 
 def touch_cost(operation: ops.Touch) -> Cost:
-    """Bytes and work of a Touch."""
+    """Return the bytes and work of a Touch."""
     return small(operation) if isinstance(operation.ids, int) else of_ids(operation.ids)
 
 
@@ -136,14 +136,14 @@ def change(state: State, operation: ops.Change, seed: int) -> Reply:
 
 
 def _data_bytes(job: AnyJob, operation: ops.Change | ops.Move) -> int:
-    """The size of the data that the job will have, with headers."""
+    """Return the size of the data that the job will have, with headers."""
     head = head_of(job)
     body_bytes = len(job.data) - head if operation.data is None else len(operation.data)
     return body_bytes + (head if operation.headers is None else len(operation.headers))
 
 
 def _with_data(state: State, job: AnyJob, operation: ops.Change | ops.Move) -> tuple[Data, Extras | None]:
-    """The data and the extras of the job with other headers, another body, or both. Raises PageLost."""
+    """Return the data and the extras of the job with other headers, another body, or both. Raises PageLost."""
     headers, data, head = operation.headers, operation.data, head_of(job)
     if data is None or (headers is None and head):
         old = bytes_of(job.data)
@@ -197,7 +197,7 @@ def _change_delayed(
 
 
 def change_cost(operation: ops.Change) -> Cost:
-    """Bytes and work of a Change."""
+    """Return the bytes and work of a Change."""
     size, work = _selected_cost(operation.selector)
     return size + of_names(operation.item) + len(operation.data or b"") + len(operation.headers or b""), work
 
@@ -232,13 +232,13 @@ def delete(state: State, operation: ops.Delete, seed: int) -> Reply:
 
 
 def delete_cost(operation: ops.Delete) -> Cost:
-    """Bytes and work of a Delete."""
+    """Return the bytes and work of a Delete."""
     size, work = _selected_cost(operation.selector)
     return size, work + limits.RECORD_WORK if operation.ended else work
 
 
 def _selected_cost(selector: ops.AnySelector) -> Cost:
-    """Bytes and work of finding the job."""
+    """Return the bytes and work of finding the job."""
     if isinstance(selector, ops.Selector):
         return BASE_BYTES + of_names(selector.queue, selector.key), JOB_WITH_EXTRAS
     if isinstance(selector, ops.Place):
@@ -247,7 +247,7 @@ def _selected_cost(selector: ops.AnySelector) -> Cost:
 
 
 def move_brings(state: State, operation: ops.Move) -> tuple[str, ...]:
-    """The queue to which a Move brings the job."""
+    """Return the queue to which a Move brings the job."""
     return (operation.queue,)
 
 
@@ -305,7 +305,7 @@ def move(state: State, operation: ops.Move, seed: int) -> Reply:
 
 
 def move_cost(operation: ops.Move) -> Cost:
-    """Bytes and work of a Move."""
+    """Return the bytes and work of a Move."""
     data_bytes = len(operation.data or b"") + len(operation.headers or b"")
     return BASE_BYTES + of_names(operation.queue) + data_bytes, JOB_WITH_EXTRAS
 
@@ -323,7 +323,7 @@ def kick(state: State, operation: ops.Kick, seed: int) -> Reply:
 
 
 def kick_cost(operation: ops.Kick) -> Cost:
-    """Bytes and work of a Kick."""
+    """Return the bytes and work of a Kick."""
     if operation.selector is not None:
         return BASE_BYTES, JOB_WITH_EXTRAS + limits.RECORD_WORK if operation.ended else JOB_WITH_EXTRAS
     count = max(0, min(operation.count, limits.PORTION_MAX))
@@ -404,7 +404,7 @@ def _kick_ended(state: State, selector: ops.Number) -> Reply:
 
 
 def _selected(state: State, selector: ops.AnySelector) -> AnyJob | Reply:
-    """The selected job, or a refusal if it does not exist or may not be changed."""
+    """Return the selected job, or a refusal if it does not exist or may not be changed."""
     if isinstance(selector, ops.Place):
         return state.waiting_at(selector.queue, selector.seq) or NOT_FOUND
     if isinstance(selector, ops.Number):

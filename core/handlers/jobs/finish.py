@@ -91,7 +91,7 @@ def _end(state: State, number: int, options: ops.End, ran_ms: int | None) -> Rep
 
 
 def _result_too_large(state: State, operation: ops.End) -> Reply | None:
-    """The refusal of a result that exceeds the queue's limit on data; None if it fits."""
+    """Return the refusal of a result that exceeds the queue's limit on data; None if it fits."""
     if operation.text is None or operation.how is not DONE:
         return None
     job = state.running.get(operation.id)
@@ -106,7 +106,7 @@ def _tell_result(state: State, job: RunningJob, options: ops.End) -> None:
 
 
 def end_cost(operation: ops.End) -> Cost:
-    """Bytes and work of an End."""
+    """Return the bytes and work of an End."""
     if not isinstance(operation.ids, int):
         size, work = of_ids(operation.ids)
     else:
@@ -115,7 +115,7 @@ def end_cost(operation: ops.End) -> Cost:
 
 
 def ran(ran_ms: int) -> int:
-    """The reported running time, limited to what a job may have."""
+    """Return the reported running time, limited to what a job may have."""
     return min(max(ran_ms, 0), limits.RAN_MS_MAX)
 
 

@@ -99,7 +99,7 @@ def _asked(state: State, names: tuple[str, ...]) -> None:
 
 
 def get_cost(operation: Get) -> Cost:
-    """Bytes and work of a Get: each queue it names is looked at."""
+    """Return the bytes and work of a Get: each queue it names is looked at."""
     queues = operation.queues
     size = BASE_BYTES if operation.item is None else BASE_BYTES + len(operation.item)
     if queues is None:
@@ -264,7 +264,10 @@ def _allow(state: State, names: tuple[str, ...] | None, free: tuple[Allowance, .
 
 
 def _by_pulse(state: State, names: tuple[str, ...]) -> dict[str, list[str]]:
-    """Those of these queues that have a rate, by their pulse: each is looked at once, however many pulses there are."""
+    """Return those of these queues that have a rate, by their pulse.
+
+    Each is looked at once, however many pulses there are.
+    """
     found: dict[str, list[str]] = {}
     for queue in dict.fromkeys(names):
         settings = state.queues.settings.get(queue)
@@ -274,7 +277,7 @@ def _by_pulse(state: State, names: tuple[str, ...]) -> dict[str, list[str]]:
 
 
 def get_with_cost(operation: GetWith) -> Cost:
-    """Bytes and work of a GetWith."""
+    """Return the bytes and work of a GetWith."""
     size, work = get_cost(operation.get)
     count, turn, free = operation.count, operation.turn, operation.free
     if operation.number is not None:
@@ -301,7 +304,7 @@ def _by_group(state: State, name: str, way: Way) -> bool:
 
 
 def _of_one_queue(state: State, get: Get, name: str, count: int) -> list[RunningJob]:
-    """The case of _of_many_queues with a single queue, in a fifth less time."""
+    """Return the case of _of_many_queues with a single queue, in a fifth less time."""
     jobs: list[RunningJob] = []
     queue = state.queues.by_name.get(name)
     if queue is None:
@@ -362,7 +365,7 @@ def _of_many_queues(
 
 
 def handed(state: State, job: RunningJob, operation: object, turned: bool | UnsetType = UNSET) -> Handed:
-    """The reply that hands out this job to this operation, as a GetWith says; `turned`: see Handed."""
+    """Return the reply that hands out this job to this operation, as a GetWith says; `turned`: see Handed."""
     data = job.data
     if type(data) is Body:
         data = data.read()

@@ -67,18 +67,18 @@ def move_jobs(state: State, operation: MoveJobs, seed: int) -> Reply:
 
 
 def move_jobs_cost(operation: MoveJobs) -> Cost:
-    """Bytes and work of a MoveJobs."""
+    """Return the bytes and work of a MoveJobs."""
     count = limits.PORTION_MAX if operation.died is not None else max(0, min(operation.count, limits.PORTION_MAX))
     return BASE_BYTES + of_names(operation.queue, operation.to, operation.died), MOVED * count
 
 
 def move_jobs_brings(state: State, operation: MoveJobs) -> tuple[str, ...]:
-    """The queue to which the jobs go; later portions carry the number already moved."""
+    """Return the queue to which the jobs go; later portions carry the number already moved."""
     return (operation.to,) if operation.left is None else ()
 
 
 def _number(state: State, operation: MoveJobs) -> int:
-    """The number of jobs to look at."""
+    """Return the number of jobs to look at."""
     if operation.died is not None:
         return state.dead[operation.died].size if operation.died in state.dead else 0
     queue = state.queues.by_name.get(operation.queue)
@@ -86,7 +86,7 @@ def _number(state: State, operation: MoveJobs) -> int:
 
 
 def _next(state: State, operation: MoveJobs, behind: tuple[int, int, int] | None) -> Job | None:
-    """The next job to look at; None if there is none. Raises PageLost."""
+    """Return the next job to look at; None if there is none. Raises PageLost."""
     if operation.died is None:
         queue = state.queues.by_name.get(operation.queue)
         return None if queue is None else next(queue.all_ready(), None)
@@ -97,7 +97,7 @@ def _next(state: State, operation: MoveJobs, behind: tuple[int, int, int] | None
 
 
 def _refusal(state: State, to: str, job: Job) -> Reply | None:
-    """The reason why the queue does not take the job; None if it does."""
+    """Return the reason why the queue does not take the job; None if it does."""
     refusal = elsewhere(state, (to,)) or rejects_puts(state, to, len(job.data))
     if refusal is not None:
         return refusal
@@ -131,7 +131,10 @@ def _move(state: State, job: Job, to: str, leaving: Job | DelayedJob | None) -> 
 
 
 def _as_put(queue: Queue, job: Job) -> Extras:
-    """The extras of the job in the other queue: the options of its PUT, and the queue's defaults for a new job."""
+    """Return the extras of the job in the other queue.
+
+    The options of its PUT, and the queue's defaults for a new job.
+    """
     old = with_number(job.extras, job.seq) or NO_EXTRAS
     return replace(
         old,

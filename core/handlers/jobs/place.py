@@ -61,7 +61,7 @@ def _extras(
     state: State, operation: PutWith, queue: Queue, group: str | None, at_ms: int | None, every_ms: int | None,
     replaced: Job | DelayedJob | None, body: int | None, after: tuple[str, ...],
 ) -> Extras:
-    """The rare attributes of the job of this operation, which becomes active at `at_ms` if that is given."""
+    """Return the rare attributes of the job of this operation, which becomes active at `at_ms` if that is given."""
     counts = None if replaced is None or replaced.extras is None else replaced.extras.counts
     if counts is None:
         counts = new_counts(queue, number=operation.number and replaced is None)
@@ -88,15 +88,18 @@ def _extras(
 
 
 def lease_of(operation: PutWith) -> int | None:
-    """The lease that the Put itself sets; None if the queue decides."""
+    """Return the lease that the Put itself sets; None if the queue decides."""
     return None if operation.lease_ms is None else _bounded(operation.lease_ms, limits.DURATION_MS_MAX)
 
 
 def _ready_ms(replaced: Job | None) -> int | None:
-    """The time since when the replaced job has been READY, which the new one inherits; None if it was not READY."""
+    """Return the time since when the replaced job has been READY, which the new one inherits.
+
+    None if it was not READY.
+    """
     return None if replaced is None or replaced.extras is None else replaced.extras.ready_ms
 
 
 def _bounded(value: int, most: int) -> int:
-    """The value, limited so that a snapshot can hold it, whatever the client sent."""
+    """Return the value, limited so that a snapshot can hold it, whatever the client sent."""
     return min(max(value, 0), most)

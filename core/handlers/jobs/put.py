@@ -88,7 +88,7 @@ def _shapes_puts(settings: QueueSettings) -> bool:
 
 
 def put_cost(operation: Put) -> Cost:
-    """Bytes and work of a Put."""
+    """Return the bytes and work of a Put."""
     item = operation.item
     if item is None:
         return BASE_BYTES + len(operation.data) + len(operation.queue), JOB
@@ -96,7 +96,7 @@ def put_cost(operation: Put) -> Cost:
 
 
 def put_brings(state: State, operation: Put) -> tuple[str, ...]:
-    """The queue of a Put."""
+    """Return the queue of a Put."""
     return (operation.queue,)
 
 
@@ -154,7 +154,7 @@ def _nothing_but_numbered(operation: PutWith) -> bool:
 
 
 def _put_numbered_at_once(state: State, queue: Queue, put: Put, lease_ms: int | None) -> Reply:
-    """The case of `put_with` for most numbered jobs: no options, and a queue that adds them at the tail."""
+    """Return the case of `put_with` for most numbered jobs: no options, and a queue that adds them at the tail."""
     state.put_item = None
     if queue.shaped:
         refusal = rejects_puts(state, queue.name, len(put.data)) or at_capacity(state, queue.name)
@@ -173,7 +173,7 @@ def _put_numbered_at_once(state: State, queue: Queue, put: Put, lease_ms: int | 
 
 
 def put_with_cost(operation: PutWith) -> Cost:
-    """Bytes and work of a PutWith."""
+    """Return the bytes and work of a PutWith."""
     size, _ = put_cost(operation.put)
     size, work, after = size + OPTIONS_BYTES, JOB_WITH_EXTRAS, operation.after
     dedup = operation.dedup
@@ -188,7 +188,7 @@ def put_with_cost(operation: PutWith) -> Cost:
 
 
 def put_with_brings(state: State, operation: PutWith) -> Iterable[str]:
-    """The queue or queues of a PutWith, or its topic; spread.py checks the queues that a topic reaches."""
+    """Return the queue or queues of a PutWith, or its topic; spread.py checks the queues that a topic reaches."""
     targets = operation.targets
     if isinstance(targets, ToTopic):
         return (targets.topic,)
@@ -196,7 +196,7 @@ def put_with_brings(state: State, operation: PutWith) -> Iterable[str]:
 
 
 def _exists(operation: PutWith, number: int) -> Reply:
-    """The reply of success that there is a job already. `number`: its own, 0: it has none."""
+    """Return the reply of success that there is a job already. `number`: its own, 0: it has none."""
     return replies.IgnoredNumber(number) if operation.number and number else replies.JOB_IGNORED
 
 

@@ -48,7 +48,10 @@ def spread(state: State, operation: PutWith, targets: ToQueues | ToTopic) -> Rep
 
 
 def targets_cost(operation: PutWith, targets: ToQueues | ToTopic) -> Cost:
-    """Bytes and work that the targets add: the body is stored once. A topic's queues are counted at execution."""
+    """Return the bytes and work that the targets add: the body is stored once.
+
+    A topic's queues are counted at execution.
+    """
     if isinstance(targets, ToTopic):
         return of_names(targets.topic, targets.route), 0
     queues = targets.queues
@@ -91,7 +94,7 @@ def _spread(state: State, names: Sequence[str], operation: PutWith) -> Reply:
 
 
 def _refusal(state: State, name: str, operation: PutWith) -> Reply | None:
-    """The reply of a queue that refuses the job; None if it accepts it."""
+    """Return the reply of a queue that refuses the job; None if it accepts it."""
     plain = name not in state.queues.settings and state.settings.autocreate     # then only the key can refuse
     refusal = None if plain else rejects_puts(state, name, len(operation.put.data))
     if refusal is None and operation.put.item is not None:

@@ -25,13 +25,13 @@ def await_end(state: State, operation: Await, seed: int) -> Reply:
 
 
 def await_cost(operation: Await) -> Cost:
-    """Bytes and work of an Await."""
+    """Return the bytes and work of an Await."""
     selector = operation.selector
     return BASE_BYTES + (0 if isinstance(selector, Number) else of_names(selector.queue, selector.key)), JOB
 
 
 def awaited_job(state: State, selector: AwaitSelector) -> AnyJob | None:
-    """The job that is selected; None if there is none. Raises PageLost."""
+    """Return the job that is selected; None if there is none. Raises PageLost."""
     if isinstance(selector, Number):
         return state.numbered(selector.number)
     queue = state.queues.by_name.get(selector.queue)

@@ -23,7 +23,7 @@ class ItemQueue(Struct, gc=False, eq=False):
 
     @property
     def finished(self) -> bool:
-        """Return whether it has no unfinished job."""
+        """True if it has no unfinished job."""
         return not (self.running or self.ready.size or self.deferred)
 
 
@@ -66,12 +66,12 @@ class Item(Struct, gc=False, eq=False):
 
     @property
     def cancelling(self) -> bool:
-        """Return whether it is cancelled."""
+        """True if it is cancelled."""
         return self.fate is not None and self.fate.cancelling
 
     @property
     def settled(self) -> bool:
-        """Return whether it has no job but DEAD and BURIED ones, and no hold (Until.END)."""
+        """True if it has no job but DEAD and BURIED ones, and no hold (Until.END)."""
         return self.hold is None and self.unfinished == self.lost
 
     def add_dead(self, job: Job) -> None:

@@ -48,13 +48,13 @@ def configuration() -> Configuration:
 
 
 def user_file() -> Path:
-    """The user's file by the XDG base directory specification: a relative directory is ignored."""
+    """Return the user's file by the XDG base directory specification: a relative directory is ignored."""
     folder = os.environ.get("XDG_CONFIG_HOME", "")
     return Path(folder if os.path.isabs(folder) else os.path.expanduser("~/.config"), "sockpq", "config.toml")
 
 
 def _secret(file: Path | None, settings: dict[str, Any]) -> tuple[str | None, str | None]:
-    """The secret itself, or the file that contains it."""
+    """Return the secret itself, or the file that contains it."""
     if secret := os.environ.get("SOCKPQ_SECRET"):
         return secret, None
     name = os.environ.get("SOCKPQ_SECRET_FILE") or _beside(file, settings.get("secret_file"))

@@ -242,7 +242,7 @@ class PeekedJob(NamedTuple):
         return self.data.decode()
 
     def json(self) -> Any:
-        """Its data decoded as JSON, for put(json=); raises ValueError when they are not JSON."""
+        """Return its data decoded as JSON, for put(json=); raises ValueError when they are not JSON."""
         return loads(self.data)
 
 
@@ -284,7 +284,7 @@ class Awaited(NamedTuple):
         return self.data.decode()
 
     def json(self) -> Any:
-        """The data decoded as JSON; raises ValueError when they are not JSON."""
+        """Return the data decoded as JSON; raises ValueError when they are not JSON."""
         return loads(self.data)
 
 

@@ -163,7 +163,7 @@ def program() -> str:
 
 
 def _free_ports() -> tuple[int, int]:
-    """Two ports that are free now; another program may take one before it is used."""
+    """Return two ports that are free now; another program may take one before it is used."""
     with socket.create_server(("127.0.0.1", 0)) as first, socket.create_server(("127.0.0.1", 0)) as second:
         return first.getsockname()[1], second.getsockname()[1]
 

@@ -38,7 +38,7 @@ class Login:
         return connection.auth_challenge(self.user)
 
     def response(self, nonce: bytes) -> Command[None]:
-        """The answer to the challenge of the server."""
+        """Return the answer to the challenge of the server."""
         return connection.auth_response(self._secret, nonce)
 
 
@@ -129,7 +129,7 @@ def _context(tls: Tls) -> ssl.SSLContext | None:
 
 
 def _trusting(ca: str | os.PathLike[str] | None) -> ssl.SSLContext:
-    """A context for servers with certificates of the authorities in this file, None: of the system's."""
+    """Return a context for servers with certificates of the authorities in this file, None: of the system's."""
     import ssl
 
     try:

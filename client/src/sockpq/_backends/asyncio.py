@@ -76,7 +76,7 @@ class LoopNetwork:
         return self._loop is not None and is_inherited(self._process)
 
     def now(self) -> float:
-        """Seconds on a monotonic clock."""
+        """Return the seconds on a monotonic clock."""
         return monotonic()
 
     async def sleep(self, seconds: float) -> None:
@@ -197,7 +197,7 @@ class LoopRace(Generic[T]):
             self._ended.put_nowait((position, task.result()))
 
     async def next(self, timeout: float) -> tuple[int, T] | None:
-        """The next one that ends."""
+        """Return the next one that ends."""
         try:
             async with TimeLimit(max(timeout, 0.001)):
                 return await self._ended.get()

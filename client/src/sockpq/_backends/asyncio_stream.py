@@ -130,7 +130,7 @@ class TransportStream(asyncio.Protocol):
         return not self._received and not self._at_end
 
     def peer(self) -> Address:
-        """The numeric address of the other side."""
+        """Return the numeric address of the other side."""
         name = self._transport.get_extra_info("peername")
         if name is None:
             raise OSError("the server closed the connection at once")

@@ -27,7 +27,7 @@ KEEPALIVE = (                   # a host that vanished while this client was blo
 
 
 def cause_of(error: SockpqError) -> BaseException | None:
-    """The causes of errors that callers see: of a batch the refusal of one of its jobs, and ForeignCluster.
+    """Return the causes of errors that callers see: of a batch the refusal of one of its jobs, and ForeignCluster.
 
     All others say in their message what has led to them.
     """
@@ -68,11 +68,11 @@ class Stream(Protocol):
         ...
 
     def peer(self) -> Address:
-        """The numeric address of the other side."""
+        """Return the numeric address of the other side."""
         ...
 
     def expires_at(self) -> int | None:
-        """The end of the other side's certificate in Unix time; None without one."""
+        """Return the end of the other side's certificate in Unix time; None without one."""
         ...
 
     def finish(self, farewell: bytes = b"") -> None:
@@ -108,7 +108,10 @@ class Race(Protocol, Generic[T_co]):
     """Coroutines that run at the same time."""
 
     async def next(self, timeout: float) -> tuple[int, T_co] | None:
-        """The position and the result of the next one that ends; None when none does within `timeout` seconds."""
+        """Return the position and the result of the next one that ends.
+
+        None when none does within `timeout` seconds.
+        """
         ...
 
     def stop(self) -> None:
@@ -121,7 +124,7 @@ class Network(Protocol):
 
     @property
     def closed(self) -> bool:
-        """Return whether `close` has been called."""
+        """True if `close` has been called."""
         ...
 
     def close(self) -> None:
@@ -133,7 +136,7 @@ class Network(Protocol):
         ...
 
     def now(self) -> float:
-        """Seconds on a monotonic clock."""
+        """Return the seconds on a monotonic clock."""
         ...
 
     async def sleep(self, seconds: float) -> None:

@@ -60,7 +60,7 @@ class ThreadNetwork:
         """Do nothing: every thread may use it."""
 
     def now(self) -> float:
-        """Seconds on a monotonic clock."""
+        """Return the seconds on a monotonic clock."""
         return monotonic()
 
     async def sleep(self, seconds: float) -> None:
@@ -167,7 +167,7 @@ class SocketStream:
         return False
 
     def peer(self) -> Address:
-        """The numeric address of the other side."""
+        """Return the numeric address of the other side."""
         host, port = self._socket.getpeername()[:2]
         return Address(host, port)
 
@@ -232,7 +232,7 @@ class ThreadRace(Generic[T]):
         self._ended.put((position, run(coroutine)))
 
     async def next(self, timeout: float) -> tuple[int, T] | None:
-        """The next one that ends."""
+        """Return the next one that ends."""
         try:
             return self._ended.get(timeout=min(max(timeout, 0.001), POLL_S_MAX))
         except Empty:

@@ -126,7 +126,7 @@ class TlsStream:
             return False
 
     def peer(self) -> Address:
-        """The numeric address of the other side."""
+        """Return the numeric address of the other side."""
         return self._stream.peer()
 
     def expires_at(self) -> int | None:
@@ -150,7 +150,7 @@ class TlsStream:
         self._stream.close(self._last(farewell) if farewell else b"")
 
     def _last(self, farewell: bytes) -> bytes:
-        """The TLS records of these bytes and of the end of this direction."""
+        """Return the TLS records of these bytes and of the end of this direction."""
         with suppress(OSError):
             if farewell:
                 self._tls.write(farewell)
@@ -170,7 +170,7 @@ class TlsStream:
             self._incoming.write_eof()
 
     def _take(self, came: bytes) -> bytes:
-        """The data in the received records, b"" when there are none yet. Raises OSError.
+        """Return the data in the received records, b"" when there are none yet. Raises OSError.
 
         A connection that ends without TLS's own end of data has been cut.
         """

@@ -240,7 +240,7 @@ class Attempt:
                 raise self._connection.lost("its last answer does not end")
 
     def _patience(self, until: float) -> float:
-        """Seconds to wait for the next byte."""
+        """Return the seconds to wait for the next byte."""
         return max(min(self._limits.server_timeout, until - self._now()), TINY_S)
 
 

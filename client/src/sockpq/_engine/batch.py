@@ -52,12 +52,12 @@ class Batch:
 
     @property
     def exact(self) -> bool:
-        """Return whether the commands are numbered requests."""
+        """True if the commands are numbered requests."""
         return self._session is not None
 
     @property
     def open(self) -> bool:
-        """Return whether there is anything the session must be asked about."""
+        """True if there is anything the session must be asked about."""
         return bool(self._open)
 
     @property
@@ -72,7 +72,7 @@ class Batch:
 
     @property
     def in_flight(self) -> bool:
-        """Return whether any answer is still to come on this connection."""
+        """True if any answer is still to come on this connection."""
         return bool(self._sent)
 
     def begin(self, session: Session | None) -> None:
@@ -84,7 +84,10 @@ class Batch:
             self._open.clear()
 
     def next(self) -> list[tuple[Command[Any], int]]:
-        """The commands to send now, with their numbers; none while half the window is in flight, or after a refusal."""
+        """Return the commands to send now, with their numbers.
+
+        There are none while half the window is in flight, or after a refusal.
+        """
         window = min(WINDOW if self._session else WINDOW_COMMANDS_MAX, ANSWERS_BYTES_MAX // self._answer_bytes or 1)
         if self.refusal or len(self._sent) > window // 2 or self._sent_bytes > WINDOW_BYTES_MAX // 2:
             return []

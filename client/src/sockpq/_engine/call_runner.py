@@ -108,7 +108,7 @@ class CallRunner:
         self, command: Command[T], *, timeout: float | None = None, wait: float | None = None,
         retry_unknown: bool | None = None,
     ) -> Call[T]:
-        """A call that was not begun; its time begins now."""
+        """Return a call that was not begun; its time begins now."""
         timeout = self.timeout(timeout)
         wait = math.inf if wait is None else span(wait, "wait")
         return Call(command, self.retry(command.repeat, timeout, retry_unknown), timeout, wait)
@@ -195,7 +195,7 @@ class CallRunner:
         return value
 
     async def _together(self, slot: Slot, before: Call[Any], call: Call[Any]) -> Exception | None:
-        """The first attempt for both: fills in their answers; returns why one is missing."""
+        """Return the first attempt for both: fills in their answers; returns why one is missing."""
         attempt: Attempt | None = None
         answers: list[Answer] = []
         try:
@@ -220,7 +220,7 @@ class CallRunner:
         return None
 
     async def _settle(self, slot: Slot, call: Call[T], failure: Exception | None) -> T:
-        """The value of one of two calls, after their attempt together, whose failure this was."""
+        """Return the value of one of two calls, after their attempt together, whose failure this was."""
         answer = call.answer
         if answer is None or answer.error:
             if answer and answer.error:
@@ -260,7 +260,7 @@ class CallRunner:
             call.answer = Answer(await self._execute(slot, call, failure))
 
     async def _execute(self, slot: Slot, call: Call[T], failure: Exception | None = None) -> T:
-        """All attempts of a call; `failure`: of one that was made already."""
+        """Return all attempts of a call; `failure`: of one that was made already."""
         while True:
             attempt: Attempt | None = None
             try:

@@ -126,7 +126,7 @@ class Connection:
             raise self.lost("the connection broke while sending")
 
     async def receive(self, timeout: float) -> list[Answer]:
-        """The answers in what comes next, possibly none yet; waits at most `timeout` seconds for it.
+        """Return the answers in what comes next, possibly none yet; waits at most `timeout` seconds for it.
 
         Raises TimeoutError, Lost when the connection has ended, ProtocolError when what came is not the protocol,
         ForeignServer (a Lost), AuthError and Busy when what went ahead says so.
@@ -156,17 +156,17 @@ class Connection:
         return answers
 
     def lost(self, reason: str, orderly: bool = False) -> Lost:
-        """The error for commands that were sent completely and will get no answer here."""
+        """Return the error for commands that were sent completely and will get no answer here."""
         return Lost(f"{self.address}: {reason}", sent=True, waiting=self.protocol.waiting, orderly=orderly)
 
     @property
     def entering(self) -> bool:
-        """Return whether a command that was sent ahead has no answer yet."""
+        """True if a command that was sent ahead has no answer yet."""
         return bool(self._entering)
 
     @property
     def at_rest(self) -> bool:
-        """Return whether every command is answered and another one may be sent."""
+        """True if every command is answered and another one may be sent."""
         return self.protocol.at_rest and not self._finished
 
     def usable(self) -> bool:
@@ -177,11 +177,11 @@ class Connection:
         return self.at_rest and not self.leaderless and self._stream.quiet()
 
     def peer(self) -> Address:
-        """The numeric address of the server."""
+        """Return the numeric address of the server."""
         return self._stream.peer()
 
     def expires_at(self) -> int | None:
-        """The end of the server's certificate in Unix time; None without TLS."""
+        """Return the end of the server's certificate in Unix time; None without TLS."""
         return self._stream.expires_at()
 
     def finish(self) -> None:

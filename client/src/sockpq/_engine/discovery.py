@@ -74,7 +74,9 @@ class Discovery:
         self._checking = self._network.lock()
 
     async def leader(self, deadline: float, attempts: int) -> Address:
-        """The server to send to. `deadline`: on the monotonic clock; `attempts`: how often this call failed already.
+        """Return the server to send to.
+
+        `deadline`: on the monotonic clock; `attempts`: how often this call failed already.
 
         Raises NoLeader, or Lost when another call's survey did not end in time: nothing was executed. Raises AuthError
         or Untrusted when asking again is no use.

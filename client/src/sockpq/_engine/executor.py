@@ -165,7 +165,7 @@ class Executor:
         return batch.answers
 
     async def _try_batch(self, slot: Slot, batch: Batch, retry: Retry, timeout: float) -> Exception | None:
-        """One attempt for all that has no answer yet; returns why it must be followed by another."""
+        """Return one attempt for all that has no answer yet; returns why it must be followed by another."""
         try:
             connection = await self._connections.connection(slot, retry, numbered=True)
             attempt = self._connections.attempt(connection)
@@ -239,7 +239,7 @@ class Executor:
     # for what lasts longer than a call (_streaming)
 
     def take_slot(self, session_ttl: float | None = None) -> Slot:
-        """A place with a connection, and if need be a session, of its own. Raises ClientClosed."""
+        """Return a place with a connection, and if need be a session, of its own. Raises ClientClosed."""
         slot = self._connections.take(new=True)
         slot.session_ttl = session_ttl
         return slot
@@ -249,12 +249,12 @@ class Executor:
         self._connections.give_back(slot)
 
     async def connect_to(self, slot: Slot, address: Address, deadline: float) -> Connection:
-        """A new connection to this server; raises what Connection.open raises, and ClientClosed."""
+        """Return a new connection to this server; raises what Connection.open raises, and ClientClosed."""
         slot.drop_connection()
         return await self._connections.connect(slot, address, deadline)
 
     async def event_servers(self, deadline: float) -> list[Address]:
-        """All servers that are known; if there is only one, it is first asked for the others."""
+        """Return all servers that are known; if there is only one, it is first asked for the others."""
         if self._connections.discovery.wants_members():
             await self._connections.discovery.learn(deadline)
         return list(self.addresses)

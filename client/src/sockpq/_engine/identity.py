@@ -43,7 +43,7 @@ class Identity:
 
     @property
     def map_is_unread(self) -> bool:
-        """Return whether the cluster has a map of clusters that this client should follow and has not read yet."""
+        """True if the cluster has a map of clusters that this client should follow and has not read yet."""
         return self._name is not None and self.follows_map and not self.map_is_read
 
     def use(self, address: Address, cluster: str, name: str | None) -> None:

@@ -86,7 +86,7 @@ class LeaderConnections:
             self._process = os.getpid()
 
     async def connection(self, slot: Slot, retry: Retry, numbered: bool) -> Connection:
-        """A connection to the leader, for `numbered` requests one that speaks for the slot's session."""
+        """Return a connection to the leader, for `numbered` requests one that speaks for the slot's session."""
         address = await self.discovery.leader(retry.deadline, retry.attempts)
         connection = slot.connection
         if connection is not None and connection.address == address and not connection.usable():

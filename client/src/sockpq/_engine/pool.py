@@ -54,7 +54,7 @@ class Pool:
         self._closed = False
 
     def take(self, new: bool = False) -> Slot:
-        """A slot for one call: the one used last, or a new one. Raises ClientClosed."""
+        """Return a slot for one call: the one used last, or a new one. Raises ClientClosed."""
         with self._lock:
             if self._closed:
                 raise ClientClosed("the client was closed")

@@ -62,7 +62,7 @@ def any_cluster(address: Address, cluster: str, name: str | None) -> None:
 async def view_all(
     network: Network, addresses: Sequence[Address], timeout: float, of_cluster: OfCluster = any_cluster
 ) -> list[ServerView]:
-    """The view of every server, asked in parallel within `timeout` seconds; in the order of `addresses`."""
+    """Return the view of every server, asked in parallel within `timeout` seconds; in the order of `addresses`."""
     questions: list[Command[Any]] = [INTERCONNECT, CLUSTER_STATUS]
     responses = await ask_all(network, addresses, questions, timeout, refusal_s=REFUSAL_S, of_cluster=of_cluster)
     return [_view(address, responses[address]) for address in addresses]
@@ -172,7 +172,9 @@ def members_of(nodes: Sequence[NodeStatus]) -> tuple[Address, ...]:
 
 
 def choose_leader(responses: Mapping[Address, Response]) -> Address:
-    """The server that reports serving; else, of those too old to report it, that with the least INTERCONNECT number.
+    """Return the server that reports serving.
+
+    Else, of those too old to report it, that with the least INTERCONNECT number.
 
     Raises NoLeader when none can be it, AuthError or Untrusted when asking again is no use.
     """
@@ -199,7 +201,7 @@ def choose_leader(responses: Mapping[Address, Response]) -> Address:
 
 
 def hopeless(failures: Mapping[Address, Exception | None]) -> NotExecuted | None:
-    """The error when asking these servers again is pointless.
+    """Return the error when asking these servers again is pointless.
 
     A certificate and the cluster concern one server, a secret all.
     """

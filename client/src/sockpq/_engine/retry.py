@@ -110,7 +110,7 @@ class Retry:
         self._retry_unknown = retry_unknown
 
     def pause(self, failure: Exception, now: float, *, exact: bool = False) -> float:
-        """Seconds to wait before the next attempt; raises the call's error when there must be none.
+        """Return the seconds to wait before the next attempt; raises the call's error when there must be none.
 
         `exact`: what failed was a numbered request.
         """
@@ -140,7 +140,7 @@ class Retry:
 
     @property
     def in_doubt(self) -> bool:
-        """Return whether an attempt may have been executed without a known outcome."""
+        """True if an attempt may have been executed without a known outcome."""
         return bool(self._unknown or self._open)
 
     def progress(self, deadline: float) -> None:
@@ -165,7 +165,7 @@ class Retry:
         self._open = None
 
     def interrupted(self, failure: Exception) -> SockpqError:
-        """The call's error when there must be no other attempt because the client was closed."""
+        """Return the call's error when there must be no other attempt because the client was closed."""
         unknown = self._unknown or self._open or (failure if is_unknown(failure) else None)
         return as_unknown(unknown) if unknown else ClientClosed("the client was closed")
 
@@ -235,7 +235,7 @@ def is_transient(failure: Exception) -> bool:
 
 
 def as_unknown(failure: Exception) -> OutcomeUnknown:
-    """The error a caller sees for a command whose answer was lost."""
+    """Return the error a caller sees for a command whose answer was lost."""
     if isinstance(failure, OutcomeUnknown):
         return failure
     if isinstance(failure, Lost) and failure.waiting:
@@ -246,11 +246,11 @@ def as_unknown(failure: Exception) -> OutcomeUnknown:
 
 
 def least_s(timeout: float) -> float:
-    """The least time that an attempt of a call with this timeout needs."""
+    """Return the least time that an attempt of a call with this timeout needs."""
     return min(ATTEMPT_MIN_S, timeout / 4)
 
 
 def pause_s(attempts: int) -> float:
-    """Jittered exponential backoff: between half and all of 10 ms, 14 ms, 20 ms .. 1 s."""
+    """Return a jittered exponential backoff: between half and all of 10 ms, 14 ms, 20 ms .. 1 s."""
     full = min(PAUSE_FIRST_S * PAUSE_GROWTH ** min(attempts - 1, 50), PAUSE_MAX_S)
     return random.uniform(full / 2, full)

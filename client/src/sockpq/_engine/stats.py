@@ -55,7 +55,7 @@ class Counters:
             entry[3] = seconds
 
     def snapshot(self) -> Stats:
-        """The counts as they are now."""
+        """Return the counts as they are now."""
         calls = {
             verb.decode(): CallStats(int(count), int(failed), seconds, longest)
             for verb, (count, failed, seconds, longest) in list(self._calls.items())

@@ -48,7 +48,7 @@ class Tracing:
             yield
 
     def headers(self) -> dict[str, str]:
-        """The headers of a job to be put, for the current span; none outside of spans."""
+        """Return the headers of a job to be put, for the current span; none outside of spans."""
         carrier: dict[str, str] = {}
         self._propagator.inject(carrier)
         return {name: carrier[name] for name in HEADERS if carrier.get(name)}

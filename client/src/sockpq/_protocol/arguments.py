@@ -266,7 +266,7 @@ class Content(NamedTuple):
 
 
 def content_of(body: bytes | None, headers: Mapping[str, str] | None, bodies: Bodies) -> Content:
-    """The data of a job that is put, with its headers and the trace. Raises TypeError without a body."""
+    """Return the data of a job that is put, with its headers and the trace. Raises TypeError without a body."""
     data = must_have(body)
     trace = bodies.trace() if bodies.trace else None
     if not headers and not trace:
@@ -278,7 +278,7 @@ def content_of(body: bytes | None, headers: Mapping[str, str] | None, bodies: Bo
 
 
 def body_of(data: Data | None, json: Any, value: Any, bodies: Bodies = PLAIN) -> bytes | None:
-    """The body of a job from the one of `data`, `json` and `value` that is given; None if none is."""
+    """Return the body of a job from the one of `data`, `json` and `value` that is given; None if none is."""
     given = (data is not None) + (json is not ABSENT) + (value is not ABSENT)
     if given > 1:
         raise BadArguments("data, json and value are three ways to say the same: give one of them")
@@ -299,7 +299,7 @@ def must_have(data: bytes | None) -> bytes:
 
 
 def body(value: Data, bytes_max: int = DATA_BYTES_MAX) -> bytes:
-    """The bytes of a body, UTF-8 of a string; a copy if the caller could change them later."""
+    """Return the bytes of a body, UTF-8 of a string; a copy if the caller could change them later."""
     if isinstance(value, str):
         data = value.encode()
     elif isinstance(value, bytes | bytearray | memoryview):
@@ -319,7 +319,7 @@ def large(value: Data, bytes_max: int) -> bytes:
 
 
 def job_id(job: HeldJob | int) -> int:
-    """The id of a job, or the id itself; raises Inherited when the job belongs to a parent of this process."""
+    """Return the id of a job, or the id itself; raises Inherited when the job belongs to a parent of this process."""
     holder: int | None = getattr(job, "_process", None)
     if holder is not None:
         check_own(holder, f"job {getattr(job, 'id', '')}")
@@ -327,7 +327,7 @@ def job_id(job: HeldJob | int) -> int:
 
 
 def selector(job: HeldJob | int | Key | Place | Number) -> str:
-    """A job selected by id, key, place or number, in the form of the protocol."""
+    """Return a job selected by id, key, place or number, in the form of the protocol."""
     if isinstance(job, Number):
         return f"NUMBER {number(job)}"
     if isinstance(job, Key):
@@ -338,12 +338,12 @@ def selector(job: HeldJob | int | Key | Place | Number) -> str:
 
 
 def number(job: Number | int) -> int:
-    """The number of a job, as it is or as `Number`."""
+    """Return the number of a job, as it is or as `Number`."""
     return integer(job.number if isinstance(job, Number) else job, "number", 0, UINT64_MAX)
 
 
 def selected_by(job: HeldJob | int | Key | Place | Number) -> tuple[str, ...]:
-    """The words of CAPS that a server needs to support this selector."""
+    """Return the words of CAPS that a server needs to support this selector."""
     return ("seq",) if isinstance(job, Place) else ("number",) if isinstance(job, Number) else ()
 
 
@@ -361,7 +361,7 @@ def dedup(value: tuple[str, float]) -> str:
 
 
 def error_text(value: str) -> bytes:
-    """The text of an error; one above the limit is cut in the middle, where a traceback matters least."""
+    """Return the text of an error; one above the limit is cut in the middle, where a traceback matters least."""
     if not isinstance(value, str):
         raise TypeError(f"error must be a string, not {type(value).__name__}")
     text = value.encode(errors="backslashreplace")
@@ -394,7 +394,7 @@ def any_group(value: str) -> str:
 
 
 def ran(value: float | None) -> str:
-    """The running time of a job as the end of a line: " RAN 2.5" or nothing."""
+    """Return the running time of a job as the end of a line: " RAN 2.5" or nothing."""
     return "" if value is None else f" RAN {seconds(value, 'ran', 0, EXPIRE_S_MAX)}"
 
 
@@ -428,7 +428,7 @@ def after_when(value: AfterWhen | None) -> str:
 
 
 def when(delay: float | None, at: float | None) -> str:
-    """The time of a job: " DELAY 5", " AT 1795130000", or nothing."""
+    """Return the time of a job: " DELAY 5", " AT 1795130000", or nothing."""
     if delay is None and at is None:
         return ""
     if delay is not None and at is not None:
@@ -440,12 +440,12 @@ def when(delay: float | None, at: float | None) -> str:
 
 
 def within(wait: float) -> str:
-    """The limit of a wait: " WITHIN 5"; at least a millisecond, at most the protocol's longest time."""
+    """Return the limit of a wait: " WITHIN 5"; at least a millisecond, at most the protocol's longest time."""
     return f" WITHIN {seconds(min(span(wait, 'wait'), EXPIRE_S_MAX), 'wait', 0, EXPIRE_S_MAX)}"
 
 
 def ranked(priority: int | None) -> str:
-    """The priority of a job: " PRI 5", or nothing."""
+    """Return the priority of a job: " PRI 5", or nothing."""
     if priority is None:
         return ""
     return f" PRI {integer(priority, 'priority', -INT64_MAX - 1, INT64_MAX)}"
@@ -466,7 +466,7 @@ def _matching(pattern: re.Pattern[str], value: str, rule: str) -> str:
 
 
 def lease(expire: float | None, then: Then | None) -> str:
-    """The end of a GET or WAIT line: " EXPIRE <sec> THEN <what>". `expire` in seconds, 0 for no limit."""
+    """Return the end of a GET or WAIT line: " EXPIRE <sec> THEN <what>". `expire` in seconds, 0 for no limit."""
     if then is not None and then not in ("later", "done", "dead"):
         raise BadArguments(f"then is 'later', 'done' or 'dead', not {then!r}")
     if expire is None:
@@ -477,7 +477,7 @@ def lease(expire: float | None, then: Then | None) -> str:
 
 
 def session_ttl(value: object) -> str:
-    """The TTL of a session in seconds, as the protocol writes it."""
+    """Return the TTL of a session in seconds, as the protocol writes it."""
     return seconds(value, "session_ttl", SESSION_S_MIN, SESSION_S_MAX)
 
 
@@ -509,5 +509,5 @@ def span(value: float, what: str) -> float:
 
 
 def given(**options: object) -> Any:
-    """The options that are not None."""
+    """Return the options that are not None."""
     return {name: value for name, value in options.items() if value is not None}

@@ -89,7 +89,7 @@ def parse_map(version: int, text: str) -> ClusterMap:
 
 
 def mapped(id_: str, servers: Iterable[str]) -> MappedCluster:
-    """A cluster of the map with this id and servers. Raises BadArguments."""
+    """Return a cluster of the map with this id and servers. Raises BadArguments."""
     if CLUSTER.fullmatch(id_) is None:
         raise BadArguments(f"not the id of a cluster: {id_[:80]!r}")
     return MappedCluster(id_, tuple(str(parse_server(server)) for server in servers))

@@ -78,7 +78,7 @@ def single(
     line: str | bytes, of_line: Callable[[str], T], repeat: Repeat, *, data: bytes = b"", logged: bool = False,
     slow: bool = False, needs: tuple[str, ...] = (), gone: MissingJob | None = None,
 ) -> Command[T]:
-    """A command whose answer is a single line; `line` is without its CRLF."""
+    """Return a command whose answer is a single line; `line` is without its CRLF."""
     written = (line.encode() if isinstance(line, str) else line) + b"\r\n"
     return Command(
         written, data, lambda: _one_line(of_line), repeat, slow=slow, logged=logged, needs=needs, of_line=of_line,

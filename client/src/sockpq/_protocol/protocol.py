@@ -40,7 +40,7 @@ class Protocol:
         self.waiting: Waiting | None = None         # that command is a PUT .. WAIT and its 206 has come
 
     def __len__(self) -> int:
-        """The number of commands without an answer."""
+        """Return the number of commands without an answer."""
         return len(self._unanswered)
 
     @property
@@ -117,7 +117,7 @@ class Protocol:
         self.waiting = None
 
     def _advance(self, chunk: bytes | None) -> int:
-        """The next need of the reader; StopIteration carries its value."""
+        """Return the next need of the reader; StopIteration carries its value."""
         assert self._reader is not None
         step = next(self._reader) if chunk is None else self._reader.send(chunk)
         while isinstance(step, Waiting):
@@ -126,7 +126,7 @@ class Protocol:
         return step
 
     def _take(self) -> bytes | None:
-        """The line or the bytes that are needed, None while they are incomplete."""
+        """Return the line or the bytes that are needed, None while they are incomplete."""
         start = self._position
         if self._need != LINE:
             end = start + self._need

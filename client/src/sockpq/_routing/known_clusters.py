@@ -85,7 +85,7 @@ class KnownClusters:
 
     @property
     def must_read(self) -> bool:
-        """Return whether there is a map, and it was not read when the call began."""
+        """True if there is a map, and it was not read when the call began."""
         return self.routes is not None or self.identity.map_is_unread
 
     async def known(self) -> Routes | None:

@@ -91,7 +91,7 @@ def _move(words: list[str]) -> Target:
 
 
 def _selected(words: list[str]) -> Target:
-    """A job by its number, key or place, or by its id."""
+    """Return a job by its number, key or place, or by its id."""
     if words[1] in ("KEY", "SEQ"):
         return _lying(words[2])
     return _job(words[2] if words[1] == "NUMBER" else words[1])

@@ -44,7 +44,7 @@ class BoundSession:
 
     @property
     def inherited(self) -> bool:
-        """Return whether the session belongs to a parent of this process."""
+        """True if the session belongs to a parent of this process."""
         return is_inherited(self._process)
 
     async def take(

@@ -39,7 +39,7 @@ class BoundSessions:
 
     @property
     def inherited(self) -> bool:
-        """Return whether the sessions belong to a parent of this process."""
+        """True if the sessions belong to a parent of this process."""
         return is_inherited(self._process)
 
     async def take(

@@ -70,7 +70,10 @@ class EventStream:
         self._stopped = False
 
     async def next(self) -> Event | None:
-        """The next event; None when none came for as long as `wait` says. Raises EventsLost, Unavailable, Inherited."""
+        """Return the next event; None when none came for as long as `wait` says.
+
+        Raises EventsLost, Unavailable, Inherited.
+        """
         check_own(self._process, "this loop over events")
         until = self._network.now() + self._wait
         while not self._came:

@@ -67,7 +67,7 @@ class LeaseRenewals(Generic[J]):
             raise self.failure
 
     def left(self, now: float) -> float | None:
-        """Seconds until the next renewal; None without jobs."""
+        """Return the seconds until the next renewal; None without jobs."""
         return min((due for due, _ in list(self._due.values())), default=math.inf) - now if self._due else None
 
     async def beat(self, now: float) -> None:

@@ -258,19 +258,19 @@ class App:
         return tuple(dict.fromkeys([*(task.queue for task in self.tasks.values()), *self.handlers]))
 
     def policy_of(self, queue: str) -> Policy:
-        """The default policy of a queue: its handler's, or else its first task's."""
+        """Return the default policy of a queue: its handler's, or else its first task's."""
         handler = self.handlers.get(queue)
         if handler:
             return handler.policy
         return next((task.policy for task in self.tasks.values() if task.queue == queue), Policy())
 
     def policies_of(self, queue: str) -> list[Policy]:
-        """The policies of all that works on the jobs of this queue, in the order of declaration."""
+        """Return the policies of all that works on the jobs of this queue, in the order of declaration."""
         handler = self.handlers.get(queue)
         return [handler.policy] if handler else [one.policy for one in self.tasks.values() if one.queue == queue]
 
     def lease_of(self, queue: str) -> float:
-        """The longest lease that a job of this queue needs, in seconds."""
+        """Return the longest lease that a job of this queue needs, in seconds."""
         leases = [task.policy.expire for task in self.tasks.values() if task.queue == queue]
         return max([*leases, self.policy_of(queue).expire]) if leases else self.policy_of(queue).expire
 
@@ -305,7 +305,7 @@ class App:
         return client
 
     def new_async_client(self, **options: Any) -> AsyncClient:
-        """A client for the pool, apart from those of tasks."""
+        """Return a client for the pool, apart from those of tasks."""
         return AsyncClient(self._servers, **{**self._options, **options})
 
     async def close_async_client(self) -> None:
@@ -346,7 +346,7 @@ class App:
 
 
 def name_of(function: Callable[..., Any]) -> str:
-    """The name of a function's task: its module and its name."""
+    """Return the name of a function's task: its module and its name."""
     module = getattr(function, "__module__", None) or "app"
     if module == "__main__":        # a worker imports the file by its name, not as __main__
         main = __import__("__main__")

@@ -87,13 +87,13 @@ class CronJobs:
         return again or not (missed and run.schedule.catch_up == "none")
 
     async def _time_at(self, client: Client, job: Handed) -> int:
-        """The cluster's time, from the lease of a job that was taken; a second is cut off, as it rounds up."""
+        """Return the cluster's time, from the lease of a job that was taken; a second is cut off, as it rounds up."""
         lease = self._app.lease_of(job.queue)
         ends = await client.touch(job.id, lease)
         return int((ends or 0) - lease) - 1
 
     async def _time_of(self, client: Client, queue: str) -> int:
-        """The cluster's time, from a job that is put for later."""
+        """Return the cluster's time, from a job that is put for later."""
         key = Key(queue, f"{CLOCK}:{uuid4().hex}")
         await client.put(queue, Envelope(CLOCK, [], {}).encoded(self._app.codec), delay=CLOCK_S, key=key.key)
         found = await client.peek(key)
@@ -112,7 +112,7 @@ class CronJobs:
             await put()
 
     async def _waiting_runs(self, client: Client, task: Task[Any, Any]) -> list[Run]:
-        """The runs of this task that are queued already, by its current schedule."""
+        """Return the runs of this task that are queued already, by its current schedule."""
         runs = [run for _, run in await self._runs(client, task.queue)]
         return [run for run in runs if run.task == task.name and run.schedule == task.schedule]
 

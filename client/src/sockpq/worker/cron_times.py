@@ -29,7 +29,7 @@ def check(line: str, tz: str) -> None:
 
 
 def next_time(line: str, tz: str, after: int) -> int:
-    """The first time after `after`, both in Unix time, whole seconds. Raises BadArguments."""
+    """Return the first time after `after`, both in Unix time, whole seconds. Raises BadArguments."""
     for at in _times(line, tz, after):
         if at > after:              # in an hour that comes twice the clock goes back behind it
             return at

@@ -34,7 +34,7 @@ def check_cancelled() -> None:
 
 
 def current_job() -> Any:
-    """The job that the running task is called for: a sockpq.Job, in an async task a sockpq.aio.Job.
+    """Return the job that the running task is called for: a sockpq.Job, in an async task a sockpq.aio.Job.
 
     The worker says DONE when the task returns. A task that finishes its job itself does so like this:
     `with app.client.transaction() as t: t.put(..); t.done(current_job())`. Raises LookupError outside of a task.

@@ -38,7 +38,7 @@ class Envelope(NamedTuple):
     parents: Parents | None = None
 
     def encoded(self, codec: Codec) -> bytes:
-        """The body of the job."""
+        """Return the body of the job."""
         fields: dict[str, Any] = {"task": self.task, "args": self.args, "kwargs": self.kwargs}
         if self.reply:
             fields["reply"] = True
@@ -83,7 +83,7 @@ def _parents(fields: Any) -> Parents | None:
 
 
 def result_body(codec: Codec, value: Any) -> bytes:
-    """The body of a result; raises BadResult for a value that the codec does not take."""
+    """Return the body of a result; raises BadResult for a value that the codec does not take."""
     try:
         return codec.encode({"result": value})
     except Exception as error:      # whatever a codec raises
@@ -99,12 +99,12 @@ def returned_body(codec: Codec, value: Any) -> bytes:
 
 
 def error_body(codec: Codec, kind: str, message: str) -> bytes:
-    """The body of a result that is an error."""
+    """Return the body of a result that is an error."""
     return codec.encode({"error": kind, "message": message})
 
 
 def result_of(data: bytes, codec: Codec) -> Any:
-    """The value of a result; raises TaskFailed."""
+    """Return the value of a result; raises TaskFailed."""
     fields = codec.decode(data)
     if not isinstance(fields, dict) or not ("result" in fields or "error" in fields):
         raise TaskFailed("BadResult", "what came is not the result of a task")

@@ -191,7 +191,7 @@ def span(app: App, job: GivenJob) -> AbstractContextManager[None]:
 
 
 def attempt_of(job: GivenJob) -> int:
-    """The number of this attempt: 1, 2, .."""
+    """Return the number of this attempt: 1, 2, .."""
     return max(job.meta.attempt, 1) if job.meta else 1
 
 

@@ -37,7 +37,7 @@ class JsonLines(logging.Formatter):
     """Each record as one JSON object: time, level, message, and the `fields` it was logged with."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line, without its end."""
+        """Return the line, without its end."""
         told: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname, "logger": record.name, "message": record.getMessage(),
@@ -62,7 +62,7 @@ class TextLines(logging.Formatter):
         self._coloured = coloured
 
     def format(self, record: logging.LogRecord) -> str:
-        """The lines, without the end of the last."""
+        """Return the lines, without the end of the last."""
         text = super().format(record)
         fields = dict(getattr(record, "fields", {}))
         trace = fields.pop("traceback", "")
@@ -79,5 +79,5 @@ def _in_colour(code: str | None, line: str) -> str:
 
 
 def _printable(line: str) -> str:
-    """The line without what a terminal would obey."""
+    """Return the line without what a terminal would obey."""
     return "".join(one if one.isprintable() or one == "\n" else ascii(one)[1:-1] for one in line)

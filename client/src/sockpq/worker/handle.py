@@ -42,7 +42,10 @@ class Handle(Stored):
     _known: Awaited | None = None       # of a task that ran in this process, without a server
 
     def look(self) -> PeekedJob | None:
-        """The job as it is now: its state, attempts, progress, reason; None when nothing is known of it (any more)."""
+        """Return the job as it is now: its state, attempts, progress, reason.
+
+        None when nothing is known of it (any more).
+        """
         if self._known:
             return None
         client, number = self._app.client, _number_of(self)
@@ -52,7 +55,9 @@ class Handle(Stored):
         return _told(job, client.job_stat(number))
 
     def state(self) -> str | None:
-        """The state of the job: "ready", "delayed" or "running"; "done", "cancelled" or "expired"; "dead" or "buried".
+        """Return the state of the job.
+
+        "ready", "delayed" or "running"; "done", "cancelled" or "expired"; "dead" or "buried".
 
         None when nothing is known of it (any more): the time for which its task retains ended jobs is over.
         """
@@ -88,7 +93,7 @@ class AsyncHandle(Stored):
     _known: Awaited | None = None
 
     async def look(self) -> PeekedJob | None:
-        """The job as it is now. See Handle.look."""
+        """Return the job as it is now. See Handle.look."""
         if self._known:
             return None
         client, number = self._app.async_client, _number_of(self)
@@ -98,7 +103,7 @@ class AsyncHandle(Stored):
         return _told(job, await client.job_stat(number))
 
     async def state(self) -> str | None:
-        """The state of the job, in a word. See Handle.state."""
+        """Return the state of the job, in a word. See Handle.state."""
         if self._known:
             return self._known.state
         job = await self.look()
@@ -120,14 +125,14 @@ class AsyncHandle(Stored):
 
 
 def handle(app: Asked, queue: str, stored: Stored, known: Awaited | None = None) -> Handle:
-    """The handle of a job of this queue; `known`: its end, if that was at once."""
+    """Return the handle of a job of this queue; `known`: its end, if that was at once."""
     made = Handle(*stored)
     made._app, made._queue, made._known = app, queue, known
     return made
 
 
 def async_handle(app: Asked, queue: str, stored: Stored, known: Awaited | None = None) -> AsyncHandle:
-    """The same for asyncio."""
+    """Return the same for asyncio."""
     made = AsyncHandle(*stored)
     made._app, made._queue, made._known = app, queue, known
     return made
@@ -143,7 +148,7 @@ def _told(job: PeekedJob, history: JobStat) -> PeekedJob:
 
 
 def failure_of(state: str, text: str) -> TaskFailed:
-    """The error of a job that has ended in this state, with the text that its worker left, a traceback mostly."""
+    """Return the error of a job that has ended in this state, with the text that its worker left."""
     frames = list(FRAME.finditer(text))
     if not text.strip():
         return TaskFailed(f"Job{state.capitalize()}", f"the job is {state}")

@@ -122,7 +122,7 @@ class Inline:
         return Stored(item, key, number=job.number)
 
     def end_of(self, number: int) -> Awaited | None:
-        """The end of a job; None when it waits. Raises JobNotFound."""
+        """Return the end of a job; None when it waits. Raises JobNotFound."""
         if number in self._ends:
             return self._ends[number]
         if not any(job.id == number for job in self.jobs):
@@ -130,7 +130,7 @@ class Inline:
         return None
 
     def look(self, number: int) -> PeekedJob | None:
-        """The job in its state; None if there is none with this number."""
+        """Return the job in its state; None if there is none with this number."""
         waiting = next((job for job in self.jobs if job.id == number), None)
         if waiting:
             meta = waiting.meta

@@ -75,12 +75,12 @@ def after_loss(kind: str, message: str, attempt: int, policy: Policy) -> Outcome
 
 
 def reason_of(kind: str) -> str:
-    """A word that the protocol takes as a REASON."""
+    """Return a word that the protocol takes as a REASON."""
     return re.sub(r"[^A-Za-z0-9_.:-]", "_", kind)[:REASON_MAX] or "Error"
 
 
 def _trace(error: BaseException) -> str:
-    """The traceback, from the task's own function on; none where that was not called, or has returned."""
+    """Return the traceback, from the task's own function on; none where that was not called, or has returned."""
     if isinstance(error, BadJob | BadResult | UnknownTask):
         return ""
     frames = error.__traceback__

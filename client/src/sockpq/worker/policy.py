@@ -40,7 +40,7 @@ class Policy(NamedTuple):
 
     @property
     def numbered(self) -> bool:
-        """Return whether its jobs have numbers, by which they are found when they have ended."""
+        """True if its jobs have numbers, by which they are found when they have ended."""
         return self.result or self.retain > 0
 
     def checked(self) -> Policy:
@@ -67,7 +67,10 @@ class Policy(NamedTuple):
         return self.retry_on is None or isinstance(error, self.retry_on)
 
     def pause(self, attempt: int, draw: Callable[[], float] = random.random) -> float:
-        """Seconds until the next try after this attempt (1, 2, ..) has failed; `draw` gives numbers from 0 to 1."""
+        """Return the seconds until the next try after this attempt (1, 2, ..) has failed.
+
+        `draw` gives numbers from 0 to 1.
+        """
         first, longest = self.backoff
         whole = longest if first and attempt > 64 else min(first * 2.0 ** (max(attempt, 1) - 1), longest)
         return whole * (1 - JITTER * draw())

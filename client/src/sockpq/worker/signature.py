@@ -72,7 +72,7 @@ class Step(NamedTuple):
 
     @property
     def takes_result(self) -> bool:
-        """Return whether the function is given what its parents have returned."""
+        """True if the function is given what its parents have returned."""
         return bool(self.parents) and not self.immutable
 
 
@@ -160,5 +160,5 @@ def chain(*links: Canvas | Iterable[Canvas]) -> Canvas:
 
 
 def _moved(steps: tuple[Step, ...], by: int) -> list[Step]:
-    """The steps with indexes that are greater by so many."""
+    """Return the steps with indexes that are greater by so many."""
     return [step._replace(parents=tuple(parent + by for parent in step.parents)) for step in steps]

@@ -140,7 +140,10 @@ class Task(Generic[P, R]):
         return TaskCall(self, {name: value for name, value in given.items() if value is not None})
 
     def envelope(self, args: tuple[Any, ...], kwargs: dict[str, Any], reply: bool = False) -> Envelope:
-        """The body of a job, before it is encoded; raises TypeError when the function does not take the arguments."""
+        """Return the body of a job, before it is encoded.
+
+        Raises TypeError when the function does not take the arguments.
+        """
         self.check(args, kwargs)
         return Envelope(self.name, list(args), kwargs, reply)
 
@@ -302,7 +305,7 @@ class TaskCall(Generic[P, R]):
         return options
 
     def _marks(self) -> dict[str, Any]:
-        """The options by which the job is found: its headers, and a number if its task retains it."""
+        """Return the options by which the job is found: its headers, and a number if its task retains it."""
         numbered = self._task.policy.numbered and "every" not in self._options
         return {**self._found_by(), **({"number": True} if numbered else {})}
 
@@ -310,7 +313,7 @@ class TaskCall(Generic[P, R]):
         return {"headers": {**headers_of_call(self._task.name), **self._options.get("headers", {})}}
 
     def _known(self, value: Any) -> Awaited:
-        """The end of a job that was run at once."""
+        """Return the end of a job that was run at once."""
         kept = returned_body(self._task.home.codec, value) if self._task.policy.result else b""
         return Awaited("done", kept)
 

@@ -86,7 +86,7 @@ def puts(
     headers: Mapping[str, str] | None = None,
     of_client: Bodies = PLAIN,
 ) -> list[Command[Stored]]:
-    """One PUT for each body, each with its key if there are `keys`."""
+    """Return one PUT for each body, each with its key if there are `keys`."""
     def line(one: str | None) -> tuple[str, str, Callable[[str], Stored]]:
         options = put_options(delay, at, ttl, every, after, one, on_duplicate, tries, group, when)
         return put_line(queue, priority, item, False, options, one)
@@ -103,7 +103,7 @@ def puts(
 def bodies_of(
     datas: Iterable[Data] | None, json: Iterable[Any] | None, values: Iterable[Any] | None, bodies: Bodies
 ) -> Iterator[bytes]:
-    """The bodies of many jobs, from the one of the three that is given."""
+    """Return the bodies of many jobs, from the one of the three that is given."""
     if sum(one is not None for one in (datas, json, values)) != 1:
         raise BadArguments("give one of datas, json and values")
     if datas is not None:
@@ -198,7 +198,7 @@ class TakeSource(NamedTuple):
 
 
 def as_queues(queues: str | Iterable[str] | None) -> str | tuple[str, ...] | None:
-    """The queues in a form that can be iterated repeatedly."""
+    """Return the queues in a form that can be iterated repeatedly."""
     return queues if queues is None or isinstance(queues, str) else tuple(queues)
 
 

@@ -78,7 +78,7 @@ def groups(prefix: str = "") -> Command[list[GroupTotals]]:
 
 
 def rate_of(rate: int, per: object, name: str, per_name: str) -> str:
-    """A number of hand-outs and its time: "10 PER 1"; "OFF" for 0, which has no time."""
+    """Return a number of hand-outs and its time: "10 PER 1"; "OFF" for 0, which has no time."""
     rate = arguments.integer(rate, name, 0, RATE_MAX)
     if bool(rate) != (per is not None):
         raise BadArguments(f"{name} needs {per_name}, the seconds in which that many hand-outs are allowed; 0 has none")

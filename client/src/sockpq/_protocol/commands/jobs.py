@@ -135,7 +135,7 @@ def put(
 def put_of(
     start: str, end: str, content: Content, of_line: Callable[[str], T], needs: tuple[str, ...] = (),
 ) -> Command[T]:
-    """A PUT of this content: `start` and `end` are what stands before and behind the length.
+    """Return a PUT of this content: `start` and `end` are what stands before and behind the length.
 
     A server without headers gets the job without the trace.
     """
@@ -235,7 +235,7 @@ def put_line(
     queue: str, priority: int, item: str | None, new_item: bool, options: str, key: str | None, *, number: bool = False,
     dedup: bool = False,
 ) -> tuple[str, str, Callable[[str], Stored]]:
-    """The parts of the line before and behind the length, and the reader of the answer."""
+    """Return the parts of the line before and behind the length, and the reader of the answer."""
     if item is not None and new_item:
         raise BadArguments("item names the job's item, new_item asks the server for a name: not both")
     item = item if item is None else arguments.name(item, "item")
@@ -258,7 +258,7 @@ def put_options(
     group: str | None = None,
     when: AfterWhen | None = None,
 ) -> str:
-    """The end of a PUT line: " DELAY 5 KEY a1"; see put()."""
+    """Return the end of a PUT line: " DELAY 5 KEY a1"; see put()."""
     text = arguments.when(delay, at)
     if ttl is not None:
         text += f" TTL {arguments.seconds(ttl, 'ttl', 0, EXPIRE_S_MAX)}"
@@ -284,7 +284,7 @@ def put_options(
 
 
 def of_when(when: AfterWhen | None) -> tuple[str, ...]:
-    """The words of CAPS that this option of a PUT needs."""
+    """Return the words of CAPS that this option of a PUT needs."""
     return ("items",) if when else ()
 
 
@@ -471,7 +471,7 @@ NOTHING_SHOWN = Shown()
 def get_line(
     queues: str | tuple[str, ...] | None, block: Block, expire: float | None, then: Then | None, new_words: bool
 ) -> tuple[tuple[str, ...] | None, str]:
-    """The queues, and the line of a GET in the form of an original sockPQd.
+    """Return the queues, and the line of a GET in the form of an original sockPQd.
 
     `new_words` will follow; they must not come directly after the verb.
     """
@@ -485,7 +485,7 @@ def get_line(
 def get_options(
     item: str | None, meta: bool, policy: Policy | None, bound: bool = False, headers: HeadersWanted = False,
 ) -> str:
-    """The end of a GET line, except COUNT and WITHIN. `bound`: the jobs are bound to the session."""
+    """Return the end of a GET line, except COUNT and WITHIN. `bound`: the jobs are bound to the session."""
     text = "" if item is None else f" IS {arguments.name(item, 'item')}"
     if policy is not None:
         if policy not in POLICIES:
@@ -530,7 +530,7 @@ class JobLine(Generic[J]):
     head: int | None
 
     def job(self, data: bytes) -> J:
-        """The job with these data."""
+        """Return the job with these data."""
         if self.head is None:
             return self.described._replace(data=data)
         return self.described._replace(data=data[self.head :], headers=headers_of(data[: self.head]))
@@ -550,7 +550,7 @@ def handed_line(fields: list[str], queues: tuple[str, ...] | None, shown: Shown)
 
 
 def _head_of(tokens: list[str], length: int) -> tuple[int, list[str]]:
-    """The length of the header block, which is the last pair of a line, and the pairs before."""
+    """Return the length of the header block, which is the last pair of a line, and the pairs before."""
     expect(tokens[-2:-1] == ["HEAD"], "no HEAD at the end of the line of a job")
     return as_number(tokens[-1], length), tokens[:-2]
 
@@ -619,7 +619,10 @@ def done(
 
 
 def _measured(job: HeldJob | int, ran: float | None) -> float | None:
-    """The running time to report with the end of a job: the one given, or the one measured by the loop it came from."""
+    """Return the running time to report with the end of a job.
+
+    The one given, or the one measured by the loop it came from.
+    """
     watch = getattr(job, "_stopwatch", None)
     measured: float | None = watch() if watch and ran is None else ran
     return measured
@@ -870,7 +873,7 @@ def bury(
 def _with_data(
     line: str, body: bytes | None, headers: Mapping[str, str] | None, of_line: Callable[[str], Any], word: str
 ) -> Command[Any]:
-    """A command that may end with `HEAD <h>`, `DATA <len>` or both.
+    """Return a command that may end with `HEAD <h>`, `DATA <len>` or both.
 
     The data must not reach a server that would read them as commands.
     """

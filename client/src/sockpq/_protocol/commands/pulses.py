@@ -82,7 +82,7 @@ def pulse_config(pulse: str, settings: PulseSettings) -> Command[None]:
 
 
 def _spread(settings: PulseSettings) -> str:
-    """The option " SPREAD ON", or OFF."""
+    """Return the option " SPREAD ON", or OFF."""
     if "spread" not in settings:
         return ""
     return " SPREAD ON" if arguments.switch(settings["spread"], "spread") else " SPREAD OFF"

@@ -496,7 +496,7 @@ def _command(line: str, repeat: Repeat, slow: bool = False) -> Command[None]:
 
 
 def _settings(settings: QueueSettings) -> str:
-    """The settings as the end of a line: " EXPIRE 300 THEN LATER TRIES 5 DEAD mail_dead"."""
+    """Return the settings as the end of a line: " EXPIRE 300 THEN LATER TRIES 5 DEAD mail_dead"."""
     _check(settings, QueueSettings)
     text = arguments.lease(settings.get("expire"), settings.get("then"))
     if "order" in settings:
@@ -562,7 +562,7 @@ def _backoff(pauses: tuple[float, float]) -> str:
 
 
 def _needs(settings: QueueSettings) -> tuple[str, ...]:
-    """The words of CAPS that a server must have for these settings."""
+    """Return the words of CAPS that a server must have for these settings."""
     words = [_NEEDS[name] for name in settings if name in _NEEDS]
     return tuple(dict.fromkeys([*words, *NEEDS] if settings.get("sched") == "groups" else words))
 

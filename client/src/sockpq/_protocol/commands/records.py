@@ -97,7 +97,7 @@ class Search(NamedTuple):
     page_jobs: int
 
     def page(self, cursor: str | None) -> Command[Page]:
-        """The jobs behind this cursor; None: the first ones."""
+        """Return the jobs behind this cursor; None: the first ones."""
         start = f"FIND {self.queues}{self.words} COUNT {self.page_jobs}"
         line = start if cursor is None else f"{start} FROM {cursor}"
         return Command(f"{line}\r\n".encode(), b"", _page, Repeat.FREELY, slow=True, needs=("find",))

@@ -13,7 +13,7 @@ READ_BYTES = 65_536         # more would be memory from the system for each read
 
 
 def encode(message: Any) -> bytes:
-    """The bytes of a message."""
+    """Return the bytes of a message."""
     body = pickle.dumps(message, protocol=5)
     return _LENGTH.pack(len(body)) + body
 

@@ -210,12 +210,12 @@ class ProcessChild:
 
 
 def open_files() -> set[int]:
-    """The descriptors that are open now."""
+    """Return the descriptors that are open now."""
     return {int(name) for name in os.listdir("/proc/self/fd")}
 
 
 def named_signal(number: int) -> str:
-    """The name of a signal for messages: "signal 9 (SIGKILL)"."""
+    """Return the name of a signal for messages: "signal 9 (SIGKILL)"."""
     known = number in set(signal.Signals)
     return f"signal {number} ({signal.Signals(number).name})" if known else f"signal {number}"
 
@@ -228,7 +228,7 @@ def die_with_parent(parent: int) -> None:
 
 
 def _pipe() -> int:
-    """A pipe with one descriptor for both ends, which does not block."""
+    """Return a pipe with one descriptor for both ends, which does not block."""
     ends = os.pipe()
     try:
         return os.open(f"/proc/self/fd/{ends[0]}", os.O_RDWR | os.O_NONBLOCK)
@@ -288,7 +288,7 @@ def _serve(
 
 
 def _own(link: socket.socket, tickets: int) -> Iterator[tuple[Handed, float, bool]]:
-    """The jobs for which there was a ticket, in turn; tickets are in the pipe before their jobs come."""
+    """Yield the jobs for which there was a ticket, in turn; tickets are in the pipe before their jobs come."""
     ticket: int | None = None
     for until, timed, jobs in messages(link):
         for words in jobs:

@@ -162,7 +162,7 @@ async def limited(value: Any, limit: float | None) -> Any:
 
 
 async def async_job(app: App, job: Handed) -> AsyncJob:
-    """The job for an async function."""
+    """Return the job for an async function."""
     return AsyncJob(app.async_client._executor, job)
 
 

@@ -30,7 +30,7 @@ class Callbacks(NamedTuple):
     failure: Step | None
 
     def puts(self, item: str, bodies: Bodies) -> list[Command[Any]]:
-        """The PUTs of those that there are; one that may never come has no number."""
+        """Return the PUTs of those that there are; one that may never come has no number."""
         waiting: tuple[tuple[Step | None, dict[str, Any]], ...] = (
             (self.success, {"when": "done"}), (self.complete, {"when": "end"}),
             (self.failure, {"when": "failed", "number": False}),
@@ -221,7 +221,7 @@ class Hold:
 
     @property
     def left_s(self) -> float:
-        """Return the seconds that it lasts at least. Raises BatchCancelled when they are over."""
+        """The seconds that it lasts at least. Raises BatchCancelled when they are over."""
         left = self._until - monotonic()
         if not self.item or left <= 0:
             raise BatchCancelled(f"nothing was added for {HOLD_S:g} s, or the batch has not begun or is over")

@@ -45,7 +45,7 @@ class Graph(NamedTuple):
     edges: list[tuple[int, int]]
 
     def __str__(self) -> str:
-        """A line for each step: its index, task, state, and the indexes of the steps before it."""
+        """Return a line for each step: its index, task, state, and the indexes of the steps before it."""
         places, width = len(str(len(self.nodes) - 1)), max(len(node.task) for node in self.nodes)
         lines = []
         for index, node in enumerate(self.nodes):
@@ -137,7 +137,7 @@ def flow_of(plan: Plan, numbers: Sequence[int], last: tuple[int, ...], joined: b
 
 
 def saved(flow: Flow) -> dict[str, Any]:
-    """The flow as a value for JSON."""
+    """Return the flow as a value for JSON."""
     return {"steps": [step._asdict() for step in flow.steps], "last": list(flow.last), "joined": flow.joined}
 
 

@@ -50,7 +50,7 @@ class Plan:
 
     @property
     def names_parents(self) -> bool:
-        """Return whether any job has to name the jobs before it, so that these are put first."""
+        """True if any job has to name the jobs before it, so that these are put first."""
         return any(self._names_parents(index) for index in range(len(self.steps)))
 
     @property
@@ -69,14 +69,14 @@ class Plan:
         return [stage for stage in self.stages if not stage.after]
 
     def levels(self) -> list[list[int]]:
-        """The steps by how many are before them: those of each level come only after steps of earlier ones."""
+        """Return the steps by how many are before them: those of each level come only after steps of earlier ones."""
         depths: list[int] = []
         for step in self.steps:         # parents have smaller indexes
             depths.append(1 + max((depths[parent] for parent in step.parents), default=-1))
         return [[index for index, depth in enumerate(depths) if depth == level] for level in range(max(depths) + 1)]
 
     def joins_before(self, steps: Sequence[int]) -> list[Stage]:
-        """The joins behind which these steps come, in the order in which they are put."""
+        """Return the joins behind which these steps come, in the order in which they are put."""
         places = list(dict.fromkeys(self.stage_of[index] for index in steps))
         found: list[int] = []
         while places := [one for place in places for one in self.stages[place].before if not self.stages[one].steps]:
@@ -84,12 +84,12 @@ class Plan:
         return [self.stages[place] for place in reversed(dict.fromkeys(found))]
 
     def waits_for(self, stage: Stage) -> tuple[list[str], AfterWhen]:
-        """The items that the jobs of a stage wait for, and the event of each that they wait for."""
+        """Return the items that the jobs of a stage wait for, and the event of each that they wait for."""
         before = [self.stages[place] for place in stage.before]
         return [one.item for one in before], "end" if any(one.optional for one in before) else "done"
 
     def stage(self, index: int) -> Stage:
-        """The stage of a step."""
+        """Return the stage of a step."""
         return self.stages[self.stage_of[index]]
 
     def parents_of(self, index: int, numbers: Sequence[int]) -> Parents | None:
@@ -101,7 +101,7 @@ class Plan:
         return Parents([numbers[parent] for parent in step.parents], optional, step.takes_result, step.joined)
 
     def watched(self) -> Iterator[list[Followers]]:
-        """The stages whose failure fails what comes after them, as many at a time as one job can wait for."""
+        """Yield the stages whose failure fails what comes after them, as many at a time as one job can wait for."""
         stages = [stage for stage in self.stages if stage.steps and stage.after and not stage.optional]
         followers = [(stage.item, [self.stages[after].item for after in stage.after]) for stage in stages]
         for start in range(0, len(followers), WAITED_ITEMS_MAX):

@@ -120,7 +120,7 @@ class _Put(NamedTuple):
 def _level(
     plan: Plan, level: Sequence[int], codec: Codec, bodies: Bodies, numbers: Sequence[int], gate: str | None,
 ) -> list[_Put]:
-    """The PUTs of a level; the steps before which nothing comes wait for the gate, if there is one."""
+    """Return the PUTs of a level; the steps before which nothing comes wait for the gate, if there is one."""
     puts = []
     for stage in plan.joins_before(level):
         (put,) = _beside(plan, [join(plan.queue, stage.item, *plan.waits_for(stage), codec, bodies)])
@@ -147,7 +147,7 @@ def _noted(puts: Sequence[_Put], answers: Sequence[Any], numbers: list[int]) -> 
 
 
 def _on_failure(plan: Plan, bodies: Bodies, step: Step | None) -> list[Command[Any]]:
-    """The call that waits until one of the last steps has failed, as it does if one before it fails."""
+    """Return the call that waits until one of the last steps has failed, as it does if one before it fails."""
     after = [stage.item for stage in plan.last if not stage.optional]
     if step is None or not after:
         return []
@@ -161,7 +161,7 @@ def _hold(plan: Plan, item: str | None = None) -> Command[Any]:
 
 
 def _portions(commands: Sequence[Command[Any]]) -> Iterator[list[Command[Any]]]:
-    """The commands as they fit into transactions, at least one portion."""
+    """Yield the commands as they fit into transactions, at least one portion."""
     portion: list[Command[Any]] = []
     size = items_waited = 0
     for command in commands:

@@ -50,7 +50,10 @@ class Balancer:
             self._jobs[child] -= count
 
     def deal(self, count: int) -> list[int]:
-        """The children for the next `count` jobs, which count as given to them; fewer when the others must wait."""
+        """Return the children for the next `count` jobs, which count as given to them.
+
+        Fewer when the others must wait.
+        """
         room = {
             child: self.inbox_max - jobs for child, jobs in self._jobs.items()
             if not jobs or (self.strategy == "fast" and jobs < self.inbox_max)
@@ -74,5 +77,5 @@ class Balancer:
         return sum(max(self.inbox_max - jobs, 0) for jobs in counts if self.strategy == "fast" or not jobs)
 
     def idle(self) -> list[int]:
-        """The children without a job, the next in turn first."""
+        """Return the children without a job, the next in turn first."""
         return [child for child in self._rotation if not self._jobs[child]]

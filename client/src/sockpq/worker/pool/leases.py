@@ -70,12 +70,12 @@ class Leases:
         return now >= self.safe_until(job)
 
     def safe_until(self, job: int) -> float:
-        """The time until which the lease has surely not ended; infinite for a job without one."""
+        """Return the time until which the lease has surely not ended; infinite for a job without one."""
         lease = self._leases.get(job)
         return lease.renewed_at + lease.length if lease else math.inf
 
     def next_due(self) -> float | None:
-        """The time at which the next lease must be renewed; None without any."""
+        """Return the time at which the next lease must be renewed; None without any."""
         return min((lease.due_at for lease in self._leases.values()), default=None)
 
     def __len__(self) -> int:

@@ -47,7 +47,7 @@ class Members:
         return iter(list(self._members.values()))
 
     def get(self, number: int) -> Member | None:
-        """The child with this number, if it is there."""
+        """Return the child with this number, if it is there."""
         return self._members.get(number)
 
     @property
@@ -57,7 +57,7 @@ class Members:
 
     @property
     def empty(self) -> bool:
-        """Return whether there is no child at all."""
+        """True if there is no child at all."""
         return not self._members
 
     @property
@@ -129,7 +129,7 @@ class Members:
         return back
 
     def take_back_queued(self) -> list[Handed]:
-        """The jobs that wait for other ones."""
+        """Return the jobs that wait for other ones."""
         return [
             job for number, member in self._members.items() if len(member.jobs) > 1 for job in self.take_back(number)
         ]

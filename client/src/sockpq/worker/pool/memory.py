@@ -54,7 +54,7 @@ class MemoryShare:
 
 
 def used_share(meminfo: Path = MEMINFO, cgroup: Path = CGROUP) -> float:
-    """The used share of the machine's memory, or if that is greater, of what the container may use; 0 to 1."""
+    """Return the used share of the machine's memory, or if that is greater, of what the container may use; 0 to 1."""
     shares = [0.0]
     fields = dict(line.split(":", 1) for line in _text(meminfo).splitlines() if ":" in line)
     total, available = (_kib(fields.get(name, "0")) for name in ("MemTotal", "MemAvailable"))

@@ -63,7 +63,7 @@ async def _run(executor: Router, job: Handed, outcome: Outcome, command: Command
 
 
 def _together(command: Command[Any], result: Command[Any]) -> Command[Any]:
-    """The end of the job and the result for its caller, both or none."""
+    """Return the end of the job and the result for its caller, both or none."""
     plain = batches.transaction([_plain(command), result])
     if command.older is None:
         return plain
@@ -106,7 +106,7 @@ def _end(job: Handed, outcome: Outcome, ran: float | None = None) -> Command[Any
 
 
 def _with_error(command: Command[Any], outcome: Outcome) -> Command[Any]:
-    """The command with the text of what went wrong; without it for servers that do not keep it."""
+    """Return the command with the text of what went wrong; without it for servers that do not keep it."""
     if outcome.failure is None:
         return command
     text = arguments.error_text(outcome.failure.text)
@@ -114,13 +114,13 @@ def _with_error(command: Command[Any], outcome: Outcome) -> Command[Any]:
 
 
 def _with(command: Command[Any], words: str) -> Command[Any]:
-    """The command with words that came with pulses; without them for older servers."""
+    """Return the command with words that came with pulses; without them for older servers."""
     line = command.line.removesuffix(b"\r\n") + words.encode() + b"\r\n"
     return command._replace(line=line, needs=(*command.needs, "pulse"), older=command)
 
 
 def _plain(command: Command[Any]) -> Command[Any]:
-    """The command as every server knows it: a transaction asks for no features."""
+    """Return the command as every server knows it: a transaction asks for no features."""
     while command.older is not None:
         command = command.older
     return command

@@ -64,7 +64,7 @@ class OutcomeSender:
         self._report_soon(TELL_S)
 
     def take_finished(self) -> list[int]:
-        """The jobs whose DONE is to go with a GETB now, as many as one command may have: of one cluster."""
+        """Return the jobs whose DONE is to go with a GETB now, as many as one command may have: of one cluster."""
         tag = tag_of(self._finished[0]) if self._finished else 0
         now = [job for job in self._finished if tag_of(job) == tag][:BATCH_JOBS_MAX]
         if len(now) == len(self._finished):
@@ -130,7 +130,7 @@ class OutcomeSender:
             self._report_soon(TELL_S)
 
     def done(self, finished: list[int]) -> Command[list[Any]]:
-        """The DONE of these jobs; those that were not ours any more are counted when the answer comes."""
+        """Return the DONE of these jobs; those that were not ours any more are counted when the answer comes."""
         return done(finished, self._count_lost)
 
     def _count_lost(self, answers: Sequence[object]) -> None:
@@ -171,7 +171,7 @@ class OutcomeSender:
             self._leases.end(job.id)
 
     def giving_back(self, job: Handed, counts: bool = False) -> Command[Any]:
-        """The command for that; the time that a job has waited here is nobody's."""
+        """Return the command for that; the time that a job has waited here is nobody's."""
         return give_back(job, counts, 0.0 if self._is_timed(job) and not counts else None)
 
     def lost(self, job: int) -> None:

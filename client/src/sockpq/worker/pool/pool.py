@@ -133,7 +133,7 @@ class Pool:
         return "STOP" if self._stopping else "PAUSE" if self._paused else "RUN"
 
     def running(self) -> list[tuple[int, Handed, float]]:
-        """Each busy child with its job, and for how many seconds it has worked on it."""
+        """Return each busy child with its job, and for how many seconds it has worked on it."""
         now = monotonic()
         return [(one.child.number, one.job, now - one.begun_at) for one in self._members if one.job]
 
@@ -291,7 +291,7 @@ class Pool:
         return min(self._length(queue) for queue in self.queues)
 
     def _length(self, queue: str) -> float:
-        """The length of the leases of this queue's jobs, in seconds."""
+        """Return the length of the leases of this queue's jobs, in seconds."""
         if queue not in self._lengths:
             self._lengths[queue] = self._app.lease_of(queue)
         return self._lengths[queue]
@@ -508,7 +508,7 @@ class Pool:
         self._changed.set()
 
     def _until_next(self) -> float:
-        """Seconds to the next look: a second, or less where limits are short."""
+        """Return the seconds to the next look: a second, or less where limits are short."""
         due = self._leases.next_due()
         least = min(TICK_S, self.settings.start_limit / 4, (self.settings.time_limit or TICK_S) / 4)
         return max(min(least, TICK_S if due is None else due - monotonic()), 0.01)

@@ -20,7 +20,7 @@ ANSWER_S = 10.0
 
 
 def wanted(app: App, queue: str) -> QueueSettings:
-    """The settings that the tasks and the handler of this queue ask for."""
+    """Return the settings that the tasks and the handler of this queue ask for."""
     policies = app.policies_of(queue)
     settings: QueueSettings = {}
     if retain := max((policy.retain for policy in policies), default=0.0):

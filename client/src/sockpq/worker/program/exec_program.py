@@ -43,7 +43,7 @@ class ExecLine:
             raise BadArguments(f"--exec: there is no program {program!r} that can be run, here or on the PATH")
 
     def words(self, job: Any) -> list[str]:
-        """The command line for this job, as a list of words."""
+        """Return the command line for this job, as a list of words."""
         key, attempt = (job.meta.key, job.meta.attempt) if job.meta else (None, 1)
         values = {"k": key or str(job.id), "q": job.queue, "i": str(job.id), "a": str(attempt), "%": "%"}
         return [PLACES.sub(lambda place: values[place[1]], word) for word in self._words]

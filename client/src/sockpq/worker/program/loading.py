@@ -22,7 +22,7 @@ NOT_OF_THE_APP = "<frozen ", os.path.dirname(importlib.__file__), os.path.dirnam
 
 
 def load(options: Options) -> App:
-    """The app to be run; raises BadArguments."""
+    """Return the app to be run; raises BadArguments."""
     if options.exec_line is not None:
         app = _exec_app(options, options.exec_line)
     else:
@@ -62,7 +62,7 @@ def _imported(place: str) -> App:
 
 
 def _why_not(module: str, error: BaseException) -> str:
-    """Why a module cannot be imported, and where in it that shows."""
+    """Return why a module cannot be imported, and where in it that shows."""
     if isinstance(error, ModuleNotFoundError) and error.name and f"{module}.".startswith(f"{error.name}."):
         hint = f": do you mean {module.removesuffix('.py')}:app?" if module.endswith(".py") else ""
         return f"there is no module {module!r} in {os.getcwd()} or on Python's path{hint}"

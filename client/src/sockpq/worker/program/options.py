@@ -77,7 +77,7 @@ def read_config(path: str) -> dict[str, Any]:
 
 
 def pool_settings(options: Options) -> PoolSettings:
-    """The settings of the pool by the options. Raises BadArguments."""
+    """Return the settings of the pool by the options. Raises BadArguments."""
     get = options.get
     most, least = get("autoscale") or (get("concurrency", os.cpu_count() or 1),) * 2
     return PoolSettings(
@@ -91,7 +91,7 @@ def pool_settings(options: Options) -> PoolSettings:
 
 
 def default_name() -> str:
-    """A name of this worker: its host and its process."""
+    """Return a name of this worker: its host and its process."""
     host = "".join(one if one.isalnum() or one in "_.-" else "-" for one in socket.gethostname())
     pid = str(os.getpid())
     return f"{host[: WORKER_NAME_MAX - len(pid) - 1]}-{pid}"
@@ -148,7 +148,7 @@ def _seconds(value: Any) -> float:
 
 
 def _number(value: Any) -> float:
-    """The value as a number; NaN if it is none, so that every comparison with it is false."""
+    """Return the value as a number; NaN if it is none, so that every comparison with it is false."""
     try:
         return float("nan") if isinstance(value, bool) else float(value)
     except (TypeError, ValueError):

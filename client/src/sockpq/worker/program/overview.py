@@ -20,7 +20,7 @@ DEFAULTS = {
 
 
 def banner(app: App, settings: PoolSettings) -> str:
-    """The app, its tasks and queues, the children and the cluster; lines with their ends."""
+    """Return the app, its tasks and queues, the children and the cluster; lines with their ends."""
     lines = [f"pqworker {__version__}, worker {settings.name}"]
     lines += [f"  {'queue':<9} {line}" for line in _queues(app, settings)]
     lines += [f"  {'children':<9} {bounds(settings)} ({settings.kind})", f"  {'cluster':<9} {app.servers}"]

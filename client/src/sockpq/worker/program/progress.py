@@ -50,7 +50,7 @@ async def show(pool: Pool, handler: logging.StreamHandler[Any]) -> None:
 
 
 def picture(pool: Pool, seconds: float) -> Any:
-    """The view as it is now, after this many seconds."""
+    """Return the view as it is now, after this many seconds."""
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text

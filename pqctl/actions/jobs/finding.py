@@ -17,6 +17,10 @@ from sockpqd.pqctl.output.text import sized
 from sockpqd.pqctl.parameters import local_time
 
 PAGE_JOBS_MAX = 1000        # of one question to the server
+DEAD_ELSEWHERE = (
+    "a dead job is found in its dead-letter queue (`pqctl queue peek QUEUE --state dead` shows those that came "
+    "from QUEUE)"
+)
 
 
 def find(call: Call, queues: Sequence[str], wanted: Mapping[str, Any], count: int) -> int:
@@ -30,7 +34,8 @@ def find(call: Call, queues: Sequence[str], wanted: Mapping[str, Any], count: in
     if call.as_json:
         call.answer("", {"jobs": [_as_json(job) for job in jobs], "more": more})
     elif not jobs:
-        say("; ".join(["no job is like that", *absent]))
+        elsewhere = [DEAD_ELSEWHERE] if queues and "dead" in (wanted.get("state") or ()) else []
+        say("; ".join(["no job is like that", *elsewhere, *absent]))
     else:
         from sockpqd.pqctl.output.table import Column, print_rows
 

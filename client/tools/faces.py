@@ -100,7 +100,7 @@ def main(arguments: list[str]) -> int:
 
 
 def files(package: Path) -> Iterator[tuple[Path, str]]:
-    """Every generated file, with its content."""
+    """Yield every generated file, with its content."""
     folder = package / "_protocol" / "commands"
     calls = {name: declarations(folder / f"{file}.py", name) for name, file in MODULES.items()}
     for path in sorted((package / "_async").glob("*.py")):
@@ -111,7 +111,7 @@ def files(package: Path) -> Iterator[tuple[Path, str]]:
 
 
 def declarations(path: Path, module: str) -> list[Call]:
-    """The calls that a file declares, in order."""
+    """Return the calls that a file declares, in order."""
     tree = ast.parse(path.read_text("utf-8"))
     settings = {node.name: _fields(node) for node in tree.body if isinstance(node, ast.ClassDef)}
     return [
@@ -154,12 +154,12 @@ def _declaration(
 
 
 def _source(node: ast.expr) -> str:
-    """An expression in the client's notation: with double quotes, and its class for a job in hand."""
+    """Return an expression in the client's notation: with double quotes, and its class for a job in hand."""
     return re.sub(r"\bHeldJob\b", "Job", ast.unparse(node).replace("'", '"'))
 
 
 def with_methods(text: str, calls: dict[str, list[Call]]) -> str:
-    """The file of an asyncio class with the generated methods inserted."""
+    """Return the file of an asyncio class with the generated methods inserted."""
     found = DECLARED.search(text)
     if not found:
         return text
@@ -173,7 +173,7 @@ def with_methods(text: str, calls: dict[str, list[Call]]) -> str:
 
 
 def _method(kind: str, call: Call) -> str:
-    """One method of the asyncio client."""
+    """Return one method of the asyncio client."""
     parameters = [one for one in call.parameters if not (kind == "Job" and one.name == "job")]
     given = [f"{one.name}={HELD.get(one.name, one.name)}" if one.keyword else one.name for one in parameters]
     parameters = [one for one in parameters if one.name not in HELD]
@@ -211,14 +211,14 @@ def _method(kind: str, call: Call) -> str:
 
 
 def _short(call: Call) -> str:
-    """The first paragraph of the documentation, for methods that refer to the rest."""
+    """Return the first paragraph of the documentation, for methods that refer to the rest."""
     first = call.documentation.split("\n\n")[0].replace("\n", " ")
     sentence = re.split(r"[.;] |: (?![^(]*\))", first)[0].removesuffix(".")
     return f"{sentence}. See Client.{call.name}."
 
 
 def _call(function: str, arguments: str, end: str = "") -> str:
-    """A statement that calls, on one line or with its arguments on separate lines."""
+    """Return a statement that calls, on one line or with its arguments on separate lines."""
     line = f"        {function}({arguments}){end}"
     if len(line) <= LINE_MAX:
         return f"{line}\n"
@@ -238,7 +238,7 @@ def _filled(text: str, indent: int) -> str:
 def _written(
     start: str, name: str, parameters: list[Parameter], result: str, documentation: str, body: str
 ) -> str:
-    """The source of a method."""
+    """Return the source of a method."""
     parts = ["self", *(str(one) for one in parameters if not one.keyword)]
     keywords = [str(one) for one in parameters if one.keyword]
     if keywords:
@@ -257,7 +257,7 @@ def _written(
 
 
 def blocking(text: str, name: str) -> str:
-    """The file of the blocking client that corresponds to one of the asyncio client."""
+    """Return the file of the blocking client that corresponds to one of the asyncio client."""
     for pattern, replacement in REPLACEMENTS:
         text = pattern.sub(replacement, text)
     first, _, rest = text.partition("\n")
@@ -265,7 +265,7 @@ def blocking(text: str, name: str) -> str:
 
 
 def _sorted(imports: re.Match[str]) -> str:
-    """The imports in the order of the new names."""
+    """Return the imports in the order of the new names."""
     return "".join(sorted(IMPORT.findall(imports[0])))
 
 

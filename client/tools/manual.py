@@ -66,12 +66,12 @@ docs/WORKERS.md of the sources
 
 
 def options() -> list[tuple[str, str, str]]:
-    """The name, value and meaning of each option."""
+    """Return the name, value and meaning of each option."""
     return [CONFIG, *((key, one.metavar, one.help.replace("%%", "%")) for key, one in KEYS.items() if key != "app")]
 
 
 def page() -> str:
-    """The man page of pqworker."""
+    """Return the man page of pqworker."""
     lines = []
     for name, value, told in options():
         short = KEYS[name].short if name in KEYS else ""
@@ -81,7 +81,7 @@ def page() -> str:
 
 
 def bash() -> str:
-    """The completion script for bash."""
+    """Return the completion script for bash."""
     cases = "\n".join(
         f'        --{name}) COMPREPLY=($(compgen -W "{" ".join(words)}" -- "$word")); return ;;'
         for name, words in WORDS.items()
@@ -101,7 +101,7 @@ complete -o default -F _pqworker pqworker
 
 
 def zsh() -> str:
-    """The completion script for zsh."""
+    """Return the completion script for zsh."""
     lines = []
     for name, value, told in options():
         words = f":({' '.join(WORDS[name])})" if name in WORDS else ":_files" if name == "config" else ":"
@@ -112,7 +112,7 @@ def zsh() -> str:
 
 
 def fish() -> str:
-    """The completion script for fish."""
+    """Return the completion script for fish."""
     lines = []
     for name, value, told in options():
         needs = f" -x -a '{' '.join(WORDS[name])}'" if name in WORDS else " -r" if name == "config" else " -x"
@@ -122,7 +122,7 @@ def fish() -> str:
 
 
 def files() -> dict[str, str]:
-    """The content of every file to write."""
+    """Return the content of every file to write."""
     return {"pqworker.1": page(), "pqworker.bash": bash(), "pqworker.zsh": zsh(), "pqworker.fish": fish()}
 
 

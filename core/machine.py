@@ -86,7 +86,7 @@ class Machine:
     """The queue state machine of one node."""
 
     def __init__(self, known_level: int | None = None, paging: Callable[[], Pager] | None = None) -> None:
-        """An empty state.
+        """Create an empty state.
 
         `known_level`: the highest feature level that this node knows, by default the level of the program. `paging`:
         returns an empty pager for a state, if jobs may be outside memory.

@@ -380,7 +380,7 @@ class State:
             self.undo.added(job)
 
     def add_plain(self, queue: Queue, job: Job) -> None:
-        """Like `add`, for a job without item or extras in a queue without settings: the frequent case."""
+        """Add a job without item or extras to a queue without settings: the frequent case of `add`."""
         self.effects.ready[queue.name] = None
         self.queues.add(queue, job)
         if self.undo is not None:

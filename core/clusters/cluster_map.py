@@ -99,7 +99,7 @@ def _alive(name: str) -> str:
 
 
 def _shorter(prefixes: list[str]) -> list[int | None]:
-    """For each of the sorted prefixes the place of the longest other one with which it begins."""
+    """Return for each of the sorted prefixes the place of the longest other one with which it begins."""
     places: list[int | None] = []
     for at, prefix in enumerate(prefixes):
         one = at - 1 if at else None

@@ -222,7 +222,7 @@ class Pages:
     def adopt_numbered(
         self, reference: bytes, count: int, data_bytes: int, when: int, seq: int, numbered: int,
     ) -> NumberedPage:
-        """Like `adopt`, for a page with `numbered` numbered jobs, which the index already has."""
+        """Adopt, like `adopt`, a page with `numbered` numbered jobs, which the index already has."""
         number = self._adopted(reference, count, data_bytes)
         return self._list(NumberedPage(number, count, data_bytes, when, seq, numbered))
 
@@ -253,7 +253,7 @@ class Pages:
     def adopt_delayed(
         self, reference: bytes, count: int, data_bytes: int, due_ms: int, seq: int, first: tuple[int, int],
     ) -> DelayedPage:
-        """Like `adopt`, for DELAYED jobs; `first`: the place of the first one."""
+        """Adopt, like `adopt`, a page of DELAYED jobs; `first`: the place of the first one."""
         self.indexed += count
         return DelayedPage(self._adopted(reference, count, data_bytes), count, data_bytes, due_ms, seq, first)
 

@@ -296,7 +296,7 @@ class CallRunner:
                     raise
 
     def _was_blocked(self, call: Call[Any], attempt: Attempt | None) -> None:
-        """Time during which the server was legitimately silent does not count. What is `taken` it owes at once."""
+        """Count no time during which the server was legitimately silent. What is `taken` it owes at once."""
         if attempt and attempt.blocked_s and not call.taken:
             call.retry.blocked(attempt.blocked_s)
             if attempt.blocked_s > self.limits.server_timeout:

@@ -190,7 +190,7 @@ class Connection:
         self._stream.finish()
 
     def withdraw(self) -> None:
-        """Like `finish`, from another thread than the one that waits for the blocked command."""
+        """Finish, like `finish`, from another thread than the one that waits for the blocked command."""
         self._finished = self.withdrawn = True
         self._stream.withdraw()
 

@@ -37,7 +37,7 @@ class Tracing:
 
     @contextmanager
     def call(self, command: Command[Any]) -> Iterator[None]:
-        """A span around one call."""
+        """Open a span around one call."""
         words = command.line.split(None, 2)
         verb = words[0].decode()
         attributes = {"messaging.system": SYSTEM, "messaging.operation.name": verb}
@@ -65,7 +65,7 @@ class Tracing:
 
     @contextmanager
     def work(self, queue: str, headers: dict[str, str] | None) -> Iterator[None]:
-        """The span of the work on a job of this queue; an error that ends the block is recorded."""
+        """Open the span of the work on a job of this queue; an error that ends the block is recorded."""
         work = self.begin_work(queue, headers)
         try:
             yield

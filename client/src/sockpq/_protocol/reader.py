@@ -114,7 +114,7 @@ def ok(line: bytes) -> list[str]:
 
 
 def fields_of(text: str) -> list[str]:
-    """Like `ok`, for a line that was decoded already."""
+    """Return the fields like `ok`, of a line that was decoded already."""
     if text == "200 OK":
         return []
     if text.startswith("200 OK "):

@@ -67,7 +67,7 @@ def used_share(meminfo: Path = MEMINFO, cgroup: Path = CGROUP) -> float:
 
 
 def size_bytes(text: str) -> int:
-    """A size such as "200M", "1.5G" or "1048576" (bytes); raises BadArguments."""
+    """Parse a size such as "200M", "1.5G" or "1048576" (bytes); raises BadArguments."""
     number, unit = text.strip().upper().removesuffix("B").removesuffix("I"), ""
     if number and number[-1] in UNITS:
         number, unit = number[:-1], number[-1]
@@ -81,7 +81,7 @@ def size_bytes(text: str) -> int:
 
 
 def share_of(text: str) -> float:
-    """A share such as "60%"; raises BadArguments."""
+    """Parse a share such as "60%"; raises BadArguments."""
     try:
         share = float(text.strip().removesuffix("%")) / 100
     except ValueError:

@@ -507,7 +507,7 @@ class Client:
         return Hold(self._executor, item, expire, then, queue, timeout)
 
     def pulse(self, name: str) -> Pulse:
-        """A pulse, a rate that many programs share: `async with client.pulse("ga").turn(within=30) as turn:`."""
+        """Return a pulse, a rate that many programs share: `async with client.pulse("ga").turn(within=30) as turn:`."""
         return Pulse(self._executor, name)
 
     # remote calls

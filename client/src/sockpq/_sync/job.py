@@ -53,7 +53,7 @@ class Job:
         return self.data.decode()
 
     def json(self) -> Any:
-        """Its data decoded as JSON, for put(json=); raises ValueError when they are not JSON."""
+        """Return its data decoded as JSON, for put(json=); raises ValueError when they are not JSON."""
         return loads(self.data)
 
     @property

@@ -271,8 +271,8 @@ def test_fan_out_topics_workers_and_queues_that_go_by_themselves_when_the_leader
         with Speaker(cluster.server(cluster.wait_for_leader())) as next_client:
             next_client.send(b"WORKER LIST\r\n")
             assert next_client.line() == b"200 OK 1\r\n"
-            name, _, slots, busy, _ = next_client.line().split()
-            assert (name, slots, busy) == (b"pool@host", b"8", b"5")
+            name, _, slots, busy, _, state = next_client.line().split()
+            assert (name, slots, busy, state) == (b"pool@host", b"8", b"5", b"PAUSE")
             next_client.send(b"SESSION " + session + b"\r\n")
             assert next_client.line().endswith(b" LAST 2\r\n")
             next_client.say(b"WORKER pool@host 8 0\r\n", b"200 OK MAX 4 STATE PAUSE\r\n")

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 START_ATTEMPTS = 5
 POLL_S = 0.03       # each look at who leads costs the nodes what it asks them
 ASK_S = 2.0
-STOP_S = 15.0
+STOP_S = 30.0
 
 
 class LocalCluster:

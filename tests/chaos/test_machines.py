@@ -128,7 +128,7 @@ def test_a_thin_disk_forgets_what_it_could_not_sync_and_shows_it_until_then(thin
 def test_tls_is_between_the_nodes_only(toxiproxy_server: None) -> None:
     with ProxiedCluster(tls=True) as cluster:
         leader = cluster.wait_for_leader()
-        assert say(cluster.server(leader), "PUT q 0 0", 10.0) == "200 OK"
+        assert say(cluster.server(leader), "PUT q 0 0", 60.0) == "200 OK"
         with tempfile.TemporaryFile() as nothing:
             told = subprocess.run(
                 ["openssl", "s_client", "-connect", cluster.peer(leader), "-brief"], stdin=nothing, check=False,

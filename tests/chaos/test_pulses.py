@@ -44,7 +44,7 @@ def nodes_of(cluster: ProxiedCluster) -> list[str]:
 def test_no_window_has_more_grants_than_the_pulse_allows(fault: str) -> None:
     with ProxiedCluster(3) as cluster:
         serving = cluster.wait_for_leader()
-        assert cluster.say(serving, f"PULSE CREATE p RATE {RATE} PER {PER_S:g}", 5) == "200 OK"
+        assert cluster.say(serving, f"PULSE CREATE p RATE {RATE} PER {PER_S:g}", 60) == "200 OK"
         with TurnClients(nodes_of(cluster), "p", CLIENTS) as clients:
             grants = clients.grants
             assert eventually(lambda: len(grants) >= RATE, PATIENCE_S)
@@ -68,7 +68,7 @@ def test_no_window_has_more_grants_than_the_pulse_allows(fault: str) -> None:
 def test_who_sleeps_sleeps_over_a_failover() -> None:
     with ProxiedCluster(3) as cluster:
         serving = cluster.wait_for_leader()
-        assert cluster.say(serving, f"PULSE CREATE p RATE {RATE} PER 0.5", 5) == "200 OK"
+        assert cluster.say(serving, f"PULSE CREATE p RATE {RATE} PER 0.5", 60) == "200 OK"
         with TurnClients(nodes_of(cluster), "p", CLIENTS) as clients:
             grants = clients.grants
             assert eventually(lambda: len(grants) >= 2 * RATE, PATIENCE_S)
@@ -94,7 +94,7 @@ def test_who_sleeps_sleeps_over_a_failover() -> None:
 def test_the_turns_of_clients_that_vanish_go_to_the_next() -> None:
     with ProxiedCluster(3) as cluster:
         serving = cluster.wait_for_leader()
-        assert cluster.say(serving, "PULSE CREATE p RATE 50 PER 1", 5) == "200 OK"
+        assert cluster.say(serving, "PULSE CREATE p RATE 50 PER 1", 60) == "200 OK"
         with TurnClients(nodes_of(cluster), "p", CLIENTS) as clients:
             assert eventually(lambda: len(clients.grants) >= 100, PATIENCE_S)
             first, until = len(clients.grants), time.monotonic() + PATIENCE_S

@@ -40,10 +40,10 @@ def make_client(request: pytest.FixtureRequest) -> Iterator[MakeClient]:
 @pytest.fixture
 def client(cluster: FakeCluster, make_client: MakeClient) -> Client:
     """Short time limits, so that a server's silence is over soon."""
-    return make_client(cluster.addresses, timeout=20, server_timeout=0.3, connect_timeout=0.5)
+    return make_client(cluster.addresses, timeout=60, server_timeout=0.3, connect_timeout=0.5)
 
 
 @pytest.fixture
 def old_client(cluster: FakeCluster, make_client: MakeClient) -> Client:
     """The same without sessions, as against servers that have none."""
-    return make_client(cluster.addresses, timeout=20, server_timeout=0.3, connect_timeout=0.5, sessions=False)
+    return make_client(cluster.addresses, timeout=60, server_timeout=0.3, connect_timeout=0.5, sessions=False)

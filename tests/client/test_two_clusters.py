@@ -45,8 +45,8 @@ def test_what_was_put_into_one_goes_on_into_no_other(
         client.put("q", b"2")
     for part in mine, used.servers[0], other.servers[0]:
         assert str(part) in str(caught.value)
-    assert other.say("n1", "TOTAL", 5) == "200 OK 0 0 0 0"
-    assert other.say("n1", "SESSION LIST", 5) == "200 OK 0"
+    assert other.say("n1", "TOTAL", 60) == "200 OK 0 0 0 0"
+    assert other.say("n1", "SESSION LIST", 60) == "200 OK 0"
     used.restart("n1")
     used.wait_for_leader()
     client.put("q", b"2")               # its own cluster is back

@@ -8,6 +8,7 @@ from itertools import chain
 
 from devcluster.cluster import LocalCluster
 from tests.oracles.inventory import differences
+from tests.waiting import PATIENCE_S
 from tests.wire import Broken, Wire
 
 ANSWER_S = 5.0
@@ -84,7 +85,7 @@ class Producer(threading.Thread):
 def drain(cluster: LocalCluster, queue: str = "load") -> list[bytes]:
     """Take all jobs of a queue out of the serving node."""
     bodies = []
-    with Wire(cluster.server(cluster.wait_for_leader()), ANSWER_S) as wire:
+    with Wire(cluster.server(cluster.wait_for_leader()), PATIENCE_S) as wire:
         while True:
             wire.send_bytes(f"GET {queue}\r\n".encode() * AT_ONCE)
             empty = 0

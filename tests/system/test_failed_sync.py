@@ -92,7 +92,7 @@ def test_a_snapshot_that_cannot_be_synced_is_given_up_and_the_node_goes_on() -> 
         producer.start()
         wait_for_progress([producer])
         fail_syncs(cluster, "n1", "snapshots")
-        assert say(server, "CLUSTER SNAPSHOT", 20.0) == "503 Busy"
+        assert say(server, "CLUSTER SNAPSHOT", 60.0) == "503 Busy"
         cluster.wait_until_logged("n1", "could not be written: SyncFailed: [Errno 5] Input/output error")
         assert [path.name for path in (cluster.data_dir("n1") / "snapshots").iterdir()] == [MARKER]
         wait_for_progress([producer])

@@ -242,7 +242,7 @@ class LargeJobs:
 def test_a_follower_with_a_small_disk_does_not_stay_behind_an_empty_cluster(one_small: SmallDisks) -> None:
     cluster = one_small
     if cluster.wait_for_leader() == "n3":
-        assert cluster.say("n3", "CLUSTER TRANSFER n1", 10.0)
+        assert cluster.say("n3", "CLUSTER TRANSFER n1", 60.0)
         until(lambda: cluster.leader() not in (None, "n3"), "n3 leads", cluster)
     jobs = LargeJobs(cluster)
     for _ in range(WAITING):

@@ -61,7 +61,7 @@ def test_kill_any_nodes_at_any_moment() -> None:
 
 def begin_a_snapshot(server: str) -> None:
     """Say so, and do not wait for its end."""
-    with Wire(server, 10.0) as wire:
+    with Wire(server, 60.0) as wire:
         wire.send("CLUSTER SNAPSHOT")
 
 

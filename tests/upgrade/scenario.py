@@ -59,7 +59,7 @@ class Connection:
     """Speaks the protocol, one command at a time."""
 
     def __init__(self, server: str) -> None:
-        self.wire = Wire(server, 20.0)
+        self.wire = Wire(server, 60.0)
 
     def __enter__(self) -> Connection:
         return self

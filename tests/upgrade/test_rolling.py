@@ -17,7 +17,7 @@ from tests.wire import Wire
 
 NEXT = (sys.executable, "-m", "tests.upgrade.next_release")
 HELD_BACK = {"SOCKPQD_RAFT_FEATURE_LEVEL_MAX": "1"}
-CALL_S = 20.0
+CALL_S = 60.0
 
 
 class Rolling(LocalCluster):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tests.deploy.installed import Installed
 
 MISSING = "no containers"
-NEEDY = {"ansible", "cluster"}
+NEEDY = {"ansible", "cluster", "pair"}
 HINT = "deploy tests skipped: {} need {}"
 
 

@@ -7,10 +7,12 @@ from contextlib import closing
 from pathlib import Path
 from urllib.request import urlopen
 
-from sockpq import Client, Moving
+import pytest
+from sockpq import Client, Moving, NoOutput
 from sockpq.worker import App
 
 from devcluster.cluster import LocalCluster
+from tests.client.caller import Caller
 from tests.client.pair import Pair
 from tests.waiting import until
 from tests.worker.program.running import Worker
@@ -38,6 +40,16 @@ def film(number, error=False):
     if error:
         raise ValueError(number)
     return number * 2
+'''
+
+
+CALLED = '''
+@app.task("b.film", name="called", expire=600)
+def called(gate):
+    record("begun")
+    while not os.path.exists(gate):
+        time.sleep(0.02)
+    return "output"
 '''
 
 
@@ -73,3 +85,22 @@ def test_tasks_of_both_clusters_run_through_a_move(tmp_path: Path) -> None:
             assert client.total("b.film").jobs == 0
             assert worker.end(signal.SIGTERM) == 0
         assert (pair.count("a", "mail"), pair.count("b", "b.film")) == ((0, 0), (0, 0))
+
+
+def test_a_call_that_is_answered_after_a_move_is_done_once(tmp_path: Path) -> None:
+    """Its output has no owner where the caller waits, who hears that there is none; the task is not repeated."""
+    gate = tmp_path / "gate"
+    with Pair() as pair:
+        pair.set({"b.": "b"})
+        with Worker(tmp_path, ",".join(pair.a.servers), CALLED, "-c", "1", "--pool", "threads") as worker, \
+                closing(App(pair.a.servers)) as app:
+            called = app.task("b.film", name="called")(lambda gate: None)
+            waiting = Caller(lambda: called.options(wait=10).call(str(gate)))
+            worker.until(lambda: "begun" in worker.record)
+            pair.set({}, {"b.": Moving("b", "a")})
+            gate.touch()
+            with pytest.raises(NoOutput):
+                waiting.result()
+            until(lambda: pair.count("b", "b.film") == (0, 0))
+            assert called.call(str(gate)) == "output"
+            assert worker.record == ["begun", "begun"]

@@ -227,8 +227,8 @@ def _move(pair: Pair, source: str, to: str, put: Callable[[], int], errors: list
 
     some_more()
     pair.set({QUEUE: None})
-    kill_leader(getattr(pair, source))
     pair.set({}, {QUEUE: Moving(source, to)})
+    kill_leader(getattr(pair, source))
     some_more()
     kill_leader(getattr(pair, to))
     some_more()

@@ -11,4 +11,4 @@ from tests.system.moved_programs import PROGRAMS, through_moves
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_nothing_is_lost_or_done_twice(program: str, tmp_path: Path) -> None:
-    through_moves(PROGRAMS[program], tmp_path, moves=1, nodes=1)
+    through_moves(PROGRAMS[program], tmp_path, moves=1, nodes=3)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from urllib.parse import urlencode
 
 from sockpqd.core import JobState, JobView, QueueSettings
@@ -11,6 +11,7 @@ from sockpqd.gateway.dashboard.actions import PURGED
 from sockpqd.gateway.dashboard.markup import Child, Markup, link, pairs, table, tag
 from sockpqd.gateway.dashboard.pages.parts.body import preview
 from sockpqd.gateway.dashboard.pages.parts.chart import QUEUE_SPANS, Chart, charts, spans
+from sockpqd.gateway.dashboard.pages.parts.settings import settings_in_words
 from sockpqd.gateway.dashboard.pages.parts.view import (
     NotAllowed,
     NotThere,
@@ -25,7 +26,6 @@ from sockpqd.gateway.dashboard.pages.parts.view import (
     section,
     size,
 )
-from sockpqd.gateway.protocol import listings
 
 CHARTS = (
     Chart("Jobs per second", "rate", ("put", "taken", "done"), ("in", "handed out", "done")),
@@ -35,7 +35,10 @@ CHARTS = (
     Chart("Run time", "seconds", ("run_p50", "run_p95"), ("p50", "p95")),
     Chart("Oldest waiting", "seconds", ("oldest",), ("oldest",)),
 )
-JOBS = 25                   # of each state
+JOBS = 25                   # of a state
+ENDED = "ENDED"
+TABS = (*(state.name for state in JobState), ENDED)
+FIGURES = {ENDED: "RETAINED"}           # of QUEUE STAT, where they are called otherwise
 # Jobs of these states have a place, by whose number they are found; dead ones in their dead-letter queue.
 PLACED = (JobState.READY, JobState.DELAYED, JobState.DEAD)
 
@@ -54,15 +57,17 @@ async def show(view: View) -> str:
     if disk.jobs:
         known.append((f"on the disk of {cluster.name}", f"{disk.jobs} waiting, {size(disk.data_bytes)} of data"))
     content: list[Child] = [
-        tag("p", link("/queues", "All queues")), await _charts(view, name), section("Figures", pairs(known)),
+        tag("p", link("/queues", "All queues")), await _charts(view, name),
     ]
     if view.visitor.manages(name):
         content += [
-            *[await _jobs(view, name, state) for state in JobState],
-            section("Settings", pairs([(key, value) for key, value in listings.settings_of_queue(settings)])),
+            await _jobs(view, name, dict(figures)), section("Settings", settings_in_words(view, name, settings)),
         ]
-        await asyncio.sleep(0)          # the forms are as long a turn as the figures
+        await asyncio.sleep(0)          # each of these is a turn
         content.append(section("Actions", list(_actions(view, name))))
+        await asyncio.sleep(0)
+    content.append(section("Figures", pairs(known)))
+    await asyncio.sleep(0)
     return page(view, f"Queue {name}", content)
 
 
@@ -74,14 +79,24 @@ async def _charts(view: View, name: str) -> Child:
     return [spans(view, "/queue", {"name": name}, QUEUE_SPANS), await charts(view, CHARTS, series, "queue", name)]
 
 
-async def _jobs(view: View, name: str, state: JobState) -> Markup | None:
-    jobs = view.cluster.machine.peek_queue(name, state, JOBS)
-    if not jobs:
-        return None
-    return section(state.name, await table(
+async def _jobs(view: View, name: str, figures: Mapping[str, int]) -> Markup:
+    """Return the jobs in one state, and tabs with the others."""
+    counts = {state: figures[FIGURES.get(state, state)] for state in TABS}
+    asked = view.word("tab")
+    shown = asked if asked in TABS else next((state for state in TABS if counts[state]), TABS[0])
+    machine = view.cluster.machine
+    jobs = machine.ended_jobs(name, JOBS)[0] if shown == ENDED else machine.peek_queue(name, JobState[shown], JOBS)
+    await asyncio.sleep(0)
+    tabs = [tag(
+        "a", f"{state.lower()} ", tag("b", f"{counts[state]:,}"), aria_current="true" if state == shown else None,
+        href=f"/queue?{urlencode({'name': name, 'tab': state})}",
+    ) for state in TABS]
+    first = f"the {'last' if shown == ENDED else 'first'} {len(jobs)}" if counts[shown] > len(jobs) else None
+    content = await table(
         ("id", "key", "priority", "attempts", "item", "time", "reason", "body", ""), (_job(view, job) for job in jobs),
-        f"the first {len(jobs)}" if len(jobs) == JOBS else counted(len(jobs), "job"),
-    ))
+        f"{first} of {counts[shown]:,}" if first else counted(len(jobs), "job"),
+    ) if jobs else tag("p", f"No job is {shown.lower()}." if shown != ENDED else "There is no record of an ended job.")
+    return section("Jobs", tag("nav", tabs, class_="tabs", aria_label="States"), content)
 
 
 def _job(view: View, job: JobView) -> list[Child]:
@@ -91,6 +106,8 @@ def _job(view: View, job: JobView) -> list[Child]:
         times.append(f"in {duration(job.due_ms - now)}")
     if job.deadline_ms is not None:
         times.append(f"lease ends in {duration(max(0, job.deadline_ms - now))}")
+    if job.ended_ms is not None:
+        times.append(f"{job.state.name.lower()} {duration(max(0, now - job.ended_ms))} ago")
     return [
         job.id, job.key, job.priority, job.attempts, job.item, ", ".join(times), job.reason,
         preview(job.body()),

@@ -38,9 +38,10 @@ def test_every_page_is_there_and_says_what_it_should() -> None:
         listed = await found.get("/queues")
         assert ">mail</a>" in listed
         assert ">other</a>" in listed
-        page = await found.get("/queue?name=mail")
-        for text in ("READY", "DELAYED", "RUNNING", "{&quot;a&quot;:1}", "hello", "lease ends in"):
-            assert text in page, text
+        for tab, text in (("READY", "{&quot;a&quot;:1}"), ("DELAYED", "in 60 s"), ("RUNNING", "lease ends in"),
+                          ("RUNNING", "hello"), ("BURIED", "No job is buried"), ("ENDED", "no record of an ended job")):
+            assert text in await found.get(f"/queue?name=mail&tab={tab}"), text
+        assert "{&quot;a&quot;:1}" in await found.get("/queue?name=mail&tab=nothing")
         assert "<td>bad</td>" in await found.get("/queue?name=w")
         assert "0 sessions" in await found.get("/sessions")
         assert "No users are required" in await found.get("/users")

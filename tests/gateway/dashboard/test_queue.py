@@ -1,0 +1,64 @@
+"""The page of one queue: its jobs by state, and its settings in words."""
+
+from __future__ import annotations
+
+import re
+
+from tests.gateway.helpers.dashboard import Site, run
+
+
+def tabs(page: str) -> dict[str, str]:
+    """Return the number of jobs of each state, the shown one marked."""
+    found = re.findall(r'<a( aria-current="true")? href="[^"]*">([a-z]+) <b>([^<]*)</b>',
+                       page.partition('class="tabs"')[2].partition("</nav>")[0])
+    return {state: f"*{count}" if current else count for current, state, count in found}
+
+
+def setting(page: str, name: str) -> str:
+    """Return the words of a setting."""
+    found = re.search(f"<dt>{name}</dt><dd>(.*?)</dd>", page)
+    assert found is not None, name
+    return found[1]
+
+
+def test_each_state_has_a_tab_with_its_number_and_the_first_one_with_jobs_is_shown() -> None:
+    async def test(found: Site) -> None:
+        await found.say(b"QUEUE CREATE mail RETAIN 600 NUMBERED 1\r\nPUT mail 0 4\r\nbody")
+        await found.say(b"GET mail\r\nDONE 1 RESULT 1\r\nr")
+        for number in range(30):
+            await found.say(b"PUT mail 0 1 DELAY %d\r\nd" % (60 + number))
+        page = await found.get("/queue?name=mail")
+        assert tabs(page) == {"ready": "0", "delayed": "*30", "running": "0", "dead": "0", "buried": "0", "ended": "1"}
+        assert "the first 25 of 30" in page
+        page = await found.get("/queue?name=mail&tab=ENDED")
+        assert tabs(page)["ended"] == "*1"
+        assert ">body<" in page
+        assert "done 0.0 s ago" in page
+
+    run(test)
+
+
+def test_settings_are_words_and_those_that_are_not_set_say_what_that_means() -> None:
+    async def test(found: Site) -> None:
+        await found.say(b"PUT mail 0 1\r\nx")
+        page = await found.get("/queue?name=mail")
+        assert setting(page, "lease").startswith("none, unless")
+        assert setting(page, "attempts").startswith("as many as it takes")
+        assert setting(page, "running") == "any number of jobs at a time"
+        assert setting(page, "rate") == "any number of jobs a second"
+        assert setting(page, "records of ended jobs") == "none: what is done is gone"
+        await found.say(b"QUEUE CONFIG mail EXPIRE 60 THEN DEAD TRIES 1 DEAD lost LIMIT 1 CAPACITY 10 TTL 7200 "
+                        b"BACKOFF 1 60 RETAIN 3600 NUMBERED 1 RATE 5 PER 1\r\n")
+        page = await found.get("/queue?name=mail")
+        for name, words in {
+            "lease": "60 s for a GET that names none; then the job is dead",
+            "attempts": "1 attempt, then the job lies dead in lost",
+            "after a failed attempt": "it waits for 1.0 s, each time twice as long, at most 60 s",
+            "running": "at most 1 job at a time", "waiting": "at most 10 jobs; beyond that a PUT is refused",
+            "jobs that nobody takes": "expire after 2.0 h", "rate": "at most 5 jobs in 1.0 s",
+            "records of ended jobs": "kept for 60 min, at most 100,000 records and 64.0 MiB",
+            "numbers": "each job gets one, by which it is found",
+        }.items():
+            assert setting(page, name) == words
+
+    run(test)

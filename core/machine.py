@@ -37,6 +37,7 @@ from sockpqd.core.queries import (
     FairGroup,
     FairLevel,
     GroupCounts,
+    ItemJob,
     JobView,
     QueueCounts,
     QueueFlow,
@@ -433,6 +434,14 @@ class Machine:
         Local to this node, not part of the state.
         """
         return self._state.latencies.take(mask)
+
+    def jobs_of_item(self, item: str, count: int) -> list[ItemJob]:
+        """Up to `count` unfinished jobs of the item: see queries.jobs_of_item."""
+        return queries.jobs_of_item(self._state, item, count)
+
+    def jobs_behind_item(self, item: str, count: int) -> list[ItemJob]:
+        """Up to `count` jobs that wait for the item (AFTER)."""
+        return queries.jobs_behind_item(self._state, item, count)
 
     def names_with_dead(self) -> list[str]:
         """Return the names of the queues that dead jobs come from."""

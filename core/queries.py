@@ -12,7 +12,7 @@ from sockpqd.core import limits
 from sockpqd.core.fair.group_settings import NO_SETTINGS, GroupSettings
 from sockpqd.core.fair.levels import FairSettings
 from sockpqd.core.fair.rates import ANY_QUEUE
-from sockpqd.core.ops.jobs import AnySelector, Number, Place
+from sockpqd.core.ops.jobs import AnySelector, Number, Place, Until
 from sockpqd.core.ops.queues import EndState, JobState
 from sockpqd.core.ops.replies import Life
 from sockpqd.core.pages.paging_counts import PagingCounts, paging_counts
@@ -24,7 +24,8 @@ from sockpqd.core.rules.life import life_of, life_of_counts
 from sockpqd.core.state import State
 from sockpqd.core.store.body import Data, bytes_of
 from sockpqd.core.store.items.counts import ItemCounts, ItemSummary, counts_of, summary_of
-from sockpqd.core.store.job import NEVER_MS, AnyJob, BuriedJob, DelayedJob, Job, JobCounts, RunningJob
+from sockpqd.core.store.items.item import Item
+from sockpqd.core.store.job import NEVER_MS, AnyJob, BuriedJob, DelayedJob, Job, JobCounts, RunningJob, number_of
 
 
 class JobView(Struct, gc=False, frozen=True):
@@ -66,6 +67,25 @@ class JobView(Struct, gc=False, frozen=True):
 
     def body(self) -> bytes:
         """Return the data without the headers, from memory or disk. Raises PageLost."""
+        return bytes_of(self.data)[self.head:]
+
+
+class ItemJob(Struct, gc=False, frozen=True):
+    """An unfinished job of an item, or one that waits for items. `after`: those; `head`: bytes of its headers."""
+
+    queue: str
+    state: JobState
+    item: str | None
+    id: int | None
+    seq: int
+    number: int | None
+    key: str | None
+    after: tuple[str, ...]
+    data: Data
+    head: int
+
+    def body(self) -> bytes:
+        """The data without the headers, from memory or disk. Raises PageLost."""
         return bytes_of(self.data)[self.head:]
 
 
@@ -142,6 +162,8 @@ class StateSums(Struct, gc=False, frozen=True):
     urgent: int         # of the READY ones
     queues: int         # that have an unfinished job
 
+
+RUNNING_LOOKED = 1000
 
 NOTHING = QueueHistory(0, 0, 0, 0, 0, 0, 0, 0)
 
@@ -258,6 +280,49 @@ def item_summary(state: State, name: str) -> ItemSummary | None:
     """Return the line of ITEM LIST for an item; None if there is none."""
     item = state.items.by_name.get(name)
     return None if item is None else summary_of(item)
+
+
+def jobs_of_item(state: State, name: str, count: int) -> list[ItemJob]:
+    """Up to `count` unfinished jobs of the item: DEAD, BURIED, running, READY, then DELAYED ones.
+
+    Of the running jobs of each of its queues the first RUNNING_LOOKED are looked at.
+    """
+    item = state.items.by_name.get(name)
+    return [] if item is None else list(islice(_jobs_of_item(state, item), max(count, 0)))
+
+
+def _jobs_of_item(state: State, item: Item) -> Iterator[ItemJob]:
+    for dead in item.dead or ():
+        yield _item_job(dead, JobState.DEAD)
+    for buried in item.buried or ():
+        yield _item_job(buried, JobState.BURIED)
+    for queue_name, found in item.by_queue.items():
+        queue = state.queues.find(queue_name)
+        for number in queue.first_taken(RUNNING_LOOKED) if queue is not None and found.running else ():
+            if state.running[number].item == item.name:
+                yield _item_job(state.running[number], JobState.RUNNING)
+        for ready in found.ready:
+            if ready.extras is None or ready.extras.origin is None:
+                yield _item_job(ready, JobState.READY)
+    for delayed in item.delayed or ():
+        yield _item_job(delayed, JobState.DELAYED)
+
+
+def jobs_behind_item(state: State, name: str, count: int) -> list[ItemJob]:
+    """Up to `count` jobs that wait for the item (AFTER)."""
+    waiting = chain.from_iterable(state.delays.dependents.waiting.get((name, until), ()) for until in Until)
+    jobs = (state.delays.find(seq) for seq in islice(waiting, max(count, 0)))
+    return [_item_job(job, JobState.DELAYED) for job in jobs if job is not None]
+
+
+def _item_job(job: AnyJob, which: JobState) -> ItemJob:
+    extras = job.extras
+    return ItemJob(
+        job.queue, which, job.item, job.id if isinstance(job, RunningJob) else None, job.seq,
+        number_of(job), None if extras is None else extras.key,
+        extras.after if extras is not None and isinstance(job, DelayedJob) else (),
+        job.data, 0 if extras is None else extras.head,
+    )
 
 
 def queue_on_disk(state: State, name: str) -> PagingCounts:

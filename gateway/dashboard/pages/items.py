@@ -1,4 +1,4 @@
-"""The pages of items: all of them, and one with the states of its jobs."""
+"""The pages of items: all of them, and one with its jobs and those before and behind it as a graph."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from urllib.parse import urlencode
 
 from sockpqd.core import ItemSummary
 from sockpqd.gateway.dashboard.markup import Child, link, pairs, table, tag
+from sockpqd.gateway.dashboard.pages.parts.flow import flow_of
+from sockpqd.gateway.dashboard.pages.parts.graph import drawn
 from sockpqd.gateway.dashboard.pages.parts.listing import listed, more
 from sockpqd.gateway.dashboard.pages.parts.view import NotAllowed, NotThere, View, counted, form, page, search, section
 from sockpqd.gateway.protocol import listings
@@ -21,7 +23,7 @@ QUEUES_MAX = 1000           # more are not looked at in one turn of the loop
 async def show(view: View) -> str:
     """Return the list of items, or one item if the address names it. Raises NotAllowed and NotThere."""
     if view.word("name"):
-        return _one(view, view.word("name"))
+        return await _one(view, view.word("name"))
     word, mine = view.word("search"), view.visitor.rights.item
     listing = await listed(
         view, view.cluster.machine.item_names(), lambda name: 0 if word in name and name.startswith(mine) else None,
@@ -45,7 +47,7 @@ def _marks(item: ItemSummary) -> str:
     return ", ".join(word for word, holds in (("held", item.held), ("cancelled", item.cancelling)) if holds)
 
 
-def _one(view: View, name: str) -> str:
+async def _one(view: View, name: str) -> str:
     if not name.startswith(view.visitor.rights.item):
         raise NotAllowed
     machine = view.cluster.machine
@@ -57,9 +59,12 @@ def _one(view: View, name: str) -> str:
     if counts is not None:
         known = [(key.lower(), str(value)) for key, value in listings.of_item(counts)]
     back = f"/items?{urlencode({'name': name})}"
+    flow = await flow_of(view, name)
+    graph = await drawn(view, flow, name)
     return page(
         view, f"Item {name}", tag("p", link("/items", "All items")),
-        section("Jobs", pairs(known)),
+        section("Jobs", pairs(known), graph,
+                tag("p", "Some jobs or items of this flow are not drawn.") if flow.cut else None),
         section("Actions", *(
             form(view, action, label, {"item": name}, back=back) for action, label in ACTIONS
         )) if name.startswith(view.visitor.rights.own_item) else None,

@@ -65,6 +65,8 @@ def filled(found: Site) -> View:
     operations += [BindQueue("wide", f"q{number:05}", None) for number in range(1000)]
     operations += [PutWith(Put("q00001", 0, bytes(200)), group=f"g{number}") for number in range(1000)]
     operations += [Put(f"q{number:05}", 0, b"x", f"i{number}") for number in range(1000)]
+    operations += [Put(f"q{number:05}", 0, b"x", "large") for number in range(300)]
+    operations += [PutWith(Put("q00001", 0, body, "large"), after=(f"i{number}",)) for number in range(60)]
     operations += [ConfigureGroup(f"g{number}", limit=number) for number in range(500, 1500)]
     operations += [PutWith(Put("bodies", 0, content), key=key) for key, content in (
         ("json", body), ("control", b"\x01" * 40_000), ("wide", "\u202e".encode() * 10_000),
@@ -92,7 +94,8 @@ def filled(found: Site) -> View:
 PAGES = (
     ("/queues", {"sort": "ready", "first": "2900"}), ("/queue", {"name": "q00001"}),
     ("/groups", {"sort": "waiting", "first": "500"}), ("/groups", {"name": "g7"}), ("/items", {"first": "500"}),
-    ("/items", {"name": "i7"}), ("/pulses", {}), ("/topics", {}), ("/topics", {"name": "wide"}),
+    ("/items", {"name": "i7"}), ("/items", {"name": "large"}),
+    ("/pulses", {}), ("/topics", {}), ("/topics", {"name": "wide"}),
     ("/workers", {"cron": "q00001"}), ("/", {}), ("/cluster", {}), ("/dead", {}), ("/find", {"search": "json"}),
     ("/sessions", {}), ("/users", {}), ("/slow", {}), ("/background", {}), ("/clusters", {}),
     *(("/job", {"queue": "bodies", "key": key, "form": form}) for key, form in (

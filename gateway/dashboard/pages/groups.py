@@ -16,6 +16,8 @@ SORTS: dict[str, Callable[[FairGroup], int]] = {
     "group": lambda group: 0, "level": lambda group: group.level, "used": lambda group: -group.used_us,
     "waiting": lambda group: -group.waiting, "running": lambda group: -group.running,
 }
+HELD_BACK = "held back"     # sorts those that are held back first, those with the most waiting jobs before others
+BEFORE = 1 << 60
 
 COLUMNS = (*SORTS, "weight", "limit", "rate", "held back by")
 
@@ -66,11 +68,19 @@ async def _groups(view: View) -> list[Child]:
         if word not in name or not name.startswith(mine):
             return None
         group = machine.fair_group(name, now)
-        return rank(group or FairGroup(0, 0, 0, 0, 0)) if group or machine.group_counts(name) else None
+        counts = machine.group_counts(name)
+        if group is None and counts is None:
+            return None
+        group = group or FairGroup(0, 0, 0, 0, 0)
+        if sort != HELD_BACK:
+            return rank(group)
+        held = counts is not None and one_group.held_back(view, name, counts)
+        return -group.waiting - (BEFORE if held else 0)
 
     words = {"search": word, "sort": sort}
     listing = await listed(view, list(dict.fromkeys([*machine.fair_names(), *machine.group_names()])), found)
-    titles = [*heads("/groups", words, tuple(SORTS)), *COLUMNS[len(SORTS):]]
+    titles = [*heads("/groups", words, tuple(SORTS)), *COLUMNS[len(SORTS):-1],
+              *heads("/groups", words, (HELD_BACK,))]
     return [
         search("/groups", word, sort=sort),
         await table(titles, _rows(view, listing.names), counted(listing.count, "group")),

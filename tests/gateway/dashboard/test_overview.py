@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from sockpqd.cluster import HostFigures, NodeStatus
 from sockpqd.gateway.dashboard.live import STALE_S, why_stale
+from sockpqd.gateway.dashboard.pages.parts.nodes import nearest_limit
 from sockpqd.gateway.dashboard.pages.parts.view import http_address
 from sockpqd.gateway.samples.flows import Flows
 from tests.gateway.helpers.dashboard import HOST, Site, Users, run
@@ -71,7 +72,8 @@ def test_what_needs_attention_is_listed_with_links() -> None:
         for text in (
             "n2</a> is 5,000 entries behind", "the clock of n2 is 3.0 s behind", "n3</a> is switched offline",
             '<a href="/dead?search=mail">1 dead job</a>', "still</a> hands out no jobs", "mail</a> takes no jobs",
-            'the group <a href="/groups?name=acme">acme</a>', "put over an hour ago runs without a lease",
+            'the group <a href="/groups?name=acme">acme</a> by a pause; 0 jobs of it wait',
+            "put over an hour ago runs without a lease",
             "has been waiting for 2.0 h; 0 jobs of it run",
         ):
             assert text in page, text
@@ -198,5 +200,32 @@ def test_assets_are_kept_by_browsers_as_long_as_they_are_what_the_page_asks_for(
             assert (status, headers["Cache-Control"]) == (200, "no-store")
         assert "uplot.js" in page
         assert f"//{HOST}" not in page.replace("data-node", "")
+
+    run(test)
+
+
+def test_the_node_that_will_be_without_room_first_is_named() -> None:
+    names = {"n1": HostFigures(200 << 20, 1 << 30, 40 << 30, 1 << 30), "n2": HostFigures(900 << 20, 1 << 30, 40 << 30),
+             "n3": HostFigures(100 << 20, 1 << 30, 2 << 30, 1 << 30)}
+    nodes = [NodeStatus(1, name, "", "FOLLOWER", True, 3, 7, 0, "1.0", 0, host=host) for name, host in names.items()]
+    assert nearest_limit(nodes) == (
+        "Nearest to a limit is n2, which uses 900.0 MiB of 1.0 GiB of memory to its mark.")
+    assert nearest_limit([nodes[0], nodes[2]]) == (
+        "Nearest to a limit is n3, which has 2.0 GiB of disk left and needs 1.0 GiB.")
+    assert nearest_limit([replace(nodes[1], role="DOWN")]) is None
+    assert nearest_limit([replace(nodes[1], host=None)]) is None
+
+
+def test_groups_whose_jobs_are_held_back_are_listed_with_what_does_it() -> None:
+    async def test(found: Site) -> None:
+        await found.say(b"GROUP CONFIG ann LIMIT 1\r\nGROUP CONFIG bob LIMIT 5\r\nQUEUE CREATE mail SCHED FAIR\r\n")
+        for name in (b"ann", b"ann", b"ann", b"bob"):
+            await found.say(b"PUT mail 0 1 GROUP %s\r\nx" % name)
+        assert "held back" not in await found.get("/")
+        for _ in range(2):
+            await found.say(b"GET mail BY FAIR\r\n")
+        assert "ann</a> by its limit, as 1 run; 2 jobs of it wait" in await found.get("/")
+        rows = re.findall(r'href="/groups[?]name=([a-z]*)"', await found.get("/groups?sort=held+back"))
+        assert rows[0] == "ann"
 
     run(test)

@@ -14,9 +14,11 @@ from sockpqd.cluster import Figures, NodeStatus
 from sockpqd.core import OWN_PREFIX, SEQ_BITS, RunningJob
 from sockpqd.gateway.auth.permissions import owner_of
 from sockpqd.gateway.dashboard.markup import Child, link
+from sockpqd.gateway.dashboard.pages.group import held_back
 from sockpqd.gateway.dashboard.pages.parts.view import View, counted, duration, size
 
 NAMED_MAX = 5               # of each kind; the others are a number
+GROUPS_PER_PORTION = 50     # groups whose jobs are counted, and
 NAMES_PER_PORTION = 200     # queues, groups or pulses looked at before others have a turn
 JOBS_PER_PORTION = 2000
 OLD_MS = 5 * 60_000         # a job that has been waiting longer is worth a line
@@ -127,16 +129,22 @@ def _stopped(into: bool, out: bool) -> str:
 
 
 async def _groups(view: View) -> list[Concern]:
-    machine, found = view.cluster.machine, []
+    machine, found = view.cluster.machine, list[tuple[int, str, str]]()
     for at, name in enumerate(list(machine.groups_with_settings()), start=1):
-        if name.startswith(view.visitor.rights.group) and machine.group_settings(name).paused:
-            found.append(name)
-        if at % NAMES_PER_PORTION == 0:
+        counts = machine.group_counts(name) if name.startswith(view.visitor.rights.group) else None
+        if counts is not None:
+            reasons = held_back(view, name, counts)
+            if reasons and (counts.settings.paused or counts.ready):
+                found.append((counts.ready, name, ", and ".join(reasons)))
+        if at % GROUPS_PER_PORTION == 0:
             await asyncio.sleep(0)
-    lines = [Concern("paused", ["the group ", link(f"/groups?{urlencode({'name': name})}", name)])
-             for name in found[:NAMED_MAX]]
+    shown = nlargest(NAMED_MAX, found)
+    lines = [Concern("held back", ["the group ", link(f"/groups?{urlencode({'name': name})}", name), f" by {reason}; ",
+                                   f"{counted(waiting, 'job')} of it {'waits' if waiting == 1 else 'wait'}"])
+             for waiting, name, reason in shown]
     if len(found) > NAMED_MAX:
-        lines.append(Concern("paused", [link("/groups", counted(len(found) - NAMED_MAX, "other group"))]))
+        rest = counted(len(found) - NAMED_MAX, "other group")
+        lines.append(Concern("held back", [link("/groups?sort=held+back", rest)]))
     return lines
 
 

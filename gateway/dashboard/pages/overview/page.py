@@ -8,7 +8,7 @@ from sockpqd.gateway.dashboard.markup import Child, Markup, link, tag
 from sockpqd.gateway.dashboard.pages.overview.attention import Concern, concerns, queue_link
 from sockpqd.gateway.dashboard.pages.overview.verdict import shown, verdict
 from sockpqd.gateway.dashboard.pages.parts.chart import Chart, charts, spans
-from sockpqd.gateway.dashboard.pages.parts.nodes import cards
+from sockpqd.gateway.dashboard.pages.parts.nodes import cards, nearest_limit
 from sockpqd.gateway.dashboard.pages.parts.picture import HOUR_S, POINTS, Line, amount, mean
 from sockpqd.gateway.dashboard.pages.parts.view import View, page, section
 
@@ -43,7 +43,8 @@ async def show(view: View) -> str:
         view, "Overview", shown(verdict(view, nodes, figures, found)), now,
         section("To look at", _list(found)) if found else None,
         spans(view, "/", {}), drawn,
-        section("Nodes", cards(view, nodes), tag("p", link("/cluster", "All about the cluster"))),
+        section("Nodes", cards(view, nodes), tag("p", nearest_limit(nodes)),
+                tag("p", link("/cluster", "All about the cluster"))),
         tag("h2", f"This node, {cluster.name}"), of_node,
     )
 

@@ -25,6 +25,22 @@ def who_may_be_lost(nodes: list[NodeStatus]) -> str:
     return f"{up} of {len(voters)} nodes are up: any {spare if spare > 1 else 'one'} may be lost."
 
 
+def nearest_limit(nodes: list[NodeStatus]) -> str | None:
+    """Say which node will be the first without room, of those that work; None if nothing is known of them."""
+    found: list[tuple[float, str]] = []
+    for node in nodes:
+        if node.host is None or node.role == "DOWN":
+            continue
+        its = node.host
+        if its.memory_mark_bytes:
+            used, mark = its.memory_used_bytes, its.memory_mark_bytes
+            found.append((used / mark, f"{node.name}, which uses {size(used)} of {size(mark)} of memory to its mark"))
+        if its.disk_free_bytes:
+            left, least = its.disk_free_bytes, its.disk_free_bytes_min
+            found.append((least / left, f"{node.name}, which has {size(left)} of disk left and needs {size(least)}"))
+    return f"Nearest to a limit is {max(found)[1]}." if found else None
+
+
 def cards(view: View, nodes: list[NodeStatus]) -> Markup:
     """Return a card for each node."""
     return tag("div", [_card(view, node) for node in nodes], class_="cards")

@@ -22,7 +22,6 @@ from sockpqd.gateway.dashboard.forms import TooLarge, fields_of
 from sockpqd.gateway.dashboard.job_filter import filter_of
 from sockpqd.gateway.dashboard.markup import link, tag
 from sockpqd.gateway.dashboard.pages import (
-    background,
     cluster,
     events,
     groups,
@@ -35,12 +34,12 @@ from sockpqd.gateway.dashboard.pages import (
     slow,
     topics,
     users,
-    workers,
 )
-from sockpqd.gateway.dashboard.pages.finding import dead, find, jobs
+from sockpqd.gateway.dashboard.pages.finding import background, dead, find, jobs
 from sockpqd.gateway.dashboard.pages.overview import page as overview
 from sockpqd.gateway.dashboard.pages.parts.view import NotAllowed, NotThere, View, form, page
 from sockpqd.gateway.dashboard.pages.several import clusters
+from sockpqd.gateway.dashboard.pages.workers import page as workers
 from sockpqd.gateway.dashboard.visitor import Tokens, Visitor, same_origin, visitor_of
 from sockpqd.gateway.monitoring.basic_auth import HttpAccess
 from sockpqd.gateway.samples import FigureSampler

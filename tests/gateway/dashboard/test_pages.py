@@ -549,7 +549,7 @@ def test_workers_are_listed_and_steered() -> None:
         await found.gateway.until(lambda: found.cluster.machine.workers())
         page = await found.get("/workers")
         assert '<td>pool@host</td><td>127.0.0.1:' in page
-        assert '<td class="n">4</td><td class="n">3</td><td>its own</td><td>run</td>' in page
+        assert '<td class="n">4</td><td class="n">3</td><td></td><td>its own</td><td>run</td>' in page
         assert (await found.act("worker.state", worker="pool@host", state="PAUSE"))[0] == 303
         assert (await found.act("worker.bounds", worker="pool@host", least="1", most="9"))[0] == 303
         assert "<td>at least 1, at most 9</td><td>pause</td>" in await found.get("/workers")
@@ -571,8 +571,44 @@ def test_periodic_tasks_are_shown_and_what_looks_like_them_is_not() -> None:
         assert "<code>0 3 * * *</code>" in page
         assert page.count(">DELAYED</td>") == 2
         assert "app.nightly" not in await found.get("/workers?cron=other")
+        assert "Pause all runs" in page
+        call = re.search(r'name="body" value="([^"]*nightly[^"]*)"', page)
+        assert call is not None
+        assert html.unescape(call[1]) == '{"task": "app.nightly"}'
+        assert (await found.act("job.put", queue="cron", priority="0", body=html.unescape(call[1])))[0] == 303
+        assert (await found.say(b"GET cron\r\n")).endswith(b'{"task": "app.nightly"}')
+        await found.act("queue.pause", queue="cron", direction="OUT")
+        assert "no run begins until" in await found.get("/workers")
+        await found.act("queue.resume", queue="cron")
         assert (await found.act("job.delete", queue="cron", key=f"k{len(run_)}"))[0] == 303
         assert "app.nightly" not in await found.get("/workers")
+
+    run(test)
+
+
+def test_the_last_runs_of_periodic_tasks_are_shown_while_the_queue_keeps_them() -> None:
+    async def test(found: Site) -> None:
+        assert "RETAIN 86400" in await found.get("/workers")
+        await found.say(b"QUEUE CREATE cron RETAIN 600 NUMBERED 1\r\n")
+        await found.say(b'PUT cron 0 22\r\n{"task":"app.nightly"}')
+        await found.say(b"GET cron\r\n")
+        found.cluster.now_ms += 3000
+        await found.say(b"DONE 1\r\n")
+        page = await found.get("/workers")
+        assert ">app.nightly</a>" in page
+        assert "<td>3.0 s</td><td>done</td>" in page
+
+    run(test)
+
+
+def test_the_jobs_that_run_in_the_session_of_a_worker_are_shown() -> None:
+    async def test(found: Site) -> None:
+        worker = await found.gateway.connect()
+        worker.send(b'SESSION\r\nWORKER w1 2 1\r\nPUT mail 0 15\r\n{"task":"send"}REQ 1 GET mail BOUND\r\n')
+        await found.gateway.until(lambda: found.cluster.machine.counts("mail") is not None
+                                  and found.cluster.machine.counts("mail").running == 1)
+        page = await found.get("/workers")
+        assert ">send</a> of mail; " in page
 
     run(test)
 

@@ -84,3 +84,14 @@ async def _hex(data: bytes) -> str:
         if len(lines) % LINES == 0:
             await asyncio.sleep(0)
     return "\n".join(lines)
+
+
+def task_of(data: bytes) -> str:
+    """Return the name of the task in a body as workers put it; empty if there is none."""
+    if len(data) > JSON_BYTES:
+        return ""
+    try:
+        task = json.loads(data)["task"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return ""
+    return task if isinstance(task, str) else ""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Iterator
 from urllib.parse import urlencode
 
 from sockpqd.core import ItemJob
 from sockpqd.gateway.dashboard.markup import Child, Markup, tag
+from sockpqd.gateway.dashboard.pages.parts.body import task_of
 from sockpqd.gateway.dashboard.pages.parts.flow import FlowStage, ItemFlow
 from sockpqd.gateway.dashboard.pages.parts.view import View, counted
 
@@ -16,7 +16,6 @@ BOX, GAP_X, GAP_Y = 230, 60, 18         # pixels
 HEAD, LINE, FOOT = 40, 20, 6
 LINES_MAX = 12                          # of a box; the others are a number
 LABEL_MAX = 18                          # characters
-BODY_BYTES = 16 * 1024                  # a body beyond that is not looked into for the name of its task
 LINES_PER_PORTION = 5
 
 
@@ -99,18 +98,7 @@ def _label(view: View, job: ItemJob) -> str:
     """Return how a job is called: its key, the name of its task, its number, or the name of its queue."""
     if not view.visitor.manages(job.queue):
         return "a job"
-    return job.key or _task(job) or (str(job.number) if job.number is not None else job.queue)
-
-
-def _task(job: ItemJob) -> str:
-    """Return the name of the task in a body as workers put it; empty if there is none."""
-    if len(job.data) > BODY_BYTES:
-        return ""
-    try:
-        task = json.loads(job.body())["task"]
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return ""
-    return task if isinstance(task, str) else ""
+    return job.key or task_of(job.body()) or (str(job.number) if job.number is not None else job.queue)
 
 
 def _short(text: str, most: int) -> str:

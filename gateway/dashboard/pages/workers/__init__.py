@@ -1,0 +1,1 @@
+"""The page of the workers: `page` has the pools, and `cron` the periodic tasks."""

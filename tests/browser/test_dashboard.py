@@ -29,6 +29,7 @@ from selenium.webdriver.common.keys import Keys
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 PATIENCE_S = 30.0
 XSS = "<script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"
+AXE = Path(__file__).parent / "axe" / "axe.min.js"      # https://github.com/dequelabs/axe-core 4.14.1, MPL 2.0
 PICTURES = os.environ.get("SOCKPQD_PICTURES")      # a folder for pictures of each page
 
 # Whether something is drawn: how many pixels of a canvas are not transparent.
@@ -125,6 +126,43 @@ def test_every_page_is_shown_and_nothing_is_complained_of(cluster: LocalCluster,
         assert expected in text(browser), path
         picture(browser, path.strip("/").partition("?")[0] or "overview")
         assert complaints(browser) == [], path
+
+
+def violations(browser: Any) -> list[str]:
+    """Return what axe-core finds against WCAG 2.1, levels A and AA: the rule, and where."""
+    browser.execute_script(AXE.read_text())
+    browser.set_script_timeout(PATIENCE_S)
+    found = browser.execute_async_script(
+        "const done = arguments[arguments.length - 1];"
+        "axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa']})"
+        ".then(found => done(found.violations))")
+    return [f"{one['id']}: {[node['html'][:120] for node in one['nodes'][:3]]}" for one in found]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1400, 400])
+def test_pages_are_accessible(cluster: LocalCluster, browser: Any, width: int, scheme: str) -> None:
+    base = f"http://{cluster.http(cluster.wait_for_leader())}"
+    with Client(cluster.servers) as client:
+        client.put("seen", b"body", key="k1", item="flow_1", group="eva", on_duplicate="ignore")
+        client.put("seen", b"body", item="flow_2", after=["flow_1"])
+        client.put("unseen", b"body")
+        client.bury(client.get("unseen", expire=600), reason="refused", error="Traceback: refused")
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {
+        "features": [{"name": "prefers-color-scheme", "value": scheme}]})
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
+        "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width == 400})
+    try:
+        for path in (*(page for page in PAGES if page not in ("/queue", "/job")), "/queue?name=seen",
+                     "/job?queue=seen&key=k1", "/items?name=flow_1", "/jobs?queues=*", "/groups?name=eva"):
+            browser.get(base + path)
+            picture(browser, f"{path.strip('/').partition('?')[0] or 'overview'}_{width}_{scheme}")
+            assert violations(browser) == [], path
+            wide = browser.execute_script("return document.documentElement.scrollWidth")
+            assert wide <= width, (path, wide)
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
 
 
 def with_age(base: str, browser: Any) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from sockpqd.core import OWN_PREFIX
 from sockpqd.gateway.dashboard.pages.parts.chart import SPAN, SPANS
 from sockpqd.gateway.dashboard.visitor import Visitor
 from sockpqd.gateway.samples import FigureRows, FigureSampler, FigureSeries
@@ -19,7 +20,7 @@ class NoFigures(Exception):
 
 
 async def figures(samples: FigureSampler, visitor: Visitor, words: Mapping[str, str]) -> bytes:
-    """Return the rows: `of` cluster, node or queue with its `name`, over a `span`. Raises NoFigures."""
+    """Return the rows: `of` cluster, node, queue or pulse, with its `name`, over a `span`. Raises NoFigures."""
     series = _series(samples, visitor, words)
     span = words.get("span", SPAN)
     if span not in SPANS:
@@ -39,11 +40,11 @@ def _series(samples: FigureSampler, visitor: Visitor, words: Mapping[str, str]) 
         return samples.cluster
     if of == "node":
         return samples.node
-    if of != "queue":
-        raise NoFigures("there are figures of cluster, node and queue")
-    if not visitor.sees(name):
+    if of not in ("queue", "pulse"):
+        raise NoFigures("there are figures of cluster, node, queue and pulse")
+    if not visitor.sees(name.removeprefix(OWN_PREFIX) if of == "pulse" else name):
         raise NoFigures("you have no right to see this")
-    series = samples.queue(name)
+    series = samples.queue(name) if of == "queue" else samples.pulses.courses.get(name)
     if series is None:
-        raise NoFigures("nothing is known of this queue yet")
+        raise NoFigures(f"nothing is known of this {of} yet")
     return series

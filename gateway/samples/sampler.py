@@ -13,6 +13,7 @@ from sockpqd.gateway.samples import sample_file
 from sockpqd.gateway.samples.cluster_figures import CLUSTER_FIELDS, NODE_FIELDS, NodeFigures, cluster_row, dead_jobs
 from sockpqd.gateway.samples.course import QUEUE_FIELDS, SHORT, FigureSeries
 from sockpqd.gateway.samples.flows import Flows
+from sockpqd.gateway.samples.kept_pulses import PULSE_FIELDS, KeptPulses
 from sockpqd.gateway.samples.kept_queues import KeptQueues
 from sockpqd.gateway.samples.latencies import QueueLatencies
 from sockpqd.gateway.samples.oldest import Oldest
@@ -24,7 +25,7 @@ SAVE_S = 300            # between two writes of the file; a node that is killed 
 REST_S = 60.0           # after one that failed
 BEHIND_S = 3.0          # a node that is further behind than this catches up in no time: its rates say nothing
 CLUSTER, NODE = "cluster", "node"       # names of courses in the file
-QUEUE = "queue "                        # with the name of the queue behind it
+QUEUE, PULSE = "queue ", "pulse "       # with the name of the queue or pulse behind it
 
 
 class FigureSampler:
@@ -36,6 +37,7 @@ class FigureSampler:
         self.cluster = FigureSeries(CLUSTER_FIELDS)
         self.node = FigureSeries(NODE_FIELDS)
         self.queues = KeptQueues()
+        self.pulses = KeptPulses()
         self.flows = Flows()
         self.oldest = Oldest()
         self.latencies = QueueLatencies()
@@ -80,6 +82,7 @@ class FigureSampler:
             self._hub, self.flows.total, dead, longest_ms, self.latencies.total))
         self.node.add(now_s, self._node_figures.row())
         await self.queues.sample(cluster, self.flows.of, self.latencies, now_s, known=known)
+        await self.pulses.sample(cluster, now_s)
 
     async def look(self) -> None:
         """Look at the flows of all queues, which are not known on a node that is behind."""
@@ -92,7 +95,8 @@ class FigureSampler:
         if self._path is None:
             return
         courses = {CLUSTER: self.cluster, NODE: self.node} | {
-            QUEUE + name: course for name, course in self.queues.courses.items()}
+            QUEUE + name: course for name, course in self.queues.courses.items()} | {
+            PULSE + name: course for name, course in self.pulses.courses.items()}
         try:
             await asyncio.to_thread(sample_file.save, self._path, courses)
         except OSError as error:        # a full disk, say, which others report
@@ -107,9 +111,13 @@ class FigureSampler:
             if name in stored:
                 sample_file.fill(course, stored.pop(name))
         for name, one in stored.items():
-            course = FigureSeries(QUEUE_FIELDS, SHORT)
-            if name.startswith(QUEUE) and sample_file.fill(course, one):
-                self.queues.restore(name.removeprefix(QUEUE), course, self.now_s)
+            of_pulse = name.startswith(PULSE)
+            course = FigureSeries(PULSE_FIELDS if of_pulse else QUEUE_FIELDS, SHORT)
+            if sample_file.fill(course, one):
+                if of_pulse:
+                    self.pulses.courses[name.removeprefix(PULSE)] = course
+                elif name.startswith(QUEUE):
+                    self.queues.restore(name.removeprefix(QUEUE), course, self.now_s)
             await asyncio.sleep(0)
 
     async def _run(self) -> None:

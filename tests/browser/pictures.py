@@ -30,6 +30,8 @@ PAGES = {
     "overview": "/", "cluster": "/cluster", "queues": "/queues?sort=in", "dead": "/dead", "queue": "/queue?name=mail",
     "groups": "/groups", "pulses": "/pulses", "workers": "/workers", "topics": "/topics", "slow": "/slow",
     "sessions": "/sessions", "users": "/users", "job": "/job?queue=letters&key=letter_17",
+    "item": "/items?name=thumbnails_7", "jobs": "/jobs?queues=mail_dead&reason=ConnectionError",
+    "background": "/background", "pulse": "/pulses?name=provider",
 }
 
 
@@ -85,6 +87,30 @@ def prepare(client: Client) -> None:
     client.topic_bind("news", "mail", pattern="eu.#")
     client.pulse_create("provider", rate=10)
     client.group_config("acme", limit=20)
+    client.queue_create("nights", retain=86_400, numbered=True)
+    for number in range(3):
+        client.put("pages", json={"task": "app.resize", "args": [number]}, item="thumbnails_7")
+    for number in range(2):
+        client.put("covers", json={"task": "app.album", "args": [number]}, item="album_7", after=["thumbnails_7"])
+    client.put("notices", json={"task": "app.mail"}, item="notice_7", after=["album_7"])
+    client.get("pages", expire=86_400)
+    run = {"task": "app.nightly", "cron": {"line": "0 3 * * *", "tz": "Europe/Berlin", "at": int(time.time()) + 7200}}
+    client.put("cron", json=run, key="app.nightly.1", delay=7200)
+
+
+def waiting_for_grants(client: Client) -> None:
+    """Use the pulse, as a program that calls a provider does."""
+    client.pulse_wait("provider")
+    time.sleep(random.random() * 0.2)
+
+
+def press(driver: Any, address: str, button: str) -> None:
+    """Press a button of a page, opening what it is in."""
+    driver.get(address)
+    time.sleep(SETTLE_S)
+    driver.execute_script("document.querySelectorAll('details').forEach(one => { one.open = true })")
+    driver.find_element("xpath", f"//button[starts-with(normalize-space(), '{button}')]").click()
+    time.sleep(SETTLE_S)
 
 
 def browser() -> Any:
@@ -114,7 +140,7 @@ def main(folder: Path, work_s: float) -> None:
         cluster.wait_until_level()
         with Client(cluster.servers) as client:
             prepare(client)
-        work = [Work(cluster.servers, produce)] + [
+        work = [Work(cluster.servers, produce), Work(cluster.servers, waiting_for_grants)] + [
             Work(cluster.servers, consumer(name, work_s)) for name, (most, work_s) in QUEUES.items()
             for _ in range(1 + most // 3)
         ]
@@ -123,10 +149,20 @@ def main(folder: Path, work_s: float) -> None:
         time.sleep(work_s)
         leader = cluster.wait_for_leader()
         base, driver = f"http://{cluster.http(leader)}", browser()
+        press(driver, f"{base}/dead?search=mail", "Retry")
         for name, path in PAGES.items():
             picture(driver, base + path, folder / f"{name}.png")
         picture(driver, f"{base}/", folder / "overview_dark.png", scheme="dark")
         picture(driver, f"{base}/queues?sort=in", folder / "queues_400.png", PHONE)
+        driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
+            "width": WIDTH, "height": 420, "deviceScaleFactor": 1, "mobile": False})
+        press(driver, f"{base}/queue?name=reports", "Delete the queue")
+        driver.save_screenshot(str(folder / "sure.png"))
+        driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
+            "width": WIDTH, "height": 700, "deviceScaleFactor": 1, "mobile": False})
+        driver.get(f"{base}/events-live")
+        time.sleep(SETTLE_S)
+        driver.save_screenshot(str(folder / "events.png"))
         follower = next(name for name in cluster.names if name != leader)
         driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
         driver.set_window_size(WIDTH, 700)

@@ -95,7 +95,7 @@ PAGES = (
     ("/queues", {"sort": "ready", "first": "2900"}), ("/queue", {"name": "q00001"}),
     ("/groups", {"sort": "waiting", "first": "500"}), ("/groups", {"name": "g7"}), ("/items", {"first": "500"}),
     ("/items", {"name": "i7"}), ("/items", {"name": "large"}),
-    ("/pulses", {}), ("/topics", {}), ("/topics", {"name": "wide"}),
+    ("/pulses", {}), ("/pulses", {"name": "p7"}), ("/topics", {}), ("/topics", {"name": "wide"}),
     ("/workers", {"cron": "q00001"}), ("/", {}), ("/cluster", {}), ("/dead", {}), ("/find", {"search": "json"}),
     ("/sessions", {}), ("/users", {}), ("/slow", {}), ("/background", {}), ("/clusters", {}),
     *(("/job", {"queue": "bodies", "key": key, "form": form}) for key, form in (

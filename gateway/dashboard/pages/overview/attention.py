@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 from msgspec import Struct
 
 from sockpqd.cluster import Figures, NodeStatus
-from sockpqd.core import OWN_PREFIX, SEQ_BITS, RunningJob
+from sockpqd.core import OWN_PREFIX, SEQ_BITS, JobState, RunningJob
 from sockpqd.gateway.auth.permissions import owner_of
 from sockpqd.gateway.dashboard.markup import Child, link
 from sockpqd.gateway.dashboard.pages.group import held_back
@@ -82,7 +82,7 @@ async def _dead(view: View) -> list[Concern]:
     shown = nlargest(NAMED_MAX, found)
     lines = [
         Concern("dead", [link(f"/dead?{urlencode({'search': name})}", counted(count, "dead job")), " of ",
-                         queue_link(name)], severe=True)
+                         queue_link(name), _since(view, name)], severe=True)
         for count, name in shown
     ]
     if len(found) > len(shown):
@@ -90,6 +90,12 @@ async def _dead(view: View) -> list[Concern]:
         lines.append(Concern("dead", [link("/dead", counted(rest, "dead job")), " of ",
                                       counted(len(found) - len(shown), "other queue")], severe=True))
     return lines
+
+
+def _since(view: View, name: str) -> str:
+    """Say since when the queue has dead jobs: a dead job has its place since it died."""
+    first = view.cluster.machine.next_jobs(name, JobState.DEAD, 1, [])
+    return f", the first since {duration(max(0, view.cluster.time_ms - (first[0].seq >> SEQ_BITS)))}" if first else ""
 
 
 def _old(view: View) -> Iterator[Concern]:

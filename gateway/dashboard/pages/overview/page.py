@@ -40,8 +40,8 @@ async def show(view: View) -> str:
     now = _now(view)
     await asyncio.sleep(0)
     return page(
-        view, "Overview", shown(verdict(view, nodes, figures, found)), now,
-        section("To look at", _list(found)) if found else None,
+        view, "Overview", shown(verdict(view, nodes, figures, found)),
+        section("To look at", _list(found)) if found else None, now,
         spans(view, "/", {}), drawn,
         section("Nodes", cards(view, nodes), tag("p", nearest_limit(nodes)),
                 tag("p", link("/cluster", "All about the cluster"))),

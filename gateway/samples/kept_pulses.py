@@ -1,0 +1,43 @@
+"""The courses of pulses: their grants, results, pauses and what they allow at present."""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import islice
+from math import nan
+
+from sockpqd.cluster import Cluster
+from sockpqd.gateway.samples.course import SHORT, Field, FigureSeries
+
+KEPT_MAX = 100          # courses of 44 KB: 4 MB
+PORTION = 20            # pulses sampled before others have a turn
+
+# Grants and results that were not OK, per second; grants allowed in a period, and the seconds of its pause.
+PULSE_FIELDS = Field("granted"), Field("errors"), Field("now"), Field("pause", greatest=True)
+
+
+class KeptPulses:
+    """The courses of the first KEPT_MAX pulses, by name."""
+
+    def __init__(self) -> None:
+        self.courses: dict[str, FigureSeries] = {}
+        self._counted: dict[str, tuple[int, int, int]] = {}     # grants and errors so far, and when that was
+
+    async def sample(self, cluster: Cluster, now_s: int) -> None:
+        """Add a row to each course; those of pulses that are gone go."""
+        pulses = cluster.machine.pulses
+        before, self._counted = self._counted, {}
+        self.courses = {name: course for name, course in self.courses.items() if name in pulses}
+        for at, (name, pulse) in enumerate(list(islice(pulses.items(), KEPT_MAX)), start=1):
+            self._counted[name] = pulse.granted, pulse.errors, now_s
+            granted, errors, last_s = before.get(name, (0, 0, now_s))
+            spent_s = now_s - last_s
+            # One that was deleted and created again begins at 0.
+            rates = [max(0, pulse.granted - granted) / spent_s, max(0, pulse.errors - errors) / spent_s] \
+                if spent_s > 0 else [nan, nan]
+            course = self.courses.get(name)
+            if course is None:
+                course = self.courses[name] = FigureSeries(PULSE_FIELDS, SHORT)
+            course.add(now_s, [*rates, pulse.now, pulse.pause_ms / 1000])
+            if at % PORTION == 0:
+                await asyncio.sleep(0)

@@ -80,7 +80,7 @@ async def matches(
     """Yield the jobs of a filter in slices, each with the point reached, None at the end.
 
     The slices have turns as those of FIND. `before_seq`: only jobs whose place is older, so that a job that comes back
-    meanwhile is not found again. `looked_max`: jobs after which the search ends. `found_max`:
+    meanwhile is not found again. `looked_max`: jobs and queues after which the search ends. `found_max`:
     jobs in a slice. Raises PageLost.
     """
     machine, search, slices = hub.cluster.machine, Search(chosen.wanted), Slices(hub)
@@ -88,7 +88,7 @@ async def matches(
     for name in await _names(hub, visitor, slices, chosen):
         begin = chosen.begin
         place = begin if begin is not None and begin.queue == name else FindPlace(name)
-        left = 0
+        left, looked = 0, looked + 1
         while place.section is not Section.OVER:
             if left <= 0:
                 await slices.begin()

@@ -100,16 +100,16 @@ def prepare(client: Client) -> None:
 
 def waiting_for_grants(client: Client) -> None:
     """Use the pulse, as a program that calls a provider does."""
-    client.pulse_wait("provider")
-    time.sleep(random.random() * 0.2)
+    with client.pulse("provider").turn():
+        time.sleep(random.random() * 0.2)
 
 
 def press(driver: Any, address: str, button: str) -> None:
-    """Press a button of a page, opening what it is in."""
+    """Press the first button of a page whose label begins so; by a script, as the page is exchanged now and then."""
     driver.get(address)
-    time.sleep(SETTLE_S)
-    driver.execute_script("document.querySelectorAll('details').forEach(one => { one.open = true })")
-    driver.find_element("xpath", f"//button[starts-with(normalize-space(), '{button}')]").click()
+    driver.execute_script(
+        "[...document.querySelectorAll('button')].find(one => one.textContent.startsWith(arguments[0])).click()",
+        button)
     time.sleep(SETTLE_S)
 
 

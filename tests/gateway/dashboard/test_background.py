@@ -14,6 +14,7 @@ from sockpqd.gateway.dashboard import background, commands
 from sockpqd.gateway.dashboard.actions import BadForm
 from sockpqd.gateway.dashboard.commands import NO_ANSWER
 from sockpqd.gateway.dashboard.job_filter import filter_of
+from sockpqd.gateway.dashboard.pages.finding import jobs
 from tests.gateway.dashboard.test_dead import kill
 from tests.gateway.helpers.dashboard import Site, Users, run
 
@@ -272,3 +273,21 @@ def test_an_action_of_a_follower_whose_outcome_is_unknown_has_no_answer() -> Non
     run(test)
 
 
+
+
+def test_a_page_looks_at_a_limited_number_of_jobs_and_goes_on_behind_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(found: Site) -> None:
+        for number in range(30):
+            await found.say(b"PUT q%02d 0 1 KEY k%d\r\nx" % (number, number))
+        monkeypatch.setattr(jobs, "LOOKED_MAX", 20)
+        page = await found.get("/jobs?key=k29")
+        assert "0 jobs, and there may be more" in page
+        for _ in range(3):
+            onward = re.search(r'href="(/jobs[?][^"]*from=[^"]*)"', page)
+            assert onward is not None
+            page = await found.get(html.unescape(onward[1]))
+            if ">k29</a>" in page:
+                break
+        assert ">k29</a>" in page
+
+    run(test)

@@ -71,7 +71,7 @@ def test_what_needs_attention_is_listed_with_links() -> None:
         page = await found.get("/")
         for text in (
             "n2</a> is 5,000 entries behind", "the clock of n2 is 3.0 s behind", "n3</a> is switched offline",
-            '1 dead job</a> of <a href="/queue?name=mail">mail</a>, the first since ',
+            '1 dead job</a> of <a href="/queue?name=mail">mail</a>, the first died ',
             "still</a> hands out no jobs", "mail</a> takes no jobs",
             'the group <a href="/groups?name=acme">acme</a> by a pause; 0 jobs of it wait',
             "put over an hour ago runs without a lease",

@@ -95,7 +95,8 @@ async def _dead(view: View) -> list[Concern]:
 def _since(view: View, name: str) -> str:
     """Say since when the queue has dead jobs: a dead job has its place since it died."""
     first = view.cluster.machine.next_jobs(name, JobState.DEAD, 1, [])
-    return f", the first since {duration(max(0, view.cluster.time_ms - (first[0].seq >> SEQ_BITS)))}" if first else ""
+    since_ms = max(0, view.cluster.time_ms - (first[0].seq >> SEQ_BITS)) if first else 0
+    return f", the first died {duration(since_ms)} ago" if first else ""
 
 
 def _old(view: View) -> Iterator[Concern]:

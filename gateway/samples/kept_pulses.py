@@ -29,12 +29,14 @@ class KeptPulses:
         before, self._counted = self._counted, {}
         self.courses = {name: course for name, course in self.courses.items() if name in pulses}
         for at, (name, pulse) in enumerate(list(islice(pulses.items(), KEPT_MAX)), start=1):
+            granted, errors, last_s = before.get(name, (0, 0, 0))
+            if last_s == now_s:             # the last sample was late
+                self._counted[name] = before[name]
+                continue
             self._counted[name] = pulse.granted, pulse.errors, now_s
-            granted, errors, last_s = before.get(name, (0, 0, now_s))
-            spent_s = now_s - last_s
             # One that was deleted and created again begins at 0.
-            rates = [max(0, pulse.granted - granted) / spent_s, max(0, pulse.errors - errors) / spent_s] \
-                if spent_s > 0 else [nan, nan]
+            counts = max(0, pulse.granted - granted), max(0, pulse.errors - errors)
+            rates = [count / (now_s - last_s) for count in counts] if 0 < last_s < now_s else [nan, nan]
             course = self.courses.get(name)
             if course is None:
                 course = self.courses[name] = FigureSeries(PULSE_FIELDS, SHORT)

@@ -30,7 +30,7 @@ PAGES = {
     "overview": "/", "cluster": "/cluster", "queues": "/queues?sort=in", "dead": "/dead", "queue": "/queue?name=mail",
     "groups": "/groups", "pulses": "/pulses", "workers": "/workers", "topics": "/topics", "slow": "/slow",
     "sessions": "/sessions", "users": "/users", "job": "/job?queue=letters&key=letter_17",
-    "item": "/items?name=thumbnails_7", "jobs": "/jobs?queues=mail_dead&reason=ConnectionError",
+    "item": "/items?name=thumbnails_7",
     "background": "/background", "pulse": "/pulses?name=provider",
 }
 

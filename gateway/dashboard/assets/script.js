@@ -130,7 +130,7 @@ if (events !== null) {
   for (const type of events.dataset.types.split(" ")) {
     source.addEventListener(type, (event) => {
       const line = document.createElement("li");
-      line.textContent = `${new Date().toLocaleTimeString()} ${event.data}`;    // never as HTML
+      line.textContent = `${new Date().toLocaleTimeString([], { hour12: false })} ${event.data}`;    // never as HTML
       events.prepend(line);
       while (events.children.length > EVENTS_MAX) events.lastElementChild.remove();
     });

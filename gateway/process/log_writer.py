@@ -1,8 +1,9 @@
 """Writes the lines of a log in a thread of its own, so that the event loop does not wait for its reader.
 
-Formatted lines go into a queue; the thread writes them. If they cannot be written (a full pipe, a stopped terminal, a
-full disk) the queue fills up. Further lines are dropped and counted, and the number lost is logged as soon as there is
-room; or, if so configured, the logging code waits, and the node with it.
+Formatted lines go into a queue; the thread writes them, many at once if many are there: behind each write it waits for
+the loop to let it go on, so one by one fewer lines of a flood would get through. If they cannot be written (a full
+pipe, a stopped terminal, a full disk) the queue fills up. Further lines are dropped and counted, and the number lost
+is logged as soon as there is room; or, if so configured, the logging code waits, and the node with it.
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ import queue
 import select
 import threading
 import time
+from itertools import accumulate
 from pathlib import Path
 
 LINES_MAX = 2000                # waiting to be written
+WRITE_BYTES = 3072              # of lines written together; with one more, what a pipe takes in one piece (PIPE_BUF)
 FLUSH_S = 2.0                   # how long the process waits on exit for lines to be written
 RETRY_S = 1.0                   # between two attempts at a file that cannot be written
 ROOM_S = 0.005                  # between two looks whether there is room for a line
@@ -86,11 +89,26 @@ class LogWriter(logging.Handler):
     # ---- in the thread
 
     def _write_all(self) -> None:
-        while (line := self._lines.get()) is not None:
-            self._write(line)
+        ended = False
+        while not ended:
+            lines, ended = self._next_lines()
+            self._write(lines)
 
-    def _write(self, line: bytes) -> None:
-        rest = memoryview(line)
+    def _next_lines(self) -> tuple[list[bytes], bool]:
+        """Wait for a line; return it with those behind it that fit into one write, and whether no more will come."""
+        lines: list[bytes] = []
+        size = 0
+        while size < WRITE_BYTES and not (lines and self._lines.empty()):
+            line = self._lines.get()
+            if line is None:
+                return lines, True
+            lines.append(line)
+            size += len(line)
+        return lines, False
+
+    def _write(self, lines: list[bytes]) -> None:
+        text = b"".join(lines)
+        rest = memoryview(text)
         while rest:
             try:
                 rest = rest[os.write(self._descriptor, rest):]
@@ -98,7 +116,8 @@ class LogWriter(logging.Handler):
                 select.select([], [self._descriptor], [], RETRY_S)
             except OSError as error:    # the reader is gone, which no waiting cures, or the disk is full
                 if not self._waits or error.errno == errno.EPIPE:
-                    self._unwritten += 1
+                    written = len(text) - len(rest)
+                    self._unwritten += sum(end > written for end in accumulate(map(len, lines)))
                     return
                 time.sleep(RETRY_S)
 

@@ -18,7 +18,7 @@ from sockpqd.gateway.config import ConfigError, Log
 from sockpqd.gateway.process import log_writer
 from sockpqd.gateway.process.log_writer import LINES_MAX
 from sockpqd.gateway.process.logs import Logs
-from tests.waiting import eventually, until
+from tests.waiting import PATIENCE_S, eventually, until
 
 log = logging.getLogger("sockpqd.test")
 
@@ -91,6 +91,35 @@ def test_a_full_disk_loses_lines_or_is_waited_for(
     got = messages(tmp_path / "log")
     told = "1 line of the log was lost: standard error was not read in time"
     assert got == ([told, "second"] if lost else ["first", "second"])
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_lines_that_wait_are_written_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, full: bool,
+) -> None:
+    """In a flood each write waits until the loop is not busy. Those of a write that fails are lost, each counted."""
+    writing, go_on, writes, write = threading.Event(), threading.Event(), [], os.write
+
+    def slow(descriptor: int, data: memoryview) -> int:
+        writes.append(bytes(data).count(b"\n"))
+        writing.set()
+        assert go_on.wait(PATIENCE_S)
+        if full:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(descriptor, data)
+
+    with (tmp_path / "log").open("wb") as file:
+        logs = started(file.fileno(), Log(when_full="drop"))
+        monkeypatch.setattr(log_writer.os, "write", slow)
+        log.warning("first")
+        assert writing.wait(PATIENCE_S)
+        for number in range(10):
+            log.warning("line %d", number)
+        go_on.set()
+        until(lambda: sum(writes) == 11 and logs.lines_lost == (11 if full else 0))
+        assert writes == [1, 10]
+        logs.close()
+    assert messages(tmp_path / "log") == ([] if full else ["first", *(f"line {number}" for number in range(10))])
 
 
 def test_a_forked_child_does_not_wait_for_a_thread_that_it_does_not_have(pipe: tuple[int, int]) -> None:

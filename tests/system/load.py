@@ -6,12 +6,15 @@ import threading
 import time
 from itertools import chain
 
+from sockpq import Client
+
 from devcluster.cluster import LocalCluster
 from tests.oracles.inventory import differences
-from tests.waiting import PATIENCE_S
 from tests.wire import Broken, Wire
 
 ANSWER_S = 5.0
+CALL_S = 120.0      # a safety limit of one call, over elections of a busy machine
+LEASE_S = 3600.0    # of jobs that are taken at the end: longer than any test
 PAUSE_S = 0.01      # of a producer between two jobs: as fast as it can, it takes the processor from what is tested
 AT_ONCE = 100
 
@@ -83,21 +86,12 @@ class Producer(threading.Thread):
 
 
 def drain(cluster: LocalCluster, queue: str = "load") -> list[bytes]:
-    """Take all jobs of a queue out of the serving node."""
+    """Take all jobs of a queue, each once, whoever serves meanwhile."""
     bodies = []
-    with Wire(cluster.server(cluster.wait_for_leader()), PATIENCE_S) as wire:
-        while True:
-            wire.send_bytes(f"GET {queue}\r\n".encode() * AT_ONCE)
-            empty = 0
-            for _ in range(AT_ONCE):
-                words = wire.line().split()
-                if words[:2] == ["200", "OK"]:
-                    bodies.append(wire.exactly(int(words[5])))
-                else:
-                    assert words[0] == "404", words
-                    empty += 1
-            if empty:
-                return bodies
+    with Client(cluster.servers, timeout=CALL_S) as client:
+        while jobs := client.get_many(AT_ONCE, queue, expire=LEASE_S):
+            bodies += [job.data for job in jobs]
+    return bodies
 
 
 def check(producers: list[Producer], bodies: list[bytes]) -> None:

@@ -374,6 +374,10 @@ class Journal(LogView):
             self._end_sync()
         return over
 
+    def finish_sync(self) -> None:
+        """Wait for the background sync, if there is one. Raises OSError."""
+        self._end_sync()
+
     def _sync(self, from_bytes: int | None, *, alone: bool) -> None:
         if not self._pending and not (self._commit_due and alone):
             return

@@ -148,6 +148,7 @@ class SnapshotTransfers:
         if index <= context.replica.commit_index or journal.term_at(index) == term:
             incoming.close()                    # all of it is here already: keep our own log, which is longer
             return max(index, journal.first_index)
+        journal.finish_sync()       # acknowledgements that wait for it must not leave once their entries are cleared
         self._store.expect(incoming.sink)
         context.deliver(peer.node, {
             "type": "append_entries", "term": chunk.term, "commit_index": context.replica.commit_index,

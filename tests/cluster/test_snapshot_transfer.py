@@ -76,7 +76,10 @@ class Node:
         self.peer.up, self.peer.term = True, TERM
         self.peer.info = cast(Any, SimpleNamespace(full=False))
         self.journal = SimpleNamespace(
-            first_index=3, last_index=9, term_at=lambda index: TERM if 3 <= index <= 9 else None)
+            first_index=3, last_index=9, term_at=lambda index: TERM if 3 <= index <= 9 else None,
+            finish_sync=self._finish_sync)
+        self.cannot_sync: OSError | None = None
+        self.synced_before: list[int] = []      # how much the library had been given at each end of a sync
         self.replica = SimpleNamespace(term=TERM, commit_index=5, applied_index=5, compact=self._compact)
         self.context = SimpleNamespace(
             now=100.0, promise_ms=300, journal=self.journal, replica=self.replica, peers={"p": self.peer},
@@ -92,6 +95,11 @@ class Node:
         if self.cannot_open is not None:
             raise self.cannot_open
         return self.source
+
+    def _finish_sync(self) -> None:
+        if self.cannot_sync is not None:
+            raise self.cannot_sync
+        self.synced_before.append(len(self.given))
 
     def _compact(self) -> None:
         self.compacted += 1
@@ -284,3 +292,17 @@ class TestReceiving:
         node.sinks[0].error = SnapshotDamaged("bad")
         assert node.receive(10) == 0
         assert (node.sinks[0].aborted, node.peer.receiving, node.scarce) == (True, None, 0)
+
+
+class TestTakingOver:
+    def test_the_sync_in_the_background_ends_before_the_log_is_cleared(self, node: Node) -> None:
+        """Acknowledgements wait for its end, and must not leave when their entries are gone."""
+        assert node.receive(0, last=True) == node.index
+        assert node.synced_before == [0]
+        assert len(node.given) == 1
+
+    def test_nothing_is_taken_over_when_it_fails(self, node: Node) -> None:
+        node.cannot_sync = OSError("the disk failed")
+        with pytest.raises(OSError, match="the disk failed"):
+            node.receive(0, last=True)
+        assert not node.given

@@ -538,6 +538,13 @@ class FairScheduler:
         if account.idle_ms is not None:
             self._idle.add((account.idle_ms, account.name))
 
+    def restore_deferred(self, queue: Queue, group: str, jobs: int) -> None:
+        """Count DELAYED jobs in pages of a group of another name than the queue's."""
+        account = self._account(group)
+        account.waiting += jobs
+        account.deferred += jobs
+        self.groups_of(queue).foreign_waiting += jobs
+
     def restore_ready(self, queue: Queue) -> None:
         """Count the READY jobs of groups of other names than the queue's, which are in its lists."""
         counts: dict[str, int] = {}

@@ -52,15 +52,28 @@ def fit_group_pages(jobs: list[Job]) -> list[bool]:
     last_fits = False
     fit: list[bool] = []
     for job in jobs:
-        extras = job.extras
-        assert extras is not None
-        if extras is not last:
-            last = extras
-            listed = [getattr(extras, field) for field in _LISTED]
-            listed[_GROUP] = None
-            last_fits = tuple(listed) == _NOTHING and (extras.counts is None or not extras.counts.number)
+        if job.extras is not last:
+            last = job.extras
+            last_fits = _has_only_a_group(last)
         fit.append(last_fits and job.item is None and not job.when)
     return fit
+
+
+def fit_delayed_pages(jobs: list[DelayedJob]) -> list[bool]:
+    """Return whether each of these jobs may be paged: as fit_pages says or, with a GROUP, as fit_group_pages does."""
+    return [
+        fits or (job.item is None and _has_only_a_group(job.extras))
+        for job, fits in zip(jobs, fit_pages(jobs), strict=True)
+    ]
+
+
+def _has_only_a_group(extras: Extras | None) -> bool:
+    """Return whether a job with these extras has a GROUP, and is in no list but the one of its group."""
+    if extras is None or extras.group is None:
+        return False
+    listed = [getattr(extras, field) for field in _LISTED]
+    listed[_GROUP] = None
+    return tuple(listed) == _NOTHING and (extras.counts is None or not extras.counts.number)
 
 
 def with_shared_extras(jobs: list[_Job]) -> list[_Job]:

@@ -9,6 +9,7 @@ read, and its jobs are merged with the others. So a part of one page of each lay
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 from msgspec import Struct, field
 from sortedcontainers import SortedList
@@ -16,12 +17,15 @@ from sortedcontainers import SortedList
 from sockpqd.core.limits import PAGES_AHEAD
 from sockpqd.core.pages.delayed_front import DelayedFront
 from sockpqd.core.pages.delayed_pages import DelayedPages, place
+from sockpqd.core.pages.extras import fit_delayed_pages
 from sockpqd.core.pages.merge import Place, merged
 from sockpqd.core.pages.paged_run import paged_out
 from sockpqd.core.pages.pages import DelayedPage
-from sockpqd.core.store.job import DelayedJob
+from sockpqd.core.store.job import DelayedJob, group_of
 from sockpqd.core.store.job_list import JobList
 from sockpqd.core.store.queues import Queue
+
+_Key = TypeVar("_Key", int, str)
 
 
 class PagedDelays(Struct, gc=False, eq=False):
@@ -32,7 +36,8 @@ class PagedDelays(Struct, gc=False, eq=False):
     size: int
     paged: int = 0                  # jobs that are in pages,
     paged_bytes: int = 0            # and their data
-    ranks: dict[int, int] = field(default_factory=dict)             # of the jobs in pages, how many have each rank
+    ranks: dict[int, int] = field(default_factory=dict)             # of the jobs in pages, how many have each rank,
+    groups: dict[str, int] = field(default_factory=dict)            # and how many are of each group but the queue's
     _firsts: SortedList = field(default_factory=SortedList)         # the pages: (place of the first job, page),
     _lasts: SortedList = field(default_factory=SortedList)          # and (place of the last one, page)
 
@@ -87,14 +92,16 @@ class PagedDelays(Struct, gc=False, eq=False):
         while self._firsts and not (self.near.size and place(self.near.first) < self._firsts[0][0]):
             self._open(self._firsts[0][1])
 
-    def append_pages(self, pages: list[DelayedPage], ranks: dict[int, int]) -> None:
-        """Append pages, with the number of jobs of each rank in them, all due after the first job here."""
+    def append_pages(self, pages: list[DelayedPage], ranks: dict[int, int], groups: dict[str, int]) -> None:
+        """Append pages, with the number of jobs of each rank and group in them, all due after the first job here."""
         for page in pages:
             self.outside.adopt(page)
             self._list(page)
             self.size += page.count
         for rank, jobs in ranks.items():
-            self.ranks[rank] = self.ranks.get(rank, 0) + jobs
+            _count(self.ranks, rank, jobs)
+        for group, jobs in groups.items():
+            _count(self.groups, group, jobs)
 
     def _list(self, page: DelayedPage) -> None:
         self._firsts.add((page.first, page))
@@ -109,13 +116,7 @@ class PagedDelays(Struct, gc=False, eq=False):
         self._lasts.remove(((page.when, page.seq), page))
         self.paged -= page.count
         self.paged_bytes -= page.data_bytes
-        ranks = self.ranks
-        for job in jobs:
-            left = ranks[job.rank] - 1
-            if left:
-                ranks[job.rank] = left
-            else:
-                del ranks[job.rank]
+        self._count_jobs(jobs, -1)
         self.near.include(jobs)
         for _, following in self._firsts[:PAGES_AHEAD]:
             self.outside.expect(following)
@@ -144,11 +145,25 @@ class PagedDelays(Struct, gc=False, eq=False):
     def _cut(self, block: list[DelayedJob], front: int, jobs_max: int, jobs_min: int) -> list[DelayedJob]:
         """Page out jobs of the block; returns the ones that stay, the first `front` among them."""
         staying = block[:front]
-        for jobs, page in paged_out(block, front, jobs_max, jobs_min, self.outside.write):
+        for jobs, page in paged_out(block, front, jobs_max, jobs_min, self.outside.write, fit_delayed_pages):
             if page is None:
                 staying += jobs
                 continue
             self._list(page)
-            for job in jobs:
-                self.ranks[job.rank] = self.ranks.get(job.rank, 0) + 1
+            self._count_jobs(jobs, 1)
         return staying
+
+    def _count_jobs(self, jobs: list[DelayedJob], count: int) -> None:
+        """Count `count` times jobs that are in pages by their ranks and groups."""
+        for job in jobs:
+            _count(self.ranks, job.rank, count)
+            if job.extras is not None and (group := group_of(job)) != job.queue:
+                _count(self.groups, group, count)
+
+
+def _count(counts: dict[_Key, int], key: _Key, count: int) -> None:
+    left = counts.get(key, 0) + count
+    if left:
+        counts[key] = left
+    else:
+        del counts[key]

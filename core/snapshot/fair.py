@@ -86,7 +86,7 @@ def check_accounts(scheduler: FairScheduler) -> None:
 
 
 def _in_memory(jobs: DelayedJobs | None) -> Iterable[DelayedJob]:
-    """Return these jobs, except those in pages, which have no GROUP."""
+    """Return these jobs, except those in pages."""
     return jobs.near if isinstance(jobs, PagedDelays) else jobs or ()
 
 
@@ -110,6 +110,9 @@ def count_jobs(state: State, scheduler: FairScheduler) -> None:
         for delayed in _in_memory(queue.delayed):
             if group_of(delayed) != queue.name:
                 scheduler.deferred(delayed)
+        if isinstance(queue.delayed, PagedDelays):
+            for group, jobs in queue.delayed.groups.items():
+                scheduler.restore_deferred(queue, group, jobs)
         if queue.seqs is not None:          # the others were listed by groups as they came
             split_by_groups(queue)
         scheduler.restore_ready(queue)

@@ -172,11 +172,12 @@ class PageIndex(Struct, array_like=True, tag="page index", forbid_unknown_fields
 
 
 class PagedDelayed(Struct, array_like=True, tag="delayed pages", forbid_unknown_fields=True):
-    """Pages of DELAYED jobs of one queue, and how many of these jobs have each priority. Only by reference."""
+    """Pages of DELAYED jobs of one queue, and how many of these have each priority and group. Only by reference."""
 
     queue: str
     priorities: list[tuple[int, Counter]]
     pages: list[DelayedPageRow]
+    groups: list[tuple[str, Counter]] = []
 
 
 # due_ms, seq, priority, item, data, attempts, at_ms, extras

@@ -99,7 +99,8 @@ class JobBuilder:
         self._named: dict[int, tuple[int, bytes]] = {}  # bodies of the next frame outside memory, by seq
         self._delayed = 0
         self._pages: list[DelayedPage] = []             # of the present queue, until one of its jobs is in memory,
-        self._ranks: dict[int, int] = {}                # and the ranks of their jobs
+        self._ranks: dict[int, int] = {}                # and the ranks of their jobs,
+        self._groups: dict[str, int] = {}               # and their groups, the queue's own left out
         self._error_queues: dict[int, str] = {}         # where jobs with texts lie, by the numbers of these
         self._error = 0                                 # the number of the last text
         self._buried = 0
@@ -266,6 +267,10 @@ class JobBuilder:
         pager = self._paging()
         for priority, count in frame.priorities:
             self._ranks[-priority] = self._ranks.get(-priority, 0) + count
+        for group, count in frame.groups:
+            check(group != frame.queue and group not in self._groups, "delayed jobs of a group are counted twice")
+            self._groups[group] = count
+            self.grouped = True
         for count, data_bytes, first_ms, first_seq, due_ms, seq, reference in frame.pages:
             first = (first_ms, first_seq)
             check(count > 0 and (not self._pages or self._pages[-1].first < first <= (due_ms, seq)),
@@ -277,6 +282,7 @@ class JobBuilder:
         pager, pages = self._paging(), self._pages
         check(queue.delayed is not None and place(queue.delayed.first) < pages[0].first, _ALONE)
         check(sum(self._ranks.values()) == sum([page.count for page in pages]), "delayed jobs in pages are missing")
+        check(sum(self._groups.values()) <= sum(self._ranks.values()), "there are fewer delayed jobs than of groups")
         self._delayed += sum([page.count for page in pages])
         if pager.resident:
             for page in pages:
@@ -285,9 +291,9 @@ class JobBuilder:
                 pager.pages.free(page)
         else:
             jobs = PagedDelays.of_queue(queue, DelayedPages.of(self._state.delays, pager.pages))
-            jobs.append_pages(pages, self._ranks)
+            jobs.append_pages(pages, self._ranks, self._groups)
             self._state.queues.count_delayed_pages(queue, self._ranks, sum([page.data_bytes for page in pages]))
-        self._pages, self._ranks = [], {}
+        self._pages, self._ranks, self._groups = [], {}, {}
 
     def _add_buried(self, frame: Buried) -> None:
         for burial, seq, priority, item, data, attempts, at_ms, extras_row in frame.jobs:

@@ -223,13 +223,17 @@ def _index_frames(index: SeqIndex, frame: type[_Index], without: set[int]) -> It
 
 
 def _delayed_page_frames(name: str, jobs: PagedDelays) -> Iterator[frames.PagedDelayed]:
-    pages = jobs.pages()
+    pages, groups = jobs.pages(), iter(sorted(jobs.groups.items()))
     priorities = [(-rank, count) for rank, count in sorted(jobs.ranks.items())]
-    while piece := list(islice(pages, limits.FRAME_JOBS_MAX)):
+    while True:
+        piece = list(islice(pages, limits.FRAME_JOBS_MAX))
+        counts = list(islice(groups, limits.FRAME_JOBS_MAX))
+        if not (piece or counts):
+            return
         yield frames.PagedDelayed(name, priorities, [
             (page.count, page.data_bytes, *page.first, page.when, page.seq, jobs.outside.reference(page))
             for page in piece
-        ])
+        ], counts)
         priorities = []
 
 

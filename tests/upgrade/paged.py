@@ -83,7 +83,9 @@ def make(folder: Path) -> dict[str, Any]:
     node.do([Put(f"q{number % 2}", number % 3, b"job %d" % number) for number in range(READY)])
     node.do([
         PutWith(Put("shared", number % 2, b"job %d" % number), group=f"g{number % 3}") for number in range(SHARED)])
-    node.do([PutWith(Put("later", 1, b"%d" % number), Due(10**9 * (number * 7 % 10 + 1))) for number in range(DELAYED)])
+    node.do([
+        PutWith(Put("later", 1, b"%d" % number), Due(10**9 * (number * 7 % 10 + 1)), group="g" if number % 4 else None)
+        for number in range(DELAYED)])
     node.do([PutWith(Put("large", 0, bytes(LARGE_BYTES)), key=f"k{number}") for number in range(LARGE)])
     node.do([])
     node.write()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 from unittest.mock import patch
 
-from sockpqd.core import JobAwaited, JobState, Machine, Pager, Pages, Place, expanded, limits, references
+from sockpqd.core import GroupCounts, JobAwaited, JobState, Machine, Pager, Pages, Place, expanded, limits, references
 from sockpqd.core.pages.pager import STAGES, Stage
 from tests.core.helpers.logs import KNOWN_LEVEL, LogEntry, snapshot_of
 from tests.core.helpers.paging import MemoryStore, page_out, paged_machine
@@ -29,6 +29,7 @@ def assert_same_views(paged: Machine, plain: Machine, random: Random, *, one_by_
 
     `one_by_one`: a page is read again for each of its jobs, as where they are large; not for pages of many jobs.
     """
+    assert counts_of_groups(paged) == counts_of_groups(plain)
     names = sorted(plain.queue_names(""))
     assert sorted(paged.queue_names("")) == names
     if not names:
@@ -82,6 +83,7 @@ def restarted(paged: Machine, store: MemoryStore, stages: tuple[Stage, ...], sna
     assert list(references([named[:number], named[number:]])) == list(references([named]))
     store.restart()
     whole = Machine(KNOWN_LEVEL)
+    counts = counts_of_groups(paged)
     whole.restore(expanded([named[:number], named[number:]], lambda one: store.left[int.from_bytes(one, "big")]))
     assert snapshot_of(whole) == snapshot
     resident = Machine(KNOWN_LEVEL, lambda: Pager(Pages(store), 0, resident=True))
@@ -92,7 +94,13 @@ def restarted(paged: Machine, store: MemoryStore, stages: tuple[Stage, ...], sna
     paged = paged_machine(store, stages)
     paged.restore([named])
     assert snapshot_of(paged) == snapshot
+    assert counts_of_groups(paged) == counts
     return paged
+
+
+def counts_of_groups(machine: Machine) -> dict[str, GroupCounts | None]:
+    """Return the jobs of each group in each state."""
+    return {group: machine.group_counts(group) for group in machine.group_names()}
 
 
 def random_cut(data: bytes) -> int:

@@ -102,7 +102,7 @@ def put_of_group(random: Random, queue: str, *, said: bool) -> PutWith:
         put, group=group if said else None, head=len(head), user=group, number=draw < 0.2,
         tries=3 if draw > 0.8 else None, lease_ms=50 if 0.7 < draw < 0.8 else None,
         key="k" if 0.6 < draw < 0.62 else None, ttl_ms=90 if 0.62 < draw < 0.64 else None,
-        when=Due(40) if 0.64 < draw < 0.68 else None,
+        when=Due(random.choice([40, 900])) if 0.4 < draw < 0.6 else None,
     )
 
 

@@ -251,19 +251,26 @@ class GroupedReady(ReadyJobs, gc=False, eq=False, kw_only=True):
     def _page_out(
         self, group: str, near: JobList[Job], pages: Pages, stays: int, jobs_max: int, jobs_min: int,
     ) -> Iterator[None]:
-        """Page out jobs of one group, from the end; stops after each block. `near`: its jobs in memory."""
-        blocks = list(near.blocks())
-        number = len(blocks) - 1
+        """Page out jobs of one group, from the end; stops after each page. `near`: its jobs in memory.
+
+        A whole block in one step would take longer than a node pages between two turns.
+        """
+        number, end = near.size, 0          # of the block, and behind the jobs in it; 0: behind its last one
         while number >= 0 and near.size > stays + jobs_min:
+            blocks = list(near.blocks())
             number = min(number, len(blocks) - 1)
             front = max(stays - sum(map(len, blocks[:number])), 0)
             if front >= len(blocks[number]):
                 return
-            for jobs, page in self._written(group, blocks[number][front:], pages, jobs_max, jobs_min):
+            end = end or len(blocks[number])
+            start = max(front, end - jobs_max)
+            for jobs, page in self._written(group, blocks[number][start:end], pages, jobs_max, jobs_min):
                 self._leave(group, near, jobs, page, pages)
             yield
-            blocks = list(near.blocks())
-            number -= 1
+            if start > front:
+                end = start
+            else:
+                number, end = number - 1, 0
 
     def _written(
         self, group: str, block: list[Job], pages: Pages, jobs_max: int, jobs_min: int,

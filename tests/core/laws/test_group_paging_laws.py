@@ -44,6 +44,7 @@ from sockpqd.core import (
     references,
 )
 from sockpqd.core.fair import first_jobs
+from sockpqd.core.ops.replies import NOT_FOUND
 from tests.core.helpers.forge import forged, frames_of
 from tests.core.helpers.logs import KNOWN_LEVEL, LogEntry, snapshot_of
 from tests.core.helpers.paging import MemoryStore, paged_machine, small_collections
@@ -206,6 +207,13 @@ def test_jobs_of_a_group_in_pages_are_found_by_their_places_and_numbers() -> Non
         seen = machine.peek(Place("q", view.seq))
         assert seen is not None
         assert seen.seq == view.seq
+
+
+def test_a_job_in_a_page_that_has_no_number_is_not_found_by_one() -> None:
+    machine = paged_out(MemoryStore())
+    seqs = [view.seq for view in machine.peek_queue("q", JobState.READY, 100)]
+    asked = [GetWith(Get(None), 1, number=seq) for seq in seqs]
+    assert set(machine.apply(machine.index + 1, 2000, 0, asked).replies) == {NOT_FOUND}
 
 
 def test_the_pages_of_groups_belong_to_one_node() -> None:

@@ -80,6 +80,9 @@ def consumer(name: str, work_s: float) -> Callable[[Client], None]:
 def prepare(client: Client) -> None:
     """Make what does not change."""
     client.queue_create("mail", tries=5)
+    for number in range(12):            # of which some are retried
+        client.put("mail", json={"to": "ann", "subject": f"letter {number}"})
+        client.bury(client.get("mail", expire=60), reason=REASONS[number % len(REASONS)])
     client.queue_create("invoices", tries=3)
     client.put("invoices", b"1")
     client.queue_pause("invoices")

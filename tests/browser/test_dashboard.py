@@ -83,6 +83,12 @@ def press(browser: Any, label: str) -> None:
             continue
 
 
+def point_at(browser: Any, element: Any) -> None:
+    """Scroll to the element and move the pointer there."""
+    browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", element)
+    ActionChains(browser).move_to_element(element).perform()
+
+
 def picture(browser: Any, name: str) -> None:
     if PICTURES:
         browser.save_screenshot(str(Path(PICTURES, f"{name}.png")))
@@ -432,9 +438,9 @@ def test_charts_are_drawn_and_say_what_is_under_the_pointer(cluster: LocalCluste
                 wait(lambda: len(browser.find_elements(By.CSS_SELECTOR, ".chart canvas")) == len(charts), "drawn")  # noqa: B023
                 canvas = browser.find_element(By.CSS_SELECTOR, ".chart canvas")
                 assert browser.execute_script(DRAWN_PIXELS, canvas) > 0
-                ActionChains(browser).move_to_element(canvas).perform()
+                point_at(browser, canvas)
                 wait(lambda: browser.find_element(By.CSS_SELECTOR, ".chart h3 small").text, "the time of the pointer")
-                ActionChains(browser).move_to_element(browser.find_element(By.TAG_NAME, "nav")).perform()
+                point_at(browser, browser.find_element(By.TAG_NAME, "nav"))
                 state = browser.find_element(By.ID, "content").text
                 client.put("mail", b"x")
                 wait(lambda: browser.find_element(By.ID, "content").text != state, "fresh")     # noqa: B023

@@ -129,7 +129,7 @@ async def _run(
     manager.started()
     restarts.reset_when(lambda: node.leader() is not None)
     if announce is not None:
-        hub.on_serving = lambda: announce(config)
+        hub.announce_serving(partial(announce, config))
     stopped = loop.create_task(_until(stopping))
     await asyncio.wait({stopped, node.failed}, return_when=asyncio.FIRST_COMPLETED)
     stopped.cancel()

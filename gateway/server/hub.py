@@ -116,7 +116,7 @@ class Hub:
         self.tally = Tally(verbs.rows)
         self.slow = SlowCommands()
         self.reasons = ReasonLog()
-        self.on_serving: Callable[[], None] = lambda: None
+        self._on_serving: Callable[[], None] = lambda: None
         self.new_secret: Callable[[], int] = lambda: secrets.randbits(64)       # for a session
         # Executes a call forwarded by another node (Cluster.forward_call).
         self.call_executor: (
@@ -149,6 +149,12 @@ class Hub:
         self.end_waiters = EndWaiters(cluster)
         self.pulse_windows.attach(self.grant_waiters.look_at, self.job_waiters.feed)
 
+    def announce_serving(self, announce: Callable[[], None]) -> None:
+        """Call this whenever this node starts to serve, and now if it serves: it may have begun while ports opened."""
+        self._on_serving = announce
+        if self.cluster.serving:
+            announce()
+
     async def execute_command(self, user: str | None, address: str, command: bytes) -> bytes | None:
         """Execute a command for another node."""
         if self.execute is None or self.cluster.leader() != self.cluster.name:
@@ -178,7 +184,7 @@ class Hub:
         log.info("this node %s", "serves" if serving else "does not serve")
         if serving:
             self.pulse_windows.serve()
-            self.on_serving()
+            self._on_serving()
             self.job_waiters.idle_queues.begin()
         else:
             self.job_waiters.stop()

@@ -23,6 +23,7 @@ DEPTHS  ?= 100000,10000000
 TOOLS  := .tools
 TOXIPROXY         := github.com/Shopify/toxiproxy/v2/cmd/server
 TOXIPROXY_VERSION := v2.12.0
+HELM_VERSION := v3.16.4
 KOMBU_VERSION     := 5.7.0
 CELERY_VERSION    := 5.7.0
 NODES   ?= 3
@@ -35,7 +36,7 @@ PAGED   ?=
 GROUPED ?=
 ONLY    ?= *
 
-.PHONY: install dev check test-fast test test-deploy client-faces toxiproxy kombu-tests test-celery test-beanstalkd celery-faults laws sim sim-pulses moves chaos chaos-long chaos-results torture damage mutants hostile bench-depth docs test-browser demo play play-celery dist lock deb image manual bench-plots clean
+.PHONY: install dev check test-fast test test-deploy helm client-faces toxiproxy kombu-tests test-celery test-beanstalkd celery-faults laws sim sim-pulses moves chaos chaos-long chaos-results torture damage mutants hostile bench-depth docs test-browser demo play play-celery dist lock deb image manual bench-plots clean
 
 install: $(VENV)/.installed          ## .venv with sockpqd, pqctl and pqworker, nothing for developers
 	@echo "Installed in $(BIN). Next: make play, or $(BIN)/sockpqd --dev and in a second terminal $(BIN)/pqctl shell (README.md, Type along); . $(BIN)/activate puts them on your path."
@@ -72,6 +73,13 @@ test-deploy: $(VENV)/.installed-deploy   ## Ansible and the Debian package on th
 
 $(VENV)/.installed-deploy: $(VENV)/.installed-dev
 	$(PIP_INSTALL) -e ./client -e '.[deploy,release]'
+	touch $@
+
+helm: $(TOOLS)/.helm-$(HELM_VERSION)          ## the program that renders deploy/helm, for its tests; needs Go
+
+$(TOOLS)/.helm-$(HELM_VERSION):
+	@mkdir -p $(TOOLS)
+	GOBIN="$(CURDIR)/$(TOOLS)" go install helm.sh/helm/v3/cmd/helm@$(HELM_VERSION)
 	touch $@
 
 client-faces: $(BIN)/python          ## the methods of both clients, from their declarations

@@ -73,8 +73,12 @@ class Capacity:
         self._reported_at = float("-inf")
         self._lacked_bytes = 0          # what was free when a snapshot had no room
 
-    def update(self, now: float) -> None:
-        """Reassess the room and adjust the ballast; `now`: monotonic seconds."""
+    def update(self, now: float, *, recovering: bool = False) -> None:
+        """Reassess the room and adjust the ballast; `now`: monotonic seconds.
+
+        A node that is `recovering` leaves the ballast as it is: it may yet find an entry that it does not understand, and
+        is to end without a change of its files then.
+        """
         segments = self._journal.segments
         exhausted = segments.short and (segments.exhausted or (self.exhausted and segments.scarce))
         if exhausted != self.exhausted:
@@ -89,7 +93,8 @@ class Capacity:
         if now >= self._look_at:
             self._look_at = now + limits.ROOM_LOOK_S
             self._make_room(now)
-            self._adjust_ballast()
+            if not recovering:
+                self._adjust_ballast()
 
     def _give_pages_room(self) -> None:
         """Reserve room for the next segment, and for the part of a snapshot that exceeds the ballast."""

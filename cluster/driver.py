@@ -294,7 +294,7 @@ class Driver:
         """Do the part of the housekeeping that comes before the library's tick."""
         if self.members.changed or self._stale or self.transport.members_leaving:
             self._follow_membership(now)        # a snapshot may have brought a new one
-        self.capacity.update(now)
+        self.capacity.update(now, recovering=self.recovering)
         self.leadership.update_capacity(halted=self.capacity.halted(), exhausted=self.capacity.exhausted)
         self.leadership.update_serving(now)
         self.transport.tick(now)

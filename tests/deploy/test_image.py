@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import tarfile
@@ -31,6 +33,12 @@ def run(*command: str | Path) -> str:
     return done.stdout
 
 
+def listens(port: int) -> bool:
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=10):
+        return True
+    return False
+
+
 @pytest.fixture(scope="module")
 def bundle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The image as umoci unpacks it: config.json of a runtime, and rootfs."""
@@ -44,7 +52,7 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     run(sys.executable, ROOT / "deploy/container/build_image.py", dist)
     (archive,) = dist.glob("*.oci.tar")
     with tarfile.open(archive) as packed:
-        packed.extractall(layout, filter="data")
+        packed.extractall(layout)
     run("umoci", "unpack", "--image", f"{layout}:latest", folder / "bundle")
     yield folder / "bundle"
     shutil.rmtree(folder)
@@ -68,11 +76,14 @@ def test_it_serves_and_ends_in_order(bundle: Path, tmp_path: Path) -> None:
     try:
         with (tmp_path / "log").open("wb") as log:
             node = subprocess.Popen(
-                ["chroot", "--userspec=10001:10001", bundle / "rootfs", "/usr/bin/sockpqd"], stdin=subprocess.DEVNULL,
-                stdout=log, stderr=log, env={"PATH": "/usr/bin:/bin", "PYTHONDONTWRITEBYTECODE": "1", **environment},
-                cwd=bundle, start_new_session=True,
+                ["systemd-nspawn", "--quiet", "--register=no", "--keep-unit", "--kill-signal=SIGTERM", "--user=sockpqd",
+                 "--directory", bundle / "rootfs", *(f"--setenv={name}={value}" for name, value in environment.items()),
+                 "/usr/bin/sockpqd"],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
             )
         guardian.watch(node.pid)
+        until(lambda: listens(client_port) or node.poll() is not None, "the node listens")
+        assert node.poll() is None, (tmp_path / "log").read_text()
         with Client(f"127.0.0.1:{client_port}", timeout=120) as client:
             client.put("image", b"a job")
             job = client.get("image", expire=60)

@@ -76,8 +76,8 @@ class Capacity:
     def update(self, now: float, *, recovering: bool = False) -> None:
         """Reassess the room and adjust the ballast; `now`: monotonic seconds.
 
-        A node that is `recovering` leaves the ballast as it is: it may yet find an entry that it does not understand, and
-        is to end without a change of its files then.
+        A node that is `recovering` leaves the ballast as it is: it may yet find an entry that it does not understand,
+        and is to end without a change of its files then.
         """
         segments = self._journal.segments
         exhausted = segments.short and (segments.exhausted or (self.exhausted and segments.scarce))

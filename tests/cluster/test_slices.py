@@ -65,6 +65,18 @@ def test_a_start_applies_a_slice_and_turns_apply_the_rest(world: SmallCluster) -
     assert len({node.up.chain.value for node in world}) == 1
 
 
+def test_its_ballast_stays_as_it_is_while_it_recovers(world: SmallCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    node = restarted(world)
+    driver = node.up
+    kept: list[bool] = []
+    monkeypatch.setattr(driver.capacity.ballast, "keep", lambda *_: kept.append(driver.recovering))
+    monkeypatch.setattr(limits, "ROOM_LOOK_S", 0.0)
+    while driver.recovering:
+        driver.turn()
+    world.run_until(lambda: bool(kept))
+    assert True not in kept
+
+
 def test_it_answers_its_leader_while_it_recovers(world: SmallCluster) -> None:
     node = restarted(world)
     answered: list[bool] = []

@@ -37,6 +37,7 @@ from sockpqd.core import (
     Request,
     encode_entry,
 )
+from tests.upgrade.at_once import applied_at_once
 from tests.upgrade.directories import DATA, SETTLED_S, pack, unpack
 from tests.wire import Wire
 
@@ -678,7 +679,8 @@ def read(data_dir: Path) -> Found:
             return apply(index, now_ms, seed, operations)
 
         node.machine.apply = noted          # type: ignore[method-assign]   # what recovery applies is to be seen
-        await node.start()
+        with applied_at_once():
+            await node.start()
         index, value = node.state_hash()
         await node.stop()
         return index, value.hex(), node.machine

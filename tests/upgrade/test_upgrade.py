@@ -24,6 +24,7 @@ import sockpq
 
 from devcluster.cluster import LocalCluster, say
 from sockpqd.cluster import ClusterListener, ClusterNode, Member, NodeSettings
+from tests.upgrade.at_once import applied_at_once
 from tests.upgrade.directories import DATA, LEASE_MAX_S, stopped_node, unpack
 
 NAMES = sorted(path.stem for path in DATA.glob("*.json"))
@@ -129,7 +130,8 @@ def test_the_log_of_an_older_program_has_the_results_that_it_had(name: str, tmp_
         members = (Member("n1", "127.0.0.1:1", "127.0.0.1:2"),)
         settings = NodeSettings("n1", tmp_path / "n1", "127.0.0.1:0", members, "test")
         node = ClusterNode(settings, Deaf())
-        await node.start()
+        with applied_at_once():
+            await node.start()
         found = node.state_hash()       # no turn was taken yet: nothing but what the directory holds
         await node.stop()
         return found

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from sockpqd.core import Reply, Request, RequestMismatch
+from sockpqd.core import Reply, Request
 from sockpqd.core.handlers import requests, sessions
 from sockpqd.core.handlers.dispatch import EXECUTE
 from sockpqd.core.rules import expire
@@ -23,9 +23,7 @@ from tests.sim.scenarios.sessions import SCRIPTED
 
 def forget_answers(patch: pytest.MonkeyPatch) -> None:
     """A repeated request is executed again."""
-    def again(state: State, operation: Request, answered: AnsweredRequest) -> Reply | None:
-        return RequestMismatch() if answered.digest != operation.digest else None
-    patch.setattr(requests, "_again", again)
+    patch.setattr(requests, "_again", lambda state, operation, answered: None)
 
 
 def forget_answers_in_snapshots(patch: pytest.MonkeyPatch) -> None:
@@ -37,11 +35,15 @@ def forget_answers_in_snapshots(patch: pytest.MonkeyPatch) -> None:
 
 def compare_no_digests(patch: pytest.MonkeyPatch) -> None:
     """A command is answered with the answer to another one of the same number."""
-    real = requests._again
+    real = EXECUTE[Request]
 
-    def again(state: State, operation: Request, answered: AnsweredRequest) -> Reply | None:
-        return real(state, replace(operation, digest=answered.digest), answered)
-    patch.setattr(requests, "_again", again)
+    def request(state: State, operation: Request, seed: int) -> Reply:
+        session = state.sessions.get(operation.session)
+        answered = None if session is None else session.requests.get(operation.number)
+        if answered is not None:
+            operation = replace(operation, digest=answered.digest)
+        return real(state, operation, seed)
+    patch.setitem(TABLE, Request, request)
 
 
 def execute_for_sessions_that_ended(patch: pytest.MonkeyPatch) -> None:

@@ -59,9 +59,9 @@ SHOWN = {       # what programs print
 }
 # Programs of the system or of others, in these documents for those who have them.
 OTHERS = (
-    "ansible", "celery", "cd", "curl", "eval", "export", "git", "journalctl", "mv", "printf", "sha256sum", "ssh",
-    "ssh-keygen", "sudo apt", "sudoedit", "systemctl", "sudo systemctl", "sudo systemd-sysusers",
-    "sudo python3 -m venv", "sudo useradd",
+    "ansible", "celery", "cd", "curl", "eval", "export", "git", "helm", "journalctl", "kubectl", "mv", "printf",
+    "sha256sum", "skopeo", "ssh", "ssh-keygen", "sudo apt", "sudoedit", "systemctl", "sudo systemctl",
+    "sudo systemd-sysusers", "sudo python3 -m venv", "sudo useradd",
 )
 INSTALLED = "/opt/sockpqd/share/"
 OWN = {"mail.toml"}         # files that the reader makes, as the page shows

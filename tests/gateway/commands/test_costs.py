@@ -59,7 +59,7 @@ LINES = (
     "GET q7", "GET *", "GET * BY FAIR", "GET * BY PRIORITY", "GET * BY RR", "GET * BY OLDEST", "GET * COUNT 10",
     "GET NUMBER 999", "GETB nowhere WITHIN 0.01", "GETBE nowhere WITHIN 0.01", "DONE {id}", "DONE {id} 2",
     "LATER {id}", "LATER {id} 2", "TOUCH {id}", "TOUCH {id} 2", "CHANGE {id} PRI 5", "DELETE {id}", "MOVE {id} q2",
-    "BURY {id}", "KICK q1 1", "KICK JOB NUMBER 999", "PEEK {id}", "PEEK {id} ERROR", "PEEK many READY COUNT 10000",
+    "BURY {id}", "KICK q1 1", "KICK JOB SEQ q1 1", "KICK JOB NUMBER 999", "PEEK {id}", "PEEK {id} ERROR", "PEEK many READY COUNT 10000",
     "JOB STAT NUMBER 999", "AWAIT NUMBER 999", "AWAIT KEY many k WITHIN 0.01",
     "PEEK NUMBER 999 ENDED", "PEEK NUMBER 999 RESULT", "PEEK ended ENDED COUNT 10000",
     "FIND *", "FIND * COUNT 1000", "FIND many COUNT 1000", "FIND * KEY none*",

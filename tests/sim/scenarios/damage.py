@@ -7,10 +7,10 @@ from collections.abc import Generator, Iterator
 from tests.sim.scenarios.members import others, served_by, until
 from tests.sim.world.node import SimNode
 from tests.sim.world.trace import Violation
-from tests.sim.world.world import World
+from tests.sim.world.world import RESTART_S, World
 
 WRITTEN_S = 1.5                 # what others acknowledged is in the journals by then
-TOLD_S = 1.0
+TOLD_S = 1.0                    # until the node hears of it and ends; then it is started again
 
 
 def an_older_copy_is_put_back(world: World) -> Iterator[float]:
@@ -51,7 +51,7 @@ def _copied(world: World) -> Generator[float, None, SimNode]:
 
 
 def _noticed(world: World) -> Iterator[float]:
-    yield TOLD_S
+    yield TOLD_S + RESTART_S[1]
     if not world.trace.seen["older copies found"]:
         raise Violation("nobody has noticed that a copy is older than what its node had")
     world.trace.fault("script", "an older copy was put back")

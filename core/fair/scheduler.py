@@ -119,7 +119,7 @@ class FairScheduler:
             del self.queue_groups[name]
 
     def dropped(self, queue: Queue) -> None:
-        """Note that READY jobs of a queue without other groups were dropped unread; the first job is not among them."""
+        """Note that READY jobs of the group of the queue's name were dropped unread, its first job not among them."""
         name = queue.name
         groups = self.groups_of(queue)
         self._left_by_ready(self.accounts.get(name))

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from sockpqd.core import limits
 from sockpqd.core.ops.queues import JobState
 from sockpqd.core.ops.replies import NOT_FOUND
-from sockpqd.core.pages.grouped_ready import GroupedReady
+from sockpqd.core.pages.grouped_ready import GroupedReady, own_jobs
 from sockpqd.core.pages.paged_run import PagedRun
 from sockpqd.core.pages.pages import Page
 from sockpqd.core.rules.leave_dead import leave_dead
@@ -60,19 +60,24 @@ class Chosen:
     def add_ready(self, queue: Queue) -> None:
         """Choose READY jobs of the queue: pages of which all jobs are chosen are not read.
 
-        There are exceptions: with many priorities the run of each job may be recorded, and jobs of other groups, or
-        that ITEMLIMIT withholds, have their places among the others. The state does not tell which nodes have to read,
-        but it does tell whether any may have to.
+        There are exceptions: with many priorities the run of each job may be recorded, and jobs of other groups, which
+        come first, or jobs that ITEMLIMIT withholds have their places among the others. The state does not tell which
+        nodes have to read, but it does tell whether any may have to.
         """
         pages = None if self._state.pager is None else self._state.pager.pages
-        withheld = queue.blocked is not None and queue.blocked.size > 0
-        grouped = isinstance(queue.ready, GroupedReady)
-        read = withheld or grouped or len(queue.ranks) > limits.SCANNED_RUNS_MAX // 2
-        if pages is None or not pages.jobs or withheld or grouped:
-            self.add(queue.all_ready(), read=read)
+        if queue.blocked is not None and queue.blocked.size:
+            self.add(queue.all_ready(), read=True)
             return
-        for run in queue.ready.runs():
-            if not isinstance(run, PagedRun) or not queue.ready.searches(run.first.rank):
+        if isinstance(queue.ready, GroupedReady):
+            self.add(queue.ready.of_others(), read=True)
+            if self.more:
+                return
+        own, read = own_jobs(queue), len(queue.ranks) > limits.SCANNED_RUNS_MAX // 2
+        if pages is None or not pages.jobs:
+            self.add(own, read=read)
+            return
+        for run in own.runs():
+            if not isinstance(run, PagedRun) or not own.searches(run.first.rank):
                 self.add((run,) if isinstance(run, Job) else run, read=read)
             else:
                 self._add_run(queue, run, read=read)

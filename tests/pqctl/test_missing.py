@@ -8,7 +8,7 @@ import pytest
 from sockpq import Client
 
 from devcluster.cluster import LocalCluster
-from sockpqd.pqctl.output.exit_codes import DONE, REFUSED
+from sockpqd.pqctl.output.exit_codes import DONE, REFUSED, USAGE_ERROR
 from tests.pqctl.running import run
 
 QUEUE = "there is no queue nosuch (`pqctl queue list` shows all)\n"
@@ -69,6 +69,15 @@ def test_a_queue_that_is_made_by_a_command_is_said_to_be_new(
     assert run(capsys, *both, *arguments.split())[::2] == (DONE, "mial is a new queue (did you mean mail?)\n")
     assert run(capsys, *both, *arguments.split())[::2] == (DONE, "")
     assert run(capsys, *both, "queue", "delete", "mial")[0] == DONE
+
+
+def test_a_queue_that_a_refused_command_did_not_make_is_not_said_to_be_new(
+    servers: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, told = run(capsys, "--servers", ",".join(servers), "queue", "config", "mial", "--group-limit", "3")
+    assert (code, out) == (USAGE_ERROR, "")
+    assert "contradicts" in told
+    assert "is a new queue" not in told
 
 
 def test_what_goes_to_no_queue_is_said_to_do_so(servers: list[str], capsys: pytest.CaptureFixture[str]) -> None:

@@ -37,10 +37,11 @@ def create(call: Call, queue: str, settings: Mapping[str, Any]) -> int:
 def config(call: Call, queue: str, settings: Mapping[str, Any]) -> int:
     """Change a queue's settings and show them all (QUEUE CONFIG)."""
     with cluster_of(call, serving=True) as (client, _):
-        if settings:
-            _tell_if_new(client, queue)
+        new = _told_if_new(client, queue) if settings else None
         with existing(client, QUEUE, queue), _pulse_of(client, settings):
             told = client.queue_config(queue, **settings)
+    if new is not None:
+        say(new)
     return show_settings(call, {"queue": queue}, told)
 
 
@@ -82,8 +83,10 @@ def pause(call: Call, queue: str, direction: str, seconds: float | None) -> int:
     if seconds is not None and direction != "out":
         raise click.UsageError("--for goes with `out` only")
     with cluster_of(call, serving=True) as (client, _):
-        _tell_if_new(client, queue)
+        new = _told_if_new(client, queue)
         client.queue_pause(queue, cast(Literal["in", "out", "all"], direction), seconds=seconds)
+    if new is not None:
+        say(new)
     stopped = {"in": "takes no jobs", "out": "gives no jobs", "all": "takes and gives no jobs"}[direction]
     end = f"until `pqctl queue resume {queue}`" if seconds is None else f"for {lasting(seconds)}"
     call.answer(f"{queue} {stopped} {end}", {
@@ -159,9 +162,10 @@ def _pulse_of(client: Client, settings: Mapping[str, Any]) -> AbstractContextMan
     return existing(client, PULSE, settings["pulse"]) if settings.get("pulse") else nullcontext()
 
 
-def _tell_if_new(client: Client, queue: str) -> None:
-    """Warn that a queue did not exist until now: its name may be misspelt."""
+def _told_if_new(client: Client, queue: str) -> str | None:
+    """Return a warning that the queue does not exist until now, as its name may be misspelt; None if it does."""
     try:
         must_exist(client, queue)
     except Failure:
-        say(f"{queue} is a new queue ({hint(client, QUEUE, queue)})")
+        return f"{queue} is a new queue ({hint(client, QUEUE, queue)})"
+    return None

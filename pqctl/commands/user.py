@@ -25,7 +25,7 @@ def list_(call: Call) -> int:
 @command(user, "set")
 @click.argument("name")
 @click.option("--rights", required=True, metavar="RIGHT,...",
-              help="put, get, queue, item, admin, each for all names or for those that begin with a prefix: "
+              help="put, get, queue, item, group, admin, each for all names or for those that begin with a prefix: "
                    "put:mail*,get. `-` for none.")
 @click.option("--secret-file", metavar="FILE", shell_complete=files,
               help="The user's secret, 16 to 64 visible characters. Without it one is generated and shown once.")

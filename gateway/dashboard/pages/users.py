@@ -8,7 +8,7 @@ from sockpqd.gateway.dashboard.markup import Child, Markup, table, tag
 from sockpqd.gateway.dashboard.pages.parts.view import NotAllowed, View, counted, details, field, form, page, section
 
 ROWS = 200
-RIGHTS = "put, get, queue, item, admin, each for all names or with a prefix: put:mail* get:mail*"
+RIGHTS = "put, get, queue, item, group, admin, each for all names or with a prefix: put:mail* get:mail*"
 
 
 async def show(view: View) -> str:

@@ -55,12 +55,14 @@ def ten(workers: int) -> Case:
 def dependent(workers: int) -> Case:
     """Return the usual case, in which query [6] waits for [0] to [5]."""
     waits = Query(SHORT_MS, 0, after=tuple(range(6)))
-    return Case("The same, [6] waiting for [0] to [5] (`AFTER`)", (LONG, *[SHORT_ONE] * 5, waits, *[SHORT_ONE] * 3))
+    return Case("The same, the seventh query waits for the first six (`AFTER`)",
+                (LONG, *[SHORT_ONE] * 5, waits, *[SHORT_ONE] * 3))
 
 
 def hung(workers: int) -> Case:
     """Return a case in which the first user's query hangs."""
-    return Case("The same, [0] hanging for ten minutes", (Query(HUNG_MS, 1, in_one_piece=True), *[SHORT_ONE] * SHORT))
+    return Case("The same, the first query hangs for ten minutes",
+                (Query(HUNG_MS, 1, in_one_piece=True), *[SHORT_ONE] * SHORT))
 
 
 def stream(workers: int) -> Case:

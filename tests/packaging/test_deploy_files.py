@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
+from sockpqd.gateway import rights
 from sockpqd.gateway.config import Config, read
 
 ROOT = Path(__file__).parents[2]
@@ -129,3 +130,12 @@ def test_the_image_is_built_and_knows_its_version() -> None:
     run = [ENGINE, "run", "--rm", "sockpqd-test", "--version"]
     told = subprocess.run(run, capture_output=True, text=True, check=True)
     assert told.stdout.startswith("sockpqd, version ")
+
+
+def test_the_role_knows_the_rights_that_nodes_know() -> None:
+    tasks = yaml.safe_load((ROOT / "deploy/ansible/roles/sockpqd/tasks/check.yml").read_text())
+    (users,) = [task for task in tasks if task["name"] == "Users are good"]
+    assert users["vars"]["right"] == f"^{rights._RIGHT.pattern}$"
+    assert ", ".join(rights.OF_QUEUES[:3]) in users["ansible.builtin.assert"]["fail_msg"]
+    for kind in rights.KINDS:
+        assert kind in users["ansible.builtin.assert"]["fail_msg"]

@@ -220,4 +220,9 @@ class Capacity:
         )
 
     def _enough(self, without: int) -> bool:
-        return not without or len(self._quorum.voters) - without >= self._quorum.majority
+        """Return whether those that are up suffice, of which so many have no room.
+
+        Whether nodes that are down leave a majority is not decided here, but by the lease.
+        """
+        quorum = self._quorum
+        return not without or sum(peer.up for peer in quorum.peers) + quorum.member - without >= quorum.majority

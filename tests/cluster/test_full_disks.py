@@ -155,6 +155,28 @@ def test_without_room_on_a_majority_nobody_serves_until_one_of_them_has_some() -
     nothing_lost(world, puts)
 
 
+def test_a_node_that_is_down_does_not_count_as_one_with_room() -> None:
+    world = SmallCluster(3)
+    leader = world.leader()
+    follower, other = world.followers()
+    fill(world, follower.name)
+    puts = put_until(world, lambda: follower.up.capacity.exhausted)
+    world.kill(other.name)
+    world.run_until(lambda: world.serving() is None, SOON_S)
+    assert leader.up.replica.is_leader                      # it has a majority, of which one logs nothing
+    assert leader.up.journal.last_index - leader.up.replica.commit_index < 50
+    world.start(other.name)
+    world.run_until(lambda: world.serving() is not None, SOON_S)
+    put_until(world, lambda: applied(puts) > 120, puts)
+    world.kill(other.name)
+    world.run_until(lambda: world.serving() is None, SOON_S)
+    empty(world, follower.name)
+    world.leader(SOON_S)
+    world.start(other.name)
+    world.run_until(world.settled, SOON_S)
+    nothing_lost(world, puts)
+
+
 def test_all_disks_full_and_one_node_killed() -> None:
     world = SmallCluster(3)
     world.leader()

@@ -15,10 +15,15 @@ from sockpq import (
     JobNotFound,
     Key,
     Number,
+    Unavailable,
 )
+from sockpq._routing import known_clusters
 
 from tests.client.conftest import MakeClient
 from tests.client.pair import Pair
+from tests.waiting import until
+
+NOBODY = "127.0.0.1:2"
 
 
 @pytest.fixture(scope="module")
@@ -264,3 +269,75 @@ def test_pulses_and_messages_are_at_the_owner(pair: Pair) -> None:
                 assert next(iter(events)).id == job.id
         with pytest.raises(CrossCluster):
             client.events("DONE", ["q", "b.q"]).open()
+
+
+# The servers of the map
+
+def with_servers(pair: Pair, *servers: str) -> None:
+    """Set the next version of the map, with these servers of b."""
+    clusters = {**pair.map.clusters, "b": pair.map.clusters["b"]._replace(servers=servers)}
+    pair.map = pair.map._replace(version=pair.map.version + 1, clusters=clusters)
+    pair.tell("ab")
+
+
+def test_a_client_in_use_dials_the_servers_of_a_corrected_map(
+    pair: Pair, make_client: MakeClient, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(known_clusters, "READ_AGAIN_S", 0.3)
+    with_servers(pair, NOBODY)
+    client = make_client(pair.a.servers, timeout=0.5)
+    with pytest.raises(Unavailable):
+        client.put("b.q", b"1")
+    with_servers(pair, *pair.b.servers)
+
+    def put() -> bool:
+        try:
+            client.put("b.q", b"1")
+        except Unavailable:
+            return False
+        return True
+
+    until(put)
+    assert pair.count("b", "b.q") == (1, 0)
+
+
+def test_a_cluster_is_asked_for_its_map_though_its_first_server_is_down(
+    pair: Pair, make_client: MakeClient, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(known_clusters, "READ_AGAIN_S", 0.3)
+    with_servers(pair, NOBODY, *pair.b.servers)
+    client = make_client(pair.a.servers, timeout=60)
+    client.put("c.q", b"1")
+    pair.map = pair.map._replace(version=pair.map.version + 1, rules={"b.": "b", "c.": "b"})
+    pair.tell("b")
+
+    def goes_to_b() -> bool:
+        client.put("c.q", b"2")
+        return pair.count("b", "c.q") != (0, 0)
+
+    until(goes_to_b)
+
+
+def test_a_map_that_nobody_had_is_asked_for_again_soon(
+    pair: Pair, make_client: MakeClient, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = 0
+
+    async def nobody(*_: object) -> dict[object, object]:
+        nonlocal asked
+        asked += 1
+        return {}
+
+    monkeypatch.setattr(known_clusters, "READ_AGAIN_S", 0.3)
+    client = make_client(pair.a.servers, timeout=60)
+    client.put("c.q", b"1")
+    monkeypatch.setattr(known_clusters, "BLIND_S", 0.1)
+    with monkeypatch.context() as patch:
+        patch.setattr(known_clusters, "ask_all", nobody)
+        patch.setattr(known_clusters, "READ_AGAIN_S", 3600.0)
+
+        def was_asked() -> bool:
+            client.put("c.q", b"1")
+            return asked >= 2
+
+        until(was_asked)

@@ -99,6 +99,10 @@ class Discovery:
         """All servers that are known: those that were given first."""
         return tuple(dict.fromkeys((*self._given, *self._members)))
 
+    def also_at(self, addresses: tuple[Address, ...]) -> None:
+        """Ask these servers, too, when the leader is looked for."""
+        self._given = tuple(dict.fromkeys((*self._given, *addresses)))
+
     @property
     def known_leader(self) -> Address | None:
         """The server that calls go to now; None while it is looked for."""
@@ -112,7 +116,7 @@ class Discovery:
             LOG.info("the leader is %s", leader)
 
     def failed(self, address: Address, refused: bool = False) -> None:
-        """Look for another server before the next command: this one is unreachable or `refused` to serve."""
+        """Note that this server is unreachable or `refused` to serve; if it led, the next command looks for the leader."""
         self._has_refused |= refused
         if self._leader == address:
             self._leader = None

@@ -70,6 +70,10 @@ class Executor:
         """All servers that are known."""
         return self._connections.addresses
 
+    def also_at(self, addresses: tuple[Address, ...]) -> None:
+        """Know these servers, too."""
+        self._connections.discovery.also_at(addresses)
+
     def close(self) -> None:
         """Close all connections and sessions, and end all calls in flight."""
         self._connections.close()

@@ -32,7 +32,7 @@ READ_AGAIN_S = 60.0     # how old the map may be
 LOOK_S = 1.0            # between two looks for a newer map, while nothing is found
 LOOK_BYTES = 8192       # so many bytes of a map make a look cost as much as another second
 LOOK_TIMEOUT_S = 0.5    # what a look may take, as a job that comes meanwhile has to wait
-BLIND_S = 5.0           # after a look without an answer
+BLIND_S = 5.0           # after a look, or a reading, without an answer
 STRAGGLER_S = 0.1       # how long the maps of slower clusters are waited for
 
 
@@ -61,6 +61,7 @@ class KnownClusters:
         self.routes: Routes | None = None
         self.plain = False
         self.read_at = network.now() + READ_AGAIN_S if follows_map else math.inf    # when the map is to be read again
+        self._began_at = -math.inf                      # when the last reading began
         self._look_at = 0.0                             # when the next look for a newer one may be
         self._look_s = LOOK_S
         self._reading = network.lock()
@@ -112,15 +113,19 @@ class KnownClusters:
             self._reading, self._process = self._network.lock(), os.getpid()
         await self._reading.acquire(math.inf)
         try:
-            if self.routes is not None and self.read_at - READ_AGAIN_S > asked_at:
+            if self.routes is not None and self._began_at > asked_at:
                 return              # somebody else has, meanwhile
-            servers = list(dict.fromkeys(one.leader or one.addresses[0] for one in self.all))
-            self.read_at = self._network.now() + READ_AGAIN_S
+            servers = list(dict.fromkeys(
+                address for one in self.all for address in ((one.leader,) if one.leader else one.addresses)))
+            self._began_at = self._network.now()
+            self.read_at = self._began_at + READ_AGAIN_S
             found = await ask_all(self._network, servers, [CLUSTER_MAP], self._limits.connect_timeout, STRAGGLER_S)
             maps = [
                 response.answers[0].value for response in found.values()
                 if response.failure is None and response.answers and not response.answers[0].error
             ]
+            if not maps:
+                self.read_at = self._network.now() + min(BLIND_S, READ_AGAIN_S)
             self._use(max(maps, key=lambda one: one.version, default=ClusterMap()))
         finally:
             self._reading.release()
@@ -183,12 +188,13 @@ class KnownClusters:
                     executor.calls.withdraw(call)
 
     def _executor_of(self, cluster: str, servers: tuple[str, ...]) -> Executor:
-        if cluster == self.identity.cluster:
-            return self.first
-        executor = self._others.get(cluster)
-        if executor is None:
+        addresses = parse_servers(servers)
+        executor = self.first if cluster == self.identity.cluster else self._others.get(cluster)
+        if executor is not None:
+            executor.also_at(addresses)
+        else:
             executor = Executor(
-                self._network, parse_servers(servers), self._limits, self._codec, self._tracing, cluster, self.counters)
+                self._network, addresses, self._limits, self._codec, self._tracing, cluster, self.counters)
             executor.guard = self._guard
             executor.look_around(self._look_around, LOOK_S)
             self._others[cluster] = executor

@@ -610,7 +610,7 @@ class Pool:
     # ends of the pool
 
     async def _wind_up(self) -> None:
-        """Wait until all children have ended what they do, and then themselves."""
+        """Retire all children, and wait until they have ended."""
         while not self._members.empty:
             for member in self._members:
                 if not member.retiring:

@@ -10,7 +10,7 @@ import asyncio
 import logging
 import secrets
 from collections.abc import Callable, Iterator
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 
 from msgspec import Struct
 
@@ -37,7 +37,7 @@ class BackgroundAction(Struct):
     """An action on many jobs. `state`: counting, running, done, stopped, or failed, then with `why`.
 
     `total`: jobs found, not all of them before it is `counted`; `done`: those it was carried out on; `gone`: those that
-    were elsewhere by then; `refused`: with the last answer; `skipped`: those whose state does not allow it.
+    were elsewhere by then; `refused`: with the last answer; `skipped`: those that no command fits.
     """
 
     number: str
@@ -65,7 +65,8 @@ class BackgroundAction(Struct):
         """Say how far it has come."""
         parts = [f"{self.done:,} of {'' if self.counted else 'at least '}{self.total:,}"]
         for count, what in (
-            (self.gone, "were gone by then"), (self.skipped, "left alone, as their state does not allow it"),
+            (self.gone, "were gone by then"),
+            (self.skipped, "left alone: their state does not allow it, or they are buried without a number"),
             (self.refused, f"refused: {self.answer}"),
         ):
             if count:
@@ -98,6 +99,10 @@ LINES: dict[str, Callable[[JobView], str | None]] = {"jobs.retry": retry_line, "
 HARM = {"jobs.cancel": "all jobs that the search finds are removed for good, running ones too"}
 
 
+class Stopped(Exception):
+    """Somebody has stopped the action."""
+
+
 class BackgroundActions:
     """The actions of one node, the newest last."""
 
@@ -105,6 +110,7 @@ class BackgroundActions:
         self._hub = hub
         self._actions: dict[str, BackgroundAction] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._stops: dict[str, asyncio.Event] = {}
 
     def seen_by(self, visitor: Visitor) -> Iterator[BackgroundAction]:
         """Yield the visitor's own actions, or all to one who administers the cluster, the newest first."""
@@ -121,16 +127,19 @@ class BackgroundActions:
         self._actions[action.number] = action
         for number in [number for number, one in self._actions.items() if one.ended][:-KEPT_MAX]:
             del self._actions[number]
+        self._stops[action.number] = asyncio.Event()
         self._tasks[action.number] = asyncio.create_task(self._run(action, chosen, visitor))
         return action
 
     def stop(self, number: str, visitor: Visitor) -> None:
-        """Stop an action; what it has done stays done. Raises BadForm if the visitor has none of this number."""
+        """Stop an action; what it has done stays done. Raises BadForm if the visitor has none of this number.
+
+        What it is sending is still counted: it ends when that is answered.
+        """
         if not any(one.number == number for one in self.seen_by(visitor)):
             raise BadForm("there is no such action in the background any more")
-        task = self._tasks.get(number)
-        if task is not None:
-            task.cancel()
+        if number in self._stops:
+            self._stops[number].set()
 
     async def close(self) -> None:
         """End all actions, as the node stops."""
@@ -143,13 +152,13 @@ class BackgroundActions:
         try:
             await self._carry_out(action, chosen, visitor)
             action.state = "done" if not action.why else "failed"
-        except asyncio.CancelledError:
+        except (asyncio.CancelledError, Stopped):
             action.state = "stopped"
         except Exception:               # a page on the disk that is lost, say
             log.exception("an action in the background failed: report it, with this line")
             action.state, action.why = "failed", "an error, which the log of this node has"
         finally:
-            del self._tasks[action.number]
+            del self._tasks[action.number], self._stops[action.number]
             audit.note(action.user, action.address, action.name, action.line,
                        f"{action.state}: {action.progress()}{f' ({action.why})' if action.why else ''}")
 
@@ -158,6 +167,7 @@ class BackgroundActions:
         async with aclosing(matches(self._hub, visitor, chosen, before_seq=before_seq)) as slices:
             async for jobs, _ in slices:
                 action.total += len(jobs)
+                await self._rest(action, 0)
         action.counted, action.state = True, "running"
         lines: list[str] = []
         async with aclosing(matches(self._hub, visitor, chosen, before_seq=before_seq)) as slices:
@@ -171,9 +181,21 @@ class BackgroundActions:
                     del lines[:BATCH]
                 if action.why:
                     return
+                await self._rest(action, 0)
+
+    async def _rest(self, action: BackgroundAction, seconds: float) -> None:
+        """Wait so long. Raises Stopped, at once, if somebody stops the action."""
+        stop = self._stops[action.number]
+        if seconds and not stop.is_set():
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await stop.wait()
+        if stop.is_set():
+            raise Stopped
 
     async def _send(self, action: BackgroundAction, lines: list[str], visitor: Visitor) -> None:
-        """Send the commands until each is answered; `action.why` says why not."""
+        """Send the commands until each is answered; `action.why` says why not. Raises Stopped between two attempts."""
+        last = ""
         for _ in range(ATTEMPTS):
             data = "".join(f"{line}\r\n" for line in lines).encode()
             try:
@@ -182,14 +204,15 @@ class BackgroundActions:
                 answers = b""
             for answer in answers.decode("utf-8", "replace").split("\r\n")[:-1][:len(lines)]:
                 if answer.startswith(("500", "503")):
+                    last = answer
                     break                       # not executed, nor are those behind it, or they do it again
                 del lines[0]
                 self._note(action, answer)
             if not lines or action.why:
-                await asyncio.sleep(REST_S)
+                await self._rest(action, REST_S)
                 return
-            await asyncio.sleep(AGAIN_S)
-        action.why = "no node answered"
+            await self._rest(action, AGAIN_S)
+        action.why = f"the last answer was {last}" if last else "no node answered"
 
     def _note(self, action: BackgroundAction, answer: str) -> None:
         if answer.startswith("200"):

@@ -6,6 +6,7 @@ import re
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from heapq import merge
 from itertools import groupby, islice
+from urllib.parse import quote
 
 from msgspec import Struct
 
@@ -63,7 +64,9 @@ def filter_of(given: Mapping[str, str], now_ms: int) -> JobFilter:
         if name in fields:
             words += [option, word(fields, name)]
     if "header" in fields:
-        words += ["HEAD", word(fields, "header"), fields.get("value", "%").replace(" ", "%20")]
+        words += ["HEAD", word(fields, "header"), quote(fields.get("value", ""), safe="") or "%"]
+    elif "value" in fields:
+        raise BadForm("give the header that is to have this value")
     if "died_in" in fields:
         word(fields, "died_in")
     try:
@@ -84,11 +87,11 @@ async def matches(
     jobs in a slice. Raises PageLost.
     """
     machine, search, slices = hub.cluster.machine, Search(chosen.wanted), Slices(hub)
-    looked = 0
+    looked = left = 0
     for name in await _names(hub, visitor, slices, chosen):
         begin = chosen.begin
         place = begin if begin is not None and begin.queue == name else FindPlace(name)
-        left, looked = 0, looked + 1
+        looked += 1
         while place.section is not Section.OVER:
             if left <= 0:
                 await slices.begin()

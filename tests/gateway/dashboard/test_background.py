@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from sockpqd.cluster.api import NotLeader, OutcomeUnknown
+from sockpqd.gateway.commands.find import Slices
 from sockpqd.gateway.dashboard import background, commands
 from sockpqd.gateway.dashboard.actions import BadForm
 from sockpqd.gateway.dashboard.commands import NO_ANSWER
@@ -132,6 +133,34 @@ def test_without_a_node_that_answers_it_fails_and_says_how_far_it_came(monkeypat
         await found.act("jobs.retry", queues="mail_dead")
         assert await ended(found) == ("failed: no node answered", "0 of 2")
 
+        async def busy(hub: object, user: object, address: object, data: bytes) -> bytes:
+            return b"503 Busy\r\n"
+
+        monkeypatch.setattr(background, "execute_at_leader", busy)
+        await found.act("jobs.retry", queues="mail_dead")
+        assert await ended(found) == ("failed: the last answer was 503 Busy", "0 of 2")
+
+    run(test)
+
+
+def test_what_is_being_sent_when_it_is_stopped_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(found: Site) -> None:
+        await kill(found, "mail", *["a"] * 5)
+        monkeypatch.setattr(background, "BATCH", 2)
+        real = background.execute_at_leader
+
+        async def stopped_meanwhile(hub: object, user: object, address: object, data: bytes) -> bytes:
+            answers = await real(found.hub, None, "x:HTTP", data)
+            number = re.search(r'name="number" value="([^"]+)"', await found.get("/background"))
+            assert number is not None
+            await found.act("jobs.stop", number=number[1])
+            return answers
+
+        monkeypatch.setattr(background, "execute_at_leader", stopped_meanwhile)
+        await found.act("jobs.retry", queues="mail_dead")
+        assert await ended(found) == ("stopped", "2 of 5")
+        assert await dead(found, "mail") == 3
+
     run(test)
 
 
@@ -185,7 +214,8 @@ def test_jobs_that_cannot_be_retried_are_left_alone_and_counted() -> None:
         await kill(found, "mail", "x")
         await found.say(b"PUT mail 0 1\r\na")
         await found.act("jobs.retry", queues="mail|mail_dead")
-        assert await ended(found) == ("done", "1 of 2; 1 left alone, as their state does not allow it")
+        assert await ended(found) == ("done", "1 of 2; 1 left alone: their state does not allow it, or they are "
+                                      "buried without a number")
 
     run(test)
 
@@ -225,6 +255,8 @@ def test_not_too_many_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     ({"queues": "a|b", "states": "READY|DEAD", "key": "k"}, "FIND a|b STATE READY|DEAD KEY k*"),
     ({"reason": "x", "group": "g", "item": "i"}, "FIND * IS i GROUP g REASON x"),
     ({"header": "subject", "value": "hello you"}, "FIND * HEAD subject hello%20you"),
+    ({"header": "subject", "value": "50% é"}, "FIND * HEAD subject 50%25%20%C3%A9"),
+    ({"header": "subject"}, "FIND * HEAD subject %"),
     ({"since": "2 h", "until": "10min"}, "FIND * SINCE 2800 UNTIL 9400"),
     ({"since": "1700000000"}, "FIND * SINCE 1700000000"),
 ])
@@ -234,7 +266,7 @@ def test_the_fields_of_a_form_are_what_find_takes(given: dict[str, str], line: s
 
 @pytest.mark.parametrize("given", [
     {"queues": "a b"}, {"states": "LOST"}, {"since": "yesterday"}, {"reason": "two words"}, {"died_in": "a b"},
-    {"group": "g REASON x"},
+    {"group": "g REASON x"}, {"value": "without a header"},
 ])
 def test_a_wrong_field_is_refused(given: dict[str, str]) -> None:
     with pytest.raises(BadForm):
@@ -273,6 +305,23 @@ def test_an_action_of_a_follower_whose_outcome_is_unknown_has_no_answer() -> Non
     run(test)
 
 
+def test_queues_share_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(found: Site) -> None:
+        for number in range(30):
+            await found.say(b"PUT q%02d 0 1 KEY k\r\nx" % number)
+        begun = 0
+        real = Slices.begin
+
+        async def begin(slices: Slices) -> None:
+            nonlocal begun
+            begun += 1
+            await real(slices)
+
+        monkeypatch.setattr(Slices, "begin", begin)
+        assert len(re.findall(r">k</a>", await found.get("/jobs?key=k"))) == 30
+        assert begun < 10
+
+    run(test)
 
 
 def test_a_page_looks_at_a_limited_number_of_jobs_and_goes_on_behind_them(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import gzip
+import hashlib
 import os
 import re
 import shutil
@@ -61,9 +62,10 @@ def main() -> None:
 def debian_version(version: str) -> str:
     """Return a version of Python's as Debian writes it, in which a candidate comes before its release.
 
-    `1.0.0rc1` is `1.0.0~rc1`, `1.1.0.dev0` is `1.1.0~dev0`.
+    `1.0.0rc1` is `1.0.0~rc1`, `1.1.0.dev0+g1` is `1.1.0~dev0+g1`.
     """
-    return re.sub(r"\.?(a|b|rc|dev)(\d+)$", r"~\1\2", version)
+    public, plus, local = version.partition("+")
+    return re.sub(r"\.?(a|b|rc|dev)(\d+)", r"~\1\2", public) + plus + local
 
 
 def fill(root: Path, wheels: list[Path]) -> None:
@@ -106,13 +108,12 @@ def fill(root: Path, wheels: list[Path]) -> None:
 def _relocate(prefix: Path, root: Path) -> None:
     """Make an environment that was filled below `root` one that lies where the package puts it."""
     for program in (prefix / "bin").iterdir():
-        if program.name.lower().startswith("activate"):
-            program.unlink()
-        elif not program.is_symlink():
-            text = program.read_text()
-            program.write_text(text.replace(f"{root}/", "/"))
-            if program.name not in PROGRAMS:
-                program.unlink()        # of dependencies
+        if program.is_symlink():        # to Python
+            continue
+        if program.name in PROGRAMS:
+            program.write_text(program.read_text().replace(f"{root}/", "/"))
+        else:
+            program.unlink()            # of dependencies, or to be sourced by a shell
     (prefix / "pyvenv.cfg").write_text(
         "home = /usr/bin\ninclude-system-site-packages = false\n"
     )
@@ -145,7 +146,7 @@ def control(root: Path, version: str) -> None:
         if file.is_file() and not file.is_symlink() and folder not in file.parents:
             name = str(file.relative_to(root))
             if name != "etc/sockpqd.toml":
-                sums.append(f"{_run('md5sum', file).split()[0]}  {name}\n")
+                sums.append(f"{hashlib.md5(file.read_bytes(), usedforsecurity=False).hexdigest()}  {name}\n")
     _put(folder / "md5sums", "".join(sums).encode())
 
 

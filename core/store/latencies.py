@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 OFF = -1                        # a mask for which no hand-out is measured
-STEPS = 84                      # the last one has what is longer than 25 days
+STEPS = 64                      # the last one has what is longer than 25 days
 STARTED_MAX = 100_000           # jobs that run, and are measured: 10 MB
 
 # How many jobs took so long, by the step of `step_of`, of each queue.

@@ -36,6 +36,8 @@ def test_a_step_has_the_durations_below_its_bound() -> None:
         assert ms < 1000 * BOUNDS_S[step]
         assert step == 0 or ms >= 1000 * BOUNDS_S[step - 1] - 1e-6
     assert step_of(10**15) == STEPS - 1
+    days_25_ms = 25 * 86_400_000
+    assert [step_of(ms) for ms in (days_25_ms // 2, days_25_ms)] == [STEPS - 3, STEPS - 1]
 
 
 def test_jobs_wait_from_their_place_and_run_from_their_hand_out() -> None:

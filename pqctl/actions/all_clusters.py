@@ -82,8 +82,9 @@ def _map(call: Call) -> ClusterMap:
 def _run(call: ClusterCall, command: Command, cluster: MappedCluster) -> int:
     views = call.access.survey(cluster.servers, min(ASK_S, call.timeout))
     foreign = sorted(view.server for view in views
-                     if view.cluster is not None and not view.cluster.startswith(cluster.id))
+                     if view.cluster is not None and view.cluster != cluster.id)
     if foreign:
-        return call.fail(Failure(REFUSED, f"{', '.join(foreign)} belongs to another cluster than the map says: "
+        belong = "belongs" if len(foreign) == 1 else "belong"
+        return call.fail(Failure(REFUSED, f"{', '.join(foreign)} {belong} to another cluster than the map says: "
                                           f"`pqctl map add {call.name} SERVERS` corrects it"))
     return call.execute(command)

@@ -111,14 +111,18 @@ def test_a_cluster_that_is_down_does_not_hide_the_others(capsys: pytest.CaptureF
         with Client(server, follow_map=False) as client:
             own = str(client.cluster_id().id)
             clusters = {"down": MappedCluster("0" * 16, (NOBODY,)), "up": MappedCluster(own, (server,)),
-                        "wrong": MappedCluster("1" * 16, (server,))}
+                        "wrong": MappedCluster("1" * 16, (server,)),
+                        "twice": MappedCluster("2" * 16, (server, server.replace("127.0.0.1", "localhost")))}
             client.set_cluster_map(ClusterMap(1, clusters))
         code, out, err = run(capsys, "--servers", server, "queue", "list", "--all", "--json")
         found = json.loads(out)["clusters"]
         assert (code, found["down"]["error"], found["up"], found["wrong"]["error"]) == (
             UNREACHED, "unreached", {"queues": []}, "refused")
-        assert err.splitlines()[-1] == (f"wrong: {server} belongs to another cluster than the map says: `pqctl map add "
-                                        "wrong SERVERS` corrects it")
+        assert err.splitlines()[-2:] == [
+            f"wrong: {server} belongs to another cluster than the map says: `pqctl map add wrong SERVERS` corrects it",
+            f"twice: {server}, {server.replace('127.0.0.1', 'localhost')} belong to another cluster than the map says: "
+            "`pqctl map add twice SERVERS` corrects it",
+        ]
         assert run(capsys, "--servers", server, "queue", "stat", "--all")[0] == UNREACHED
         _, told = ask(capsys, [server], "cluster", "status", "--all")
-        assert [told["clusters"][name].get("serving") for name in clusters] == [False, True, None]
+        assert [told["clusters"][name].get("serving") for name in clusters] == [False, True, None, None]

@@ -193,7 +193,8 @@ class Capacity:
         self._lacked_bytes = self.free_bytes
         if self.ballast.give_up():
             self._store.retry()
-            log.warning("the disk is full: the ballast is released, so that the journal can be cut")
+            log.warning("the disk is short of room: the ballast is released, so that a snapshot can be written and the "
+                        "journal cut")
 
     def release_ballast(self) -> None:
         """Make room for a snapshot that is about to be written."""

@@ -256,7 +256,10 @@ class Driver:
         self.paging.between_turns()
 
     def _tell_commit_index(self) -> None:
-        """Leader: let the subscribers of other nodes hear at once of what no further entry will bring."""
+        """Leader: send the commit index at once if no further entry will bring it.
+
+        So that subscribers of other nodes hear of it.
+        """
         commit = self.replica.commit_index
         if self.replica.is_leader and commit > self._sent_commit and self.proposer.idle:
             self._sent_commit = commit

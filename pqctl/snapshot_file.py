@@ -89,7 +89,7 @@ def verify(file: BinaryIO) -> Contents:
 
 
 def users_in(file: BinaryIO) -> Iterator[SnapshotUser]:
-    """The users in a file that was verified; raises Damaged and OSError."""
+    """Yield the users in a verified file; raises Damaged and OSError."""
     end = os.fstat(file.fileno()).st_size - CHECKSUM_BYTES
     place = len(MAGIC) + 4
     while place < end:

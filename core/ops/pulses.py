@@ -79,7 +79,7 @@ class TakeTurn(Logged, tag=58, frozen=True):
 
 
 class GiveResult(Logged, tag=59, frozen=True):
-    """PULSE RESULT of this ticket, which is closed. `sleep_ms`: read with SLEEP only.
+    """PULSE RESULT: close this ticket with a result. `sleep_ms`: used only if that is SLEEP.
 
     Replies: Accepted, TicketNotFound.
     """

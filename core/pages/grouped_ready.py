@@ -234,8 +234,8 @@ class GroupedReady(ReadyJobs, gc=False, eq=False, kw_only=True):
     def page_out(self, pages: Pages, stays: int, jobs_max: int, jobs_min: int) -> Iterator[None]:
         """Page out jobs of other groups, behind the first ones of each, in steps.
 
-        `stays`: how many jobs of all groups stay about, though some of each group. Pages have `jobs_max` jobs at most;
-        jobs too few for a page stay. The jobs may change between two steps.
+        `stays`: about how many jobs of all groups together stay, but at least `jobs_min` of each. Pages have `jobs_max`
+        jobs at most; jobs too few for a page stay. The jobs may change between two steps.
         """
         names = list(self.groups)
         stays = max(stays // max(len(names), 1), jobs_min, 1)
@@ -255,7 +255,7 @@ class GroupedReady(ReadyJobs, gc=False, eq=False, kw_only=True):
 
         A whole block in one step would take longer than a node pages between two turns.
         """
-        number, end = near.size, 0          # of the block, and behind the jobs in it; 0: behind its last one
+        number, end = len(list(near.blocks())) - 1, 0       # of the block, and behind its jobs; 0: at its end
         while number >= 0 and near.size > stays + jobs_min:
             blocks = list(near.blocks())
             number = min(number, len(blocks) - 1)

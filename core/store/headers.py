@@ -47,6 +47,6 @@ def has_header(block: bytes, line: bytes) -> bool:
 
 
 def header_value(block: bytes, name: str) -> str | None:
-    """Return the value of the header of this name among these, which are good; None if there is none."""
+    """Return the value of the header `name` in a valid block of headers; None if it is not there."""
     _, found, rest = (b"\n" + block).partition(b"\n" + name.encode() + b": ")
     return rest.partition(b"\n")[0].decode(errors="replace") if found else None

@@ -183,7 +183,7 @@ def _propose_many(
 
 
 def with_data(client: Client, command: Command) -> None:
-    """CHANGE and MOVE: refused if they bring data and there is no room, like a new job."""
+    """CHANGE and MOVE: propose them; with data, and no room for it, refuse them like a new job."""
     operation: Change | Move = command.operation
     if data_bytes(operation) is not None and no_room(client):
         client.say(responses.BUSY)

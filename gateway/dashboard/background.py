@@ -100,7 +100,7 @@ HARM = {"jobs.cancel": "all jobs that the search finds are removed for good, run
 
 
 class Stopped(Exception):
-    """Somebody has stopped the action."""
+    """The action is to stop."""
 
 
 class BackgroundActions:

@@ -74,7 +74,7 @@ class Tokens:
 
 
 def same_origin(request: web.BaseRequest) -> bool:
-    """Return whether the browser says that the request comes from a page at this address."""
+    """Return False if the browser says that the request comes from a page elsewhere."""
     site = request.headers.get("Sec-Fetch-Site")
     if site is not None and site not in ("same-origin", "none"):
         return False

@@ -161,7 +161,7 @@ class WaitingLine(ABC, Generic[T]):
             self.enqueue(waiter)
 
     def limit(self, waiter: T, within_ms: int | None) -> None:
-        """Limit how long the waiter waits, starting now; None: there is no limit."""
+        """Limit how long the waiter waits, starting now; None: no limit, 0: it has timed out."""
         if within_ms:
             waiter.timer = asyncio.get_running_loop().call_later(within_ms / 1000, self._time_out, waiter)
         elif within_ms is not None:

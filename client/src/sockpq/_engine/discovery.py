@@ -116,7 +116,10 @@ class Discovery:
             LOG.info("the leader is %s", leader)
 
     def failed(self, address: Address, refused: bool = False) -> None:
-        """Note that this server is unreachable or `refused` to serve; if it led, the next command looks for the leader."""
+        """Note that this server is unreachable or `refused` to serve.
+
+        If it was the leader, the next command looks for the leader.
+        """
         self._has_refused |= refused
         if self._leader == address:
             self._leader = None

@@ -59,7 +59,10 @@ async def show(view: View) -> str:
 
 
 async def _queues(view: View, word: str) -> tuple[int, int, list[tuple[int, str]]]:
-    """Return how many dead jobs there are that the visitor may see, of how many queues, and those that are shown."""
+    """Return the number of dead jobs, and of queues, that the visitor sees and whose name has `word`.
+
+    And the queues that are shown, with the number of theirs.
+    """
     machine, total, queues = view.cluster.machine, 0, 0
     most: list[tuple[int, str]] = []
     names = iter(machine.names_with_dead())

@@ -99,7 +99,7 @@ LINES: dict[str, Callable[[JobView], str | None]] = {"jobs.retry": retry_line, "
 HARM = {"jobs.cancel": "all jobs that the search finds are removed for good, running ones too"}
 
 
-class Stopped(Exception):
+class ActionStopped(Exception):
     """The action is to stop."""
 
 
@@ -152,7 +152,7 @@ class BackgroundActions:
         try:
             await self._carry_out(action, chosen, visitor)
             action.state = "done" if not action.why else "failed"
-        except (asyncio.CancelledError, Stopped):
+        except (asyncio.CancelledError, ActionStopped):
             action.state = "stopped"
         except Exception:               # a page on the disk that is lost, say
             log.exception("an action in the background failed: report it, with this line")
@@ -184,17 +184,17 @@ class BackgroundActions:
                 await self._rest(action, 0)
 
     async def _rest(self, action: BackgroundAction, seconds: float) -> None:
-        """Wait so long. Raises Stopped, at once, if somebody stops the action."""
+        """Wait so long. Raises ActionStopped, at once, if somebody stops the action."""
         stop = self._stops[action.number]
         if seconds and not stop.is_set():
             with suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
                     await stop.wait()
         if stop.is_set():
-            raise Stopped
+            raise ActionStopped
 
     async def _send(self, action: BackgroundAction, lines: list[str], visitor: Visitor) -> None:
-        """Send the commands until each is answered; `action.why` says why not. Raises Stopped between two attempts."""
+        """Send the commands until each is answered; `action.why` says why not. Raises ActionStopped."""
         last = ""
         for _ in range(ATTEMPTS):
             data = "".join(f"{line}\r\n" for line in lines).encode()

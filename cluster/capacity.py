@@ -76,8 +76,9 @@ class Capacity:
     def update(self, now: float, *, recovering: bool = False) -> None:
         """Reassess the room and adjust the ballast; `now`: monotonic seconds.
 
-        A node that is `recovering` leaves the ballast as it is: it may yet find an entry that it does not understand,
-        and is to end without a change of its files then.
+        A node that is `recovering` gives nothing up and leaves the ballast as it is. It needs the entries behind the
+        snapshot that it began with, which may be older than the newest one; and it may yet find an entry that it does
+        not understand, and is to end without a change of its files then.
         """
         segments = self._journal.segments
         exhausted = segments.short and (segments.exhausted or (self.exhausted and segments.scarce))
@@ -92,8 +93,8 @@ class Capacity:
         self._give_pages_room()
         if now >= self._look_at:
             self._look_at = now + limits.ROOM_LOOK_S
-            self._make_room(now)
             if not recovering:
+                self._make_room(now)
                 self._adjust_ballast()
 
     def _give_pages_room(self) -> None:

@@ -379,10 +379,10 @@ class Journal(LogView):
         self._end_sync()
 
     def _sync(self, from_bytes: int | None, *, alone: bool) -> None:
+        if self._failed is not None:        # also if nothing is left to write: what was written is not durable
+            raise self._failed
         if not self._pending and not (self._commit_due and alone):
             return
-        if self._failed is not None:
-            raise self._failed
         beside = self._acknowledgements() if self._commit_due else []
         self._write([*beside, *self._pending], from_bytes)
         self._pending, self._pending_bytes, self.binds = [], 0, False

@@ -166,16 +166,19 @@ class SnapshotStore:
         return self._clock() < self._retry_at
 
     def serialize(self, data: tuple[Any, Entry, Entry, Iterable[Any]], id: int) -> None:  # noqa: A002
-        """pysyncobj: start to write the state, which is the one after `last`. `data`: (None, last, prev, nodes)."""
+        """pysyncobj: start to write the state, which is the one after `last`. `data`: (None, last, prev, nodes).
+
+        Raises NoRoom and OSError if the journal cannot be synced, which ends this node: the snapshot is not at fault.
+        """
         if self._task is not None:
             return
         _, last, prev, nodes = data
+        if self._journal.durable_index < last[1]:
+            self._journal.sync()            # after a crash the journal must continue the snapshot
         self._task_id, self._task_index = id, last[1]
         self._task_path = temporary = self._files.temporary(self._files.path(last[1]).name)
         self._task_begun = self._clock()
         try:
-            if self._journal.durable_index < last[1]:
-                self._journal.sync()        # after a crash the journal must continue the snapshot
             by_reference = self.names_pages and not self.whole_wanted
             self._task_pages = self._pages.name(last[1]) if by_reference else {}
             contents = SnapshotContents(

@@ -328,3 +328,34 @@ def test_a_snapshot_that_cannot_be_synced_costs_no_entry_of_the_journal() -> Non
     lose_power(world, [other, away])
     world.run_until(world.serving, 60)
     assert world.bodies(world.leader().name) == [b"0", b"1", b"2", b"3", b"4", b"5", b"last"]
+
+
+def test_a_failed_sync_is_told_again_although_nothing_is_left_to_write() -> None:
+    """Who waits for the sync later, to acknowledge, must not believe that all is durable."""
+    disk = FaultyDisk()
+    journal = opened(disk)
+    disk.slow = True
+    journal.add(b"entry", 1, 1)
+    assert not journal.sync_in_background(from_bytes=1)
+    disk.slow = False
+    disk.fail["sync"] = OSError(errno.EIO, os.strerror(errno.EIO))
+    for sync in (journal.poll_sync, journal.sync, journal.sync_in_background):
+        with pytest.raises(OSError, match="Input/output error"):
+            sync()
+    assert journal.durable_index == 0
+
+
+def test_a_snapshot_does_not_hide_that_the_journal_was_not_synced() -> None:
+    """It begins with a sync of the journal: when that fails the node ends, where a snapshot would be tried again."""
+    disk = FaultyDisk()
+    node = test_snapshots.Node(disk)
+    node.propose(2)
+    disk.slow = True
+    node.journal.add(b"entry", 3, 1)
+    node.machine.applied.append(node.journal[-1][0])
+    assert not node.journal.sync_in_background(from_bytes=1)
+    disk.slow = False
+    disk.fail["sync"] = OSError(errno.EIO, os.strerror(errno.EIO))
+    with pytest.raises(OSError, match="Input/output error"):
+        node.begin_snapshot()
+    assert node.journal.durable_index == 2

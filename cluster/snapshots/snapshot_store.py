@@ -241,8 +241,9 @@ class SnapshotStore:
         return SUCCESS, self._task_id
 
     def _keep_pages(self) -> None:
-        """Release the pages that no snapshot still kept needs."""
-        self._pages.keep(self._files.indexes())
+        """Release the pages that no snapshot needs, neither one still kept nor the one being written."""
+        written = [] if self._task is None else [self._task_index]
+        self._pages.keep([*self._files.indexes(), *written])
 
     def release(self) -> None:
         """Remove the snapshots before the newest one, because their room is needed."""

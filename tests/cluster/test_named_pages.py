@@ -25,6 +25,7 @@ from sockpqd.cluster.snapshots.snapshot_store import (
     SnapshotStore,
 )
 from sockpqd.cluster.storage.disk import Disk
+from sockpqd.cluster.storage.fork import InlineTask
 from sockpqd.core import (
     Due,
     End,
@@ -240,6 +241,41 @@ def test_the_file_that_is_written_stays_if_a_snapshot_names_it_though_nothing_li
     power_loss(disk)
     log.entries[2:] = []
     assert Node(log, disk).state() == state
+
+
+class Later(InlineTask):
+    """A task that is done when somebody asks for the second time how far it is, as a child is."""
+
+    def __init__(self, work: Callable[[], None]) -> None:
+        self._work = work
+        self._asked = False
+
+    def poll(self) -> int | None:
+        if not self._asked:
+            self._asked = True
+            return None
+        super().__init__(self._work)
+        return super().poll()
+
+
+def test_older_snapshots_are_given_up_while_one_is_written(log: Log, disk: FaultyDisk) -> None:
+    """Its pages stay: it is the only snapshot after the next release."""
+    node = filled(log, disk)
+    node.store._start_task = Later                  # type: ignore[assignment]
+    node.begin()
+    assert node.store.checkSerializing()[0] == SERIALIZING
+    node.store.release()
+    assert node.store.checkSerializing()[0] == SUCCESS
+    newest = node.store.newest_index
+    assert node.pages.named[newest]
+    node.store.release()
+    log.take(1000)
+    node.follow()                                   # frees the files that no snapshot names
+    assert node.store.kept() == [newest]
+    power_loss(disk)
+    again = Node(log, disk)
+    assert again.store.newest_index == newest
+    assert again.state() == log.state()
 
 
 def test_a_node_that_is_short_of_room_goes_on_from_the_newest_snapshot_alone(log: Log, disk: FaultyDisk) -> None:

@@ -353,7 +353,7 @@ class Journal(LogView):
 
         `alone`: write a new commit index even if there is nothing else. Raises NoRoom and OSError.
         """
-        self._end_sync()
+        self.finish_sync()
         self._sync(None, alone=alone)
 
     def sync_in_background(self, *, alone: bool = True, from_bytes: int | None = None) -> bool:
@@ -371,12 +371,8 @@ class Journal(LogView):
         """Complete a background sync that has finished; returns False if there is none or it is still running."""
         over = self.syncing is not None and self.syncing.done()
         if over:
-            self._end_sync()
+            self.finish_sync()
         return over
-
-    def finish_sync(self) -> None:
-        """Wait for the background sync, if there is one. Raises OSError."""
-        self._end_sync()
 
     def _sync(self, from_bytes: int | None, *, alone: bool) -> None:
         if self._failed is not None:        # also if nothing is left to write: what was written is not durable
@@ -389,8 +385,8 @@ class Journal(LogView):
         if self.syncing is None:
             self._synced()
 
-    def _end_sync(self) -> None:
-        """Wait for the background sync, if there is one."""
+    def finish_sync(self) -> None:
+        """Wait for the background sync, if there is one. Raises OSError."""
         syncing, self.syncing = self.syncing, None
         if syncing is None:
             return
@@ -418,7 +414,7 @@ class Journal(LogView):
     def close(self) -> None:
         """Close all files; unsynced changes are lost."""
         with contextlib.suppress(OSError):
-            self._end_sync()
+            self.finish_sync()
         self.segments.close()
         if self._lock is not None:
             self._disk.close(self._lock)

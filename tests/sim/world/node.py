@@ -497,8 +497,8 @@ class SimNode:
             self.world.trace.seen["turns without room"] += 1
         elif driver.journal.unsynced and driver.journal.syncing is None:
             raise Violation(f"{self.name} ended a turn with changes that are not on disk")
-        if driver.journal.syncing is None:
-            self.voter = driver.journal.voter       # on its disk
+        if not driver.journal.binds:
+            self.voter = driver.journal.voter       # on its disk, for which the loop waits
         if self.voter and not self.damaged:
             self.counts_again()
         if self.checks.turned(self.name, driver, self._applied_before):

@@ -59,9 +59,9 @@ class ObservedJournal(Journal):
                 self.node.synced(self)
         return all_durable
 
-    def _end_sync(self) -> None:
+    def finish_sync(self) -> None:
         beside = self.syncing is not None
-        super()._end_sync()
+        super().finish_sync()
         if beside:
             self.node.synced_beside(self)
 

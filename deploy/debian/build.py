@@ -3,7 +3,7 @@
     python deploy/debian/build.py DIST [--version 1.0.0-1]
 
 An environment of its own below /opt/sockpqd, for the python3 of the Debian that builds it; units, users, manual pages,
-completions, and a bill of materials (CycloneDX), which is put beside the package, too. Dependencies are those of
+completions, and a bill of materials (CycloneDX), also copied next to the package. Dependencies are those of
 deploy/release/requirements.lock, checked by their hashes. Needs dpkg-deb, Debian's python3 and its venv, and the
 package index. The same sources give the same bytes: times are those of SOURCE_DATE_EPOCH.
 """

@@ -86,7 +86,7 @@ class Producer(threading.Thread):
 
 
 def drain(cluster: LocalCluster, queue: str = "load") -> list[bytes]:
-    """Take all jobs of a queue, each once, whoever serves meanwhile."""
+    """Take all jobs of a queue, each once, whichever node leads."""
     bodies = []
     with Client(cluster.servers, timeout=CALL_S) as client:
         while jobs := client.get_many(AT_ONCE, queue, expire=LEASE_S):

@@ -1,4 +1,4 @@
-"""The cost of the lines of the protocol: reading a command and writing its answer, beside the same in MessagePack.
+"""The cost of the lines of the protocol: reading a command and writing its answer, compared with MessagePack.
 
     python -m tests.gateway.protocol.line_costs
 

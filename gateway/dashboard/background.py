@@ -28,9 +28,9 @@ log = logging.getLogger("sockpqd.http")
 RUNNING_MAX = 2             # of one node
 KEPT_MAX = 20               # those that have ended are shown so long
 BATCH = 100                 # commands sent together
-REST_S = 0.02               # between two batches, and
-AGAIN_S = 1.0               # after one that was not executed; so often:
-ATTEMPTS = 60
+REST_S = 0.02               # after a batch
+AGAIN_S = 1.0               # before a batch that was not executed is sent again
+ATTEMPTS = 60               # of one batch
 
 
 class BackgroundAction(Struct):

@@ -9,6 +9,7 @@ from sockpq import Client
 
 from tests.client.both import LoopClient, ThreadClient
 from tests.client.fake_server import FakeCluster
+from tests.client.pair import Pair
 from tests.client.real_server import RealServer
 
 MakeClient = Callable[..., Client]
@@ -24,6 +25,13 @@ def cluster() -> Iterator[FakeCluster]:
 def server() -> Iterator[RealServer]:
     with RealServer() as server:
         yield server
+
+
+@pytest.fixture(scope="module")
+def clusters() -> Iterator[Pair]:
+    """Two clusters, for all tests of a module."""
+    with Pair() as pair:
+        yield pair
 
 
 @pytest.fixture(params=[ThreadClient, LoopClient], ids=["threads", "asyncio"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 
 import pytest
 from sockpq import (
@@ -25,12 +24,6 @@ from tests.client.pair import Pair
 from tests.waiting import until
 
 NOBODY = "127.0.0.1:2"
-
-
-@pytest.fixture(scope="module")
-def clusters() -> Iterator[Pair]:
-    with Pair() as pair:
-        yield pair
 
 
 @pytest.fixture

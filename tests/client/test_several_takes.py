@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from sockpq import Client, CrossCluster, Key, Moving, Unavailable
 from sockpq._backends.sync import run
@@ -15,12 +13,6 @@ from tests.client.caller import Caller
 from tests.client.conftest import MakeClient
 from tests.client.pair import Pair
 from tests.waiting import eventually, until
-
-
-@pytest.fixture(scope="module")
-def clusters() -> Iterator[Pair]:
-    with Pair() as pair:
-        yield pair
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,12 +13,6 @@ from tests.client.caller import Caller
 from tests.client.conftest import MakeClient
 from tests.client.pair import Pair
 from tests.waiting import eventually, until
-
-
-@pytest.fixture(scope="module")
-def clusters() -> Iterator[Pair]:
-    with Pair() as pair:
-        yield pair
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""What the lines of commands cost is measured beside frames that say the same."""
+"""The cost of command lines is measured, and that of frames with the same content."""
 
 from __future__ import annotations
 

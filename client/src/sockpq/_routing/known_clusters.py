@@ -86,7 +86,7 @@ class KnownClusters:
 
     @property
     def must_read(self) -> bool:
-        """True if there is a map, and it was not read when the call began."""
+        """True if there is a map; for a call that began without one."""
         return self.routes is not None or self.identity.map_is_unread
 
     async def known(self) -> Routes | None:
@@ -133,7 +133,7 @@ class KnownClusters:
     async def look(self) -> None:
         """Read the map if the first cluster has a newer one, unless somebody has looked a moment ago; never raises.
 
-        To be called when nothing was found: jobs may be in another cluster since. Without a map, once in a minute.
+        To be called when nothing was found: jobs may have moved to another cluster. Without a map, once in a minute.
         """
         now = self._network.now()
         routes = self.routes

@@ -1,4 +1,4 @@
-"""The page of the actions on many jobs that go on in the background of this node."""
+"""The page of actions on many jobs that run in the background of this node."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The formats of a release in figures: what its entries, messages and journal consist of.
+"""The formats of a release in figures: what its entries, messages, calls and journal consist of.
 
     .venv/bin/python -m tests.upgrade.formats level1        records data/formats/level1.json
 
@@ -14,19 +14,25 @@ from pathlib import Path
 from typing import Any, get_args
 
 import msgspec
+import pytest
 from msgspec import Struct
 from msgspec.inspect import type_info
 
+from sockpqd.beanstalk import CallFailure, calls
+from sockpqd.cluster import limits
+from sockpqd.cluster.damage.rejoin import RejoinRecord
 from sockpqd.cluster.journal import journal_format
 from sockpqd.cluster.journal.journal_format import JournalRecord, body_crc, encode
 from sockpqd.cluster.journal.journal_state import StateSummary
-from sockpqd.cluster.wire import messages
-from sockpqd.core import FIRST_LEVEL, encode_operation
+from sockpqd.cluster.wire import framing, messages
+from sockpqd.core import FIRST_LEVEL, End, encode_operation
 from sockpqd.core.ops.entry import ENTRY_FORMAT
+from sockpqd.gateway.beanstalkd import remote
 from tests.samples import OPERATIONS, forms
 
 FORMATS = Path(__file__).parent / "data" / "formats"
 JOURNAL_ID = b"journal."
+FRAMED, FRAMED_TIMES = b"message", 3        # in pieces there are so many
 KINDS = ("ENTRY", "TRUNCATE", "PREFIX", "CLEAR", "TERM", "VOTER", "STATE", "ACKNOWLEDGED")
 
 Parts = dict[str, Any]
@@ -41,6 +47,10 @@ def described() -> Parts:
         "operations": {str(tag): fields for tag, fields in sorted(operations().items())},
         "samples": {tag: " ".join(found) for tag, found in samples_of_operations().items()},
         "messages": {tag: encoded.hex() for tag, encoded in sorted(samples().items())},
+        "calls": {tag: encoded.hex() for tag, encoded in sorted(samples_of_calls().items())},
+        "outcomes": {tag: encoded.hex() for tag, encoded in sorted(samples_of_outcomes().items())},
+        "frames": b"".join(frames_of_messages()).hex(),
+        "rejoins": msgspec.json.encode(_sample(RejoinRecord)).decode(),
         "journal": frame().hex(),
     }
 
@@ -69,10 +79,39 @@ def samples() -> dict[str, bytes]:
     return {str(kind.__struct_config__.tag): messages.encode(_sample(kind)) for kind in kinds}
 
 
+def samples_of_calls() -> dict[str, bytes]:
+    """The data of ForwardedCall, of each kind, by its tag: a read is named by those of the call in it."""
+    request = remote.RemoteRequest(next(iter(forms(End))), 300, first=True)
+    found = {str(request.__struct_config__.tag): remote.encode(request, FIRST_LEVEL)}
+    for kind in get_args(calls.Lookup):
+        read = remote.RemoteRead(_sample(kind))
+        found[f"{read.__struct_config__.tag} {kind.__struct_config__.tag}"] = remote.encode(read, FIRST_LEVEL)
+    return found
+
+
+def samples_of_outcomes() -> dict[str, bytes]:
+    """The data of CallOutcome, of each kind, by its tag; the reasons of a failure are named by their numbers."""
+    kinds = (*get_args(calls.Result), remote.Retry, remote.SessionLost)
+    found = {str(kind.__struct_config__.tag): remote.encode(_sample(kind), FIRST_LEVEL)
+             for kind in kinds if kind is not type(None)}
+    return found | {"nothing": remote.encode(None, FIRST_LEVEL)} | {
+        f"failure {failure.value}": remote.encode(failure, FIRST_LEVEL) for failure in CallFailure}
+
+
+def frames_of_messages() -> list[bytes]:
+    """A message as it goes over the connection between two nodes, whole and then in pieces."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(limits, "PIECE_BYTES", len(FRAMED))
+        return [framing.whole(FRAMED), *framing.pieces(FRAMED * FRAMED_TIMES)]
+
+
 def _sample(kind: type[Struct]) -> Any:
     info = type_info(kind)
     assert isinstance(info, msgspec.inspect.StructType)
-    return msgspec.convert({field.encode_name: _value(field.type) for field in info.fields}
+    values = [_value(field.type) for field in info.fields]
+    if info.array_like:
+        return kind(*values)
+    return msgspec.convert({field.encode_name: value for field, value in zip(info.fields, values, strict=True)}
                            | {"type": kind.__struct_config__.tag}, kind)
 
 

@@ -12,12 +12,27 @@ from typing import Any, get_args
 import msgspec
 import pytest
 
+from sockpqd.cluster.damage.rejoin import RejoinRecord
 from sockpqd.cluster.journal import journal_format
-from sockpqd.cluster.wire import messages
+from sockpqd.cluster.wire import framing, messages
 from sockpqd.core import FIRST_LEVEL, decode_operation, encode_operation
 from sockpqd.core.levels import FIELD_LEVELS
 from sockpqd.core.ops.entry import ENTRY_FORMAT, Operation
-from tests.upgrade.formats import FORMATS, JOURNAL_ID, KINDS, frame, operations, samples, samples_of_operations
+from sockpqd.gateway.beanstalkd import remote
+from tests.upgrade.formats import (
+    FORMATS,
+    FRAMED,
+    FRAMED_TIMES,
+    JOURNAL_ID,
+    KINDS,
+    frame,
+    frames_of_messages,
+    operations,
+    samples,
+    samples_of_calls,
+    samples_of_operations,
+    samples_of_outcomes,
+)
 
 NAMES = sorted(path.stem for path in FORMATS.glob("*.json"))
 NEWEST = NAMES[-1]
@@ -65,6 +80,26 @@ def test_each_message_is_understood(recorded: dict[str, Any]) -> None:
         assert {field: again[field] for field in told} == told
 
 
+def test_each_call_of_another_node_is_understood(recorded: dict[str, Any]) -> None:
+    """Its bytes are the same again, as long as nobody asks for what is newer."""
+    for encoded in recorded["calls"].values():
+        assert remote.encode(remote.decode_remote(bytes.fromhex(encoded)), FIRST_LEVEL).hex() == encoded
+    for encoded in recorded["outcomes"].values():
+        assert remote.encode(remote.decode_outcome(bytes.fromhex(encoded)), FIRST_LEVEL).hex() == encoded
+
+
+def test_frames_between_nodes_are_read(recorded: dict[str, Any]) -> None:
+    reader = framing.Unframer(1 << 20)
+    reader.feed(bytes.fromhex(recorded["frames"]))
+    assert [bytes(message) for message in iter(reader.next, None)] == [FRAMED, FRAMED * FRAMED_TIMES]
+
+
+def test_the_file_of_a_node_that_has_rejoined_is_read(recorded: dict[str, Any]) -> None:
+    again = msgspec.json.encode(msgspec.json.decode(recorded["rejoins"], type=RejoinRecord))
+    found, told = msgspec.json.decode(again), msgspec.json.decode(recorded["rejoins"])
+    assert {field: found[field] for field in told} == told
+
+
 def test_each_record_of_the_journal_is_read(recorded: dict[str, Any]) -> None:
     data = bytes.fromhex(recorded["journal"])
     header = journal_format.read_header(data, 0)
@@ -79,4 +114,7 @@ def test_this_program_writes_what_was_recorded_last() -> None:
     """Until the release: record it again when this fails on purpose. Afterwards: a change belongs to a higher level."""
     newest = json.loads((FORMATS / f"{NEWEST}.json").read_text("utf-8"))
     assert frame().hex() == newest["journal"]
+    assert b"".join(frames_of_messages()).hex() == newest["frames"]
+    for part, now in (("calls", samples_of_calls()), ("outcomes", samples_of_outcomes())):
+        assert {tag: encoded.hex() for tag, encoded in now.items() if tag in newest[part]} == newest[part]
     assert {tag: encoded.hex() for tag, encoded in samples().items() if tag in newest["messages"]} == newest["messages"]

@@ -1,7 +1,7 @@
-"""The search for jobs by what they are (FIND): queue by queue in the order of names, section by section, in places.
+"""Searches for jobs by their properties (FIND): queue by queue in the order of names, then by section and place.
 
-A place consists of what all nodes know of a job, so a search can go on at any of them. A job that does not change keeps
-its place, and is thus checked exactly once, whatever happens to the others.
+A place consists only of values that all nodes have, so any node can continue a search from it. A job that does not
+change keeps its place, and is thus checked exactly once, whatever happens to the other jobs.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ UNFINISHED: frozenset[JobState | EndState] = frozenset(JobState)
 
 
 class Section(IntEnum):
-    """The parts of a queue, in the order in which they are searched."""
+    """The sections of a queue, in the order in which they are searched."""
 
-    READY = 0       # and DEAD ones, which are READY in the queue in which they lie: (rank, when, seq)
+    READY = 0       # (rank, when, seq); with DEAD jobs, which are READY in their dead-letter queue
     DELAYED = 1     # (due_ms, seq)
     RUNNING = 2     # (id,)
     BURIED = 3      # (burial,)
-    ENDED = 4       # the end in ms, and the numbers of the records looked at last that ended then, the last one first
-    OVER = 5        # nothing is left
+    ENDED = 4       # (time of the end in ms, numbers of the records with this end inspected last, the latest first)
+    OVER = 5        # the search of the queue is complete
 
 
 LENGTHS = {Section.READY: 3, Section.DELAYED: 2, Section.RUNNING: 1, Section.BURIED: 1}
@@ -48,7 +48,7 @@ _SECTIONS: dict[JobState | EndState, Section] = {
 
 
 class FindPlace(Struct, frozen=True):
-    """The point that a search has reached in a queue: after `place` in this section; None: at its start."""
+    """The point that a search has reached: after `place` in this section of the queue; None: at the section's start."""
 
     queue: str
     section: Section = Section.READY
@@ -59,17 +59,17 @@ class Wanted(Struct, frozen=True):
     """The properties of the jobs to find; None: any."""
 
     states: frozenset[JobState | EndState] = UNFINISHED
-    head: tuple[bytes, bytes] | None = None     # the name and value of a header
+    head: tuple[bytes, bytes] | None = None     # a header's name and value
     key_prefix: str | None = None
     item: str | None = None
     group: str | None = None
     reason: str | None = None
-    since_ms: int | None = None     # the first and the last time at which a numbered job was put, another one took its
-    until_ms: int | None = None     # place, or one that has ended did so
+    since_ms: int | None = None     # the earliest and the latest time: of the end of an ended job, of the PUT of a
+    until_ms: int | None = None     # numbered one, and of entering its place for any other job
 
 
 class Search:
-    """A search on one node: its properties, and data that are the same in all its steps."""
+    """A search on one node: the wanted properties, and data shared by all its steps."""
 
     __slots__ = ("header", "running", "wanted")
 
@@ -80,18 +80,18 @@ class Search:
 
 
 class FindStep(Struct, frozen=True):
-    """The jobs that one step of a search has found, and the point that it reached."""
+    """The jobs found by one step of a search, and the point reached."""
 
     jobs: list[JobView]
     place: FindPlace
     looked: int         # jobs,
-    looked_bytes: int   # and their data
+    looked_bytes: int   # bytes of the data of the inspected jobs
 
 
 def find(state: State, search: Search, place: FindPlace, count: int, jobs_max: int, bytes_max: int) -> FindStep:
-    """Search the queue from this place on: one section, and `jobs_max` jobs, of `bytes_max` bytes, at most.
+    """Search one section of the queue from `place` on, inspecting at most `jobs_max` jobs and `bytes_max` bytes.
 
-    It ends with the `count`-th job found, or the job that reaches `bytes_max`. Raises PageLost.
+    The step ends with the `count`-th match, or with the job that reaches `bytes_max`. Raises PageLost.
     """
     wanted, section, at = search.wanted, place.section, place.place
     if section not in {_SECTIONS[one] for one in wanted.states}:
@@ -119,7 +119,7 @@ def find(state: State, search: Search, place: FindPlace, count: int, jobs_max: i
 
 
 def _behind(state: State, search: Search, place: FindPlace) -> Iterable[AnyJob] | Iterable[JobRecord]:
-    """Return the jobs of the section behind this place."""
+    """Return the jobs of the section after this place."""
     queue, at = state.queues.find(place.queue), place.place
     if place.section is Section.ENDED:
         return state.records.following(place.queue, state.clock_ms, at)
@@ -147,7 +147,7 @@ def _behind(state: State, search: Search, place: FindPlace) -> Iterable[AnyJob] 
 def _running_behind(state: State, search: Search, queue: Queue, number: int) -> Iterator[RunningJob]:
     """Yield the running jobs with ids above this one that were running when the search came to the queue."""
     if search.running[0] != queue.name:
-        search.running = queue.name, queue.first_taken(queue.running)   # once: there may be very many
+        search.running = queue.name, queue.first_taken(queue.running)   # only once per queue, as there may be very many
     ids = search.running[1]
     for at in range(bisect_right(ids, number), len(ids)):
         job = state.running.get(ids[at])
@@ -160,7 +160,7 @@ def _burial(job: BuriedJob) -> int:
 
 
 def _state_of(job: AnyJob) -> JobState:
-    """Return the state as FIND has it, in which a dead job is DEAD where it lies."""
+    """Return the job's state as FIND reports it: a dead job is DEAD in its dead-letter queue."""
     if isinstance(job, Job):
         return JobState.READY if job.extras is None or job.extras.origin is None else JobState.DEAD
     if isinstance(job, DelayedJob):
@@ -175,7 +175,7 @@ _PLACES: dict[Section, Callable[[Any], tuple[int, ...]]] = {
 
 
 def _is_wanted(search: Search, job: AnyJob | JobRecord, ms: int) -> bool:
-    """Return whether the job, which has a wanted state, is wanted. `ms`: the time that counts for it."""
+    """Return whether a job in a wanted state matches all other properties. `ms`: the time to compare."""
     wanted, extras = search.wanted, (job.own if isinstance(job, JobRecord) else job.extras) or NO_EXTRAS
     if wanted.item is not None and job.item != wanted.item:
         return False

@@ -1,7 +1,7 @@
 """The interface between the queue and its replication: `apply`, `snapshot`, `restore`; the rest only reads.
 
 The queue is a function of the log. Only `apply` changes it, and the outcome of `apply` depends only on the state and
-its arguments: time is `now_ms`, chance is `seed`.
+its arguments: time comes as `now_ms`, randomness as `seed`.
 """
 
 from __future__ import annotations
@@ -60,11 +60,11 @@ from sockpqd.core.store.items.counts import ItemCounts, ItemSummary
 from sockpqd.core.store.job import AnyJob, RunningJob
 from sockpqd.core.store.latencies import Latencies
 
-GRACIOUS = (Lead, Resume)       # nothing ends by time in an entry that begins with one of these
+GRACIOUS = (Lead, Resume)       # no lease, session or TTL ends in an entry that begins with one of these
 
 
 class Applied(Struct):
-    """The replies to the operations of an entry, in their order, and its effects.
+    """The replies to the operations of an entry, in order, and its effects.
 
     There are fewer replies than operations when the entry was cut short: see Machine.apply.
     """
@@ -89,8 +89,8 @@ class Machine:
     def __init__(self, known_level: int | None = None, paging: Callable[[], Pager] | None = None) -> None:
         """Create an empty state.
 
-        `known_level`: the highest feature level that this node knows, by default the level of the program. `paging`:
-        returns an empty pager for a state, if jobs may be outside memory.
+        `known_level`: the highest feature level that this node knows, by default the program's. `paging`: returns an
+        empty pager for a state, if jobs may be outside memory.
         """
         self.known_level = levels.FEATURE_LEVEL if known_level is None else known_level
         self._paging = paging
@@ -102,13 +102,13 @@ class Machine:
         """Execute one log entry; returns the replies and the effects.
 
         `index`: its position in the log, greater than the last one. `now_ms`: the leader's clock, Unix time in
-        milliseconds; replicated time follows it but never goes back. `seed`: 64 random bits. Everything that is due by
-        time comes first (while the service is online), then the operations are executed in order. An exception is a
-        bug, never a client's mistake, and leaves the state undefined: the node must stop.
+        milliseconds; replicated time follows it but never goes back. `seed`: 64 random bits. Everything that is due is
+        executed first (while the service is online), then the operations are executed in order. An exception is a bug,
+        never a client's mistake, and leaves the state undefined: the node must stop.
 
-        When the entry would take too long, because more was handed out or done than could be foreseen, the rest of its
-        operations are not executed, on any node: they get no reply and are proposed again. The first
-        one is always executed, and so is a hand-out directly behind its Put.
+        If the entry would take too long, because the operations cost more than could be foreseen, the rest of them is
+        not executed on any node: they get no reply and are proposed again. The first one is always executed, and so is
+        a hand-out directly behind its Put.
         """
         state = self._state
         _begin_entry(state, index, now_ms, seed)
@@ -117,8 +117,8 @@ class Machine:
             state.watches.forget_unkept()
         if state.records.due.first_ms <= state.clock_ms:
             state.records.expire(state.clock_ms)
-        # A new leader, and one that can log again after a while, grants a grace before anything may end; whatever has
-        # used up its grace ends with the next entry.
+        # A new leader, or one that can log again, grants a grace period before anything may end; what has used up its
+        # grace ends with the next entry.
         if state.online and not (operations and type(operations[0]) in GRACIOUS):
             time_out_results(state, pass_time(state, end_due(state)))
             if events.endings:
@@ -151,13 +151,13 @@ class Machine:
         return Applied(replies, effects, events.of_entry)
 
     def known_work(self, operation: Operation) -> int:
-        """Return the work of the operation beyond its `cost` in the present state."""
+        """Return the work of the operation beyond its `cost` in the current state."""
         return known_work(self._state, operation)
 
     def snapshot(self, *, by_reference: bool = False) -> Iterator[bytes]:
         """Return the state in chunks of 64 KiB to 1 MiB (the last may be smaller).
 
-        `by_reference`: for this node alone; pages are named (`references`) instead of read.
+        `by_reference`: for this node only; pages are named (`references`) instead of read.
         The snapshot is created while it is read: `apply` must not be called before the last chunk, unless
         a forked child reads it.
         """
@@ -190,9 +190,9 @@ class Machine:
         return None if self._paging is None else self._paging()
 
     def page_out(self) -> bool:
-        """Take some jobs out of memory if there are too many; returns whether there may be more to do.
+        """Page out some jobs if too many are in memory; returns whether there may be more to do.
 
-        Local to this node: no reply and no snapshot depends on it. To be called between entries. Raises PageLost, as
+        Local to this node: no reply and no snapshot depends on it. Call it only between entries. Raises PageLost, as
         any call that reads a page may: then the state is incomplete, and the node must stop.
         """
         state, pager = self._state, self._state.pager
@@ -239,7 +239,7 @@ class Machine:
 
     @property
     def pages(self) -> Pages | None:
-        """The pages of jobs outside memory, for reading their figures; None if all jobs are in memory."""
+        """The pages of jobs outside memory, for their statistics; None if all jobs are in memory."""
         pager = self._state.pager
         return None if pager is None else pager.pages
 
@@ -255,8 +255,8 @@ class Machine:
     def watch(self, selector: AwaitSelector) -> tuple[int, str] | None:
         """Watch the selected job from now on, if there is one that has not ended.
 
-        Returns its handle in `Effects.outcomes`, and its queue. It must be kept (`keep_watch`) to last beyond the next
-        entry. Local to this node, not part of the state.
+        Returns its handle in `Effects.outcomes`, and its queue. Call `keep_watch` for a watch that lasts beyond the
+        next entry. Local to this node, not part of the state.
         """
         job = awaited_job(self._state, selector)
         return None if job is None or death_of(job) is not None else (self._state.watches.ask(job.seq), job.queue)
@@ -314,7 +314,7 @@ class Machine:
         return self._state.cluster_map
 
     def elsewhere(self, name: str) -> Elsewhere | None:
-        """Return the refusal of what is brought to this name, if this cluster does not own it."""
+        """Return the refusal of additions to this name if this cluster does not accept them; otherwise None."""
         return elsewhere(self._state, (name,))
 
     @property
@@ -375,7 +375,7 @@ class Machine:
         return self._state.settings
 
     def queue_settings(self, queue: str) -> QueueSettings | None:
-        """Return the settings of `queue`, None if it has none; a new object after each change."""
+        """Return the settings of `queue`; None if it has none. A new object after each change."""
         return self._state.queues.settings.get(queue)
 
     def counts(self, queue: str) -> QueueCounts | None:
@@ -383,7 +383,7 @@ class Machine:
         return queries.counts(self._state, queue)
 
     def stat(self, queue: str, now_ms: int, *, awaited: bool = False) -> list[tuple[str, int]] | None:
-        """Return the figures of QUEUE STAT by name, in a fixed order.
+        """Return the statistics of QUEUE STAT as pairs of name and value, in a fixed order.
 
         None if there is no such queue and it is not `awaited`.
 
@@ -393,12 +393,12 @@ class Machine:
         return queries.stat(self._state, queue, now_ms, awaited=awaited)
 
     def on_disk(self, queue: str) -> PagingCounts:
-        """Return the part of `queue` that is on the disk of this node. Other nodes may have more or less there."""
+        """Return the numbers of jobs of `queue` on this node's disk. They may differ from node to node."""
         return queries.queue_on_disk(self._state, queue)
 
     @property
     def expiring(self) -> Collection[str]:
-        """The names of the queues with IDLE: a view, valid until the next entry."""
+        """The names of the queues with an IDLE time: a view, valid until the next entry."""
         return self._state.queues.expiring.keys()
 
     def used_ms(self, queue: str) -> int | None:
@@ -412,7 +412,7 @@ class Machine:
         return 0 if one is None else one.urgent
 
     def history(self, queue: str, now_ms: int) -> QueueHistory:
-        """Return the counters of `queue`, and the waiting time of its oldest READY job."""
+        """Return the counters of `queue` and the age of its oldest READY job, as of the replicated time `now_ms`."""
         return queries.history(self._state, queue, now_ms)
 
     def flows(self, queues: Iterable[str]) -> list[QueueFlow | None]:
@@ -422,29 +422,30 @@ class Machine:
     def take_gone(self) -> dict[str, list[int]]:
         """Return the counters of the queues that are gone since the last call, by name, for `flow_of`.
 
-        Those of one name are added up. Empty the first time. Local to this node, not part of the state.
+        Counters of queues with the same name are added up. The first call returns nothing. Local to this node, not part
+        of the state.
         """
         gone, self._state.queues.gone = self._state.queues.gone, {}
         return {} if gone is None else gone
 
     def take_latencies(self, mask: int) -> tuple[Latencies, Latencies]:
-        """Return how long jobs waited for their hand-outs, and how long these lasted, since the last call.
+        """Return histograms of the waiting times of jobs, and of the durations of hand-outs, since the last call.
 
-        From now on hand-outs are measured whose ids have none of the bits of `mask`, and none before the first call.
+        From now on, hand-outs whose ids have none of the bits of `mask` are measured; before the first call, none are.
         Local to this node, not part of the state.
         """
         return self._state.latencies.take(mask)
 
     def jobs_of_item(self, item: str, count: int) -> list[ItemJob]:
-        """Up to `count` unfinished jobs of the item: see queries.jobs_of_item."""
+        """Return up to `count` unfinished jobs of the item: see queries.jobs_of_item."""
         return queries.jobs_of_item(self._state, item, count)
 
     def jobs_behind_item(self, item: str, count: int) -> list[ItemJob]:
-        """Up to `count` jobs that wait for the item (AFTER)."""
+        """Return up to `count` jobs that wait for the item (AFTER)."""
         return queries.jobs_behind_item(self._state, item, count)
 
     def names_with_dead(self) -> list[str]:
-        """Return the names of the queues that dead jobs come from."""
+        """Return the names of the queues in which the dead jobs died."""
         return list(self._state.dead)
 
     def peek(self, selector: AnySelector) -> JobView | None:
@@ -460,20 +461,20 @@ class Machine:
         return queries.selected_running(self._state, selector)
 
     def error_bytes(self, queue: str) -> int:
-        """Return the total bytes of the error texts that workers left with the jobs in the queue."""
+        """Return the total bytes of the error texts of the jobs in the queue."""
         return self._state.errors.bytes_of(queue)
 
     def peek_queue(self, queue: str, state: JobState, count: int) -> list[JobView]:
-        """Return the first `count` jobs of `queue` in this state; dead jobs are those that came from it."""
+        """Return the first `count` jobs of `queue` in this state; for DEAD, jobs that died in it."""
         jobs: list[AnyJob] = []
         while some := self.next_jobs(queue, state, count, jobs):
             jobs += some
         return self.views(jobs, state)
 
     def next_jobs(self, queue: str, state: JobState, count: int, jobs: Sequence[AnyJob]) -> list[AnyJob]:
-        """Return some of the first `count` jobs of a queue in this state, after `jobs`, as stored.
+        """Return some of the first `count` jobs of a queue in this state, as stored: those after `jobs`.
 
-        There are none if those are all.
+        Returns an empty list if there are no more.
 
         Turn them into views in portions (`views`). Entries may be applied between these calls.
         """
@@ -482,11 +483,11 @@ class Machine:
         return queries.next_jobs(self._state, queue, state, count - len(jobs), jobs[-1] if jobs else None)
 
     def views(self, jobs: Iterable[AnyJob], state: JobState) -> list[JobView]:
-        """Return the views of these jobs, which were found in this state."""
+        """Return the views of these jobs, all found in this state."""
         return queries.views(self._state, jobs, state)
 
     def find(self, search: Search, place: FindPlace, count: int, jobs_max: int, bytes_max: int) -> FindStep:
-        """Take a step of a search in one queue, as find.find. Raises PageLost.
+        """Search one section of a queue: see find.find. Raises PageLost.
 
         Entries may be applied between the steps.
         """
@@ -497,7 +498,7 @@ class Machine:
         return queries.unfinished(self._state, None if queue is None else (queue,), item)
 
     def item(self, name: str) -> ItemCounts | None:
-        """Return the figures of an item; None if there is none. It looks at each queue in which the item has jobs."""
+        """Return the figures of an item; None if there is none. Looks up each queue in which the item has jobs."""
         return queries.item_counts(self._state, name)
 
     def queues_of_item(self, name: str) -> int:
@@ -506,12 +507,12 @@ class Machine:
         return 0 if item is None else len(item.by_queue)
 
     def owner_of_item(self, name: str) -> str | None:
-        """Return the user whose HOLD NEW made the item; None: nobody's did."""
+        """Return the user whose HOLD NEW created the item; None if it was not created by one."""
         item = self._state.items.by_name.get(name)
         return None if item is None else item.owner
 
     def is_cancelled(self, item: str | None) -> bool:
-        """Return whether there is an item of this name that is cancelled."""
+        """Return whether an item of this name exists and is cancelled."""
         return item in self._state.items.cancelled
 
     def held_items(self) -> Sequence[str]:
@@ -573,7 +574,7 @@ class Machine:
         return self._state.sessions.get(number)
 
     def sessions_beside(self, session: int) -> int:
-        """Return the number of sessions of this session's owner; 0 if there is no such session."""
+        """Return the number of sessions of this session's owner, itself included; 0 if there is no such session."""
         found = self._state.sessions.get(session)
         return 0 if found is None else self._state.sessions.owners.count(*found.owner)
 
@@ -613,9 +614,9 @@ class Machine:
         return available_of_item(one, item_queue)
 
     def offering(self, queues: tuple[str, ...] | None, item: str | None) -> Iterator[str | None]:
-        """Return the names of these queues (None: of all) that could hand out a job now, of `item` if there is one.
+        """Yield the names of these queues (None: of all) that could hand out a job now (of `item`, if given).
 
-        None stands for one that has jobs of closed groups only. A view, valid until the next entry.
+        None stands for a queue with jobs of closed groups only. A view, valid until the next entry.
         """
         return offering(self._state, queues, item)
 
@@ -625,11 +626,11 @@ class Machine:
         return one is not None and open_to_fair(self._state, one, item)
 
     def queues_of_group(self, group: str) -> Collection[str]:
-        """Return the names of the queues in which the group has READY jobs, or had when it was last looked at."""
+        """Return the names of the queues in which the group has READY jobs, or had when last checked."""
         return queries.queues_of_group(self._state, group)
 
     def nonempty(self) -> Sequence[str]:
-        """Return sorted names of the queues that can hand out a job, unless all its groups are closed (see `offering`).
+        """Return the sorted names of queues that have jobs to hand out, perhaps only of closed groups (see `offering`).
 
         A view, valid until the next entry.
         """
@@ -648,12 +649,12 @@ class Machine:
 
     @property
     def groups_by_user(self) -> bool:
-        """True if a queue groups its jobs by user, so that Puts have to name the user."""
+        """True if any queue groups its jobs by user, so that Puts have to name the user."""
         return self._state.queues.by_user > 0
 
     @property
     def ready_of_pulse(self) -> Mapping[str, Sequence[str]]:
-        """Like `rate_limited_queues`, but only queues that need a grant only to hand out a job. Read-only."""
+        """Like `rate_limited_queues`, but only queues that need nothing but a grant to hand out a job. Read-only."""
         return self._state.queues.ready_of_pulse
 
     def with_rate(self, queues: Iterable[str]) -> list[tuple[str, str]]:
@@ -661,12 +662,12 @@ class Machine:
         return self._state.queues.with_rate(queues)
 
     def with_rate_of_item(self, item: str) -> list[tuple[str, str]]:
-        """Return those of all queues with READY jobs of the item, likewise."""
+        """Return the same pairs for all queues with READY jobs of the item."""
         found = self._state.items.by_name.get(item)
         return [] if found is None else self._state.queues.with_rate(found.nonempty)
 
     def with_rate_behind(self, pulse: str, queue: str, most: int) -> list[str]:
-        """Return the first `most` queues of the pulse behind this one in `ready_of_pulse`."""
+        """Return the first `most` queues of the pulse after `queue` in `ready_of_pulse`."""
         return self._state.queues.of_pulse_behind(pulse, queue, most)
 
     def pulse_of_job(self, number: int) -> str | None:
@@ -693,10 +694,7 @@ class Machine:
         return queries.fair_levels(self._state)
 
     def fair_group(self, group: str, now_ms: int = 0) -> FairGroup | None:
-        """Return one group of FAIR; None if it has neither an unfinished job nor an account. `now_ms`.
-
-        Replicated time.
-        """
+        """Return one group of FAIR at the replicated time `now_ms`; None if it has no unfinished job and no account."""
         return queries.fair_group(self._state, group, now_ms)
 
     def fair_names(self) -> list[str]:
@@ -712,7 +710,7 @@ class Machine:
         return queries.group_counts(self._state, group)
 
     def group_rate_opens_ms(self, group: str) -> int | None:
-        """Return the replicated time from which the RATE of a group allows another hand-out; None if it does."""
+        """Return the replicated time from which the group's RATE allows another hand-out; None if it does already."""
         return queries.group_rate_opens_ms(self._state, group)
 
     def groups_with_settings(self) -> Sequence[str]:
@@ -720,7 +718,7 @@ class Machine:
         return list(self._state.groups.by_name)
 
     def group_names(self) -> Iterator[str]:
-        """Return the names of all groups that GROUP LIST may have now, some perhaps twice."""
+        """Return the names of all groups that GROUP LIST may show now, some perhaps twice."""
         return queries.group_names(self._state)
 
     @property
@@ -736,9 +734,9 @@ class Machine:
         return queries.unfinished_groups(self._state)
 
     def next_due_ms(self) -> int | None:
-        """Return the replicated time at which a Tick should be applied because something may be due.
+        """Return the replicated time at which a Tick should be applied as something may be due; None: never.
 
-        None if nothing will be.
+        It may be too early, for example if a session has been used in the meantime.
 
         It may be too early: a session that was used in the meantime has not ended.
         """

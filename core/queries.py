@@ -71,7 +71,10 @@ class JobView(Struct, gc=False, frozen=True):
 
 
 class ItemJob(Struct, gc=False, frozen=True):
-    """An unfinished job of an item, or one that waits for items. `after`: those; `head`: bytes of its headers."""
+    """An unfinished job of an item, or one that waits for items.
+
+    `after`: these items; `head`: the length of its headers in bytes.
+    """
 
     queue: str
     state: JobState
@@ -118,7 +121,7 @@ class GroupCounts(Struct, gc=False, frozen=True):
 
 
 class QueueCounts(Struct, gc=False, frozen=True):
-    """The number of jobs of a queue in each state; dead jobs count where they came from, buried ones where they are."""
+    """The number of jobs of a queue in each state; dead jobs count in the queue in which they died."""
 
     ready: int
     delayed: int
@@ -143,7 +146,7 @@ class QueueHistory(Struct, gc=False, frozen=True):
 
 
 class QueueFlow(Struct, gc=False, frozen=True):
-    """The counters of a queue by which its rates are known: jobs that came, hand-outs, and how these ended."""
+    """The counters from which a queue's rates are computed: jobs added, hand-outs, and the outcomes of hand-outs."""
 
     put: int
     taken: int
@@ -153,7 +156,7 @@ class QueueFlow(Struct, gc=False, frozen=True):
 
 
 class StateSums(Struct, gc=False, frozen=True):
-    """The number of jobs of all queues in each state, dead ones counted where they are."""
+    """The number of jobs of all queues in each state, dead ones counted in their dead-letter queues."""
 
     ready: int
     delayed: int
@@ -199,7 +202,7 @@ def counts(state: State, name: str) -> QueueCounts | None:
 
 
 def history(state: State, name: str, now_ms: int) -> QueueHistory:
-    """Return the counters of the queue, and the waiting time of its oldest READY job."""
+    """Return the counters of the queue, and the waiting time of its oldest READY job as of `now_ms`."""
     queue = state.queues.find(name)
     if queue is None:
         return NOTHING
@@ -215,7 +218,7 @@ def flows(state: State, names: Iterable[str]) -> list[QueueFlow | None]:
 
 
 def flow_of(counters: Sequence[int]) -> QueueFlow:
-    """Return the flow that the counters of a queue show."""
+    """Return the flow according to a queue's counters."""
     put, taken, done, later, expired, dead, *_ = counters
     return QueueFlow(put, taken, done, later + expired, dead)
 
@@ -283,9 +286,9 @@ def item_summary(state: State, name: str) -> ItemSummary | None:
 
 
 def jobs_of_item(state: State, name: str, count: int) -> list[ItemJob]:
-    """Up to `count` unfinished jobs of the item: DEAD, BURIED, running, READY, then DELAYED ones.
+    """Return up to `count` unfinished jobs of the item: DEAD, BURIED, running, READY, then DELAYED ones.
 
-    Of the running jobs of each of its queues the first RUNNING_LOOKED are looked at.
+    In each of its queues only the first RUNNING_LOOKED running jobs are inspected.
     """
     item = state.items.by_name.get(name)
     return [] if item is None else list(islice(_jobs_of_item(state, item), max(count, 0)))
@@ -309,7 +312,7 @@ def _jobs_of_item(state: State, item: Item) -> Iterator[ItemJob]:
 
 
 def jobs_behind_item(state: State, name: str, count: int) -> list[ItemJob]:
-    """Up to `count` jobs that wait for the item (AFTER)."""
+    """Return up to `count` jobs that wait for the item (AFTER)."""
     waiting = chain.from_iterable(state.delays.dependents.waiting.get((name, until), ()) for until in Until)
     jobs = (state.delays.find(seq) for seq in islice(waiting, max(count, 0)))
     return [_item_job(job, JobState.DELAYED) for job in jobs if job is not None]
@@ -326,7 +329,7 @@ def _item_job(job: AnyJob, which: JobState) -> ItemJob:
 
 
 def queue_on_disk(state: State, name: str) -> PagingCounts:
-    """Return the part of the queue that is on the disk of this node."""
+    """Return the numbers of the queue's jobs on this node's disk."""
     queue, pager = state.queues.by_name.get(name), state.pager
     return PagingCounts(0, 0) if queue is None or pager is None else paging_counts(queue, pager.pages)
 
@@ -349,9 +352,9 @@ def fair_levels(state: State) -> list[FairLevel]:
 
 
 def fair_group(state: State, group: str, now_ms: int = 0) -> FairGroup | None:
-    """Return one group; None if it has neither an unfinished job nor an account. `now_ms`.
+    """Return one group as of the replicated time `now_ms`; None if it has no unfinished job and no account.
 
-    Some accounts end before a Tick.
+    An account may have expired by then even though no Tick has removed it.
     """
     scheduler = state.fair
     if scheduler is None:
@@ -366,7 +369,7 @@ def fair_group(state: State, group: str, now_ms: int = 0) -> FairGroup | None:
 def fair_names(state: State) -> list[str]:
     """Return the groups that have an account.
 
-    Before the first use of groups the queues, whose names are their groups.
+    Before the first use of groups: the names of all queues, which are their groups.
     """
     return list(state.queues.by_name if state.fair is None else state.fair.accounts)
 
@@ -374,7 +377,7 @@ def fair_names(state: State) -> list[str]:
 def group_counts(state: State, group: str) -> GroupCounts | None:
     """Return the jobs and settings of a group.
 
-    None if it has no settings, and no unfinished job but in the queue of its name.
+    None if it has no settings, and no unfinished job except in the queue of its name.
     """
     scheduler, settings = state.fair, state.groups.by_name.get(group)
     if settings is None and (scheduler is None or not scheduler.is_named(group)):
@@ -464,10 +467,10 @@ def result(state: State, number: int) -> bytes | None:
 
 
 def ended_jobs(state: State, queue: str, count: int, before: int | None) -> tuple[list[JobView], int | None]:
-    """Up to `count` ended jobs of the queue, the newest first.
+    """Return up to `count` ended jobs of the queue, the newest first, and the position at which to continue.
 
-    `before`: the position at which the last call ended, None: begin. Also returns the position at which this one ended,
-    None: there are no others. Raises PageLost.
+    `before`: the position returned by the previous call; None for the first call. The returned position is None if
+    there are no others. Raises PageLost.
     """
     records, position = state.records.newest(queue, state.clock_ms, count, before)
     return [seen_record(state, queue, record) for record in records], position
@@ -489,10 +492,10 @@ def seen_record(state: State, queue: str, record: JobRecord) -> JobView:
 
 
 def next_jobs(state: State, name: str, which: JobState, count: int, behind: AnyJob | None) -> list[AnyJob]:
-    """Up to `count` jobs of the queue in this state, after the place of `behind`, the last one of the previous call.
+    """Return up to `count` jobs of the queue in this state that come after `behind`, the last job of the previous call.
 
-    READY and DELAYED jobs may have to be read, so a call returns at most PORTION_MAX of them, and stops at
-    LOOKED_BYTES_MAX. All others come in one call. Raises PageLost.
+    READY and DELAYED jobs may have to be read from disk, so a call returns at most PORTION_MAX of them, and stops at
+    LOOKED_BYTES_MAX. Jobs in other states are returned all at once. Raises PageLost.
     """
     count = max(count, 0)
     jobs = _jobs(state, name, which, count, behind)
@@ -527,7 +530,7 @@ def _jobs(state: State, name: str, which: JobState, count: int, behind: AnyJob |
 
 
 def due_place(job: DelayedJob) -> tuple[int, int]:
-    """Return the place of a job among the DELAYED ones of its queue."""
+    """Return the place of a job among the DELAYED jobs of its queue."""
     return job.due_ms, job.seq
 
 

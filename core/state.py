@@ -1,9 +1,9 @@
 """The replicated state, and the transitions of a job in it (store/job.py has them as a table).
 
 The state of a job changes only through a few pairs of methods that undo each other: `add` and `remove` (READY), `defer`
-and `undefer` (DELAYED), `start` and `stop` (RUNNING), `bury` and `unbury` (BURIED), and `swap`. They keep all counters
-and lists right, so that none can drift from the jobs. A caller that takes a job away without putting it back into the
-same queue and item must call `close`, which returns whether these are finished.
+and `undefer` (DELAYED), `start` and `stop` (RUNNING), `bury` and `unbury` (BURIED), and `swap`. They update all
+counters and lists, so that none can drift from the jobs. A caller that takes a job away without putting it back into
+the same queue and item must call `close`, which returns whether these are finished.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class UndoLog(Protocol):
         """Record that `job` became DELAYED."""
 
     def undeferred(self, job: DelayedJob, releases: list[ItemRelease]) -> None:
-        """Record that `job` is no longer DELAYED; it was part of these releases."""
+        """Record that `job` is no longer DELAYED; it was in these releases."""
 
     def buried(self, job: BuriedJob) -> None:
         """Record that `job` became BURIED."""
@@ -115,13 +115,13 @@ class UndoLog(Protocol):
         """Record that `job` is no longer BURIED."""
 
     def stopped(self, job: RunningJob) -> None:
-        """Record that `job` no longer runs; it is still bound to its session."""
+        """Record that `job` is no longer RUNNING; it is still bound to its session."""
 
     def swapped(self, old: RunningJob, new: RunningJob) -> None:
         """Record that `new` took the place of `old`."""
 
     def noted(self, pulse: Pulse) -> None:
-        """Record that a result of one of the pulse's grants is about to be noted."""
+        """Record that a result of one of the pulse's grants is about to be recorded."""
 
     def slept(self, queue: str, group: str) -> None:
         """Record that the group is about to sleep in this queue."""
@@ -136,13 +136,16 @@ class UndoLog(Protocol):
         """Record that the key of a Put is remembered; `before`: its earlier entry (RememberedKeys.entry)."""
 
     def retained(self, queue: str, key: str, before_ms: int, forgotten: tuple[int, str] | None) -> None:
-        """Record that the key is retained; before, it was until `before_ms` (0: not). `forgotten`: dropped for it."""
+        """Record that the key is retained, until `before_ms` so far (0: not at all).
+
+        `forgotten`: dropped to make room.
+        """
 
     def recorded(self, queue: str) -> None:
         """Record that the queue has one more record of an ended job."""
 
     def passed(self, queue: str, over: int, count: int, total_bytes: int) -> None:
-        """Record that records of the queue have expired; the numbers are those from before that."""
+        """Record that records of the queue have expired; the arguments are the numbers before that."""
 
     def forgot(self, number: int, place: RecordPlace) -> None:
         """Record that the record of this number was removed from this place."""
@@ -151,7 +154,7 @@ class UndoLog(Protocol):
         """Record that the item has ended."""
 
     def held(self, item: Item, before: Hold | None) -> None:
-        """Record that the hold of the item, `before` until now, changes."""
+        """Record that the hold of the item, so far `before`, changes."""
 
     def counted_done(self, item: Item) -> None:
         """Record that the item has one more job that is done."""
@@ -163,7 +166,7 @@ class UndoLog(Protocol):
         """Record that an operation gave the item its first DEAD or BURIED job, or removed its last one."""
 
     def carried(self, old: int, new: int) -> None:
-        """Record that a watched job now has this new seq instead of the old one."""
+        """Record that the seq of a watched job has changed from `old` to `new`."""
 
     def unwatched(self, seq: int, handles: Handles) -> None:
         """Record that the watched job with this seq has ended."""
@@ -269,8 +272,8 @@ class State:
         self.latencies = LatencyMeter()             # nor are these
         self.clone: CloneUpload | None = None
         self.fragments: Collected | None = None
-        # Only meaningful while an entry is applied: its random bits; the item of its last Put; what it has spent
-        # (limits.SPENT_MAX) and brought about; the items finished by the current operation; the steps of the current
+        # Only meaningful while an entry is applied: its random bits; the item of its last Put; its work so far
+        # (limits.SPENT_MAX) and its effects; the items finished by the current operation; the steps of the current
         # batch.
         self.seed = 0
         self.put_item: str | None = None
@@ -279,12 +282,12 @@ class State:
         self.effects = Effects()
         self.turned_items: list[tuple[str, ItemTurn]] = []
         self.undo: UndoLog | None = None
-        # Of the present GetWith: how many grants are free, and the queues that are open meanwhile, by their pulse.
+        # Of the current GetWith, by pulse: the number of free grants, and the queues opened for them.
         self.allowed: dict[str, int] = {}
         self.opened: dict[str, list[Queue]] = {}
 
     def keep_in(self, pager: Pager | None) -> None:
-        """Let this pager decide from now on which jobs are in memory; None: all are."""
+        """Use this pager from now on to decide which jobs are in memory; None: all jobs are."""
         self.pager = pager
         if pager is None:
             return
@@ -294,7 +297,7 @@ class State:
             self.body_bytes_min = pager.pages.bodies.bytes_min
 
     def held(self, data: bytes) -> Data:
-        """Return the data of a new job, in a form that may leave memory if they are large."""
+        """Return the data of a new job, in a form that can leave memory if they are large."""
         if len(data) < self.body_bytes_min:
             return data
         assert self.pager is not None
@@ -311,7 +314,7 @@ class State:
         return self.pager.pages.find(number)
 
     def new_seq(self) -> int:
-        """Return a new seq, for a place behind all others."""
+        """Return a new seq, for a place after all others."""
         seq = self.next_seq
         self.next_seq = seq + 1
         return seq
@@ -399,7 +402,7 @@ class State:
             self.undo.removed(job)
 
     def drop_pages(self, queue: Queue, pages: list[tuple[PagedRun, Page]]) -> None:
-        """End the READY jobs of these pages unread; no page may be the first of its run."""
+        """End the READY jobs of these pages without reading them; no page may be the first of its run."""
         assert self.undo is None        # what drops many jobs is not part of a batch
         if self.watches:
             self._end_in_pages([page for _, page in pages])
@@ -428,7 +431,7 @@ class State:
         apply_item_limit(self.queues, self.effects, queue, item_queue)
 
     def remove_exact(self, queue: Queue, job: Job) -> Job:
-        """Remove this READY job, which is to be handed out: `hand_out` takes its key and its number over."""
+        """Remove this READY job, which will be handed out; its key and number stay indexed for `hand_out`."""
         self._take_out(queue, job)
         if queue.shaped:
             self.watch(queue.name, queue.settings)
@@ -528,9 +531,9 @@ class State:
     # ---- RUNNING
 
     def hand_out(self, queue: Queue, job: Job, lease_ms: int | None, then: Then) -> RunningJob:
-        """Run the job just taken out under a new id, leased for `lease_ms` or without limit.
+        """Make the job just taken RUNNING under a new id, with a lease of `lease_ms` or without limit.
 
-        In a queue with a rate it uses up a grant, if one allowed it (GetWith.free).
+        In a queue with a rate it uses up one of the free grants (GetWith.free).
         """
         number = self.next_id
         self.next_id = number + 1
@@ -595,7 +598,7 @@ class State:
             self.queues.reindex(queue)
 
     def start(self, queue: Queue, job: RunningJob) -> None:
-        """Make `job` RUNNING; its id is greater than those of all others that run (but see undo.py)."""
+        """Make `job` RUNNING; its id must be greater than the ids of all other running jobs (but see undo.py)."""
         queue.taken[job.id] = None
         if self.fair is not None:           # before anything looks at the groups of the queue
             self.fair.started(job)
@@ -614,7 +617,8 @@ class State:
             self._index_key(queue, job, job.extras)
 
     def stop(self, number: int, ran_ms: int | None = None, *, charged: bool = True) -> RunningJob | None:
-        """End the hand-out `number`, whose id becomes void; None if there is none. The caller must place its job.
+        """End the hand-out with the id `number`, which becomes void; None if there is none. The caller must place its
+        job.
 
         Its group is `charged` for `ran_ms`, or for the time since its hand-out or last charge.
         """
@@ -656,7 +660,7 @@ class State:
             self.clone = None
 
     def use_fair(self) -> FairScheduler:
-        """Return the groups, which are in use from now on."""
+        """Turn groups on, if they are not in use yet, and return their scheduler."""
         scheduler = self.fair
         if scheduler is None:
             if self.undo is not None:
@@ -673,8 +677,7 @@ class State:
         self.spent += 2 * limits.STEP * scheduler.charge(group_of(job), ran_ms * 1000)
 
     def replace_ready(self, *, begins: bool) -> None:
-        """Mark the time in which READY jobs are taken out and put in again changed, so that groups keep their places.
-        """
+        """Mark the time in which READY jobs are removed and put back changed, so that groups keep their places."""
         if self.fair is not None:
             if begins:
                 self.fair.hold()
@@ -741,7 +744,7 @@ class State:
             self.errors.detach(extras.error)
 
     def dependency_met(self, queue: Queue, before: DelayedJob, job: DelayedJob) -> None:
-        """Note that `job`, which replaced `before` in the DELAYED list, waits for one item less."""
+        """Note that `job`, which replaced `before` in the DELAYED list, waits for one item fewer."""
         if job.item is not None:
             self.items.undefer(job.item, before)
             self.items.defer(self.items.by_name[job.item], job)
@@ -767,7 +770,7 @@ class State:
             self._unlist(job, extras)
 
     def _unlist(self, job: Job, extras: Extras) -> None:
-        """Remove a READY job from the lists of jobs that expire, and of dead ones."""
+        """Remove a READY job from the lists of expiring and of dead jobs."""
         if extras.expires_at_ms is not None:
             self.ttls.remove((extras.expires_at_ms, job.seq, job))
         if extras.origin is not None:
@@ -779,10 +782,10 @@ class State:
                 self.items.by_name[job.item].remove_dead(job)
                 self.events.endings.append((FAILED_ITEM, job.item))
 
-    # ---- those who wait for the end of a job
+    # ---- clients that wait for the end of a job
 
     def tell_end(self, seq: int, end: JobEnded | NotFound) -> None:
-        """Notify those that wait for the watched job with this seq that it ends now."""
+        """Notify the clients that wait for the watched job with this seq that it ends now."""
         outcomes = self.effects.outcomes
         if outcomes is None:
             outcomes = self.effects.outcomes = {}
@@ -798,7 +801,7 @@ class State:
         return b"" if text is None else bytes_of(text)
 
     def _end_in_pages(self, pages: list[Page]) -> None:
-        """End the watched jobs of these pages, which are dropped unread: only those with a number are in pages."""
+        """End the watched jobs of these pages, which are dropped unread; only numbered jobs can be watched in pages."""
         assert self.pager is not None
         last, numbers = max([page.seq for page in pages]), {page.number for page in pages}
         for seq in [seq for seq in self.watches if seq <= last]:
@@ -838,13 +841,13 @@ class State:
     def new_item_name(self, seed: int) -> str:
         """Return a name for a new item (spec/state-machine 5.3).
 
-        It ends with the name of this cluster if the map has that, so that clients find the item.
+        It ends with the name of this cluster, if the cluster is in the map, so that clients find the item.
         """
         known = self.cluster_map
         return self.items.new_name(seed, f".{known.own}" if known is not None and known.own is not None else "")
 
     def hold_item(self, item: Item, hold: Hold | None) -> None:
-        """Hold the item in this way; None: no longer, and the caller must call `end_item`."""
+        """Set the hold of the item; None: remove it, and the caller must call `end_item`."""
         if self.undo is not None:
             self.undo.held(item, item.hold)
         item.hold = hold
@@ -888,9 +891,9 @@ class State:
             self.undo.counted_cancelled(item)
 
     def end_operation(self) -> None:
-        """Report what the operation has finished as events (spec/events 2.2).
+        """Report the queues and items finished by the operation as events (spec/events 2.2).
 
-        These are queues and items, and items of which a job has died.
+        Also reports items of which a job has died, and depths that were crossed.
         """
         events = self.events
         endings = sorted(events.endings, key=lambda ending: ending[0])
@@ -922,7 +925,7 @@ class State:
                 self.turned_items.append((item_name, ItemTurn.FAILED))
 
     def watch(self, queue_name: str, settings: QueueSettings | None) -> None:
-        """Check the depth of this queue at the end of the operation, as the number of its waiting jobs may change."""
+        """Check the depth of this queue at the end of the operation, as its number of waiting jobs may change."""
         if settings is not None and settings.alarm:
             self.events.endings.append((WATCHED_QUEUE, queue_name))
 
@@ -949,7 +952,7 @@ class State:
     def grant_grace(self, grace_ms: int, *, once: bool = True) -> None:
         """Extend leases and sessions that would end sooner to `grace_ms` from now, as clients could not use them.
 
-        `once`: only those that were not extended before without being used since.
+        `once`: skip those that were already extended and not used since.
         """
         if grace_ms > 0:
             self.leases.extend(self.clock_ms, grace_ms, once=once)
@@ -957,7 +960,7 @@ class State:
             self.sessions.extend(self.clock_ms + grace_ms, once=once)
 
     def grant_failover_grace(self, grace_ms: int, silence_ms: int) -> None:
-        """Extend leases and sessions because no leader was heard for `silence_ms`, a lease at most by its own length.
+        """Extend leases and sessions because there was no leader for `silence_ms`, a lease at most by its own length.
 
         A cluster may have been without a leader for hours, which no lease should last: `grace_ms` limits that part too.
         """

@@ -1,4 +1,4 @@
-"""Undoes a batch of which one operation is refused (spec/state-machine 9.3): step by step, the last one first.
+"""Undoes a batch after one of its operations was refused (spec/state-machine 9.3), step by step, the last one first.
 
 Operations that are not allowed in a batch (hand-outs, settings, sessions) need no step here.
 """
@@ -23,7 +23,7 @@ from sockpqd.core.store.watches import Handles
 
 
 class Undo:
-    """The steps made in `state` since this object was created, and how to undo them."""
+    """The steps made in `state` since this object was created, with a way to undo each."""
 
     __slots__ = (
         "_counters",
@@ -98,7 +98,7 @@ class Undo:
         del events.of_entry[count:]
         events.endings.clear()
 
-    # ---- the steps, as the state reports them
+    # ---- the steps, reported by the state
 
     def _keep_counters(self, queue: str) -> None:
         """Save the counters and the last use.

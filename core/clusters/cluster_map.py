@@ -7,13 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-DEAD_SUFFIX = "_dead"       # the dead-letter queue <q>_dead is where <q> is
-FOUND_MAX = 20_000          # names of which it is remembered
-ID_BYTES = 8                # of a cluster's id: as many as CLUSTER ID shows
+DEAD_SUFFIX = "_dead"       # the dead-letter queue <q>_dead belongs to the cluster of <q>
+FOUND_MAX = 20_000          # entries in the cache of accepted names
+ID_BYTES = 8                # of a cluster's id, as shown by CLUSTER ID
 
 
 class ClusterLine(Struct, frozen=True, gc=False):
-    """One cluster of the map. `id`: the first ID_BYTES of its id; `servers`: host:port each, one at least."""
+    """One cluster of the map. `id`: the first ID_BYTES of its id; `servers`: at least one, each as host:port."""
 
     name: str
     id: bytes
@@ -21,19 +21,19 @@ class ClusterLine(Struct, frozen=True, gc=False):
 
 
 class Moving(Struct, frozen=True, gc=False):
-    """The jobs of names with a prefix are worked off at `source`; new ones go to `to`."""
+    """A move in progress of the names with a prefix: `source` drains its jobs, new ones are put at `to`."""
 
     source: str
     to: str
 
 
 class ClusterMap:
-    """A version of the map, as one cluster has it. Never altered.
+    """One version of the map, as seen by one cluster. Immutable.
 
-    `own`: the name of this cluster, None: the map does not have it. `clusters`: in the order of their lines; the first
-    one is home, which owns what no rule names. `rules`: the cluster that owns the names with a prefix, None: nobody
-    does at present. `moving`: by prefix, where its old jobs are and where new ones go; it takes precedence over a rule
-    with that prefix. `spread`: queues that every cluster accepts. `text`: what all this was read from.
+    `own`: the name of this cluster; None: it is not in the map. `clusters`: in the order of their lines; the first one
+    is home, which owns every name without a rule. `rules`: the cluster that owns the names with a prefix, None: no
+    cluster does at present. `moving`: the moves in progress, by prefix; a move takes precedence over a rule with the
+    same prefix. `spread`: queues that every cluster accepts. `text`: the text from which the map was read.
     """
 
     __slots__ = (
@@ -45,7 +45,7 @@ class ClusterMap:
         self, version: int, text: bytes, own: str | None, clusters: Sequence[ClusterLine],
         rules: Mapping[str, str | None], moving: Mapping[str, Moving], spread: Iterable[str],
     ) -> None:
-        """Make a map of the parts of its text, which map_text.py reads."""
+        """Build a map from the parts of its text that map_text.py has read."""
         self.version = version
         self.text = text
         self.own = own
@@ -54,13 +54,13 @@ class ClusterMap:
         self.moving = dict(moving)
         self.spread = frozenset(spread)
         self._owners: dict[str, str | None] = {**rules, **{prefix: move.to for prefix, move in moving.items()}}
-        self._accepted: dict[str, bool] = {}            # what was found before
+        self._accepted: dict[str, bool] = {}            # cache of `accepts`
         self._prefixes = sorted(self._owners)
         self._shorter = _shorter(self._prefixes)
 
     @property
     def home(self) -> str:
-        """The cluster that owns what no rule names."""
+        """The cluster that owns every name without a rule."""
         return self.clusters[0].name
 
     def owner(self, name: str) -> str | None:
@@ -81,7 +81,7 @@ class ClusterMap:
         return self.home
 
     def accepts(self, name: str) -> bool:
-        """Return whether this cluster accepts what is brought to the name."""
+        """Return whether this cluster accepts additions (jobs, bindings, settings) to the name."""
         accepted = self._accepted.get(name)
         if accepted is None:
             if len(self._accepted) >= FOUND_MAX:
@@ -92,14 +92,14 @@ class ClusterMap:
 
 
 def _alive(name: str) -> str:
-    """Return the queue of which this is the dead-letter queue by name, or the name itself."""
+    """Return the queue whose dead-letter queue has this name; any other name is returned unchanged."""
     while name.endswith(DEAD_SUFFIX) and len(name) > len(DEAD_SUFFIX):
         name = name[:-len(DEAD_SUFFIX)]
     return name
 
 
 def _shorter(prefixes: list[str]) -> list[int | None]:
-    """Return for each of the sorted prefixes the place of the longest other one with which it begins."""
+    """Return for each of the sorted prefixes the index of the longest other prefix with which it begins, or None."""
     places: list[int | None] = []
     for at, prefix in enumerate(prefixes):
         one = at - 1 if at else None

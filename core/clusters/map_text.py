@@ -21,19 +21,19 @@ class MapError(ValueError):
 
 
 def read_map(version: int, text: bytes, cluster_id: bytes | None) -> ClusterMap:
-    """Return the map that the text describes, as the cluster with this id has it. Raises MapError."""
+    """Return the map that the text describes, from the view of the cluster with this id. Raises MapError."""
     return _Reader(text).finish(version, text, cluster_id)
 
 
 class _Reader:
-    """Collects what the lines say."""
+    """Collects the clusters, rules and moves of the lines read so far."""
 
     def __init__(self, text: bytes) -> None:
         self.clusters: dict[str, ClusterLine] = {}
         self.rules: dict[str, str | None] = {}
         self.moving: dict[str, Moving] = {}
         self.spread: dict[str, None] = {}
-        self._named: list[tuple[int, str]] = []     # the clusters that lines name
+        self._named: list[tuple[int, str]] = []     # line number and name of each cluster that a line refers to
         if len(text) > limits.MAP_BYTES_MAX:
             raise MapError(f"more than {limits.MAP_BYTES_MAX} bytes")
         if text and not text.endswith(b"\n"):
@@ -48,7 +48,7 @@ class _Reader:
                 raise MapError(f"line {number}: {wrong}")
 
     def finish(self, version: int, text: bytes, cluster_id: bytes | None) -> ClusterMap:
-        """Return the map of all lines. Raises MapError if there is no cluster, or if one that is named is missing."""
+        """Return the map of all lines. Raises MapError if there is no cluster, or a line refers to an undefined one."""
         if not self.clusters:
             raise MapError("there is no CLUSTER line")
         for number, name in self._named:
@@ -60,7 +60,7 @@ class _Reader:
         )
 
     def _line(self, number: int, words: list[str]) -> str | None:
-        """Read one line; returns what is wrong with it."""
+        """Read one line; returns an error message, or None if it is valid."""
         match words:
             case ["CLUSTER", name, cluster_id, servers]:
                 return self._cluster(name, cluster_id, servers.split(","))

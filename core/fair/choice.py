@@ -1,4 +1,4 @@
-"""Finds the group that is next: the choice by FAIR among offered groups with a job for a command (spec/fair 4)."""
+"""Chooses the next group by FAIR, among the offered groups that have a job for a command (spec/fair 4)."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ class FairChoice(Struct, gc=False, frozen=True):
     in_turn: bool = True
 
 
-MANY_QUEUES = 16        # named by a command: perhaps fewer groups can give a job
-KEPT_MAX = 100          # groups kept back by a LIMIT that a choice looks at while there are paused ones
+MANY_QUEUES = 16        # in one command: from this many on, iterating over the groups may be cheaper
+KEPT_MAX = 100          # groups at their LIMIT that one choice inspects while some groups are paused
 
 # The key of a group, and the place of its first job that the command may have.
 _Place = tuple[Key, Place]
 
 
 def find(scheduler: FairScheduler, queues: Collection[Queue] | None) -> FairChoice | None:
-    """Return the next job of these queues (None: of all), all of which can hand out a job; None if there is none."""
+    """Return the next job of these queues (None: of all), each of which can hand out a job; None if there is none."""
     scheduler.rank_moved()
     for groups, group in scheduler.open.giving():
         if groups.queue.front is not None and (queues is None or any(groups.queue is queue for queue in queues)):
@@ -54,7 +54,7 @@ def find(scheduler: FairScheduler, queues: Collection[Queue] | None) -> FairChoi
 
 
 def _of_queues(scheduler: FairScheduler, queues: Collection[Queue]) -> dict[int, _Place]:
-    """Return the first place of each level. As the queues can hand out a job, the places of their groups are listed."""
+    """Return the first place of each level. As these queues can hand out jobs, their groups' places are listed."""
     if len(queues) >= MANY_QUEUES and scheduler.has_few_places(len(queues) // 2):
         return places_by_group(scheduler, queues)
     return places_by_queue(scheduler, queues)
@@ -115,7 +115,7 @@ def find_of_jobs(scheduler: FairScheduler, jobs: Iterable[tuple[Queue, Job]]) ->
 
 
 def _choose(scheduler: FairScheduler, firsts: dict[int, _Place]) -> _Place | None:
-    """Return the place in the level that lags most. Paused groups in front of it leave the level."""
+    """Return the place in the level that lags most behind its target. Paused groups before it leave their level."""
     levels = scheduler.levels
     left = scheduler.offered.levels()
     level0_ns = levels.level0_ns() if len(left) > 1 else 0
@@ -132,9 +132,9 @@ def _choose(scheduler: FairScheduler, firsts: dict[int, _Place]) -> _Place | Non
 
 
 def _pass_paused(scheduler: FairScheduler, level: int, first: _Place | None) -> None:
-    """Take the first groups of the level before `first` out of it if all their jobs are paused.
+    """Remove the first groups of the level, up to `first`, whose jobs are all paused.
 
-    The others before it are held back by a LIMIT; they are not all inspected each time, as there may be many.
+    The other groups before it are at a LIMIT; as there may be many, only some are inspected each time.
     """
     if not scheduler.any_paused:
         return
@@ -178,7 +178,7 @@ def find_first_of_jobs(scheduler: FairScheduler, queue: Queue, jobs: Iterable[Jo
 
 
 def take(scheduler: FairScheduler, found: FairChoice) -> None:
-    """Count that the chosen job is handed out. FAIR moves its group behind its equals."""
+    """Count that the chosen job is handed out. With FAIR its group moves behind groups of equal priority."""
     if found.in_turn:
         scheduler.renew(found.account)
     opened, queue, settings = scheduler.open, found.queue, found.queue.settings

@@ -38,7 +38,7 @@ class DeferredOffers:
         self._offer = offer
 
     def begin(self) -> None:
-        """Offer the groups of all READY jobs, at the first use; each group has the name of its queue."""
+        """At the first use of groups, offer the groups of all READY jobs, each of which has the name of its queue."""
         self.tasks.append(Task(None))
         self.go_on(limits.PORTION_MAX)
 
@@ -62,7 +62,7 @@ class DeferredOffers:
         return most - left
 
     def not_reached(self, group: str) -> bool:
-        """Return whether the first use has not reached this group yet."""
+        """Return whether the group still waits for its portion at the first use."""
         return any(task.queue is None and group > task.reached for task in self.tasks)
 
     def _portion(self, task: Task, most: int) -> tuple[int, bool]:

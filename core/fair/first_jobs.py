@@ -1,7 +1,7 @@
-"""The first jobs of each group in open queues, and with them which groups can give a job.
+"""The first jobs of each group in open queues, which show the groups that have a job to hand out.
 
-In a queue with many groups only those that are next in their levels are listed, because all of them are listed again
-when the queue closes or opens. Their ranking follows the levels (`rank_moved`).
+A queue with many groups lists only those that are next in their levels, because everything is listed again when the
+queue closes or opens. Their ranking follows the levels (`rank_moved`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from sockpqd.core.store.job_list import JobList
 
 
 class FirstJobs:
-    """Lists the places of first jobs by group, and moves the group between the sides of its level."""
+    """Lists the places of first jobs by group, and moves groups between the runnable and blocked ones of a level."""
 
     __slots__ = ("_accounts", "_moved", "_offered", "_places", "_queue_groups")
 
@@ -26,10 +26,10 @@ class FirstJobs:
         self._queue_groups = queue_groups
         self._offered = offered
         self._places: dict[str, JobList[Place]] = {}    # by group, in open queues; see QueueGroups.wanted
-        self._moved: dict[str, None] = {}               # groups to be ranked again, see rank_moved
+        self._moved: dict[str, None] = {}               # groups to be re-ranked, see rank_moved
 
     def has(self, account: GroupAccount) -> bool:
-        """Return whether the group is open, and an open queue can give a job of it."""
+        """Return whether the group is open and an open queue has a job of it to hand out."""
         return account.open and account.name in self._places
 
     def first(self, group: str) -> Place:
@@ -41,7 +41,7 @@ class FirstJobs:
         return self._places[group]
 
     def changed(self, groups: QueueGroups, group: str) -> None:
-        """Note that the first job of the group in this queue may be another one."""
+        """Note that the first job of the group in this queue may have changed."""
         if groups.ranking is not None:
             self.rank(groups, group)
             groups.reorder(group)
@@ -63,14 +63,14 @@ class FirstJobs:
             self._relist(groups)
 
     def restore(self, groups: QueueGroups) -> None:
-        """List the first jobs of a queue of a snapshot."""
+        """List the first jobs of a queue restored from a snapshot."""
         if groups.ready is not None and len(groups.ready) > FEW:
             self._begin_ranking(groups)
         else:
             self._relist(groups)
 
     def _relist(self, groups: QueueGroups) -> None:
-        """List the places that the queue wants to have listed, and no others."""
+        """List exactly the places of this queue that `QueueGroups.wanted` returns."""
         wanted = groups.wanted()
         if wanted == groups.listed:
             return
@@ -103,15 +103,15 @@ class FirstJobs:
         places.add(place)
 
     def _move(self, group: str, *, runnable: bool) -> None:
-        """Move the group, if it is offered, to this side of its level."""
+        """Move the group, if it is offered, to the runnable or the blocked list of its level."""
         account = self._accounts.get(group)
         if account is not None and account.offered and account.open:
             self._offered.move(account, runnable=runnable)
 
     def opened(self, account: GroupAccount, *, now: bool) -> None:
-        """Open the group, or close it (`now` False), in one step for all its queues.
+        """Open the group, or close it (`now` False), for all its queues in one step.
 
-        Only in queues with many groups its rank must be added or removed.
+        Only queues with many groups must add or remove it in their ranking.
         """
         account.open = now
         if account.offered and account.name in self._places:
@@ -123,14 +123,14 @@ class FirstJobs:
     # ---- ranking in queues with many groups
 
     def moved(self, account: GroupAccount) -> None:
-        """Note that the group has another place in its level, or none any more."""
+        """Note that the group has changed or lost its place in its level."""
         if account.ranked:
             self._moved[account.name] = None
 
     def rank_moved(self) -> None:
-        """Give the groups that have moved their right places in queues with many groups.
+        """Re-rank the groups that have moved, in queues with many groups.
 
-        That is done before each choice and at the end of an entry, because an operation may charge a group many times.
+        Called before each choice and at the end of an entry, as an operation may charge a group many times.
         """
         for group in self._moved:
             account = self._accounts.get(group)
@@ -139,7 +139,7 @@ class FirstJobs:
         self._moved.clear()
 
     def rank(self, groups: QueueGroups, group: str) -> None:
-        """Rank the group among the many of this queue if it has a job to give there, otherwise do not."""
+        """Rank the group among the many of this queue if it has a job to hand out there, otherwise remove its rank."""
         account, name = self._accounts.get(group), groups.queue.name
         if account is None:
             return
@@ -170,7 +170,7 @@ class FirstJobs:
             self._relist(groups)
 
     def _begin_ranking(self, groups: QueueGroups) -> None:
-        """Rank the groups of a queue that has many of them now."""
+        """Rank the groups of a queue that now has many of them."""
         groups.ranking = {}
         for group in groups.names():
             self.rank(groups, group)
@@ -188,7 +188,7 @@ class FirstJobs:
             groups.reorder(group)
 
     def _end_ranking(self, groups: QueueGroups) -> None:
-        """Stop ranking the groups of a queue that has few of them now."""
+        """Stop ranking the groups of a queue that now has only a few."""
         groups.ranking = groups.order = None
         for group in groups.names():
             if group in self._accounts:

@@ -1,6 +1,6 @@
 """Tells whether a group is open: neither paused nor at a limit or a rate, everywhere or in one queue (spec/fair 7).
 
-Nothing is stored that follows from the settings, the running jobs and the windows of the rates: it is asked whenever
+The answer follows from the settings, the running jobs and the rate windows, so it is not stored but computed whenever
 one of these has changed. The scheduler keeps closed groups apart, so that a choice does not look at them.
 """
 
@@ -26,7 +26,7 @@ class GroupGates:
         self._running = running
 
     def shut(self, group: str) -> bool:
-        """Return whether the group may have no job from any queue."""
+        """Return whether no job of the group may be handed out from any queue."""
         its = self.table.by_name.get(group)
         if its is None:
             return False
@@ -36,9 +36,9 @@ class GroupGates:
         return window is not None and window.closed
 
     def shut_in(self, groups: QueueGroups, group: str, job: Job | None = None) -> bool:
-        """Return whether the group may have no job from this queue, for what concerns only this queue.
+        """Return whether the group may have no job from this queue, for reasons that concern only this queue.
 
-        `job`: it may not have this one; None: its first one.
+        `job`: the job in question; None: the group's first one.
         """
         settings = groups.queue.settings
         if settings is None or not settings.by_groups:
@@ -75,7 +75,7 @@ class GroupGates:
             self.windows.schedule(queue.name, group, settings.group_rate, now_ms)
 
     def look_at(self, name: str, queue: Queue | None, group: str, now_ms: int) -> None:
-        """Check a window whose time has come or whose rate has changed. `queue`: the one of this name, if any.
+        """Update a window that is due or whose rate has changed. `queue`: the one of this name, if any.
 
         Earlier hand-outs keep counting for their full time, even if the rate is removed for a while.
         """
@@ -93,7 +93,7 @@ class GroupGates:
         self.windows.schedule(name, group, rate, now_ms)
 
     def sleep(self, queue: Queue, group: str, until_ms: int, now_ms: int) -> None:
-        """Close the group in this queue until then."""
+        """Close the group in this queue until `until_ms`."""
         settings = queue.settings
         assert settings is not None
         window = self.windows.get(queue.name, group, settings.group_per_ms, now_ms)

@@ -1,4 +1,4 @@
-"""Decides the group of a job that comes into a queue with GROUPBY (spec/fair 7)."""
+"""Chooses the group of a job that enters a queue with GROUPBY (spec/fair 7)."""
 
 from __future__ import annotations
 
@@ -24,10 +24,7 @@ def group_of_put(settings: QueueSettings | None, operation: PutWith, item: str |
 
 
 def group_in(settings: QueueSettings | None, group: str | None, item: str | None, data: Data, head: int) -> str | None:
-    """Return the group of a job, until now of this `group`, that comes from another queue to one with these settings.
-
-    `head`: the length of its headers, with which the data begin. Raises PageLost.
-    """
+    """Return the group that a job of `group` gets when it moves from another queue into one with these settings."""
     if settings is None or settings.group_by in (GroupBy.PUT, GroupBy.USER):
         return group
     if settings.group_by is GroupBy.ITEM:

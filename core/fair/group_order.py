@@ -1,4 +1,4 @@
-"""GROUPORDER: a job of a group is given only while none that stands before it is RUNNING in its queue (spec/fair 7)."""
+"""GROUPORDER: a job is handed out only while no earlier job of its group is RUNNING in its queue (spec/fair 7)."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def standing(queue: Queue, job: RunningJob) -> Standing:
 class GroupOrder(Struct, gc=False, eq=False):
     """The places of the RUNNING jobs of each group in one queue.
 
-    Jobs that the present command has given do not count before it ends: see `choose` and `settle`.
+    Jobs that the current command has handed out count only after it has ended: see `choose` and `settle`.
     """
 
     running: dict[str, JobList[Standing]] = field(default_factory=dict)
-    giving: str | None = None           # the group of which this command was last given a job,
-    given: list[tuple[str, Standing]] = field(default_factory=list)     # and all that it was given
-    chosen: bool = False                # the next job that becomes RUNNING is given to it
+    giving: str | None = None           # the group whose job was last handed out to this command,
+    given: list[tuple[str, Standing]] = field(default_factory=list)     # and all its jobs handed out to this command
+    chosen: bool = False                # the next job that becomes RUNNING belongs to this command
 
     @property
     def empty(self) -> bool:
@@ -35,7 +35,7 @@ class GroupOrder(Struct, gc=False, eq=False):
         return not (self.running or self.given or self.chosen)
 
     def choose(self, group: str) -> None:
-        """Note that a job of this group is about to be handed out to the present command, by its group."""
+        """Note that a job of this group, chosen by its group, is about to be handed out to the current command."""
         self.giving, self.chosen = group, True
 
     def start(self, group: str, place: Standing) -> None:
@@ -57,7 +57,7 @@ class GroupOrder(Struct, gc=False, eq=False):
             del self.running[group]
 
     def settle(self) -> list[str]:
-        """End the present command: what it was given counts from now on. Returns the groups of these jobs."""
+        """End the current command: the jobs handed out to it count from now on. Returns their groups."""
         given, self.given, self.giving = self.given, [], None
         for group, place in given:
             self.start(group, place)

@@ -15,10 +15,10 @@ class GroupSettings(Struct, gc=False, frozen=True):
 
     limit: int = 0              # RUNNING jobs
     rate: int = 0               # hand-outs
-    per_ms: int = 0             # in this time
+    per_ms: int = 0             # the period of `rate`
     weight: int = 1
     paused: bool = False
-    pause_ends_ms: int = 0      # when the pause ends; 0: when it is ended
+    pause_ends_ms: int = 0      # when the pause ends; 0: only by GROUP RESUME
 
 
 NO_SETTINGS = GroupSettings()
@@ -52,9 +52,9 @@ class GroupTable:
             self.by_name[group] = settings
 
     def full(self, group: str) -> bool:
-        """Return whether there are so many groups with settings that this one cannot have any."""
+        """Return whether the table is full, so that a group without settings cannot be given any."""
         return len(self.by_name) >= limits.GROUPS_MAX and group not in self.by_name
 
     def end_pause(self, group: str) -> None:
-        """Let the group, which is paused, go on."""
+        """End the pause of a paused group."""
         self.set(group, replace(self.of(group), paused=False, pause_ends_ms=0))

@@ -1,4 +1,4 @@
-"""The levels: how much time each has had, and what a charge does to a level and a group (spec/fair 3).
+"""The levels: the time each has used, and how groups and levels are charged (spec/fair 3).
 
 The times of levels and the priorities of groups are integer nanoseconds, as they are divided by weights; the time
 that a group has used is integer microseconds.
@@ -27,7 +27,7 @@ class FairSettings(Struct, gc=False, frozen=True):
 
 
 def allowed(settings: FairSettings) -> bool:
-    """Return whether these are settings: 2 to 16 thresholds that rise from 0, and numbers in their ranges."""
+    """Return whether the settings are valid: 2 to 16 thresholds rising from 0, all other numbers in their ranges."""
     thresholds_s = settings.thresholds_s
     rising = all(before < after for before, after in pairwise(thresholds_s))
     known = 2 <= len(thresholds_s) <= limits.LEVELS_MAX and thresholds_s[0] == 0
@@ -45,17 +45,17 @@ class GroupAccount(Struct, gc=False, eq=False):
     name: str
     used_us: int = 0
     level: int = 0
-    priority_ns: int = 0        # the group with the least is next in its level
+    priority_ns: int = 0        # the group with the smallest is next in its level
     turn: int = 0               # among equals: the number of its last choice or offer
-    offered: bool = False       # it stands in its level
+    offered: bool = False       # it has a place in its level
     idle_ms: int | None = None  # since when it has had no unfinished job
     waiting: int = 0            # its READY and DELAYED jobs in queues of other names
     deferred: int = 0           # the DELAYED ones of them
     running: int = 0            # its RUNNING jobs in queues of other names
     open: bool = True           # it may have jobs: see gates.py
     queues: dict[str, None] = field(default_factory=dict)       # queues of other names in which it has READY jobs
-    ranked: dict[str, None] = field(default_factory=dict)       # queues with many groups where it has a job to give,
-    ranked_as: tuple[int, tuple[int, int, str]] | None = None   # and level and key that it has there; None: it has none
+    ranked: dict[str, None] = field(default_factory=dict)       # # queues with many groups where it can hand out a job,
+    ranked_as: tuple[int, tuple[int, int, str]] | None = None   # and its level and key there; None: it has none
 
     @property
     def key(self) -> tuple[int, int, str]:
@@ -64,7 +64,7 @@ class GroupAccount(Struct, gc=False, eq=False):
 
 
 class Levels(Struct, gc=False, eq=False):
-    """The time that each level has used; there is room for as many levels as there may ever be."""
+    """The time that each level has used; sized for the greatest number of levels."""
 
     settings: FairSettings = FairSettings()
     time_ns: list[int] = field(default_factory=lambda: [0] * LEVELS_MAX)
@@ -95,13 +95,13 @@ class Levels(Struct, gc=False, eq=False):
         return left > right or (left == right and one < other)
 
     def refill(self, level: int) -> None:
-        """Set the time of a level that has a group again to the present: no burst for the time it was empty."""
+        """Bring a level that has a group again up to its target, so that it gets no burst for the time it was empty."""
         self.time_ns[level] = self.level0_ns() // self.settings.multiplier**level
 
     def charge(self, account: GroupAccount, run_us: int, weight: int = 1) -> None:
-        """Charge the group `run_us`, perhaps to another level; the levels on the way are charged for that time.
+        """Charge the group `run_us`, which may move it to a higher level; each level it passes is charged its part.
 
-        The level of the group follows from the time itself, its turn from the part that its weight leaves of it.
+        The level follows from the full time used, the group's priority from the time divided by `weight`.
         """
         thresholds = self.settings.thresholds_s
         account.used_us += run_us

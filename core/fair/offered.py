@@ -1,4 +1,4 @@
-"""The groups that are offered in each level, in their order.
+"""The groups offered in each level, in order.
 
 A level keeps apart the groups whose jobs no queue can hand out at the moment, so that a choice never looks at them.
 """
@@ -29,7 +29,7 @@ class OfferedGroups:
         _remove(self._side(runnable), account.level, account.key)
 
     def move(self, account: GroupAccount, *, runnable: bool) -> None:
-        """Move the group to this side of its level from the other one."""
+        """Move the group to the runnable or the blocked list of its level, from the other one."""
         _remove(self._side(not runnable), account.level, account.key)
         _add(self._side(runnable), account.level, account.key)
 

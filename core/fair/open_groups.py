@@ -1,4 +1,4 @@
-"""Keeps the lists of the scheduler in step with which groups are open, and notes what clients may wait for.
+"""Updates the scheduler's lists when groups open and close, and notes openings for which clients may wait.
 
 A group that is closed everywhere leaves the choice in one step, in however many queues it has jobs, and one that is
 closed in one queue loses its place there.
@@ -20,7 +20,7 @@ from sockpqd.core.ops.effects import Effects
 from sockpqd.core.store.job import RunningJob, group_of
 from sockpqd.core.store.queues import Queue, Queues
 
-LOOKED_AT = 64          # groups of which a queue is asked how many jobs they could give; with more it is all
+LOOKED_AT = 64          # groups counted exactly by `room`; with more, all jobs are assumed to be allowed
 
 
 class OpenGroups:
@@ -37,9 +37,9 @@ class OpenGroups:
         self._queue_groups = queue_groups
         self._firsts = firsts
         self.gates = GroupGates(table, running)
-        self._groups: dict[str, None] = {}          # that were opened in this entry,
+        self._groups: dict[str, None] = {}          # opened in this entry,
         self._opened: dict[str, None] = {}          # and queues in which some were
-        self._giving: dict[str, QueueGroups] = {}   # with GROUPORDER: those that give jobs to the present command
+        self._giving: dict[str, QueueGroups] = {}   # with GROUPORDER: queues from which the current command takes jobs
 
     def changed(self, group: str) -> None:
         """Open or close the group everywhere, as its settings, running jobs and rate say now."""
@@ -90,7 +90,7 @@ class OpenGroups:
             groups.in_order.stop(group, standing(queue, job))
 
     def swapped(self, queue: Queue, group: str, old: RunningJob, new: RunningJob) -> None:
-        """Note that a RUNNING job has another priority."""
+        """Note that the priority of a RUNNING job has changed."""
         groups = self._queue_groups.get(queue.name)
         if groups is not None and groups.in_order is not None:
             groups.in_order.stop(group, standing(queue, old))
@@ -98,7 +98,7 @@ class OpenGroups:
             self.changed_in(groups, group)
 
     def choose(self, queue: Queue, group: str) -> None:
-        """Note that a job of the group is about to be handed out to the present command, by its group."""
+        """Note that a job of the group, chosen by its group, is about to be handed out to the current command."""
         settings = queue.settings
         if settings is None or not settings.group_order or not settings.by_groups:
             return
@@ -110,7 +110,7 @@ class OpenGroups:
         self._giving[queue.name] = groups
 
     def giving(self) -> Iterable[tuple[QueueGroups, str]]:
-        """Return the queues that go on giving the present command jobs of a group, the latest first, with the group."""
+        """Return the queues from which the current command may take more jobs of a group, latest first, with it."""
         return self._going_on() if self._giving else ()
 
     def _going_on(self) -> Iterable[tuple[QueueGroups, str]]:
@@ -120,7 +120,7 @@ class OpenGroups:
                 yield groups, group
 
     def settle(self) -> None:
-        """End the present command: from now on the jobs that it was given hold back those behind them."""
+        """End the current command: from now on the jobs handed out to it hold back the later ones of their groups."""
         for groups in self._giving.values():
             assert groups.in_order is not None
             for group in groups.in_order.settle():
@@ -140,7 +140,7 @@ class OpenGroups:
             self.changed_in(groups, group)
 
     def sleep(self, queue: Queue, group: str, until_ms: int, now_ms: int) -> None:
-        """Let the group have nothing from this queue until then; not if too many groups sleep already."""
+        """Hand out nothing of the group from this queue until `until_ms`, unless too many groups sleep already."""
         if self.gates.windows.has_room(queue.name, group):
             self.gates.sleep(queue, group, until_ms, now_ms)
             self._list(queue.name, group)
@@ -158,7 +158,7 @@ class OpenGroups:
         return len(names)
 
     def set_window(self, queue_name: str, group: str, window: RateWindow | None) -> None:
-        """Undo what was done to the window of the group in this queue."""
+        """Set the window of the group in this queue back to `window`, to undo a batch."""
         self.gates.windows.set(queue_name, group, window)
         self._list(queue_name, group)
 
@@ -180,7 +180,7 @@ class OpenGroups:
             self.changed_in(groups, group)
 
     def pass_time(self, now_ms: int, most: int) -> int:
-        """Check up to `most` windows whose time has come; returns how many."""
+        """Check up to `most` windows that are due; returns how many."""
         for looked in range(most):
             due = self.gates.windows.first_due(now_ms)
             if due is None:
@@ -229,7 +229,7 @@ class OpenGroups:
 
 
 def _open_names(groups: QueueGroups) -> Iterable[str]:
-    """Return the groups of the queue that have a job to give; where there are many, only open ones."""
+    """Return the groups of the queue that have a job to hand out; if there are many, only open ones."""
     if groups.ranking is None:
         return groups.names()
     if groups.order is not None:

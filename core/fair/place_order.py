@@ -34,7 +34,7 @@ class PlaceOrder(Struct, gc=False, eq=False):
         return (entry[3] for entry in self._order)
 
     def set(self, group: str, first: Job | None) -> None:
-        """Set the first job of the group; None: it may have none."""
+        """Set the first job of the group; None removes the group."""
         entry = None if first is None else (first.rank, first.when, first.seq, group)
         before = self._entries.get(group)
         if entry == before:

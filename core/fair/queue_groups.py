@@ -1,4 +1,4 @@
-"""Keeps the READY jobs of a queue by group, and finds the group of the queue that is next in each level.
+"""Keeps the READY jobs of a queue by group, and finds the queue's next group in each level.
 
 Most queues have only jobs of the group of their own name. They need no lists: all jobs are in the queue's own. While
 there is a job with another GROUP, the list of the queue is one by groups (core/pages/grouped_ready.py), so that the
@@ -23,25 +23,25 @@ from sockpqd.core.store.job_list import JobList
 from sockpqd.core.store.queues import Queue
 from sockpqd.core.store.ready import ReadyJobs
 
-FEW = 8             # this many groups of a queue are looked at one by one
-LOOKED_AT = 64      # of the READY jobs of a queue whose many groups are not in order, so many are looked at one by one
+FEW = 8             # up to this many groups of a queue are compared one by one
+LOOKED_AT = 64      # READY jobs inspected in a queue whose many groups are not kept in order
 
 Key = tuple[int, int, str]          # the order of the groups of a level: priority, turn, name
 Place = tuple[int, int, str]        # of a READY job: rank, seq, queue
 
 
 class Gates(Protocol):
-    """Tells which groups a queue may give (gates.py)."""
+    """Tells from which groups a queue may hand out jobs (gates.py)."""
 
     windows: RateWindows
 
     def shut(self, group: str) -> bool:
-        """Return whether the group may have no job from any queue."""
+        """Return whether no job of the group may be handed out from any queue."""
 
     def shut_in(self, groups: QueueGroups, group: str, job: Job | None = None) -> bool:
-        """Return whether the group may have no job from this queue, for what concerns only this queue.
+        """Return whether the group may have no job from this queue, for reasons that concern only this queue.
 
-        `job`: it may not have this one; None: its first one.
+        `job`: the job in question; None: the group's first one.
         """
 
 
@@ -58,7 +58,7 @@ class QueueGroups(Struct, gc=False, eq=False):
     running: dict[str, int] = field(default_factory=dict)       # the RUNNING jobs of each foreign group that has some
     listed: dict[str, Place] = field(default_factory=dict)      # the first jobs of groups, as the scheduler lists them
     ranking: dict[int, SortedList] | None = None                # of many groups: by level the keys of those offered
-    in_order: GroupOrder | None = None      # with GROUPORDER: what runs
+    in_order: GroupOrder | None = None      # with GROUPORDER: the running jobs
     order: PlaceOrder | None = None         # of many groups with SCHED GROUPS: the open ones by their first jobs
 
     @property
@@ -89,7 +89,7 @@ class QueueGroups(Struct, gc=False, eq=False):
             del self.running[group]
 
     def jobs_to_give(self, group: str) -> int:
-        """Return the number of READY jobs of the group that ITEMLIMIT does not withhold."""
+        """Return the number of READY jobs of the group that can be handed out: ITEMLIMIT withholds the others."""
         if self.ready is None:
             return self.queue.ready.size if group == self.queue.name else 0
         jobs = self.ready.get(group)
@@ -110,7 +110,7 @@ class QueueGroups(Struct, gc=False, eq=False):
         return None if jobs is None else jobs.first
 
     def add(self, job: Job, group: str) -> None:
-        """Note that a job of the group can be handed out, which is in the queue's list already."""
+        """Note that a job of the group, already in the queue's list, can be handed out."""
         if self.ready is None and group != self.queue.name:
             self.ready = GroupedReady.split(self.queue, (job,)).groups
 
@@ -150,7 +150,7 @@ class QueueGroups(Struct, gc=False, eq=False):
         return self.first(group) is not None and not self.gates.shut_in(self, group) and not self.gates.shut(group)
 
     def next_in_order(self) -> str | None:
-        """Return the group of the job last given to the present command, if it may have another; None: it may not."""
+        """Return the group of the job last handed out to the current command, if another may follow; otherwise None."""
         giving = None if self.in_order is None else self.in_order.giving
         return giving if giving is not None and self.has_open(giving) else None
 
@@ -164,8 +164,9 @@ class QueueGroups(Struct, gc=False, eq=False):
     def first_open_job(self) -> Job | None:
         """Return the first job, in the queue's order, of an open group; None: all groups are closed.
 
-        If the groups are many and not kept in this order only the first 64 jobs of foreign groups are looked at, and if
-        none of these is of an open group the last of them is returned: the first open one cannot stand before it.
+        If there are many groups and they are not kept in this order, only the first 64 jobs of foreign groups are
+        inspected. If none of these belongs to an open group the last of them is returned: the first open job cannot
+        precede it.
         """
         if self.ranking is None or self.order is not None:
             group = self.first_open()
@@ -194,7 +195,7 @@ class QueueGroups(Struct, gc=False, eq=False):
             self.order.set(group, self.first(group) if self.has_open(group) else None)
 
     def rank(self, level: int, key: Key) -> None:
-        """Add a group with this key to the many of this queue."""
+        """Add a group with this key to the ranking of the queue's many groups."""
         assert self.ranking is not None
         keys = self.ranking.get(level)
         if keys is None:
@@ -202,7 +203,7 @@ class QueueGroups(Struct, gc=False, eq=False):
         keys.add(key)
 
     def unrank(self, level: int, key: Key) -> None:
-        """Remove the group with this key from them."""
+        """Remove the group with this key from the ranking."""
         assert self.ranking is not None
         keys = self.ranking[level]
         keys.remove(key)
@@ -210,7 +211,7 @@ class QueueGroups(Struct, gc=False, eq=False):
             del self.ranking[level]
 
     def wanted(self) -> dict[str, Place]:
-        """Return the places of groups that may be next, which the scheduler needs if the queue hands out anything."""
+        """Return the places of the groups that may be next; the scheduler lists them while the queue is open."""
         if self.queue.front is None:
             return {}
         names = self.names() if self.ranking is None else [keys[0][2] for keys in self.ranking.values()]

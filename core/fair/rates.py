@@ -22,13 +22,13 @@ class RateWindow(Struct, gc=False, eq=False):
     """
 
     slot_ms: int
-    slots: list[tuple[int, int]] = field(default_factory=list)      # number of the slot, hand-outs; rising
+    slots: list[tuple[int, int]] = field(default_factory=list)      # (number of the slot, hand-outs), ascending
     closed: bool = False            # nothing more is handed out before `due_ms`
     sleep_until_ms: int = 0         # nor before this time; 0: the group does not sleep
     due_ms: int = 0
 
     def resize(self, slot_ms: int, now_ms: int) -> None:
-        """Change the length of the slots. A hand-out counts as having been at the end of its slot."""
+        """Change the length of the slots. Each hand-out is counted at the end of its old slot."""
         if slot_ms == self.slot_ms:
             return
         self.trim(now_ms)
@@ -65,12 +65,12 @@ class RateWindow(Struct, gc=False, eq=False):
         return max(opens_ms, now_ms)
 
     def over_ms(self) -> int:
-        """Return the time from which it no longer limits anything."""
+        """Return the time from which the window no longer limits anything."""
         return max(self.sleep_until_ms, (self.slots[-1][0] + SLOTS + 1) * self.slot_ms if self.slots else 0)
 
 
 def slot_of(per_ms: int) -> int:
-    """Return the length of a slot, for a rate in this time."""
+    """Return the length of a slot in ms for a rate per `per_ms`."""
     return max(1, -(-per_ms // SLOTS))
 
 
@@ -81,8 +81,8 @@ class RateWindows:
 
     def __init__(self) -> None:
         self.by_queue: dict[str, dict[str, RateWindow]] = {}
-        self.sleeping = 0           # windows of groups that sleep,
-        self.asleep: dict[str, dict[str, None]] = {}        # and by group their queues
+        self.sleeping = 0           # number of windows of sleeping groups,
+        self.asleep: dict[str, dict[str, None]] = {}        # and the queues in which each group sleeps
         self.timers: TimerIndex[tuple[int, tuple[str, str]]] = TimerIndex(limits.DUE_BITS)
 
     def find(self, queue: str, group: str) -> RateWindow | None:
@@ -91,7 +91,7 @@ class RateWindows:
         return None if windows is None else windows.get(group)
 
     def get(self, queue: str, group: str, per_ms: int, now_ms: int) -> RateWindow:
-        """Return the window of the group in the queue, made or resized for a rate in this time if necessary."""
+        """Return the window of the group in the queue, created or resized for a rate per `per_ms` if necessary."""
         windows = self.by_queue.setdefault(queue, {})
         window = windows.get(group)
         if window is None:
@@ -109,7 +109,7 @@ class RateWindows:
         return (window is not None and window.sleep_until_ms > 0) or self.sleeping < limits.GROUPS_MAX
 
     def set(self, queue: str, group: str, window: RateWindow | None) -> None:
-        """Replace the window of the group by this one, or by none."""
+        """Set the window of the group in the queue; None removes it."""
         windows = self.by_queue.setdefault(queue, {})
         before = windows.pop(group, None)
         if before is not None:
@@ -127,7 +127,7 @@ class RateWindows:
             del self.by_queue[queue]
 
     def put_to_sleep(self, queue: str, group: str, window: RateWindow, until_ms: int) -> None:
-        """Let this window of the group in the queue sleep until then; 0: it sleeps no longer."""
+        """Let this window of the group in the queue sleep until `until_ms`; 0 ends its sleep."""
         before, now = window.sleep_until_ms > 0, until_ms > 0
         window.sleep_until_ms = until_ms
         if before == now:
@@ -142,8 +142,7 @@ class RateWindows:
             del self.asleep[group]
 
     def schedule(self, queue: str, group: str, rate: int, now_ms: int) -> None:
-        """Close or open the window as its hand-outs say, and look at it again when that changes; it may be forgotten.
-        """
+        """Open or close the window according to its hand-outs, and set its timer; drop it if it is no longer needed."""
         window = self.by_queue[queue][group]
         window.trim(now_ms)
         if 0 < window.sleep_until_ms <= now_ms:
@@ -155,14 +154,14 @@ class RateWindows:
             self.set(queue, group, None)
             return
         if window.closed or not window.due_ms or window.due_ms <= now_ms:
-            # An open one keeps its timer, which is too early perhaps: most hand-outs move none.
+            # An open window keeps its timer, although it may fire early: so most hand-outs need not move it.
             if window.due_ms:
                 self.timers.remove((window.due_ms, (queue, group)))
             window.due_ms = due_ms
             self.timers.add((due_ms, (queue, group)))
 
     def first_due(self, now_ms: int) -> tuple[str, str] | None:
-        """Return the queue and group of a window whose time has come; None: there is none."""
+        """Return the queue and group of a window that is due; None: there is none."""
         due = self.timers.first_due(now_ms)
         return None if due is None else due[1]
 
@@ -172,5 +171,5 @@ class RateWindows:
         return self.timers.first_ms
 
     def next_due_ms(self) -> int | None:
-        """Return the time of the next check for windows that are due."""
+        """Return the time of the next check for due windows; None: there are no timers."""
         return None if self.timers.first_ms == NOTHING_MS else self.timers.next_due_ms()

@@ -1,9 +1,9 @@
 """The groups and levels, kept in step with the jobs of all queues (spec/fair 1).
 
-The state and the collection of queues report each step of a job here, in pairs that undo each other. A group is offered
-while it is in its level (offered.py). For each group the places of its first jobs in open queues are listed
-(first_jobs.py). So a choice among a hundred thousand queues or groups costs no more than a search in sorted lists, and
-a group with jobs in as many queues moves as one.
+The state and the collection of queues report each transition of a job here, by pairs of inverse calls. A group is
+offered while it has a place in its level (offered.py). For each group the places of its first jobs in open queues are
+listed (first_jobs.py). So a choice among a hundred thousand queues or groups costs only searches in sorted lists, and a
+group with jobs in that many queues moves in one step.
 
 Work that may touch any number of groups is split into portions: the first use, and RESUME (deferred_offers.py).
 """
@@ -61,17 +61,17 @@ class FairScheduler:
         self._firsts = FirstJobs(self.accounts, self.queue_groups, self.offered)
         self.open = OpenGroups(queues, self.accounts, self.queue_groups, self._firsts, table, self._running_of)
         self.next_turn = 1
-        self.looked = 0                             # groups that choices have looked at in vain, ever
-        self._idle: SortedList = SortedList()                   # (since, group) without unfinished jobs
-        self._left: dict[str, None] = {}                        # groups that jobs have left: perhaps they are idle
-        self._held: dict[str, None] | None = None               # groups to look at when a change is complete
-        self._saved: dict[str, Scalars | None] | None = None    # accounts touched in a batch, as they were before
+        self.looked = 0                             # groups that choices have inspected in vain since the start
+        self._idle: SortedList = SortedList()                   # (idle since, group): groups without unfinished jobs
+        self._left: dict[str, None] = {}                        # groups that lost a job and may now be idle
+        self._held: dict[str, None] | None = None               # groups to check at `release`; None: not held
+        self._saved: dict[str, Scalars | None] | None = None    # accounts changed by a batch, with their values before
         self._saved_levels: tuple[Levels, int] | None = None
 
     # ---- READY jobs, as the collection of queues reports them
 
     def added(self, queue: Queue, job: Job, *, blocked: bool) -> None:
-        """Add a job that became READY in `queue`, whose lists have it already; `blocked`: ITEMLIMIT withholds it."""
+        """Add a job that became READY and is already in the lists of `queue`; `blocked`: ITEMLIMIT withholds it."""
         group, name = group_of(job), queue.name
         groups = self.groups_of(queue)
         account = self._account(group)
@@ -94,13 +94,13 @@ class FairScheduler:
         self.offer(account)
 
     def removed(self, queue: Queue, job: Job, *, blocked: bool) -> None:
-        """Remove a job that is no longer READY in `queue`, whose lists do not have it any more."""
+        """Remove a job that is no longer READY and has left the lists of `queue`."""
         group, name = group_of(job), queue.name
         groups = self.groups_of(queue)
         if group == name and groups.ready is None and queue.ready.size:
             self._firsts.changed(groups, group)
             return                      # nearly always
-        account = self.accounts.get(group)      # None: the jobs of the queue are older than the first use
+        account = self.accounts.get(group)      # None: the queue's jobs precede the first use of groups
         if group != name:
             assert account is not None
             groups.foreign_ready -= 1
@@ -119,14 +119,14 @@ class FairScheduler:
             del self.queue_groups[name]
 
     def dropped(self, queue: Queue) -> None:
-        """Note that READY jobs of the group of the queue's name were dropped unread, its first job not among them."""
+        """Note that READY jobs of the group named like the queue were dropped unread, but not its first job."""
         name = queue.name
         groups = self.groups_of(queue)
         self._left_by_ready(self.accounts.get(name))
         self._firsts.changed(groups, name)
 
     def _left_by_ready(self, account: GroupAccount | None) -> None:
-        """Note that READY jobs of the group are gone; without any it leaves its level, after `release` if held."""
+        """Note that the group lost READY jobs; with none left it leaves its level, at `release` if groups are held."""
         if account is None:
             return
         if account.offered and not self.has_ready(account):
@@ -160,7 +160,7 @@ class FairScheduler:
             groups.remove()
         self._firsts.changed(groups, group)
 
-    # ---- which jobs are next
+    # ---- the next jobs
 
     def refresh(self, queue: Queue) -> None:
         """Note that the queue was closed or opened."""
@@ -169,7 +169,7 @@ class FairScheduler:
             self._firsts.queue_changed(groups)
 
     def first_of(self, level: int) -> tuple[Key, Place] | None:
-        """Return the group that is next in this level in any open queue, by its key; and the place of its first job."""
+        """Return the key of the next group of this level in any open queue, and the place of its first job."""
         keys = self.offered.runnable.get(level)
         if not keys:
             return None
@@ -177,7 +177,7 @@ class FairScheduler:
         return key, self._firsts.first(key[2])
 
     def has_few_places(self, most: int) -> bool:
-        """Return whether the groups that can give a job have at most so many places in queues, all together."""
+        """Return whether all groups with a job to hand out together have at most `most` listed places."""
         left = most
         for keys in self.offered.runnable.values():
             if len(keys) > left:
@@ -189,11 +189,11 @@ class FairScheduler:
         return True
 
     def places(self, group: str) -> Iterable[Place]:
-        """Return the listed places of a group that can give a job, the first one first."""
+        """Return the listed places of a group with a job to hand out, in order."""
         return self._firsts.places(group)
 
     def rank_moved(self) -> None:
-        """Give the groups that have moved their right places in queues with many groups: before each choice."""
+        """Re-rank the groups that have moved, in queues with many groups. Called before each choice."""
         self._firsts.rank_moved()
 
     def has_many(self, queue: str) -> bool:
@@ -208,14 +208,14 @@ class FairScheduler:
         assert found is not None
         self.open.configured(found, running, self.now_ms)
 
-    # ---- other jobs
+    # ---- jobs in other states
 
     def deferred(self, job: DelayedJob) -> None:
         """Count a job that became DELAYED."""
         self._count_deferred(job, 1)
 
     def undeferred(self, job: DelayedJob) -> None:
-        """Uncount a job that is no longer DELAYED."""
+        """Stop counting a job that is no longer DELAYED."""
         self._count_deferred(job, -1)
 
     def started(self, job: RunningJob) -> None:
@@ -223,7 +223,7 @@ class FairScheduler:
         self._count_running(job, 1)
 
     def stopped(self, job: RunningJob) -> None:
-        """Count out a job that no longer runs."""
+        """Stop counting a job that is no longer RUNNING."""
         self._count_running(job, -1)
 
     def _count_deferred(self, job: DelayedJob, count: int) -> None:
@@ -261,7 +261,7 @@ class FairScheduler:
             del self.queue_groups[groups.queue.name]
 
     def _note_count(self, account: GroupAccount | None, count: int) -> None:
-        """Note that the group has more unfinished jobs, or fewer: it is busy, or perhaps idle now."""
+        """Note that the group's number of unfinished jobs has changed: it is busy, or may now be idle."""
         if account is None:
             return
         if count < 0:
@@ -269,7 +269,7 @@ class FairScheduler:
         elif account.idle_ms is not None:
             self._busy(account)
 
-    # ---- what groups are
+    # ---- questions about groups
 
     def _account(self, group: str) -> GroupAccount:
         account = self.accounts.get(group)
@@ -284,7 +284,7 @@ class FairScheduler:
         return account
 
     def is_shut_in(self, queue: Queue, job: Job) -> bool:
-        """Return whether the queue may not give this job, for what concerns its group only in this queue."""
+        """Return whether the queue may not hand out this job, for reasons that concern its group only in this queue."""
         return self.open.gates.shut_in(self.groups_of(queue), group_of(job), job)
 
     def room(self, queue: Queue, jobs: int) -> int:
@@ -292,7 +292,7 @@ class FairScheduler:
         return self.open.room(self.queue_groups.get(queue.name) or QueueGroups(queue, self.open.gates), jobs)
 
     def all_closed(self, queue: Queue) -> bool:
-        """Return whether no group of an open queue can give a job, as its lists say; False while offers are due."""
+        """Return whether no group of an open queue has a job to hand out, by its lists; False while offers are due."""
         groups = self.queue_groups.get(queue.name)
         if groups is None or self.offers.tasks:
             return False
@@ -306,7 +306,7 @@ class FairScheduler:
         return True
 
     def groups_of(self, queue: Queue) -> QueueGroups:
-        """Return the groups of the queue, which has an unfinished job."""
+        """Return the groups of a queue that has an unfinished job."""
         groups = self.queue_groups.get(queue.name)
         if groups is None:
             groups = self.queue_groups[queue.name] = QueueGroups(queue, self.open.gates)
@@ -339,7 +339,7 @@ class FairScheduler:
         return waiting - deferred, deferred, running
 
     def is_named(self, group: str) -> bool:
-        """Return whether the group has an unfinished job in a queue of another name."""
+        """Return whether the group has an unfinished job in a queue not named like it."""
         account = self.accounts.get(group)
         return account is not None and account.waiting + account.running > 0
 
@@ -348,7 +348,7 @@ class FairScheduler:
         return self.counts(group)[1]
 
     def account(self, group: str) -> GroupAccount:
-        """Return the account of a group that has a READY job; its jobs may be older than the first use of groups."""
+        """Return the account of a group with a READY job. Creates it if its jobs precede the first use of groups."""
         return self.accounts.get(group) or self._account(group)
 
     def _not_reached(self, account: GroupAccount, groups: QueueGroups) -> bool:
@@ -393,11 +393,11 @@ class FairScheduler:
         return len(self.accounts) - len(self._idle)
 
     def is_over(self, account: GroupAccount, clock_ms: int) -> bool:
-        """Return whether the group has had no unfinished job for so long that it starts afresh when it returns."""
+        """Return whether the group has been idle for so long that it starts with a new account when it returns."""
         return account.idle_ms is not None and account.idle_ms + self.levels.settings.keep_ms <= clock_ms
 
     def next_due_ms(self, clock_ms: int) -> int | None:
-        """Return when a group is to be forgotten or opened, or groups are to be offered.
+        """Return when to forget or open a group next, or to offer groups; None if there is nothing to do.
 
         Rounded up, as forgetting only frees memory.
         """
@@ -427,12 +427,12 @@ class FairScheduler:
         self._stand(account)
 
     def offer_now(self, group: str) -> None:
-        """Offer a group that has a READY job before its portion comes."""
+        """Offer a group that has a READY job ahead of its portion."""
         self._see_own(group)
         self.offer(self._account(group))
 
     def _see_own(self, group: str) -> None:
-        """List the jobs in the queue of the group's name, which may be older than the first use of groups."""
+        """List the jobs in the queue named like the group, which may precede the first use of groups."""
         queue = self._queues.by_name.get(group)
         if queue is not None and queue.ready_count:
             self._firsts.changed(self.groups_of(queue), group)
@@ -452,7 +452,7 @@ class FairScheduler:
 
     @property
     def any_paused(self) -> bool:
-        """True if some queue is paused."""
+        """True if any queue is paused."""
         return self._queues.paused > 0
 
     def all_paused(self, account: GroupAccount) -> bool:
@@ -466,7 +466,7 @@ class FairScheduler:
         return self.next_turn - 1
 
     def renew(self, account: GroupAccount) -> None:
-        """Move the chosen group behind its equals."""
+        """Move the chosen group behind those of equal priority."""
         least = self.levels.least_ns[account.level]
         priority_ns = account.priority_ns if least is None else max(account.priority_ns, least)
         self.levels.least_ns[account.level] = priority_ns
@@ -474,7 +474,7 @@ class FairScheduler:
         self._rekey(account, priority_ns, self._new_turn())
 
     def _rekey(self, account: GroupAccount, priority_ns: int, turn: int) -> None:
-        """Give an offered group another place in its level."""
+        """Move an offered group to another place in its level."""
         if self._saved is not None:
             self._save(account.name)
         before = account.key
@@ -523,10 +523,10 @@ class FairScheduler:
             return False
         return self.has_ready(account) and not self.all_paused(account)
 
-    # ---- a restart
+    # ---- restoring a snapshot
 
     def restore(self, account: GroupAccount) -> None:
-        """Add an account of a snapshot, as its jobs are counted and in place already."""
+        """Add an account from a snapshot, whose jobs have been counted and listed already."""
         known = self.accounts.pop(account.name, None)
         if known is not None:
             self.levels.standing[known.level] -= 1
@@ -539,14 +539,14 @@ class FairScheduler:
             self._idle.add((account.idle_ms, account.name))
 
     def restore_deferred(self, queue: Queue, group: str, jobs: int) -> None:
-        """Count DELAYED jobs in pages of a group of another name than the queue's."""
+        """Count DELAYED jobs in pages whose group is not named like the queue."""
         account = self._account(group)
         account.waiting += jobs
         account.deferred += jobs
         self.groups_of(queue).foreign_waiting += jobs
 
     def restore_ready(self, queue: Queue) -> None:
-        """Count the READY jobs of groups of other names than the queue's, which are in its lists."""
+        """Count the READY jobs in the queue's lists whose groups are not named like the queue."""
         counts: dict[str, int] = {}
         if isinstance(queue.ready, GroupedReady):
             counts = {group: jobs.size for group, jobs in queue.ready.groups.items() if group != queue.name}
@@ -567,7 +567,7 @@ class FairScheduler:
             groups.ready = queue.ready.groups
 
     def end_restore(self) -> None:
-        """List the jobs of all restored accounts, and give offered ones their places."""
+        """List the jobs of all restored accounts, and put offered groups into their levels."""
         self._left.clear()
         offered = [account for account in self.accounts.values() if account.offered]
         for account in offered:
@@ -584,7 +584,7 @@ class FairScheduler:
     # ---- batches that may be undone
 
     def save(self) -> None:
-        """Remember from now on what `undo` needs."""
+        """Start recording what `undo` needs."""
         self._saved = {}
         levels = self.levels
         self._saved_levels = (
@@ -599,7 +599,7 @@ class FairScheduler:
         self._saved = self._saved_levels = None
 
     def undo(self) -> None:
-        """Restore times, priorities and turns of the last `save`; the jobs have been moved back already."""
+        """Restore the times, priorities and turns as of the last `save`; the jobs have been moved back already."""
         saved, levels = self._saved, self._saved_levels
         assert saved is not None
         assert levels is not None

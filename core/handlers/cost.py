@@ -14,20 +14,20 @@ from typing import Any
 
 Cost = tuple[int, int]          # bytes, work
 
-BASE_BYTES = 64                 # of everything that has no length of its own, and of the operation in memory
+BASE_BYTES = 64                 # of all fields of fixed length, and of the operation in memory
 OPTIONS_BYTES = 64              # of the options of a Put
 CHANGE_BYTES = 128              # of the settings of a queue
-NAME_BYTES = 3                  # of a string besides its letters
+NAME_BYTES = 3                  # of a string besides its characters
 ID_BYTES = 9
 
 JOB = 8                         # to put, hand out or end a job
 JOB_WITH_EXTRAS = 24            # the same with all rare attributes: key, TTL, time, attempts
 AFTER = 2                       # to note that a job waits for an item
-NAMED = 24                      # each further queue or group among the jobs of a Batch: it is looked up, or made
+NAMED = 24                      # each further queue or group among the jobs of a Batch: it is looked up or created
 BOUND = 4                       # a queue bound to the topic of a Put
 FAIR = 16                       # to put a job, or end a hand-out, where groups are ranked
 DROP = 48                       # to remove a job that makes room for one with options (OVERFLOW DROPOLDEST)
-USERS = 160                     # to change a user, for which the table of all is copied
+USERS = 160                     # to change a user, which copies the table of all users
 
 _SMALL = (BASE_BYTES, JOB)
 
@@ -38,25 +38,25 @@ def small(operation: object) -> Cost:
 
 
 def of_names(*names: str | None) -> int:
-    """Return the number of bytes that these names take in an entry."""
+    """Return the number of bytes that the names take in an entry."""
     return sum(NAME_BYTES + len(name) for name in names if name is not None)
 
 
 def of_ids(ids: tuple[int, ...]) -> Cost:
-    """Return the cost of an operation on these running jobs."""
+    """Return the cost of an operation on the running jobs with these ids."""
     return BASE_BYTES + ID_BYTES * len(ids), JOB * len(ids)
 
 
 def on_queue(operation: Any) -> Cost:
-    """Return the cost of a small operation on the queue it names."""
+    """Return the cost of a small operation that names a queue."""
     return BASE_BYTES + of_names(operation.queue), JOB
 
 
 def on_node(operation: Any) -> Cost:
-    """Return the cost of a small operation on the node it names."""
+    """Return the cost of a small operation that names a node."""
     return BASE_BYTES + of_names(operation.node), JOB
 
 
 def on_pulse(operation: Any) -> Cost:
-    """Return the cost of a small operation on the pulse it names."""
+    """Return the cost of a small operation that names a pulse."""
     return CHANGE_BYTES + of_names(operation.pulse), JOB

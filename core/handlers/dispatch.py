@@ -24,7 +24,7 @@ ATOMIC: dict[type[Any], Execute] = {}                       # those allowed in a
 REQUESTED: dict[type[Any], Execute] = {}                    # those allowed in a Request
 OWNED: dict[type[Any], Execute] = {}                        # all, once there is a map of clusters: see elsewhere.py
 COSTS: dict[type[Any], Callable[[Any], Cost]] = {}
-LEVELS: dict[type[Any], int] = {}                           # of those above the first
+LEVELS: dict[type[Any], int] = {}                           # of operations above the first level
 
 
 def cost(operation: Operation) -> Cost:

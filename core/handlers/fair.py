@@ -1,4 +1,4 @@
-"""Handler of SCHED CONFIG: how FAIR charges and chooses (spec/fair 6)."""
+"""Handler of SCHED CONFIG, the settings of the FAIR policy (spec/fair 6)."""
 
 from __future__ import annotations
 

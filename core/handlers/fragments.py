@@ -1,5 +1,4 @@
-"""Handlers of the fragments of a large operation: they are collected, and the last one executes it (ops/fragments.py).
-"""
+"""Handlers of the fragments of a large operation, which the last fragment executes (ops/fragments.py)."""
 
 from __future__ import annotations
 
@@ -36,9 +35,9 @@ def last_fragment(state: State, operation: LastFragment, seed: int) -> Reply:
 
 
 def _continued(state: State, operation: Fragment | LastFragment) -> Collected | None:
-    """Take what was collected so far out of the state; a first fragment (offset 0) starts afresh.
+    """Remove and return the bytes collected so far; a first fragment (offset 0) starts with none.
 
-    Returns None if the operation does not continue what was collected.
+    Returns None if the fragment does not follow directly on those bytes.
     """
     collected, state.fragments = state.fragments, None
     if operation.offset == 0:
@@ -54,5 +53,5 @@ def fragment_cost(operation: Fragment) -> Cost:
 
 
 def last_cost(operation: LastFragment) -> Cost:
-    """Return the bytes and work of a LastFragment: the work is unknown here, so nothing else goes into its entry."""
+    """Return the bytes and work of a LastFragment: the work is unknown here, so it gets an entry of its own."""
     return BASE_BYTES + len(operation.data), limits.OPERATION_WORK_MAX

@@ -29,14 +29,14 @@ def configure_group(state: State, operation: ConfigureGroup, seed: int) -> Reply
 
 
 def rate_of(rate: int, per_ms: int | None) -> dict[str, int]:
-    """Return the fields of settings for this rate; 0: none."""
+    """Return the settings' fields for a rate of `rate` per `per_ms`; 0: no rate."""
     rate = min(max(rate, 0), limits.GROUP_RATE_MAX)
     per_ms = min(max(per_ms or 0, limits.GROUP_PER_MS_MIN), limits.GROUP_PER_MS_MAX)
     return {"rate": rate, "per_ms": per_ms if rate else 0}
 
 
 def pause_group(state: State, operation: PauseGroup, seed: int) -> Reply:
-    """Pause a group, for a time or until it is resumed."""
+    """Pause a group for some time, or until it is resumed."""
     ends_ms = 0
     if operation.pause_ms is not None:
         ends_ms = state.clock_ms + min(max(operation.pause_ms, 1), limits.DURATION_MS_MAX)
@@ -52,7 +52,7 @@ def _set(state: State, group: str, settings: GroupSettings) -> Reply:
 
 
 def _use(state: State, group: str, settings: GroupSettings) -> None:
-    """Give the group these settings, and open or close it."""
+    """Apply the settings to the group, and open or close it accordingly."""
     state.groups.set(group, settings)
     if state.fair is not None:
         state.fair.open.look_at(ANY_QUEUE, group, state.clock_ms)

@@ -25,7 +25,7 @@ from sockpqd.core.store.job import BuriedJob, Job
 
 
 def hold_item(state: State, operation: HoldItem, seed: int) -> Reply:
-    """Hold an item, which may be new; it does not end before the hold does."""
+    """Hold an item, which may be new: it cannot end before its hold ends."""
     items = state.items
     name = state.new_item_name(seed) if operation.item is None else operation.item
     refusal = refused(state, name)
@@ -48,7 +48,7 @@ def hold_cost(operation: HoldItem) -> Cost:
 
 
 def release_item(state: State, operation: ReleaseItem, seed: int) -> Reply:
-    """End the hold of an item, and so the item if it has no job."""
+    """End the hold of an item, and the item itself if it has no jobs."""
     item = state.items.by_name.get(operation.item)
     if item is None or item.hold is None:
         return ITEM_NOT_HELD
@@ -90,7 +90,7 @@ def retry_cost(operation: RetryItem) -> Cost:
 
 
 def cancel_item(state: State, operation: CancelItem, seed: int) -> Reply:
-    """Cancel the item; its jobs are removed from the next entry on, but for those that run."""
+    """Cancel the item; its jobs, except running ones, are removed from the next entry on."""
     item = state.items.by_name.get(operation.item)
     if item is None:
         return ITEM_NOT_FOUND

@@ -36,7 +36,7 @@ class Membership(Struct, frozen=True):
         return Membership(self.addresses, None, self.configuration + 1)
 
     def without(self, name: str) -> Membership:
-        """Return a copy without this member."""
+        """Return a copy without the member of this name."""
         addresses = {other: address for other, address in self.addresses.items() if other != name}
         if name == self.learner:
             return Membership(addresses, None, self.configuration)

@@ -24,8 +24,8 @@ class Lead(Logged, tag=7, frozen=True):
     `members`: all configured nodes in name order. They, `cluster_id` (16 random bytes) and `expire_default` only count
     in the first Lead of an empty cluster. `addresses`: used for members whose address is unknown.
 
-    `grace_ms`, and `silence_ms` without a leader: from now each lease lasts at least for the sum of both, or for
-    its own length instead of a longer `grace_ms`, once per hand-out (spec/state-machine 3.3).
+    `silence_ms`: the time without a leader. From now on each lease lasts at least `silence_ms` plus the smaller of
+    `grace_ms` and its own length, once per hand-out (spec/state-machine 3.3).
     """
 
     node: str
@@ -74,8 +74,7 @@ class PromoteLearner(Logged, tag=12, frozen=True):
 
 
 class RemoveMember(Logged, tag=13, frozen=True):
-    """Remove `node` from the cluster: a voter only if the voters are still those of `configuration`, a learner always.
-    """
+    """Remove `node` from the cluster: the learner, or a voter if the voters are still those of `configuration`."""
 
     node: str
     configuration: int
@@ -92,10 +91,9 @@ class RaiseLevel(Logged, tag=78, frozen=True):
 
 
 class SetMap(Logged, tag=120, frozen=True):
-    """MAP SET: replace the map of clusters by this version (spec/state-machine 13); other replies than Accepted change
-    nothing.
+    """MAP SET: replace the map of clusters by this version (spec/state-machine 13).
 
-    Replies: Accepted, also if this is the present map; MapChanged; BadSetting, if the text is no map.
+    Replies: Accepted, also if this is the current map; MapChanged; BadSetting, if the text is no map.
     """
 
     version: int
@@ -103,7 +101,7 @@ class SetMap(Logged, tag=120, frozen=True):
 
 
 class SwitchService(Logged, tag=14, frozen=True):
-    """Switch the whole service online or offline, independently of the leader. While it is offline no lease ends.
+    """Switch the whole service online or offline, independently of the leader. While it is offline no lease expires.
 
     `grace_ms`: when it goes online, leases that would end sooner are extended to clock + grace_ms, once per hand-out,
     so that workers can report what they have finished in the meantime.
@@ -116,9 +114,9 @@ class SwitchService(Logged, tag=14, frozen=True):
 class Resume(Logged, tag=42, frozen=True):
     """Resume after a time in which nothing could be logged, for example because disks were full.
 
-    Clients could not use leases or sessions: those that would end sooner are extended to clock + `grace_ms`, even after
-    a failover grace, which this does not use up (spec/state-machine 3.4). It must be the first operation of its entry;
-    nothing ends before it.
+    As clients could not renew leases or sessions, those that would end sooner are extended to clock + `grace_ms`. That
+    is independent of the failover grace (spec/state-machine 3.4). Must be the first operation of its entry; nothing
+    ends before it.
     """
 
     grace_ms: int

@@ -15,14 +15,14 @@ class Effects(Struct):
     ready_items: dict[tuple[str, str], None] = field(default_factory=dict)
     # Queues that may hand out more than before (LIMIT, PAUSE).
     reopened: dict[str, None] = field(default_factory=dict)
-    # Groups of which more may be handed out than before; None: none.
+    # Groups that may hand out more than before; None: no groups.
     opened_groups: dict[str, None] | None = None
     # Queues, and pairs (queue, item), whose last unfinished job has ended.
     ended: dict[str, None] = field(default_factory=dict)
     ended_items: dict[tuple[str, str], None] = field(default_factory=dict)
     # Pulses that were created, changed or deleted, or whose speed has changed; None: none of them.
     pulses: dict[str, None] | None = None
-    # How jobs have ended whose ends are awaited, by their handles (store/watches.py); None: there are none.
+    # The outcomes of watched jobs, by handle (store/watches.py); None: no outcomes.
     outcomes: dict[int, JobEnded | NotFound] | None = None
     # Items that were cancelled; None: none.
     cancelled_items: dict[str, None] | None = None
@@ -30,7 +30,7 @@ class Effects(Struct):
     restored: bool = False
 
     def add(self, other: Effects) -> None:
-        """Add effects that came after these."""
+        """Append later effects."""
         self.ready.update(other.ready)
         self.ready_items.update(other.ready_items)
         self.reopened.update(other.reopened)
@@ -54,7 +54,7 @@ class Effects(Struct):
         self.cancelled_items[item] = None
 
     def pulse_changed(self, pulse: str) -> None:
-        """Note that the pulse has changed."""
+        """Note that the pulse was created, changed or deleted."""
         if self.pulses is None:
             self.pulses = {}
         self.pulses[pulse] = None

@@ -58,7 +58,7 @@ Operation = (
 )
 
 
-# Format 2, of 1.0.0rc1, had other operations. What a cluster logs by itself, also while it is stopped, is the same.
+# Format 2, of 1.0.0rc1, had other operations for clients. The operations that a cluster logs by itself are unchanged.
 _OLD_FORMAT = 2
 _OF_BOTH_FORMATS = frozenset({cluster.Tick, cluster.Lead, cluster.Resume, cluster.SwitchService})
 
@@ -121,15 +121,15 @@ def encode_operation(operation: Operation, level: int = FEATURE_LEVEL) -> bytes:
 
 
 def as_of(level: int, value: Any) -> Any:
-    """Return the value to encode in place of `value` for programs of this feature level.
+    """Return `value` as it is to be encoded for programs of this feature level: without fields of a higher level.
 
-    Without fields of a higher level.
+    Returns `value` itself if nothing must be left out.
     """
     return _cut(level, value) if level < FEATURE_LEVEL and FIELD_LEVELS else value
 
 
 def _cut(level: int, value: Any) -> Any:
-    """Return the arrays that encode the value, cut at this level."""
+    """Return the value as nested arrays without the fields above this level."""
     if isinstance(value, list | tuple):
         return [_cut(level, one) for one in value]
     if not isinstance(value, Struct):
@@ -148,9 +148,9 @@ def decode_operation(data: bytes | bytearray) -> Operation:
 
 
 def continues(operation: Operation, before: Operation) -> bool:
-    """Return whether `operation` must stand directly behind `before`, in the same entry.
+    """Return whether `operation` must follow directly behind `before`, in the same entry.
 
-    The hand-out of a PUT .. WAIT must, behind its Put (spec/state-machine 4.7).
+    The hand-out of a PUT .. WAIT must directly follow its Put (spec/state-machine 4.7).
     """
     if type(operation) is sessions.Request:
         if type(before) is fragments.LastFragment:

@@ -1,10 +1,10 @@
-"""Events of jobs, queues and the cluster, as subscribers get them (spec/events 2.1)."""
+"""Events of jobs, queues and the cluster, as subscribers receive them (spec/events 2.1)."""
 
 from __future__ import annotations
 
 from msgspec import Struct
 
-# The types that can be subscribed to, as clients name them. MSG is none of the state: see NOTIFY.
+# The types that can be subscribed to, as clients name them. MSG does not come from the state: see NOTIFY.
 EVENT_TYPES = (
     "FINQ", "FINI", "PUT", "TAKE", "DONE", "LATER", "EXPIRED", "DEAD", "TTL", "DEPTH", "PULSE", "LEADER", "IDLE",
     "DROP", "WORKER", "PROGRESS", "CANCEL", "FAILI",

@@ -1,7 +1,7 @@
 """The operations on jobs, for the commands of workers and producers.
 
-A plain PUT, GET, DONE or LATER is an operation of its own and as small as possible. Options are fields of others; one
-that a later release adds stands at the end and has a feature level (core/levels.py).
+A plain PUT, GET, DONE or LATER has its own operation, as small as possible. Options are fields of other operations; an
+option added by a later release is the last field and has a feature level (core/levels.py).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Then(IntEnum):
 
 
 class Until(IntEnum):
-    """The moment of an item for which a job waits (PUT .. AFTER .. WHEN)."""
+    """The event of an item for which a job waits (PUT .. AFTER .. WHEN)."""
 
     DONE = 0        # it has no unfinished job
     END = 1         # it has none but DEAD and BURIED jobs
@@ -45,9 +45,8 @@ class Get(Logged, tag=2, frozen=True):
 
     `expire_ms`: the length of the lease, 0: no limit; None: no EXPIRE, so the queue's default applies. `item`: only
     jobs of this item count. `item_of_put`: only jobs of the item of the preceding Put in the same entry; this is the
-    hand-out of a PUT .. WAIT, which finds nothing if the Put was refused, and whose item may get its name only there
-    (NEW). `session`: bind the job to this session, so that it is put back as by LATER when the session ends (GET ..
-    BOUND).
+    hand-out of a PUT .. WAIT, which finds nothing if the Put was refused, and whose item may have no name before (NEW).
+    `session`: bind the job to this session, so that it is put back as by LATER when the session ends (GET .. BOUND).
     """
 
     queues: tuple[str, ...] | None
@@ -85,7 +84,7 @@ class OnDup(IntEnum):
 
 
 class Policy(IntEnum):
-    """The choice of one of several queues (GET .. BY, spec/state-machine 4.1)."""
+    """The policy by which one of several queues is chosen (GET .. BY, spec/state-machine 4.1)."""
 
     RANDOM = 0      # each one that has a job is equally likely
     PRIORITY = 1    # the one whose first job has the highest priority; among equals in turn
@@ -112,14 +111,14 @@ class ToQueues(Logged, tag=0, frozen=True):
 
 
 class ToTopic(Logged, tag=1, frozen=True):
-    """The queues of `topic` whose patterns match `route`: the Put goes into all of them, or none."""
+    """The queues bound to `topic` with patterns that match `route`: the Put goes into all of them, or none."""
 
     topic: str
     route: str
 
 
 class Dedup(Logged, frozen=True):
-    """The key by which a queue remembers a Put, and the time for which it does."""
+    """The key by which a queue remembers a Put, and how long it is remembered."""
 
     key: str
     duration_ms: int
@@ -130,19 +129,19 @@ class PutWith(Logged, tag=22, frozen=True):
 
     `ttl_ms`: the job is removed if it is not handed out within this time after it becomes active; None: the TTL of its
     queue, DURATION_MS_MAX: none. `every_ms`: a Done makes it active again at the next multiple. `after`: it stays
-    DELAYED until this (`until`) has happened once to each of these items, or with FAILED to one of them. `tries`: after
-    this many attempts it is dead, instead of the number of its queue. `group`: see spec/fair 1.
+    DELAYED until the event `until` has happened to each of these items, or with FAILED to one of them. `tries`: it is
+    dead after this many attempts, instead of the queue's number. `group`: see spec/fair 1.
 
-    `number`: the job gets a number, derived from its first place, and its place stays the same for life. `lease_ms`:
+    `number`: the job gets a number, derived from its first place, which it keeps for life. `lease_ms`:
     the lease of hand-outs without EXPIRE (0: no limit), instead of the queue's. `targets`: it goes into these queues
     instead of `put.queue`, if there is no NEW and no duplicate; its number and lease are not read.
 
     Replies: as for Put, but StoredNumber instead of Stored if there is a number; with `targets` Spread, or the refusal
     of the first queue that refuses.
 
-    `head`: the length of the headers, with which the data begin. `dedup`: a later Put with this key in the same queue
-    is not executed for this time, but answered JobIgnored or IgnoredNumber. `user`: who puts the job, if a queue may
-    ask for that (GroupBy.USER).
+    `head`: the length of the headers at the start of the data. `dedup`: a later Put with this key in the same queue is
+    not executed for this time, but answered JobIgnored or IgnoredNumber. `user`: the user that puts the job, if a queue
+    may need it (GroupBy.USER).
     """
 
     put: Put
@@ -164,9 +163,9 @@ class PutWith(Logged, tag=22, frozen=True):
 
 
 class InTurn(Logged, frozen=True):
-    """Choice by the turns of a connection (spec/state-machine 4.3); the names in the Get are in their order.
+    """Choice by the turns of a connection (spec/state-machine 4.3); the names in the Get are in the order of turns.
 
-    `after`: without names, the queue that gave the connection its last job by turns; the next one by name follows.
+    `after`: without names, the queue of the connection's last job by turns; the next one by name is tried first.
     """
 
     after: str | None = None
@@ -183,13 +182,13 @@ class GetWith(Logged, tag=23, frozen=True):
     """A Get with options: up to `count` jobs, a `policy`, attempt data.
 
     With PRIORITY the order of `get.queues`, if any, decides among equals, otherwise chance. `turn`: by RR or PRIORITY;
-    then a queue that has given a job moves to the end for the next job of the same operation; `Handed.turned` says
-    which jobs turn the cycle. `free`: it may take jobs of queues with a rate, as many as grants of these pulses are
-    free (spec/pulse 5.1); any other Get sees such queues empty.
+    a queue that has given a job moves to the end for the next job of the same operation; `Handed.turned` marks the jobs
+    that advance the cycle. `free`: jobs may also come from queues with a rate, one for each free grant of these pulses
+    (spec/pulse 5.1); to any other Get such queues are empty.
 
     `number`: the job with this number, whether READY, DELAYED or BURIED, regardless of pauses and limits; of the other
-    options only `meta`, `head`, `life`, and the lease and the session of `get`, are read. A future time of the job
-    counts as come.
+    options only `meta`, `head`, `life`, and the lease and the session of `get`, are read. A job whose time is in the
+    future counts as due.
 
     Replies: Empty, or HandedMany with `count`, Handed without; SessionNotFound; with `number` NotFound and JobRunning.
     """
@@ -206,7 +205,7 @@ class GetWith(Logged, tag=23, frozen=True):
 
 
 class How(IntEnum):
-    """The ways in which a hand-out ends (End)."""
+    """The ways in which End can end a hand-out."""
 
     DONE = 0        # the job is removed
     LATER = 1       # it goes back to its queue
@@ -225,13 +224,13 @@ class Feedback(IntEnum):
 class End(Logged, tag=24, frozen=True):
     """DONE and LATER with options or of several jobs, and BURY.
 
-    `ids`: the running job, or several, each of which ends in this way. `when`, `priority`, `first`, `yielded`: of
-    LATER: active at that time, with another priority, at its old place, and the hand-out was no attempt. `last`: of
-    DONE: even a periodic job ends. `here`: of BURY: the job becomes BURIED in its own queue, with this `priority` if it
-    is given. `reason`: of LATER and BURY; it is kept with the job. `ran_ms`: its group is charged for that. `feedback`:
-    for the pulse that granted the hand-out, instead of FAIL for a BURY and OK otherwise; `sleep_ms` with SLEEP only.
-    `text`, of one job: the ERROR of LATER and BURY, in place of an earlier one; the RESULT of DONE, for its record.
-    `dropped`: there was a text, but the leader had no room for it.
+    `ids`: the running job, or several, each of which ends in this way. With LATER, `when`: the job becomes active at
+    that time; `priority`: its new one; `first`: it returns to its old place; `yielded`: the hand-out does not count as
+    an attempt. With DONE, `last`: even a periodic job ends. With BURY, `here`: the job becomes BURIED in its own queue,
+    with this `priority` if given. `reason`: of LATER and BURY; it is kept with the job. `ran_ms`: the running time for
+    which its group is charged. `feedback`: for the pulse that granted the hand-out, instead of FAIL for a BURY and OK
+    otherwise; `sleep_ms` with SLEEP only. `text`, of one job: the ERROR of LATER and BURY, in place of an earlier one;
+    the RESULT of DONE, for its record. `dropped`: the client sent a text, but the leader had no room for it.
 
     Replies: as for Done and Later, in a DataDropped with `dropped`; DataTooLarge for a RESULT; of BURY Finished (of the
     queue), NotFound; of several jobs Results, with a reply for each.
@@ -262,9 +261,9 @@ class End(Logged, tag=24, frozen=True):
 class Touch(Logged, tag=28, frozen=True):
     """TOUCH (spec/state-machine 3.2): restart the lease, for `expire_ms`.
 
-    `ids`: the running job, or several. `expire_ms`: 0: no limit; None: as long as at hand-out. Without `expire_ms`
-    there is no `then` either. `ran_ms`: the group is charged for it. `progress`: the percentage of the work that is
-    done. Replies: Leased, NotFound; of several jobs Results, with a reply for each.
+    `ids`: the running job, or several. `expire_ms`: 0: no limit; None: as long as at hand-out. `then` needs
+    `expire_ms`. `ran_ms`: the running time for which the group is charged. `progress`: the percentage of the work that
+    is done. Replies: Leased, NotFound; of several jobs Results, with a reply for each.
     """
 
     ids: int | tuple[int, ...]
@@ -308,7 +307,7 @@ class Change(Logged, tag=29, frozen=True):
     """CHANGE (spec/state-machine 7.3); None: unchanged. `no_item`: remove its item. `data`: without headers.
 
     A running job can be changed by id or number only, otherwise the reply is JobRunning; its new `when` takes effect
-    when it goes back.
+    when it is put back.
     """
 
     selector: AnySelector
@@ -321,7 +320,7 @@ class Change(Logged, tag=29, frozen=True):
 
 
 class Delete(Logged, tag=30, frozen=True):
-    """DELETE (spec/state-machine 7.3). `unless_running`: only a job that is not running. `own`: by its holder.
+    """DELETE (spec/state-machine 7.3). `unless_running`: only a job that is not running. `own`: sent by its holder.
 
     `ended`: the record of a job that has ended.
 
@@ -337,7 +336,7 @@ class Delete(Logged, tag=30, frozen=True):
 class Move(Logged, tag=31, frozen=True):
     """MOVE (spec/state-machine 9.1): finish the running job here and put it into `queue`, with its item, key and tries.
 
-    `data`: without headers; None, as `headers`: unchanged.
+    `data`: without headers. None leaves the data, or the `headers`, unchanged.
 
     Replies: Finished (of the old queue; never of the item), NotFound, and the refusals of a Put.
     """
@@ -353,10 +352,10 @@ class Move(Logged, tag=31, frozen=True):
 class Kick(Logged, tag=33, frozen=True):
     """KICK (spec/state-machine 8.3): put up to `count` dead jobs that came from `queue` back there.
 
-    `here`: make the first `count` BURIED jobs of the queue READY instead, or if it has none the first DELAYED ones;
-    jobs that wait for items stay. `buried`: which of the two, as the previous portion decided. `selector`: make this
-    BURIED or DELAYED job READY, and no other, or put the DEAD one at this place back; `ended`: the job of this number
-    that has ended. One operation moves a portion at most (PORTION_MAX, PORTION_BYTES_MAX).
+    `here`: instead, make the first `count` BURIED jobs of the queue READY or, if there are none, the first DELAYED
+    ones, except jobs that wait for items. `buried`: which of the two, as decided by the previous portion. `selector`:
+    make this BURIED or DELAYED job READY, and no other, or put the DEAD one at this place back; `ended`: the selected
+    job has ended. One operation moves a portion at most (PORTION_MAX, PORTION_BYTES_MAX).
 
     Replies: Removed (with `buried` if `here`); NotFound, with a `selector`.
     """
@@ -377,10 +376,10 @@ class HoldThen(IntEnum):
 
 
 class HoldItem(Logged, tag=116, frozen=True):
-    """ITEM HOLD: the item does not end before it is released, or `expire_ms` have passed; then this is done (`then`).
+    """ITEM HOLD: the item does not end before it is released, or `expire_ms` have passed and `then` is executed.
 
-    It replaces the hold that the item has. `item`: None: the machine generates a name (NEW); `user`: of the client that
-    asked for that, "" where no users are required.
+    It replaces the hold that the item has. `item`: None: the machine generates a name (NEW); `user`: the user that
+    asked for it, "" where no users are required.
 
     Replies: Accepted; Stored, with the name of a new item; TooManyHolds.
     """
@@ -407,8 +406,8 @@ AwaitSelector = Selector | Number
 class RetryItem(Logged, tag=115, frozen=True):
     """ITEM RETRY: kick the DEAD jobs of the item, then its BURIED ones, a portion at most.
 
-    `left`: the maximum, as the previous portion replied; None: the number of jobs now, so that jobs that die meanwhile
-    do not keep the command going.
+    `left`: the maximum number of jobs, as replied to the previous portion; None: the current number, so that jobs that
+    die in the meantime do not keep the command going.
 
     Replies: Moved (to their queues; `left`: repeat the operation for this many); ItemNotFound, of the first portion.
     """
@@ -418,7 +417,7 @@ class RetryItem(Logged, tag=115, frozen=True):
 
 
 class CancelItem(Logged, tag=118, frozen=True):
-    """ITEM CANCEL: remove the jobs of the item, and what waits for it to be done. `reason`: for records and workers.
+    """ITEM CANCEL: remove the jobs of the item, and jobs waiting for it to be done. `reason`: for records and workers.
 
     Replies: Removed (how many jobs it has now), ItemNotFound.
     """
@@ -438,7 +437,7 @@ class Await(Logged, tag=91, frozen=True):
 
 
 class Batch(Logged, tag=34, frozen=True):
-    """Several operations in a row (PUTS; BEGIN .. COMMIT). Replies: Results, Aborted.
+    """A sequence of operations (PUTS; BEGIN .. COMMIT). Replies: Results, Aborted.
 
     `atomic`: if one of them is refused, none is executed. `user`: of each Put among them.
     """
@@ -452,7 +451,7 @@ Taking = Get | GetWith      # what hands out jobs
 
 
 def put_by(operation: Atomic, user: str) -> Atomic:
-    """Return the operation; if it is a Put, with this user as the one who puts the job."""
+    """Return the operation, with `user` set if it is a Put."""
     if isinstance(operation, PutWith):
         return replace(operation, user=user)
     return PutWith(operation, user=user) if isinstance(operation, Put) else operation

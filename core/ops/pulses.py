@@ -69,7 +69,7 @@ class Grant(Logged, tag=57, frozen=True):
 
 
 class TakeTurn(Logged, tag=58, frozen=True):
-    """PULSE WAIT as a request of a session. `free`: the window has room for one grant.
+    """PULSE WAIT as a request of a session. `free`: the proposer knows that the window has room for one grant.
 
     Replies: Turn; Empty, which is not an answer yet; PulseNotFound.
     """
@@ -79,7 +79,7 @@ class TakeTurn(Logged, tag=58, frozen=True):
 
 
 class GiveResult(Logged, tag=59, frozen=True):
-    """PULSE RESULT: close this ticket with a result. `sleep_ms`: used only if that is SLEEP.
+    """PULSE RESULT: close this ticket with a result. `sleep_ms`: used only if the result is SLEEP.
 
     Replies: Accepted, TicketNotFound.
     """

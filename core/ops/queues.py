@@ -9,7 +9,7 @@ from sockpqd.core.ops.logged import Logged
 
 
 class Order(IntEnum):
-    """The order of jobs of one priority."""
+    """The order of jobs of equal priority."""
 
     FIFO = 0        # as they came
     TIME = 1        # by the time at which they became active
@@ -128,19 +128,16 @@ class ConfigureQueue(Logged, tag=36, frozen=True):
 
 
 class DeleteQueue(Logged, tag=37, frozen=True):
-    """QUEUE DELETE: settings and, with `force`, all jobs, the running ones too. Replies: Accepted, QueueNotFound,
-    QueueNotEmpty; Removed when there were more jobs than a portion (PORTION_MAX, PORTION_BYTES_MAX): then the queue is
-    still there, with the others.
-    """
+    """QUEUE DELETE: remove the settings and, with `force`, all jobs, including running ones."""
 
     queue: str
     force: bool
 
 
 class DeleteQueueOnly(Logged, tag=112, frozen=True):
-    """QUEUE DELETE .. FORCE LEAVE: as DeleteQueue with `force`, but its dead jobs stay where they are, as
+    """QUEUE DELETE .. FORCE LEAVE: as DeleteQueue with `force`, but its dead jobs stay, as if they had been put there.
 
-    if they had been put there. Replies: Accepted, QueueNotFound; Removed as DeleteQueue.
+    Replies: Accepted, QueueNotFound; Removed as for DeleteQueue.
     """
 
     queue: str
@@ -177,9 +174,10 @@ class PurgeOwn(Logged, tag=111, frozen=True):
 class MoveJobs(Logged, tag=110, frozen=True):
     """QUEUE MOVE (spec/state-machine 9.5): put READY jobs of `queue` into `to`, in their order, a portion at most.
 
-    `count`: the most jobs to move. `died`: only dead jobs that came from this queue. `left`: the most jobs to look at;
-    None: the number there is now, so that a queue that is filled meanwhile does not keep the command going. `behind`:
-    look for dead jobs after this place (rank, when, seq). The previous portion replied with both.
+    `count`: the maximum number of jobs to move. `died`: only dead jobs that came from this queue. `left`: the maximum
+    number of jobs to inspect; None: the current number, so that a queue that is being filled does not keep the command
+    going. `behind`: look for dead jobs after this place (rank, when, seq). Both come from the reply to the previous
+    portion.
 
     Replies: Moved; QueueNotFound, of the first portion.
     """
@@ -195,8 +193,8 @@ class MoveJobs(Logged, tag=110, frozen=True):
 class PauseQueue(Logged, tag=39, frozen=True):
     """QUEUE PAUSE: `incoming`: Puts are refused; `outgoing`: Gets see it empty. Replies: Accepted, TooManyQueues.
 
-    `pause_ms` (OUT FOR): Gets see it empty for this long from now on; 0: no longer. It takes the place of any other
-    pause of this kind, and Puts stay as they are. A queue without settings has none afterwards either.
+    `pause_ms` (OUT FOR): Gets see it empty for this long from now on; 0 ends that. It replaces any other `outgoing`
+    pause, and does not affect Puts. A queue without settings has none after the pause either.
     """
 
     queue: str
@@ -224,7 +222,7 @@ class Configure(Logged, tag=41, frozen=True):
 
 
 class ExpireQueue(Logged, tag=65, frozen=True):
-    """Delete `queue` if its IDLE time is over; the leader has seen no use of it since `since_ms` (replicated time).
+    """Delete `queue` if its IDLE time is over; the leader saw no use of it since `since_ms` (replicated time).
 
     Does nothing if the state has recorded a later use. Replies: Accepted; Removed when there were more jobs than a
     portion: then the queue still exists, with the others.
@@ -254,7 +252,7 @@ class ConfigureGroup(Logged, tag=100, frozen=True):
 
 
 class PauseGroup(Logged, tag=101, frozen=True):
-    """GROUP PAUSE: nothing is chosen from the group, for `pause_ms` (None: until it is resumed).
+    """GROUP PAUSE: hand out no jobs of the group for `pause_ms` (None: until it is resumed).
 
     Replaces any other pause of the group. Replies: Accepted, TooManyGroups.
     """

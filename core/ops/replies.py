@@ -33,7 +33,7 @@ class Meta(Struct, gc=False, frozen=True):
 
 
 class Life(Struct, gc=False, frozen=True):
-    """The life of a numbered job (META LIFE). Times are Unix time in milliseconds."""
+    """The history of a numbered job (META LIFE). Times are Unix time in milliseconds."""
 
     created_ms: int
     first_ms: int | None        # its first hand-out; None: there was none
@@ -62,7 +62,7 @@ class Handed(Struct, gc=False, frozen=True):
 
 
 class HandedMany(Struct, gc=False, frozen=True):
-    """GetWith with `count`: these jobs are running now, at least one."""
+    """GetWith with `count`: these jobs, at least one, are now running."""
 
     jobs: tuple[Handed, ...]
 
@@ -74,7 +74,7 @@ class Empty(Struct, gc=False, frozen=True):
 
 
 class Finished(Struct, gc=False, frozen=True):
-    """Done: the job is removed; ReleaseItem: the hold.
+    """Done: the job is removed. ReleaseItem: the hold is removed.
 
     `queue_done`: FINQ, `item_done`: FINI (spec/state-machine 5.2).
     """
@@ -118,7 +118,7 @@ class TooManyHolds(Struct, gc=False, frozen=True):
 
 
 class JobDropped(Struct, gc=False, frozen=True):
-    """PutWith: nothing is queued, as the failure that the job would wait for can no longer happen."""
+    """PutWith: nothing is queued, as the failure for which the job would wait can no longer happen."""
 
 
 class JobExists(Struct, gc=False, frozen=True):
@@ -126,7 +126,7 @@ class JobExists(Struct, gc=False, frozen=True):
 
 
 class JobIgnored(Struct, gc=False, frozen=True):
-    """PutWith with IGNORE: as JobExists, but counted as success (200 OK EXISTS)."""
+    """PutWith with IGNORE: like JobExists, but a success (200 OK EXISTS)."""
 
 
 class IgnoredNumber(Struct, gc=False, frozen=True):
@@ -200,11 +200,11 @@ class GroupDecided(Struct, gc=False, frozen=True):
 
 
 class BadSetting(Struct, gc=False, frozen=True):
-    """The settings contradict the present ones; 400 Bad Arguments."""
+    """The settings contradict the current ones; 400 Bad Arguments."""
 
 
 class TicketNotFound(Struct, gc=False, frozen=True):
-    """GiveResult: there is no such ticket, it has its result, or it was given up."""
+    """GiveResult: there is no such ticket, it has its result already, or it was given up."""
 
 
 class Granted(Struct, gc=False, frozen=True):
@@ -223,7 +223,7 @@ class Turn(Struct, gc=False, frozen=True):
 class Removed(Struct, gc=False, frozen=True):
     """PurgeQueue, Kick: the number of jobs removed or moved; `more`: ask again for the rest.
 
-    `buried`: of a Kick here, whether they were BURIED or DELAYED; otherwise unset and not encoded.
+    `buried`: for a Kick with `here`, whether the jobs were BURIED (otherwise DELAYED); otherwise unset and not encoded.
     """
 
     count: int
@@ -232,9 +232,9 @@ class Removed(Struct, gc=False, frozen=True):
 
 
 class Moved(Struct, gc=False, frozen=True):
-    """MoveJobs, RetryItem: the number of jobs moved. `refusal`: of the queue that takes them; it ended the command.
+    """MoveJobs, RetryItem: the number of jobs moved. `refusal`: of the destination queue, which ended the command.
 
-    `left`: repeat the operation for this many; `behind`: from this place.
+    To continue, repeat the operation with these values of `left` and `behind`.
     """
 
     count: int
@@ -257,7 +257,7 @@ class Aborted(Struct, gc=False, frozen=True):
 
 
 class Accepted(Struct, gc=False, frozen=True):
-    """Executed: Later, Return, Tick, Lead, the operations of CLONE, members (but AddLearner), sessions and users."""
+    """Executed: Later, Return, Tick, Lead, the operations of CLONE, members (except AddLearner), sessions and users."""
 
 
 class NotFound(Struct, gc=False, frozen=True):
@@ -272,7 +272,7 @@ class JobAwaited(Struct, gc=False, frozen=True):
 
 
 class JobEnded(Struct, gc=False, frozen=True):
-    """Await: how the job has ended, or that it is DEAD or BURIED.
+    """Await: the job has ended, or is DEAD or BURIED.
 
     `state`: of JobState or EndState. `data`: the result of a job that is done; the error of one that is dead or buried.
     """
@@ -293,7 +293,7 @@ class FragmentsMissing(Struct, gc=False, frozen=True):
 class NotYet(Struct, gc=False, frozen=True):
     """The operation, or the snapshot of a CLONE, is of a higher feature level than the cluster; nothing was changed.
 
-    For most operations the proposer says so: they are not in the log.
+    For most operations the proposer gives this reply, and they never enter the log.
     """
 
 
@@ -396,7 +396,7 @@ class TooManyWorkers(Struct, gc=False, frozen=True):
 
 
 class Elsewhere(Struct, gc=False, frozen=True):
-    """Any operation that brings something to a name: another cluster of the map owns it, None: no cluster at present.
+    """Any operation that adds to a name: another cluster of the map owns it; None: no cluster does at present.
 
     Nothing was executed; 409 Elsewhere.
     """
@@ -405,7 +405,7 @@ class Elsewhere(Struct, gc=False, frozen=True):
 
 
 class MapChanged(Struct, gc=False, frozen=True):
-    """SetMap: the map of this version is there, which the other one does not exceed; 409 Map Changed."""
+    """SetMap: the version sent is not greater than this one, the current version; 409 Map Changed."""
 
     version: int
 
@@ -484,7 +484,7 @@ Reply = (
     | MapChanged
 )
 
-# Replies that say nothing but their type, and few others that are frequent, are created once.
+# Replies without fields, and a few other frequent ones, are created once.
 ACCEPTED = Accepted()
 NOT_FOUND = NotFound()
 SESSION_NOT_FOUND = SessionNotFound()
@@ -522,9 +522,9 @@ TICKET_NOT_FOUND = TicketNotFound()
 
 
 def digests_of(replies: list[Reply]) -> list[object]:
-    """Return the part of an entry's replies that the hash chain covers.
+    """Return the part of an entry's replies that the hash chain covers: all but the data of jobs handed out or ended.
 
-    Everything but the data of jobs handed out or ended.
+    These data, of up to megabytes, came with an entry that the chain covers; a job is represented by its id and length.
 
     These data, up to megabytes, came with an entry that the chain covers; a job is represented by its id and length.
     """

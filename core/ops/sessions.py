@@ -1,4 +1,4 @@
-"""Operations on sessions, and the Request, which executes another operation once."""
+"""Operations on sessions, and Request, which executes another operation exactly once."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class CloseSession(Logged, tag=17, frozen=True):
     """End the session. Jobs bound to it are put back with `release`, otherwise they run on (spec/sessions 4.2).
 
     `first`: they go back to their old places. Replies: Accepted, SessionNotFound; Removed if there were more jobs to
-    unbind, or to put back, than one entry may: the session goes on with the others.
+    unbind or put back than one entry may: the session stays, with the other jobs.
     """
 
     session: int
@@ -46,7 +46,7 @@ class CloseSession(Logged, tag=17, frozen=True):
 
 
 class TouchSession(Logged, tag=18, frozen=True):
-    """Use the session, so that it does not end; or several, such as all sessions of a program, as far as they exist.
+    """Use one or several sessions, such as all of one program, so that they do not end. Unknown ones are skipped.
 
     Replies: Accepted; SessionNotFound, of a single one.
     """

@@ -70,7 +70,7 @@ class QueueSettings(Struct, gc=False, frozen=True):
 
     @property
     def sleep_by_group(self) -> bool:
-        """True if SLEEP of a job holds its group (spec/fair 7)."""
+        """True if SLEEP of a job holds back its group (spec/fair 7)."""
         by_settings = self.group_limit or self.group_rate or self.group_by is not GroupBy.PUT
         return self.pulse is None and (self.sched is Sched.GROUPS or (self.by_groups and bool(by_settings)))
 

@@ -17,7 +17,7 @@ class User(Struct, frozen=True):
 class SetUser(Logged, tag=20, frozen=True):
     """Add the user `name`, or replace its rights and key (spec/access 1.1).
 
-    The words of `rights` mean something to the gateway only.
+    Only the gateway interprets `rights`.
     """
 
     name: str

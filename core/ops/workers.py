@@ -8,7 +8,7 @@ from sockpqd.core.ops.logged import Logged
 
 
 class WorkerState(IntEnum):
-    """The states that an operator can put a pool into."""
+    """The states into which an operator can put a pool."""
 
     RUN = 0
     PAUSE = 1       # take no more jobs for now
@@ -18,9 +18,9 @@ class WorkerState(IntEnum):
 class BeatWorker(Logged, tag=71, frozen=True):
     """WORKER: the pool `name` is alive, with `slots` places for jobs, of which `busy` are in use.
 
-    It belongs to `session`, which this counts as a use of, and ends with it; then, or after a long silence, another
-    session may take the name. `address`: of the client. Replies: WorkerBounds, SessionNotFound, WorkerExists,
-    TooManyWorkers.
+    It belongs to `session` and ends with it; the heartbeat counts as a use of the session. Afterwards, or after a long
+    silence, another session may take the name. `address`: of the client. Replies: WorkerBounds, SessionNotFound,
+    WorkerExists, TooManyWorkers.
     """
 
     name: str
@@ -33,7 +33,7 @@ class BeatWorker(Logged, tag=71, frozen=True):
 class SetWorker(Logged, tag=72, frozen=True):
     """WORKER SET: set the answer to the pool's next heartbeats; None: unchanged.
 
-    Replies: Accepted, WorkerNotFound, BadSetting (a `least` above the `most` that holds).
+    Replies: Accepted, WorkerNotFound, BadSetting (`least` would exceed `most`).
     """
 
     name: str

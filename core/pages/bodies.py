@@ -122,7 +122,7 @@ class PagedBodies:
         self._nothing()
         self._gone.clear()
 
-    # ---- what a Body tells
+    # ---- calls by Body
 
     def read(self, held: Held) -> bytes:
         if self._space is None:
@@ -157,7 +157,7 @@ class PagedBodies:
             self._count(queue, 1, held.length)
 
     def leaves(self, held: Held, queue: str) -> None:
-        """See BodyKeeper. The job may have been read from a page and never have been waiting with this body."""
+        """See BodyKeeper. The job may come from a page, so that it was never counted as waiting with this body."""
         self.waiting_bytes -= held.length
         if held.queues is not None:
             left = held.queues[queue] - 1

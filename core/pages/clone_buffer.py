@@ -9,7 +9,7 @@ from sockpqd.core.pages.pages import Pages
 
 
 class CloneBuffer:
-    """Chunks that are appended, read from the first one on, and dropped together."""
+    """Chunks that are appended one by one, and read from the start or dropped all together."""
 
     __slots__ = ("_chunks", "_space")
 

@@ -28,7 +28,7 @@ class DelayedFront(JobList[DelayedJob], gc=False, eq=False):
         return sum(map(len, self._blocks[:number]))
 
     def leave(self, number: int, staying: list[DelayedJob]) -> None:
-        """Remove all jobs of a block except these. The list must not become empty."""
+        """Remove all jobs of a block except `staying`. The list must not become empty."""
         self.size -= len(self._blocks[number]) - len(staying)
         self._blocks[number:number + 1] = [staying] if staying else []
 

@@ -97,7 +97,7 @@ class DelayedPages:
         return self._by_number[number]
 
     def adopt(self, page: DelayedPage) -> None:
-        """Take over a page that an earlier process left; the index has its jobs."""
+        """Take over a page that an earlier process left; its jobs are in the index already."""
         self._by_number[page.number] = page
 
     def expect(self, page: DelayedPage) -> None:

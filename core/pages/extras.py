@@ -1,6 +1,6 @@
 """The extras that allow a job to be paged, and shared extras of jobs that were read from a page.
 
-Headers are a part of a job's data: a job that has nothing else but them is paged as a plain one.
+Headers are part of a job's data, so a job with headers and no other extras is paged as a plain one.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from sockpqd.core.store.job import DelayedJob, Extras, Job, is_plain, of_many
 
 _Job = TypeVar("_Job", Job, DelayedJob)
 
-# By these a job is neither found nor listed; of numbered ones in pages there is an index.
+# No index or list uses these extras; numbered jobs in pages have an index of their own.
 _UNLISTED = ("tries", "every_ms", "ready_ms", "reason", "lease_ms", "counts", "head")
 _LISTED = tuple(field for field in Extras.__struct_fields__ if field not in _UNLISTED)
 _NOTHING = tuple(getattr(Extras(), field) for field in _LISTED)
@@ -21,7 +21,7 @@ _GROUP = _LISTED.index("group")
 
 
 def fit_pages(jobs: list[_Job]) -> list[bool]:
-    """Return whether each of these jobs may be paged: plain jobs, and numbered ones that no second list has.
+    """Return whether each of these jobs may be paged: plain jobs, and numbered ones that are in no second list.
 
     A job with an item, a key, a TTL or a group is also in a second list. One that is no longer at the place of its
     number could not be found by that number.
@@ -43,10 +43,10 @@ def fit_pages(jobs: list[_Job]) -> list[bool]:
 
 
 def fit_group_pages(jobs: list[Job]) -> list[bool]:
-    """Return whether each of these jobs, which have a GROUP, may be in a page of jobs of their group.
+    """Return whether each of these jobs, all with a GROUP, may be in a page of jobs of their group.
 
-    All jobs of such a page are found by their seqs, and none is dropped unread. So extras that no list has are no
-    hindrance, whether the job is numbered or not.
+    All jobs of such a page are indexed by seq, and none is dropped unread. So any extras that are in no list are
+    allowed, whether the job is numbered or not.
     """
     last: Extras | None = None
     last_fits = False
@@ -68,7 +68,7 @@ def fit_delayed_pages(jobs: list[DelayedJob]) -> list[bool]:
 
 
 def _has_only_a_group(extras: Extras | None) -> bool:
-    """Return whether a job with these extras has a GROUP, and is in no list but the one of its group."""
+    """Return whether a job with these extras has a GROUP, and is in no list but its group's."""
     if extras is None or extras.group is None:
         return False
     listed = [getattr(extras, field) for field in _LISTED]

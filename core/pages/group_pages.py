@@ -63,20 +63,20 @@ class GroupPages:
         return None if page is None else next(job for job in self.pages.look(page) if job.seq == seq)
 
     def behind(self, place: Place) -> list[tuple[Place, GroupPage]]:
-        """Return the pages with jobs behind this place, each with the place of its first job, in this order."""
+        """Return the pages with jobs after this place, each with the place of its first job, sorted by these places."""
         return [(first, page) for first, page in self._by_place if page.last_place > place]
 
     def places(self) -> SortedList:
-        """Return all pages, each with the place of its first job, in this order."""
+        """Return all pages, each with the place of its first job, sorted by these places."""
         return self._by_place
 
     def oldest_seq(self) -> int:
-        """Return the least seq of a job; there must be a page."""
+        """Return the smallest seq of a job; there must be a page."""
         seq: int = self._by_seq[0][0]
         return seq
 
     def first_of_least_priority(self) -> GroupPage:
-        """Return the page with the first job of the least priority; there must be one."""
+        """Return the page with the first job of the lowest priority; there must be a page."""
         rank = self._by_place[-1][1].rank
         page: GroupPage = self._by_place[self._by_place.bisect_left(((rank,),))][1]
         return page

@@ -1,8 +1,8 @@
-"""The READY jobs of a queue that several groups share: a list for each group, and its far jobs in pages of their own.
+"""The READY jobs of a queue that several groups share: a list for each group, with its later jobs in pages.
 
-Jobs of the group of the queue's name are *own* ones: they have runs, and pages, as in a queue without other groups.
-The others are in memory in one collection in the order of the queue, and in the list of their group. Far jobs of a
-group are in pages (group_pages.py): the first job of each group is always in memory, and therefore the first one of the
+Jobs of the group of the queue's name are *own* ones: they have runs, and pages, as in a queue without other groups. The
+others are in memory in one collection in the order of the queue, and in the list of their group. Later jobs of a group
+are in pages (group_pages.py): the first job of each group is always in memory, and therefore the first one of the
 queue. A page of a group is read when its first job becomes the next one of the group, or when one of its jobs is
 removed. Jobs that arrive stay in memory at first; they may belong before, between or behind pages.
 """
@@ -88,14 +88,14 @@ class GroupedReady(ReadyJobs, gc=False, eq=False, kw_only=True):
 
     @property
     def other_count(self) -> int:
-        """The number of jobs of groups of other names than the queue's."""
+        """The number of jobs whose groups are not named like the queue."""
         return self.size - self.own.size
 
     def __iter__(self) -> Iterator[Job]:
         return merge(self.own, self.of_others())
 
     def of_others(self) -> Iterator[Job]:
-        """Return the jobs of groups of other names than the queue's, in the order of the queue. Raises PageLost."""
+        """Yield the jobs whose groups are not named like the queue, in the order of the queue. Raises PageLost."""
         outside = self.outside
         if outside is None:
             return iter(self.others)
@@ -127,7 +127,7 @@ class GroupedReady(ReadyJobs, gc=False, eq=False, kw_only=True):
         return self.outside.find(seq) if job is None and self.outside is not None else job
 
     def oldest_seq(self) -> int:
-        """Return the least seq, in a queue without ORDER TIME and ITEMLIMIT; there must be a job."""
+        """Return the smallest seq, in a queue without ORDER TIME and ITEMLIMIT; there must be a job."""
         seqs = [jobs.oldest_seq() for jobs in (self.own, self.others) if jobs.size]
         if self.outside:
             seqs.append(self.outside.oldest_seq())
@@ -135,7 +135,7 @@ class GroupedReady(ReadyJobs, gc=False, eq=False, kw_only=True):
 
     @property
     def first_of_least_priority(self) -> Job:
-        """The first job of the least priority; there must be one. Raises PageLost."""
+        """The first job of the lowest priority; there must be one. Raises PageLost."""
         jobs = [jobs.first_of_least_priority for jobs in (self.own, self.others) if jobs.size]
         job = min(jobs, key=lambda job: (-job.rank, job))
         if self.outside:
@@ -185,7 +185,7 @@ class GroupedReady(ReadyJobs, gc=False, eq=False, kw_only=True):
             del self.groups[group]
 
     def _brought_in(self, job: Job, outside: GroupPages) -> Job:
-        """Return the object in memory that has the place of `job`, which may be a copy from a page."""
+        """Return the job in memory at the place of `job`, which may be a copy from a page."""
         page = outside.page_of(job.seq)
         if page is not None:
             self._open(page)
@@ -195,7 +195,7 @@ class GroupedReady(ReadyJobs, gc=False, eq=False, kw_only=True):
         return found
 
     def _advance(self, jobs: PagedGroup) -> None:
-        """Bring the next job of the group into memory, and announce that its next pages will be needed soon."""
+        """Bring the next job of the group into memory, and announce that its next pages will soon be read."""
         while (page := jobs.next_page) is not None:
             self._open(page)
             for following in jobs.pages[:PAGES_AHEAD]:
@@ -214,12 +214,15 @@ class GroupedReady(ReadyJobs, gc=False, eq=False, kw_only=True):
             jobs.near.add(job)
 
     def count_page(self, jobs: int) -> None:
-        """See ReadyJobs: the page is one of own jobs."""
+        """See ReadyJobs. The page must have own jobs."""
         self.own.count_page(jobs)
         self.size += jobs
 
     def adopt(self, page: GroupPage, pages: Pages) -> bool:
-        """List a page that an earlier process left; returns whether it may be: its group has a job before it."""
+        """List a page left by an earlier process.
+
+        Returns False if that is not allowed: its group has no job before it.
+        """
         jobs = self.groups.get(page.group)
         if not isinstance(jobs, JobList | PagedGroup) or place_of(jobs.first) >= page.first_place:
             return False
@@ -284,7 +287,7 @@ class GroupedReady(ReadyJobs, gc=False, eq=False, kw_only=True):
         return ((jobs, page) for jobs, page in written if page is not None)
 
     def _leave(self, group: str, near: JobList[Job], jobs: list[Job], page: GroupPage, pages: Pages) -> None:
-        """Take these jobs of a group, which are in this page now, out of memory."""
+        """Remove from memory these jobs of a group, which are now in this page."""
         for job in jobs:
             self.others.remove(job)
             near.remove(job)
@@ -305,5 +308,5 @@ class GroupedReady(ReadyJobs, gc=False, eq=False, kw_only=True):
 
 
 def own_jobs(queue: Queue) -> ReadyJobs:
-    """Return the READY jobs of a queue that are in runs: all but those of groups of other names."""
+    """Return the READY jobs of a queue that are in runs: all whose group is named like the queue."""
     return queue.ready.own if isinstance(queue.ready, GroupedReady) else queue.ready

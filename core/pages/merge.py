@@ -17,8 +17,8 @@ def merged(
 ) -> Iterator[_Job]:
     """Yield all jobs in their order. A page is read when its first job comes next.
 
-    `near`: jobs in their order. `pages`: each with the place of its first job, in the order of these; the jobs of a
-    page are in their order, too. `place(job)`: no two jobs have the same one.
+    `near`: jobs in their order. `pages`: each with the place of its first job, in the order of these places; the jobs
+    of a page are in order, too. `place(job)`: unique for each job.
     """
     heap: list[tuple[Place, _Job, Iterator[_Job]]] = []
 

@@ -1,9 +1,9 @@
 """The DELAYED jobs of a queue, in the order in which they are due, with the late ones in pages.
 
-Jobs come in any order of their times, which may be days apart. So a new one always stays in memory at first, and jobs
+Jobs arrive in any order of due times, which may be days apart. So a new one always stays in memory at first, and jobs
 that are paged out later become pages of their own: the times of pages overlap, as in the layers of a log-structured
-merge tree. The job that is due next is always in memory: when the first job of a page is the next one, the page is
-read, and its jobs are merged with the others. So a part of one page of each layer is in memory.
+merge tree. The job that is due next is always in memory: when it would be the first job of a page, the page is read,
+and its jobs are merged with the others. So part of one page of each layer is in memory.
 """
 
 from __future__ import annotations
@@ -93,7 +93,10 @@ class PagedDelays(Struct, gc=False, eq=False):
             self._open(self._firsts[0][1])
 
     def append_pages(self, pages: list[DelayedPage], ranks: dict[int, int], groups: dict[str, int]) -> None:
-        """Append pages, with the number of jobs of each rank and group in them, all due after the first job here."""
+        """Append pages whose jobs are all due after the first job here.
+
+        `ranks`, `groups`: the number of jobs of each in them.
+        """
         for page in pages:
             self.outside.adopt(page)
             self._list(page)
@@ -110,7 +113,7 @@ class PagedDelays(Struct, gc=False, eq=False):
         self.paged_bytes += page.data_bytes
 
     def _open(self, page: DelayedPage) -> None:
-        """Take the jobs of the page into memory, and announce that the next pages will be needed soon."""
+        """Take the jobs of the page into memory, and announce that the next pages will soon be read."""
         jobs = self.outside.take(page)
         self._firsts.remove((page.first, page))
         self._lasts.remove(((page.when, page.seq), page))
@@ -154,7 +157,7 @@ class PagedDelays(Struct, gc=False, eq=False):
         return staying
 
     def _count_jobs(self, jobs: list[DelayedJob], count: int) -> None:
-        """Count `count` times jobs that are in pages by their ranks and groups."""
+        """Add `count` (1 or -1) for each of these jobs in pages to the counts of its rank and group."""
         for job in jobs:
             _count(self.ranks, job.rank, count)
             if job.extras is not None and (group := group_of(job)) != job.queue:

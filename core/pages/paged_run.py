@@ -1,8 +1,8 @@
 """A run of jobs in which some blocks are pages. Its first block is always in memory.
 
-Any change to a block takes its page back into memory first; reading leaves it on disk. So a job may exist as several
-objects, and is identified by its place: Jobs themselves can only be compared if they are the same or have different
-places.
+Any change to a block takes its page back into memory first; reading leaves it on disk. So several objects may stand for
+one job, which is identified by its place: Jobs themselves can be compared only if they are the same object or have
+different places.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class PagedRun(JobList[Job], gc=False, eq=False, kw_only=True):
         return self.pages.look(block) if isinstance(block, Page) else block
 
     def _open_front(self) -> None:
-        """Bring the new first block into memory, and announce that the next ones will be needed soon."""
+        """Bring the new first block into memory, and announce that the next ones will soon be read."""
         if self.paged:
             self._load(0)
             ahead: list[Block] = [*self._blocks[1:1 + PAGES_AHEAD]]
@@ -57,7 +57,7 @@ class PagedRun(JobList[Job], gc=False, eq=False, kw_only=True):
                 if isinstance(block, Page):
                     self.pages.expect(block)
 
-    # Code that may get a PagedRun must expect pages; a JobList has none.
+    # Code that may be given a PagedRun must expect pages; a JobList has none.
     def blocks(self) -> Iterator[Block]:  # type: ignore[override]
         """Return the jobs, and pages of jobs, in order."""
         return iter(self._blocks)
@@ -81,7 +81,7 @@ class PagedRun(JobList[Job], gc=False, eq=False, kw_only=True):
             yield from self.look(block)
 
     def behind(self, job: Job, place: Callable[[Job], Any]) -> Iterator[Job]:
-        """See JobList; places are those within the priority. Raises PageLost."""
+        """See JobList; places are within the priority. Raises PageLost."""
         after = place(job)
         for block in self._blocks[bisect_left(self._blocks, after, key=_last_place):]:
             jobs = self.look(block)
@@ -190,14 +190,14 @@ class PagedRun(JobList[Job], gc=False, eq=False, kw_only=True):
         return at < len(block) and block[at] == job
 
     def discard(self, job: Job) -> bool:
-        """Remove `job` if it is here; returns whether it was."""
+        """Remove `job` if it is here; returns whether it was here."""
         found = job in self
         if found:
             self.remove(job)
         return found
 
     def page_out(self, stays: int, jobs_max: int, jobs_min: int) -> Iterator[None]:
-        """Page out all but about the first `stays` jobs, from the end; stops after each block, and when it passes many.
+        """Page out all but about the first `stays` jobs, from the end, in steps of a block or many passed pages.
 
         Pages have `jobs_max` jobs at most; jobs too few for a page stay. The run may change between two steps.
         """
@@ -249,10 +249,10 @@ def paged_out(
     block: list[_Job], start: int, jobs_max: int, jobs_min: int, write: Callable[[list[_Job], int], _Page | None],
     fits: Callable[[list[_Job]], list[bool]] = fit_pages,
 ) -> Iterator[tuple[list[_Job], _Page | None]]:
-    """Write pages: yields the jobs of the block behind the first `start` in pieces with their pages; None: it stays.
+    """Write pages: yields the block's jobs after the first `start` in pieces, each with its page; None: it stays.
 
     `write` takes the jobs and the bytes of their data, and returns None if there is no room; then no more are written.
-    `fits` says which of some jobs may be paged.
+    `fits` returns for each of some jobs whether it may be paged.
     """
     room = True
     for jobs, data_bytes, fit in _pieces(block, start, jobs_max, fits):

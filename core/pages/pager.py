@@ -1,11 +1,11 @@
 """Keeps the waiting jobs in memory within a budget: beyond it, the jobs behind the fronts of their queues are paged.
 
 Below the budget nothing happens. Beyond it the pager goes through all queues, each from its end, until an eighth of the
-budget is free again. At first only jobs far behind a front are paged, in large pages; with very many queues or
-priorities that is not enough, so the fronts and the pages become smaller.
+budget is free again. At first only jobs far behind a front are paged, in large pages; if that is not enough, with very
+many queues or priorities, the fronts and the pages become smaller.
 
-The handles by which paged jobs are found count as well. When they use most of the budget, the jobs in memory still
-get a part of it: there would not be many fewer of them, only smaller pages.
+The handles by which paged jobs are found count as well. Even if they use most of the budget, the jobs in memory keep a
+part of it: paging these too would hardly reduce the handles, only make the pages smaller.
 
 Queues with ORDER TIME or ITEMLIMIT list their READY jobs a second time, so paging would free nothing: they stay in
 memory. So do the jobs that extras.py excludes, RUNNING jobs, and short queues. In a queue with several groups each of
@@ -68,7 +68,7 @@ class Pager:
         self._rest()
 
     def _rest(self) -> None:
-        """Wait until the budget is used up."""
+        """Do nothing until the budget is used up."""
         self._round: Iterator[object] | None = None
         self._stage = 0
         self._began_bytes = 0                       # what was in memory before the present rounds
@@ -93,7 +93,7 @@ class Pager:
 
     @property
     def _budget(self) -> int:
-        """The budget for jobs in memory: what remains beyond the handles of paged ones, but at least a fixed part."""
+        """The budget for jobs in memory: what the handles of paged jobs leave, but at least a fixed part."""
         return max(self.hot_bytes_max - self.pages.handles_bytes, self.hot_bytes_max // LEAST_PART)
 
     def crowded(self, queues: Queues) -> bool:
@@ -112,7 +112,8 @@ class Pager:
         hot = self._in_memory(queues)
         budget = self._budget
         if self._round is None:
-            # After a search that found nothing more is needed for the next one, until there is less.
+            # After a fruitless search, the next one begins only when there is an eighth more in memory than at the end
+            # of that one, or less in the meantime.
             self._over_bytes = min(self._over_bytes, hot + hot // 8)
             if hot <= budget or hot <= self._over_bytes:
                 return False
@@ -140,7 +141,7 @@ class Pager:
         return True
 
     def _first(self, queues: Queues) -> int:
-        """Return the first stage, so that jobs that cannot be paged are not all inspected again for a few bodies."""
+        """Return the first stage, chosen so that for a few bodies not all unpageable jobs are inspected again."""
         jobs = queues.waiting - self.pages.jobs
         self._walked_jobs = min(self._walked_jobs, jobs)
         return BODIES if jobs < self._walked_jobs + self._walked_jobs // 8 else 0
@@ -160,7 +161,7 @@ class Pager:
 
 
 def _bodies(pages: Pages) -> Iterator[None]:
-    """Take bodies out of memory, the oldest first, in steps."""
+    """Page out bodies, the oldest first, in steps."""
     while pages.write_body():
         yield
 
@@ -190,7 +191,7 @@ def _delayed_of_queue(queue: Queue, delays: Delays, pages: Pages, stage: Stage) 
 
 
 def _of_queue(queue: Queue, pages: Pages, stage: Stage) -> Iterator[None]:
-    """Page out READY jobs of one queue, in steps: those of other groups, and its own ones, the least priority first."""
+    """Page out READY jobs of one queue, in steps: those of other groups, then its own, the lowest priority first."""
     if isinstance(queue.ready, GroupedReady):
         yield from queue.ready.page_out(pages, stage.stays, stage.page_jobs_max, stage.page_jobs_min)
     ready = own_jobs(queue)

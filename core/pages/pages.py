@@ -1,11 +1,10 @@
 """Pages: consecutive jobs of a run as bytes in a store, and the counters of pages.
 
-A page holds plain jobs, and numbered ones (extras.py). A job with an item, a key, a TTL or the like is in a second
-list as well, or may be looked up by name, and stays in memory.
+A page holds plain jobs, and numbered ones (extras.py). A job that is also in a second list, or can be looked up by
+name, stays in memory: one with an item, a key or a TTL, for example.
 
-A numbered job is looked up by its number alone, which is the seq of its place as long as it is in a page. So there is
-an index of the numbered jobs in pages, at 8 bytes each.
-DELAYED jobs of all kinds are found in the same way (delayed_pages.py).
+A numbered job is looked up by its number alone, which equals its seq while it is in a page. So the numbered jobs in
+pages have an index, of 8 bytes each. DELAYED jobs of all kinds are found in the same way (delayed_pages.py).
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ class NumberedPage(Page, gc=False, frozen=True):
 
 
 class GroupPage(NumberedPage, gc=False, frozen=True):
-    """The handle of a page with READY jobs of one group and one priority, all of which can be found by their seqs."""
+    """The handle of a page with READY jobs of one group and one priority, all indexed by seq."""
 
     group: str
     rank: int
@@ -71,8 +70,8 @@ class DelayedPage(Page, gc=False, frozen=True):
 class Pages:
     """The pages of one state: `jobs` and `data_bytes` are in them; `read` and `written` count pages since the start.
 
-    `full`: there was no room for the last one. `bodies`: of jobs that are in no page. `numbers`: the numbered jobs of
-    the state that are in no page. `index`: the pages of the other READY ones, by number. `indexed`: the number of jobs
+    `full`: there was no room for the last page. `bodies`: of jobs that are in no page. `numbers`: the numbered jobs
+    that are in no page. `index`: the pages of the other numbered READY jobs, by number. `indexed`: the number of jobs
     in pages that can be found by their seqs.
     """
 
@@ -153,7 +152,7 @@ class Pages:
         self.numbers.update([(job.seq, job) for job in jobs if is_numbered(job.extras)])
 
     def keep(self, data: bytes, jobs: int, data_bytes: int) -> int | None:
-        """Write a page with this many jobs; returns its number, or None when there is no room."""
+        """Write a page with `jobs` jobs; returns its number, or None when there is no room."""
         number = self._space.put(data)
         self.full = number is None
         if number is not None:
@@ -237,10 +236,7 @@ class Pages:
         return page
 
     def page_of(self, number: int) -> int | None:
-        """Return the page that may hold the READY job of this number, or with this seq in a group.
-
-        None if none does.
-        """
+        """Return the page that may hold the READY job with this number, or with this seq in a group; None: none may."""
         return self.index.find(number)
 
     def find(self, number: int) -> Job | None:
@@ -277,12 +273,15 @@ class Pages:
         self._nothing()
 
     def another(self) -> Pages:
-        """Empty pages of another state in the same store."""
+        """Return an empty collection of pages for another state in the same store."""
         return Pages(self._store)
 
     @property
     def records(self) -> PageSpace:
-        """The space for the records of ended jobs: their own, so that its files can be given up whole, oldest first."""
+        """Return the space for records of ended jobs.
+
+        It is separate, so that whole files can be deleted, oldest first.
+        """
         if self._records is None:
             self._records = self._store.space()
         return self._records

@@ -13,7 +13,7 @@ from sockpqd.core.store.queues import Queue
 
 
 class PagingCounts(Struct, frozen=True):
-    """The waiting jobs of a queue that are not in the memory of this node, or whose bodies are not."""
+    """The waiting jobs of a queue that are outside this node's memory, entirely or only with their bodies."""
 
     jobs: int
     data_bytes: int         # of these jobs

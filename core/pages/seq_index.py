@@ -1,8 +1,8 @@
-"""An index of the jobs outside memory: the number of the page of each seq, in 8 bytes; in 12 beyond 2^32 pages.
+"""An index of the jobs outside memory, from seq to page number; 8 bytes for each job, 12 beyond 2^32 pages.
 
 Seqs begin with the time of a Put; the seqs of two seconds share an array, so that an insertion moves few others.
 
-The seqs in a page that is dropped unread are not known. They stay as dead entries until these outnumber the live ones;
+The seqs in a page that is dropped unread are unknown. They stay as dead entries until these outnumber the live ones;
 then each further page that is dropped clears some spans, so that no step takes long.
 """
 
@@ -20,7 +20,7 @@ _Span = tuple["array[int]", "array[int]"]
 
 
 class SeqIndex:
-    """Pages by seq. A page that `find` returns may be one that was dropped."""
+    """Pages by seq. `find` may return a page that was dropped."""
 
     __slots__ = ("_alive", "_clearing", "_dead", "_dropped", "_sought", "_spans")
 
@@ -36,12 +36,12 @@ class SeqIndex:
         self._clearing: list[int] = []          # and the spans in which they still may be
 
     def add(self, seqs: Collection[int], page: int) -> None:
-        """Record that the jobs with these seqs, which are new, are in this page."""
+        """Record that the jobs with these new seqs are in this page."""
         for seq in seqs:
             self.add_one(seq, page)
 
     def add_one(self, seq: int, page: int) -> None:
-        """Record that the job with this seq, which is new, is in this page."""
+        """Record that the job with this new seq is in this page."""
         self._alive += 1
         span = self._spans.get(seq >> SPAN_BITS)
         if span is None:
@@ -60,7 +60,7 @@ class SeqIndex:
             pages.insert(at, page)
 
     def remove(self, seqs: Collection[int]) -> None:
-        """Remove these seqs, which are here and whose jobs are in no page any more."""
+        """Remove these seqs, which must be here; their jobs have left their pages."""
         for seq in seqs:
             lows, pages = self._spans[seq >> SPAN_BITS]
             at = bisect_left(lows, seq & _LOW)
@@ -73,7 +73,7 @@ class SeqIndex:
             self._nothing()
 
     def drop(self, page: int, count: int) -> None:
-        """Record that the page with `count` of the jobs here is gone; none of their seqs will be added again."""
+        """Record that the page was dropped with `count` of the jobs here; none of their seqs may be added again."""
         self._alive -= count
         self._dead += count
         self._dropped.add(page)
@@ -117,7 +117,7 @@ class SeqIndex:
         return self._alive
 
     def spans(self, without: Set[int] = frozenset()) -> Iterator[tuple[int, bytes, bytes]]:
-        """Yield the whole index, in a form for `restore`, without the jobs in the pages `without`."""
+        """Yield the whole index, in a form for `restore`, except for jobs in the pages `without`."""
         gone = self._dropped | self._sought | without
         for number, span in self._spans.items():
             lows, pages = _without(span, gone) if gone else span

@@ -48,7 +48,7 @@ class Pulse(Struct, eq=False):
 
     @property
     def at_once(self) -> int:
-        """The number of grants that may be given at the same moment."""
+        """The number of grants that may be given at once."""
         return 1 if self.spread else self.now
 
     def change(self, change: PulseChange) -> None:

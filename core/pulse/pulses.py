@@ -1,8 +1,8 @@
 """All pulses, their tickets, and the pulses with results to judge.
 
-The leader that writes the grants knows the free part of a window, and passes it with the operations (spec/pulse 2.1).
-The state only remembers when it gave grants, for the next leader: that cannot know which of them were written, and
-counts them all as written at its Lead entry (2.2).
+The leader, which writes the grants, knows how much of a window is free, and passes that with the operations
+(spec/pulse 2.1). The state only records when it gave grants, for the next leader, which cannot know which of them were
+written and counts all of them as written at its Lead entry (2.2).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Pulses:
         deque(map(self.tickets.__delitem__, pulse.tickets), 0)      # there may be a million: no loop in Python
 
     def end_period(self, pulse: Pulse) -> None:
-        """Remove the pulse from the list of those with results to judge, before its period is dropped or judged."""
+        """Remove the pulse from the list of pulses with results to judge, before its period is dropped or judged."""
         if pulse.period_ends_ms:
             self.periods.remove((pulse.period_ends_ms, pulse.name))
 
@@ -54,7 +54,7 @@ class Pulses:
         self.remember(pulse, count, clock_ms)
 
     def remember(self, pulse: Pulse, count: int, clock_ms: int) -> None:
-        """Record that `count` grants, new or requested again by a session, may be written from now on."""
+        """Record that `count` grants, new or requested again by a session, may be written to clients from now on."""
         window = pulse.window
         since_ms = _may_count_since(pulse, clock_ms)
         while window and window[0][0] < since_ms:
@@ -115,9 +115,7 @@ class Pulses:
             self.periods.add((pulse.period_ends_ms, pulse.name))
 
     def judge(self, clock_ms: int, most: int) -> list[Pulse]:
-        """Judge the results of periods that have ended, of at most `most` pulses; returns the pulses whose rate
-        changed.
-        """
+        """Judge the results of ended periods, of at most `most` pulses; returns the pulses whose rate changed."""
         changed: list[Pulse] = []
         for _ in range(most):
             due = self.periods.first_due(clock_ms)
@@ -158,5 +156,5 @@ class Pulses:
 
 
 def _may_count_since(pulse: Pulse, clock_ms: int) -> int:
-    """Return the earliest time at which a grant of the window that ends now may have been written, with slewed time."""
+    """Return the earliest time at which a grant of the current window may have been written, despite clock slew."""
     return clock_ms - pulse.length_ms - pulse.length_ms // SLEWED - limits.GRANT_WRITTEN_MS_MAX

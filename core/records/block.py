@@ -19,9 +19,9 @@ _decoder = msgspec.msgpack.Decoder(list[JobRecord])
 class Block:
     """Up to RECORD_BLOCK_MAX consecutive records of one queue.
 
-    The end and the size of each are kept: in 8 bytes in memory, in a page nearly always in 4. A size of 0 means that
-    the record was removed; otherwise it is its bytes plus 1. `serial`: the number of the block. `page`: the page with
-    its records; None: they are in memory.
+    Stores the end and the size of each record: in 8 bytes while it is in memory, nearly always in 4 once it is in a
+    page. A size of 0 means that the record was removed; otherwise the size is its number of bytes plus 1. `serial`: the
+    number of the block. `page`: the page with its records; None: they are in memory.
     """
 
     __slots__ = (
@@ -29,7 +29,7 @@ class Block:
     )
 
     def __init__(self, serial: int, first: int, base_ms: int) -> None:
-        """`first`: the position of its first record in the queue, counted from the beginning; `base_ms`: its end."""
+        """`first`: the position of its first record, counted from the queue's first one; `base_ms`: its end."""
         self.serial = serial
         self.first = first
         self.page: int | None = None
@@ -64,7 +64,7 @@ class Block:
         return self.base_ms + self.ends[at]
 
     def ended_until(self, ms: int) -> int:
-        """Return the number of records that had ended by then."""
+        """Return the number of records that had ended by the time `ms`."""
         return bisect_right(self.ends, ms - self.base_ms) if ms >= self.base_ms else 0
 
     def add(self, record: JobRecord, kept_bytes: int) -> bool:
@@ -82,7 +82,7 @@ class Block:
         return True
 
     def pop(self) -> JobRecord:
-        """Take back the last record, which was added by the present entry."""
+        """Remove the last record, which was added by the current entry; returns its size."""
         record = self._records.pop()
         self.sizes.pop()
         self.ends.pop()

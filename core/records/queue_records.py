@@ -11,8 +11,8 @@ from sockpqd.core.records.block import Block
 class QueueRecords:
     """`count` current records of a queue, with `total_bytes`. Positions are counted from the first record ever.
 
-    `over`: the records before this position have expired. `due_ms`, `listed_ms`: the times at which the first one
-    expires and has ended, as indexed in Records; the true ones may be later.
+    `over`: the records before this position have expired. `due_ms`, `listed_ms`: when the first one expires, and when
+    it ended, as indexed in Records; the actual times may be later.
     """
 
     __slots__ = ("blocks", "count", "due_ms", "listed_ms", "over", "total_bytes")
@@ -76,7 +76,7 @@ class QueueRecords:
                 return
 
     def pass_until(self, ended_ms: int) -> None:
-        """Expire the records that ended by then."""
+        """Expire the records that ended by the time `ended_ms`."""
         for block in self.blocks:
             known = block.ended_until(ended_ms)
             self._pass(block, known)
@@ -113,7 +113,7 @@ class QueueRecords:
             self.over = block.first + known
 
     def passed_blocks(self) -> Iterator[Block]:
-        """Remove and return the blocks of which all records have expired."""
+        """Yield and remove the blocks whose records have all expired."""
         while self.blocks and self.blocks[0].first + len(self.blocks[0]) <= self.over:
             yield self.blocks.popleft()
 

@@ -9,7 +9,7 @@ from sockpqd.core.store.job import Extras, counts_after_attempt
 
 
 class JobRecord(Struct, frozen=True, gc=False, array_like=True):
-    """A job as it was when it ended, with its result. array_like: how pages are encoded."""
+    """A job as it was when it ended, with its result. Pages hold it as an array of its fields."""
 
     number: int
     state: EndState

@@ -1,8 +1,8 @@
-"""The records of all queues (spec/state-machine 10.4): when each expires, and where each is.
+"""The records of all queues (spec/state-machine 10.4), with their expiry and their places.
 
 A record expires when the RETAIN of its queue has passed since its end, or when RETAINMAX, RETAINBYTES or, over all
 queues, RETAINEDBYTES is exceeded, the oldest first. It is then no longer shown. Blocks whose records have all expired
-are given up whole, unread.
+are deleted whole, unread.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from sockpqd.core.records.queue_records import QueueRecords
 from sockpqd.core.records.record import JobRecord
 from sockpqd.core.store.timer_index import NOTHING_MS, TimerIndex
 
-# serial, base, ends since then, sizes, reference of the page: see Block
+# serial, base, ends since the base, sizes, reference of the page: see Block
 PageRow = tuple[int, int, list[int], list[int], bytes]
 
 
 class RecordStore(Protocol):
-    """Provides the space for pages of records: Pages does."""
+    """Provides the space for pages of records. Implemented by Pages."""
 
     @property
     def records(self) -> PageSpace:
-        """The space, made when it is asked for."""
+        """Return the space, created at the first call."""
         ...
 
 
@@ -45,7 +45,7 @@ class RecordUndo(Protocol):
         """Record that the queue has a new record, the last one."""
 
     def passed(self, queue: str, over: int, count: int, total_bytes: int) -> None:
-        """Record that records of the queue have expired; the numbers are those from before that."""
+        """Record that records of the queue have expired; the arguments are the numbers before that."""
 
     def forgot(self, number: int, place: RecordPlace) -> None:
         """Record that the record of this number was removed from this place."""
@@ -76,7 +76,7 @@ class Records:
     """The records of one state. `settings`: of all queues. `total_bytes`: of all current records.
 
     `store`: of pages; None: all are in memory. `hot_bytes`: the approximate memory of those in memory. `due`: when the
-    first of each queue expires, or sooner. `passed`: queues with records that expired in the current entry.
+    first record of each queue expires, or earlier. `passed`: queues with records that expired in the current entry.
     """
 
     __slots__ = (
@@ -113,7 +113,7 @@ class Records:
     def _read(self, page: int) -> bytes:
         return self._pages.get(page)
 
-    # ---- looking
+    # ---- queries
 
     def names(self) -> list[str]:
         """Return the queues with records, in the order of their names."""
@@ -152,9 +152,9 @@ class Records:
     def newest(
         self, queue: str, clock_ms: int, count: int, before: int | None = None,
     ) -> tuple[list[JobRecord], int | None]:
-        """Up to `count` of the newest records of the queue before this position, all of one block.
+        """Return up to `count` of the newest records of the queue before this position, all of one block.
 
-        Returns also the position of the last of them; None: none is left. Raises PageLost.
+        Also returns the position of the last of them; None: there are no others. Raises PageLost.
         """
         records = self._queues.get(queue)
         found: list[JobRecord] = []
@@ -183,9 +183,9 @@ class Records:
     def following(self, queue: str, clock_ms: int, place: tuple[int, ...]) -> Iterator[JobRecord]:
         """Yield the current records of the queue after this place, the oldest first. Raises PageLost.
 
-        `place`: None, or a time with the numbers of neighbouring records that ended then, the last one first. The first
-        of these that still exists is the place; if none does, all records of that time come again. So a place is valid
-        on every node, although positions differ.
+        `place`: None, or a time with the numbers of neighbouring records that ended then, the latest first. The search
+        continues after the first of these that still exists; if none does, all records of that time are repeated. So a
+        place is valid on every node, although positions differ.
         """
         records = self._queues.get(queue)
         if records is None:
@@ -229,7 +229,7 @@ class Records:
                     yield from [known[at] for at in range(start, len(block)) if block.sizes[at]]
 
     def _over_ms(self, queue: str, clock_ms: int) -> int:
-        """Records of the queue that ended by then are over."""
+        """Return the time such that records of the queue that ended by then have expired."""
         return clock_ms - self.settings[queue].retain_ms
 
     # ---- changes
@@ -283,7 +283,7 @@ class Records:
         return records
 
     def _begun(self, queue: str, ended_ms: int) -> QueueRecords:
-        """Return the records of the queue, where the next one is the first if all others are over."""
+        """Return the records of the queue, emptied if all of them have expired by `ended_ms`."""
         records = self._queues.get(queue)
         if records is None:
             records = self._queues[queue] = QueueRecords()
@@ -310,7 +310,7 @@ class Records:
         self.total_bytes += kept_bytes
 
     def _passed(self, queue: str, records: QueueRecords, before: Numbers, undo: RecordUndo | None) -> None:
-        """Note that records of the queue have expired; `before`: its numbers from before that."""
+        """Note that records of the queue have expired; `before`: its numbers before that."""
         self.total_bytes += records.total_bytes - before[2]
         if records.over != before[0]:
             self.passed[queue] = None
@@ -371,7 +371,7 @@ class Records:
                 self._set_due(queue, records, NOTHING_MS)
 
     def next_due_ms(self) -> int | None:
-        """Return the time at which an entry has something to do; None if never. 0: at once."""
+        """Return the time of the next work for an entry; 0: at once, None: never."""
         if self._gone:
             return 0
         while self.due.first_ms < NOTHING_MS:
@@ -395,7 +395,7 @@ class Records:
         self._oldest.remove((records.listed_ms, queue))
 
     def _forget(self, block: Block) -> None:
-        """Remove its records from the index; `settle` releases the block."""
+        """Remove the block's records from the index; `settle` releases the block."""
         del self._blocks[block.serial]
         self._begun_blocks.pop(block.serial, None)
         self._gone.append(block)
@@ -454,7 +454,7 @@ class Records:
     # ---- undoing a batch
 
     def take_back(self, queue: str) -> None:
-        """Undo the last `add` to this queue."""
+        """Undo the latest `add` to this queue."""
         records = self._queues[queue]
         block = records.blocks[-1]
         record = block.pop()
@@ -484,7 +484,7 @@ class Records:
     def page_out(self) -> bool:
         """Write a block into a page if one is full, or if too much is in memory; returns whether there is more to do.
 
-        If there is no room it stays in memory until the next attempt, when another block has begun.
+        If there is no room the block stays in memory; the next attempt is made when another block has begun.
         """
         if self.store is None or self._refused == self._next_serial:
             return False
@@ -501,11 +501,11 @@ class Records:
 
     @property
     def crowded(self) -> bool:
-        """True if more is in memory than there should be between two entries, although there is room on disk."""
+        """True if more is in memory than is allowed between two entries, although there is room on disk."""
         return self.hot_bytes > limits.RECORDS_CROWDED_BYTES and self._refused != self._next_serial
 
     def _next_to_leave(self) -> Block | None:
-        """Return the block to write next: the oldest full one, or one that is not full; None.
+        """Return the block to write next: the oldest full one, or one that is not full; None: all may stay in memory.
 
         All may stay in memory.
         """
@@ -524,9 +524,9 @@ class Records:
         return self._index.spans(others | {block.serial for block in self._gone})
 
     def pages(self, queue: str) -> tuple[int, list[PageRow]]:
-        """Return the pages of the queue, in a form for `adopt`, and how many of the first records in them have expired.
+        """Return the pages of the queue, as rows for `adopt`, and the number of expired records in the first.
 
-        Each has a current record, so the index has its serial.
+        Each page has a current record, so the index has its serial.
         """
         parts = [
             (block, start) for block, start in self._queues[queue].parts()
@@ -541,7 +541,7 @@ class Records:
         ]
 
     def adopt_span(self, span: int, lows: bytes, pages: bytes) -> None:
-        """Take over a part of the index, before any block: all others have greater serials. Raises ValueError."""
+        """Take over a part of the index, before any block, as new blocks need greater serials. Raises ValueError."""
         self._next_serial = max(self._next_serial, self._index.restore(span, lows, pages) + 1)
 
     def adopt(self, queue: str, row: PageRow) -> None:
@@ -555,7 +555,7 @@ class Records:
         self._count(records, len(kept), sum(kept) - len(kept))
 
     def adopt_start(self, queue: str, start: int) -> None:
-        """Count the first `start` records of the queue, which its first page still has, as expired."""
+        """Treat the first `start` records of the queue's first page as expired."""
         records = self._queues[queue]
         before = records.total_bytes
         records.pass_positions(start)

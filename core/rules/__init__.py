@@ -1,4 +1,4 @@
 """The rules of a job's life: admission, choice, hand-out, completion, activation, expiry.
 
-May use the state and the packages below it.
+May use the state and the rooms before it.
 """

@@ -55,12 +55,12 @@ def never_comes(state: State, items: tuple[str, ...], until: Until) -> bool:
 
 
 def pass_time(state: State, left: int) -> int:
-    """End TTLs and pauses, and activate DELAYED jobs whose time has come. With groups in use, at most `left` steps.
+    """End TTLs and pauses, and activate DELAYED jobs that are due. With groups in use, at most `left` steps.
 
-    Returns the steps that remain for other things that are due.
+    Returns the number of steps that remain for other due work.
     """
     shared, clock_ms, delays = state.fair is not None, state.clock_ms, state.delays
-    # Nearly always nothing is due, so this is asked before anything is called.
+    # Nearly always nothing is due, so this is checked before any call.
     if state.ttls.first_ms <= clock_ms:
         left -= _end_ttls_and_pauses(state, left if shared else limits.TTL_ENDS_MAX)
     if state.turned_items:
@@ -116,7 +116,7 @@ def _end_ttls_and_pauses(state: State, most: int) -> int:
 def release(state: State) -> None:
     """Decide for the jobs that wait for items affected by the last operation."""
     dependents, turned = state.delays.dependents, state.turned_items
-    # These first: the item may have ended in the same batch, or been settled before it ended.
+    # These come first: the item may have ended in the same batch, or been settled before it ended.
     for name in [name for name, turn in turned if turn is ItemTurn.FAILED]:
         dependents.release(name, Until.FAILED, Outcome.AT_ONCE)
     for name in [name for name, turn in turned if turn is ItemTurn.CANCELLED]:
@@ -134,7 +134,7 @@ def release(state: State) -> None:
 
 
 def _process_releases(state: State, most: int) -> int:
-    """Settle up to `most` jobs for which items have decided, in the order of the decisions; returns how many."""
+    """Settle up to `most` jobs whose items have reached a decision, in the order of the decisions; returns how many."""
     left = most
     dependents = state.delays.dependents
     while dependents.released and left:
@@ -148,7 +148,7 @@ def _process_releases(state: State, most: int) -> int:
 
 
 def _settle(state: State, of_item: ItemRelease) -> None:
-    """Do what the item has decided for the first job of the release."""
+    """Apply the item's decision to the first job of the release."""
     job = state.delays.by_seq[of_item.seqs.take_first()]
     assert job.extras is not None
     others = [name for name in job.extras.after if name != of_item.item]
@@ -166,7 +166,7 @@ def _settle(state: State, of_item: ItemRelease) -> None:
 
 
 def _free(state: State, job: DelayedJob, after: tuple[str, ...]) -> None:
-    """Let the job wait for these items only, or for its time."""
+    """Let the job wait only for these items, or only for its time."""
     queue = state.queues.by_name[job.queue]
     at_ms = state.clock_ms if job.at_ms is None else job.at_ms
     freed = replace(job, due_ms=NEVER_MS if after else at_ms, extras=_waiting_for(job.extras, after))
@@ -187,7 +187,7 @@ def _remove(state: State, job: DelayedJob) -> None:
 
 
 def _cancel(state: State, job: DelayedJob) -> None:
-    """Remove a job that waited for an item to be done, which was cancelled; its own item counts as cancelled then."""
+    """Remove a job that waited for a cancelled item to be done; its own item then counts as cancelled."""
     state.undefer(state.queues.by_name[job.queue], job)
     if job.item is not None:
         item = state.items.by_name[job.item]
@@ -208,7 +208,7 @@ def _waiting_for(extras: Extras | None, after: tuple[str, ...]) -> Extras:
 
 
 def without_released_items(state: State, job: DelayedJob) -> Extras | None:
-    """Return the job's extras, minus items that have decided but not yet released it."""
+    """Return the job's extras, without the items that have reached a decision but not released it yet."""
     extras = job.extras
     if extras is None or not extras.after:
         return extras
@@ -217,7 +217,7 @@ def without_released_items(state: State, job: DelayedJob) -> Extras | None:
 
 
 def _activate(state: State, most: int) -> int:
-    """Make DELAYED jobs READY whose time has come: a portion of each queue, up to `most` in all; returns how many.
+    """Make due DELAYED jobs READY: a portion of each queue, up to `most` in all; returns how many.
 
     The data of a portion are limited too, because some nodes have to read them.
     """

@@ -1,4 +1,4 @@
-"""Admission: the reasons for which a queue refuses a job, and the effects of a new job on others."""
+"""Admission: the reasons why a queue refuses a job, and the effects of a new job on others."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sockpqd.core.store.queues import Queue
 
 
 def rejects_puts(state: State, queue: str, data_bytes: int) -> Reply | None:
-    """Return the reason why the queue never takes a job with this much data; None if it does."""
+    """Return the refusal if the queue does not take jobs with this much data; otherwise None."""
     settings = state.queues.settings.get(queue)
     if settings is None:
         unknown = not state.settings.autocreate and state.queues.find(queue) is None
@@ -56,7 +56,7 @@ def _drops_oldest(queue: Queue) -> bool:
 def displaced(queue: Queue) -> Job | DelayedJob | None:
     """Return the job that must leave to make room for another one (OVERFLOW DROPOLDEST); None if there is room.
 
-    It is the first READY job of the least priority or, without any, the DELAYED one that is due last.
+    It is the first READY job of the lowest priority or, without any, the DELAYED one that is due last.
     """
     if not (_drops_oldest(queue) and _full(queue)):
         return None
@@ -72,7 +72,7 @@ def displaced(queue: Queue) -> Job | DelayedJob | None:
 
 
 def admitted(state: State, queue: Queue, leaving: Job | DelayedJob | None) -> None:
-    """Note that a job was put into the queue, which has settings, as a use of it; `leaving` is dropped."""
+    """Note that a job was put into the queue, which has settings, as a use of it; `leaving` is dropped to make room."""
     queue.used_ms = state.clock_ms
     if leaving is not None:
         if leaving.extras is not None:      # it may wait for many items
@@ -90,7 +90,7 @@ def ttl_ms(queue: Queue, asked_ms: int | None) -> int | None:
 
 
 def new_counts(queue: Queue, *, number: bool) -> JobCounts | None:
-    """Return the counts of a job without a number that comes into the queue; None if it gets none there.
+    """Return the counts of a job without a number that enters the queue; None if it gets none there.
 
     `number`: it is put with NUMBER, so it keeps its place.
     """

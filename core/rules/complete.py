@@ -1,6 +1,6 @@
 """The end of a hand-out: the job is done, goes back, or is dead (spec/state-machine 8).
 
-Every running job that was stopped passes through here, whether by an operation or because its lease or session ended.
+Every running job that is stopped passes through here, whether by an operation or because its lease or session ended.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def finish(
 ) -> Reply:
     """Finish a stopped job. A periodic one is scheduled again, unless this was the `last` time.
 
-    `expired`: its lease has ended, which is an event of its own. `result`: for its record.
+    `expired`: its lease has ended, which is an event of its own. `result`: kept in its record.
     """
     queue = state.queues.by_name[job.queue]
     queue.counters[DONE] += 1
@@ -70,7 +70,7 @@ def finish(
 
 
 def _rearm(state: State, job: RunningJob, every_ms: int) -> int:
-    """Schedule the job for its next time, which is returned: the first multiple of its period in the future."""
+    """Schedule the job for its next time, the first multiple of its period in the future, and return that."""
     assert job.at_ms is not None
     next_ms = job.at_ms
     if next_ms <= state.clock_ms:       # otherwise a Change has set the time
@@ -98,8 +98,8 @@ def put_back(
     """Put a stopped job back into its queue, or make it dead after its last attempt.
 
     `expired`: its lease has ended, which has a counter and an event of its own. `released`: its worker asked for it. A
-    job at its old place with its old priority does not count as released, as when the session of its worker ends.
-    `failed`: the attempt failed, so the BACKOFF of the queue applies, unless the options set the time of return.
+    job put back at its old place with its old priority does not count as released, just as when its worker's session
+    ends. `failed`: the attempt failed, so the BACKOFF of the queue applies, unless the options set the time of return.
     """
     if end_if_cancelled(state, job) is not None:
         return
@@ -146,7 +146,10 @@ def put_back(
 
 
 def keep_error(state: State, job: RunningJob, text: bytes | None) -> RunningJob:
-    """Give the stopped job its worker's error text instead of an earlier one; returns the job. None: unchanged."""
+    """Store its worker's error text with the stopped job, in place of an earlier one; returns the job.
+
+    `text`: None: keep the old one.
+    """
     if text is None:
         return job
     number = None
@@ -240,7 +243,7 @@ def unburied(state: State, queue_name: str, extras: Extras | None) -> Extras | N
 
 
 def kick_delayed(state: State, job: DelayedJob) -> None:
-    """Make the DELAYED job READY as if its time had come."""
+    """Make the DELAYED job READY as if it were due."""
     state.undefer(state.queues.by_name[job.queue], job)
     back = job.ready(state.next_place(job))
     back = replace(back, extras=with_error(counted(back.extras, kicks=1, died_ms=0), None))
@@ -248,7 +251,7 @@ def kick_delayed(state: State, job: DelayedJob) -> None:
 
 
 def now_due(state: State, job: Job) -> Job:
-    """Return the job without its future time."""
+    """Return the job with a future time removed."""
     return job if job.at_ms is None or job.at_ms <= state.clock_ms else replace(job, at_ms=state.clock_ms)
 
 
@@ -280,7 +283,7 @@ def kick(state: State, name: str, count: int) -> int:
 
 
 def kick_lost(state: State, job: Job | BuriedJob) -> None:
-    """Put the DEAD or BURIED job back into the queue in which it died first, with no attempt counted."""
+    """Put the DEAD or BURIED job back into the queue in which it first died, with no attempt counted."""
     if isinstance(job, Job):
         kick_dead(state, job)
     elif job.extras is None or job.extras.origin is None:
@@ -291,7 +294,7 @@ def kick_lost(state: State, job: Job | BuriedJob) -> None:
 
 
 def kick_dead(state: State, job: Job) -> None:
-    """Put the dead job back into the queue that it comes from, with no attempt counted."""
+    """Put the dead job back into the queue in which it died, with no attempt counted."""
     assert job.extras is not None
     assert job.extras.origin is not None
     state.remove(state.queues.by_name[job.queue], job)
@@ -299,7 +302,7 @@ def kick_dead(state: State, job: Job) -> None:
 
 
 def _go_home(state: State, job: Job, name: str) -> None:
-    """Put the job, which lies in no list, into the queue of this name, in which it died."""
+    """Put the job, which is in no list, into the queue of this name, in which it died."""
     assert job.extras is not None
     queue = state.queues.get_or_create(name)
     extras = replace(

@@ -1,5 +1,4 @@
-"""Ends leases, sessions and holds that have expired: by deadline, leases before sessions, then by id or number;
-then holds of items."""
+"""Ends expired leases, sessions and holds of items: leases by deadline and id, then sessions by number, then holds."""
 
 from __future__ import annotations
 
@@ -42,7 +41,7 @@ def end_due(state: State) -> int:
 
 
 def _end_hold(state: State) -> None:
-    """End the hold of an item whose time has come first."""
+    """End the hold that expires first."""
     name = state.items.holds.first_due(state.clock_ms)
     assert name is not None
     item = state.items.by_name[name]
@@ -80,7 +79,7 @@ def _place(job: RunningJob) -> tuple[int, int, int]:
 
 
 def _first_of(state: State, session: Session, count: int) -> list[int]:
-    """Return the first bound jobs of the session, which end now. They are sorted once, as there may be many."""
+    """Return the first `count` bound jobs of the session, which end now. They are sorted once, as there may be many."""
     if session.release is None:
         session.release = sorted([_place(state.running[number]) for number in session.taken], reverse=True)
     first: list[int] = []
@@ -92,7 +91,7 @@ def _first_of(state: State, session: Session, count: int) -> list[int]:
 
 
 def is_released(state: State, job: RunningJob) -> bool:
-    """Return whether the job only appears to run: its session has ended, and its turn to be put back has not come."""
+    """Return whether the job only appears to run: its session has ended, and it waits to be put back."""
     return job.session is not None and state.sessions.by_number[job.session].ending
 
 
@@ -109,12 +108,11 @@ def by_number(state: State, number: int) -> AnyJob | None:
 
 
 def end_session(state: State, session: Session, ends_max: int, *, lapsed: bool = False) -> int:
-    """Release its jobs, remove its queues and workers, forget the session; returns how many jobs and sessions ended.
+    """Release the session's jobs, remove its queues and workers, forget it; returns how many jobs and sessions ended.
 
-    At most `ends_max` jobs end. `lapsed`: the session expires, unless it has ended before. It has ended in any case;
-    the rest of its jobs are due within the next 16 ms. The jobs are put back in the order of their places, and
-    by_number() finds the others as if they were back already, so a client that takes jobs in the meantime gets the
-    right ones.
+    At most `ends_max` jobs end. `lapsed`: the session expires, unless it has ended before. It ends in any case; the
+    rest of its jobs are put back within the next 16 ms. Jobs are put back in the order of their places, and by_number()
+    treats the others as if they were back already, so a client that takes jobs in the meantime gets the right ones.
     """
     begins = not session.ending
     state.sessions.end(session, state.clock_ms, lapsed=lapsed)

@@ -25,7 +25,7 @@ def available(state: State, queue: Queue) -> int:
 
 
 def has_open(state: State, queue: Queue, item: str | None) -> bool:
-    """Return whether a group of the queue is open, if it chooses by groups, and has a job to give (of the item)."""
+    """Return whether a group of the queue is open, if it chooses by groups, and has a job to hand out (of the item)."""
     return not by_groups(state, queue) or open_to_fair(state, queue, item)
 
 
@@ -43,7 +43,7 @@ def open_to_fair(state: State, queue: Queue, item: str | None) -> bool:
 
 
 def without_closed(state: State, names: list[str]) -> list[str]:
-    """Return those of these queues, all of which have a job, that do not choose by groups that are all closed."""
+    """Return those of these queues, all with a job, that do not choose by groups or have an open group."""
     scheduler = state.fair
     if scheduler is None or not state.queues.grouped:
         return names
@@ -62,9 +62,9 @@ def without_closed(state: State, names: list[str]) -> list[str]:
 
 
 def next_queue(state: State) -> Queue | None:
-    """Return the queue of the group whose turn it is, or the first one that does not choose by groups.
+    """Return the queue of the next group, or the first queue that does not choose by groups.
 
-    None: no queue can hand out a job, as far as all groups are offered.
+    None: no queue can hand out a job, provided that all groups are offered.
     """
     found = find(state.use_fair(), None)
     if found is not None:
@@ -121,7 +121,7 @@ def _chosen(state: State, queues: list[Queue] | None, item: str | None) -> FairC
         if open_queues is not None:
             state.spent += limits.CLOSED_NAME_STEPS * limits.STEP * len(open_queues)
         if scheduler.offers.tasks:
-            # Groups that a portion has still to offer: no client may get the answer that there is nothing.
+            # Some groups still wait to be offered: until then no client may be answered that there is no job.
             names = state.queues.nonempty[:1] if open_queues is None else [queue.name for queue in open_queues]
             for name in names:
                 _offer(state, state.queues.by_name[name].ready.first)

@@ -22,7 +22,7 @@ def can_hand_out(queue: Queue, item_queue: ItemQueue) -> bool:
 
 
 def available_of_item(queue: Queue, item_queue: ItemQueue) -> int:
-    """Return the number of jobs of the item that could be handed out now, one after the other."""
+    """Return the number of jobs of the item that could be handed out now, one after another."""
     settings = queue.settings
     if settings is None:
         return 0 if queue.withheld else item_queue.ready.size
@@ -31,7 +31,7 @@ def available_of_item(queue: Queue, item_queue: ItemQueue) -> int:
 
 def unfinished(state: State, queues: tuple[str, ...] | None, item_name: str | None) -> bool:
     """Return whether one of the queues (None: any) has an unfinished job (of the item)."""
-    # A queue, or an item in a queue, without unfinished jobs does not exist.
+    # A queue without unfinished jobs does not exist, nor does an item in a queue.
     if item_name is None:
         existing: dict[str, Any] = state.queues.by_name
     else:
@@ -41,9 +41,9 @@ def unfinished(state: State, queues: tuple[str, ...] | None, item_name: str | No
 
 
 def lease(state: State, queue: Queue, operation: Get, job: Job) -> tuple[int | None, Then]:
-    """Return the length of a lease in ms (None: no limit) and the action at its end: by operation, job or queue.
+    """Return the length of a lease in ms (None: no limit) and its action on expiry, by operation, job or queue.
 
-    A job's own lease is only a length: the action is the queue's THEN, or the cluster's if the queue has no lease.
+    A lease set by the job is only a length: the action is the queue's THEN, or the cluster's if the queue has no lease.
     """
     expire_ms, then = operation.expire_ms, operation.then
     if expire_ms is None:

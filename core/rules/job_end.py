@@ -1,4 +1,4 @@
-"""The end of a job: the record that it leaves in a queue with RETAIN, and its way back (spec/state-machine 10.4)."""
+"""The end of a job: the record that it leaves in a queue with RETAIN, and its return (spec/state-machine 10.4)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from sockpqd.core.store.job import (
 
 
 def note_end(state: State, job: AnyJob, settings: QueueSettings | None, how: EndState, result: bytes = b"") -> None:
-    """Keep the record of a job that has just ended, if its queue keeps records, and notify those that await the end.
+    """Keep the record of a job that has just ended, if its queue keeps records, and notify clients that await the end.
 
     `settings`: of the queue. Raises PageLost.
     """

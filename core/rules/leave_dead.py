@@ -12,7 +12,7 @@ def leave_dead(state: State, name: str, jobs_max: int) -> int:
     """Make up to `jobs_max` dead jobs that came from this queue ordinary jobs of the queues that hold them.
 
     They keep their places, reasons and errors; attempts are counted from 0, and a periodic job loses its period.
-    Returns how many there were.
+    Returns their number.
     """
     left = 0
     state.replace_ready(begins=True)

@@ -9,7 +9,7 @@ from sockpqd.core.store.job import AnyJob, Extras, RunningJob
 
 
 def life_of_counts(created_ms: int, extras: Extras) -> Life | None:
-    """Return the life of a job that does not run; None if it has no number."""
+    """Return the life of a job that is not running; None if it has no number."""
     counts = extras.counts
     return None if counts is None else Life(created_ms, counts.first_ms, counts.last_ms, counts.reserves, extras.origin)
 

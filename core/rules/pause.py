@@ -26,7 +26,7 @@ def end_pause(state: State, queue: Queue) -> None:
 
 
 def open_due(state: State, most: int) -> int:
-    """End pauses of groups, and open groups whose rate allows more again, at most `most`; returns how many."""
+    """End pauses of groups, and open groups whose rate allows more again, up to `most` in all; returns how many."""
     left = most
     while left and (due := state.groups.pauses.first_due(state.clock_ms)) is not None:
         group = due[1]
@@ -40,7 +40,7 @@ def open_due(state: State, most: int) -> int:
 
 
 def sleep_group(state: State, job: RunningJob, sleep_ms: int) -> None:
-    """Hold the group of a job that has just ended, if its queue holds groups so."""
+    """Let the group of a job that has just ended sleep in its queue, if the queue's settings allow that."""
     queue = state.queues.find(job.queue)
     if queue is None or queue.settings is None or not queue.settings.sleep_by_group or state.fair is None:
         return

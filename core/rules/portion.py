@@ -1,7 +1,7 @@
 """A portion of jobs: limited in number and in the bytes of their data, equally on all nodes.
 
-A node whose jobs are outside memory may have to read them; where no node has to, bytes do not count. A portion depends
-on the state alone, never on where jobs are stored.
+Nodes may have to read jobs that are outside memory; the bytes of jobs that no node has to read do not count. A portion
+depends on the state alone, never on where jobs are stored.
 """
 
 from __future__ import annotations

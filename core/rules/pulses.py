@@ -20,7 +20,7 @@ def note(state: State, pulse: Pulse, feedback: Feedback, sleep_ms: int) -> None:
 
 
 def result(state: State, job: RunningJob, feedback: Feedback, sleep_ms: int = 0) -> None:
-    """Record the result of a hand-out of a queue with a rate; the pulse may be gone."""
+    """Record the result of a hand-out from a queue with a rate, if its pulse still exists."""
     pulse = None if job.pulse is None else state.pulses.by_name.get(job.pulse)
     if pulse is not None:
         note(state, pulse, feedback, sleep_ms)

@@ -32,7 +32,7 @@ def has_jobs(state: State, name: str) -> bool:
 
 
 class Chosen:
-    """Jobs to be removed: single ones, and whole pages. `more`: there are others."""
+    """Jobs to be removed: single ones, and whole pages. `more`: there are more to remove."""
 
     __slots__ = ("_before_seq", "_jobs", "_pages", "_portion", "_queue", "_state", "more", "size")
 
@@ -47,7 +47,7 @@ class Chosen:
         self.more = False
 
     def add(self, jobs: Iterable[_Waiting], *, read: bool) -> None:
-        """Choose as many of these jobs as fit. `read`: some nodes may have to read them in order to drop them."""
+        """Choose as many of these jobs as fit. `read`: some nodes may have to read them from disk to drop them."""
         before_seq, chosen = self._before_seq, self._jobs
         for job in jobs:
             if (before_seq is None or job.seq < before_seq) and job.seq not in chosen:
@@ -60,9 +60,9 @@ class Chosen:
     def add_ready(self, queue: Queue) -> None:
         """Choose READY jobs of the queue: pages of which all jobs are chosen are not read.
 
-        There are exceptions: with many priorities the run of each job may be recorded, and jobs of other groups, which
-        come first, or jobs that ITEMLIMIT withholds have their places among the others. The state does not tell which
-        nodes have to read, but it does tell whether any may have to.
+        Exceptions: with many priorities the run of each job may be recorded; jobs of other groups, which come first,
+        and jobs that ITEMLIMIT withholds lie among the others. The state does not show which nodes have to read, but it
+        does show whether any may have to.
         """
         pages = None if self._state.pager is None else self._state.pager.pages
         if queue.blocked is not None and queue.blocked.size:
@@ -100,7 +100,10 @@ class Chosen:
                 return
 
     def drop(self) -> None:
-        """End the chosen jobs. Pages first: the blocks behind the front of a run would be read once that is gone."""
+        """End the chosen jobs.
+
+        Pages come first, because the blocks behind the front of a run are read as soon as the front is gone.
+        """
         if self._pages:
             assert self._queue is not None
             self._state.drop_pages(self._queue, self._pages)
@@ -115,7 +118,7 @@ def not_running(
 ) -> Chosen:
     """Choose a portion of the queue's jobs in this state (None: any but RUNNING), only those put before `before_seq`.
 
-    `own`: none of its dead jobs, which are in other queues.
+    `own`: excludes its dead jobs, which are in other queues.
     """
     queue = state.queues.find(name)
     chosen = Chosen(state, queue, before_seq, jobs_max)

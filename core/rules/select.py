@@ -50,7 +50,7 @@ class Offers(Protocol):
     """The queues that have a job, while several jobs are handed out."""
 
     turned: bool
-    """Whether the queue just chosen turns the cycle."""
+    """True if the queue just chosen turns the cycle."""
 
     found: FairChoice | None
     """The job to hand out, where the policy has chosen it as well."""
@@ -66,12 +66,12 @@ class Offers(Protocol):
         """Note that a job of the chosen queue was handed out; `exhausted`: none of its other jobs may be."""
 
     def leave_out(self) -> None:
-        """Note that the chosen queue can hand out nothing: it is left out from now on, and turns nothing."""
+        """Note that the chosen queue can hand out nothing: it is left out from now on, and advances no turn."""
 
     def move_behind(self, job: Job) -> bool:
-        """Let the chosen queue be ranked by this job, which is not its first one, until it has handed out another.
+        """Rank the chosen queue by this job instead of its first one, until it hands out a job.
 
-        Returns False if it stands there or behind it already, and nothing has changed.
+        Returns False, and changes nothing, if the queue is ranked there or behind it already.
         """
 
     def end(self) -> None:
@@ -98,9 +98,9 @@ def chosen(
 ) -> tuple[Queue | None, FairChoice | None]:
     """Return the queue of the next job, and the job if it is chosen by its group; None: there is none.
 
-    A queue that chooses by groups is listed by its first job. When it comes first it moves to the place of the first
-    job of its open groups, if that is further behind; if all its groups are closed it is left out from now on. There
-    are up to CLOSED_QUEUES_MAX of each. `by_group`: False: each queue gives its first job.
+    A queue that chooses by groups is listed by its first job. When it comes first it is re-ranked by the first job of
+    its open groups, if that is further behind; if all its groups are closed it is left out from now on. Each happens to
+    at most CLOSED_QUEUES_MAX queues. `by_group`: False: each queue gives its first job.
     """
     left_out = moved = 0
     while left_out <= limits.CLOSED_QUEUES_MAX:
@@ -130,7 +130,7 @@ def next_job(state: State, queue: Queue, item: str | None) -> Job:
 def offering(state: State, asked: tuple[str, ...] | None, item: str | None) -> Iterator[str | None]:
     """Yield the names of the queues that have a job (of the item, if given), searched lazily.
 
-    None stands for a queue that has jobs of closed groups only: to find that out takes much longer than a name.
+    None stands for a queue with jobs of closed groups only, as finding that out takes much longer than another name.
     """
     if asked is None and item is None:
         if state.fair is None:
@@ -195,8 +195,8 @@ def _ranks(state: State, names: list[str], item: str | None) -> list[int]:
 class _Any:
     """Jobs of any queue, from lists that the state maintains.
 
-    Where any number of queues may have closed groups only, CLOSED_QUEUES_MAX are left out; then the queue is chosen by
-    the group whose turn it is by FAIR. So a job that is there is always found.
+    Any number of queues may have only closed groups: after CLOSED_QUEUES_MAX of these, the queue of the next group by
+    FAIR is chosen. So an available job is always found.
     """
 
     found: FairChoice | None = None
@@ -287,7 +287,7 @@ class _Any:
         return moved
 
     def _turn_back(self) -> None:
-        """Undo the turn of the last choice, if it was one."""
+        """Undo the turn of the last choice, if that was made by turns."""
         if self.turned:
             self._after = self._before
 
@@ -461,7 +461,7 @@ class _ByRank:
         pass
 
 
-# What a queue is ordered by, the least first: of its next job, and its turn.
+# The sort key of a queue, from its next job, and its turn; the smallest comes first.
 _Key = Callable[[Job, int], tuple[int, int]]
 
 _KEYS: dict[Policy, _Key] = {

@@ -2,7 +2,7 @@
 
 An owner is a user at an address. When it has as many sessions as allowed, a new one replaces its own least recently
 used one without bound jobs; so programs that each open a session and abandon it only displace each other's. That
-session must be found quickly, as a client may do nothing else all day: the sessions of an owner are in a heap by a
+session must be found quickly, as a client may open sessions all day: the sessions of an owner are in a heap by a
 possibly outdated time of their last use, and only the one at the top is inspected.
 """
 
@@ -21,8 +21,8 @@ class _Owner(Struct, gc=False, eq=False):
     """The sessions of one user at one address."""
 
     sessions: int = 0
-    # (last use, number) of its sessions, except those that had bound jobs when they were looked at; also of some that
-    # have ended. No session was last used before the time here.
+    # (last use, number) of its sessions, except those that had bound jobs when last inspected; some of them may have
+    # ended. No session was last used before the time recorded here.
     unused: list[tuple[int, int]] = field(default_factory=list)
 
 
@@ -51,7 +51,7 @@ class Owners:
         heappush(owner.unused, (session.used_ms, session.number))
 
     def remove(self, session: Session) -> None:
-        """Uncount a session that `by_number` no longer has."""
+        """Stop counting a session that `by_number` no longer has."""
         owner = self._owners[session.owner]
         owner.sessions -= 1
         if not owner.sessions:

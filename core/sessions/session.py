@@ -4,8 +4,8 @@ A client that lost its connection cannot know whether its last request was execu
 requests and simply repeats the last one: the answers to the newest numbers are kept, and a request that was answered
 before gets the same answer and is not executed again.
 
-Answers are small. Of a job that was handed out only the id is kept: while it runs the same job can be sent again, and
-after that it would be useless.
+Answers are small. For a job that was handed out only the id is kept: the job can be sent again while it runs, and is
+useless afterwards.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Answer = Reply | HandedOut | HandedOutMany      # never a Handed or HandedMany
 
 
 class AnsweredRequest(Struct, gc=False, eq=False):
-    """A request and its answers by part. Most requests have one part only, which must cost little."""
+    """A request and its answers by part. Most requests have a single part, which must be cheap to store."""
 
     digest: bytes
     first: Answer | None = None                     # of part 0
@@ -81,7 +81,7 @@ class Session(Struct, gc=False, eq=False):
     requests: dict[int, AnsweredRequest] = field(default_factory=dict)     # by number, only within the window
     taken: dict[int, None] = field(default_factory=dict)            # ids of the bound jobs, in rising order
     imminent: bool = False              # in the sorted part of the timer wheel, not in a slot
-    # Once it has ended with many bound jobs: their places, and of some that were; the first one last. Not state.
+    # After an end with many bound jobs: the places of these and of some former ones, in reverse order. Not state.
     release: list[tuple[int, int, int]] | None = None
     aside: bool = False             # not among those its owner can give up (owners.py)
 
@@ -107,7 +107,7 @@ class Session(Struct, gc=False, eq=False):
         return number <= self.newest - limits.REQUEST_WINDOW or number < 1
 
     def answers(self, number: int, digest: bytes, part: int) -> bool:
-        """Return whether this part of a request has been answered, if only because it does not fit its number."""
+        """Return whether this part of a request has been answered, or refused because the command differs."""
         if self.forgotten(number):
             return True
         answered = self.requests.get(number)

@@ -34,7 +34,7 @@ class Sessions:
         return session
 
     def resume(self, session: Session) -> None:
-        """Add a session that exists; numbers must come in rising order."""
+        """Add an existing session, from a snapshot; numbers must be rising."""
         self.by_number[session.number] = session
         self.owners.add(session)
         self._timers.schedule(session)
@@ -45,7 +45,7 @@ class Sessions:
         return None if session is None or session.ending else session
 
     def use(self, number: int, clock_ms: int) -> Session | None:
-        """Use the session of this number, which restarts its time but never shortens it; None if it has ended."""
+        """Use the session of this number, which extends its deadline and never shortens it; None if it has ended."""
         session = self.by_number.get(number)
         if session is None or session.ending:
             return None
@@ -77,7 +77,7 @@ class Sessions:
                 session.graced = session.graced or once
 
     def end(self, session: Session, clock_ms: int, *, lapsed: bool) -> None:
-        """Make the session unusable; it is due until `remove`. `lapsed`: it was not used for too long."""
+        """Make the session unusable; it counts as due until `remove`. `lapsed`: it was unused for too long."""
         if not session.ending:
             session.ending, session.lapsed = True, lapsed
         if session.deadline_ms > clock_ms:
@@ -101,8 +101,7 @@ class Sessions:
             self.owners.freed(session)
 
     def rebind(self, running: Mapping[int, RunningJob]) -> None:
-        """Rebind sessions after all jobs were replaced: bound jobs that still run stay bound, the others are forgotten.
-        """
+        """Rebind sessions after all jobs were replaced: bound jobs that still run stay bound, others are forgotten."""
         for job in running.values():
             job.session = None
         for session in self.by_number.values():

@@ -1,11 +1,11 @@
-"""A timer wheel for the deadlines of sessions, nearly all of which are postponed before they come.
+"""A timer wheel for the deadlines of sessions, nearly all of which are postponed before they are reached.
 
 The end of a session moves with every use, so it is not re-sorted each time: a session is scheduled for a time at which
 it cannot have ended before. When that time draws near the session is inspected, and most have moved on. The slots of
 the wheel are a second long and unsorted, so a hundred thousand sessions can be inspected in one entry (after an outage,
 for example); only the sessions that end within a slot that has begun are sorted.
 
-The time for which a session is scheduled follows from the session itself, so it is not part of the state.
+The time for which a session is scheduled can be computed from the session, so it is not part of the state.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Workers: pools of worker processes, each known by its name while its session lasts (spec/state-machine 11).
 
-Settings of an operator that a pool has not received yet do not end with its session: they are kept for a while, for the
-next pool of that name.
+An operator's settings that a pool has not received yet outlive its session: they are kept for a while, for the next
+pool of that name.
 """
 
 from __future__ import annotations
@@ -45,7 +45,10 @@ class Workers:
         self._of_user: dict[str, int] = {}                      # how many each user has, but for ""
 
     def room(self, user: str) -> bool:
-        """Return whether a user may have another one: at most half of what others leave; without users all of it."""
+        """Return whether a user may have another worker: at most half of those that other users leave.
+
+        Without users, WORKERS_MAX is the limit.
+        """
         count = len(self.by_name)
         owned = self._of_user.get(user, 0)
         return count < limits.WORKERS_MAX and (not user or owned * 2 < limits.WORKERS_MAX - (count - owned))
@@ -56,7 +59,7 @@ class Workers:
         return None if worker is None or _is_over(worker, clock_ms) else worker
 
     def add(self, worker: WorkerPool) -> None:
-        """Add a worker of a new name or, without a session, one that has ended."""
+        """Add a worker with a new name or, if it has no session, one that has ended."""
         if not worker.session:
             self.left[worker.name] = worker
             return
@@ -65,14 +68,14 @@ class Workers:
         self._enter(worker)
 
     def claim(self, worker: WorkerPool, session: int) -> None:
-        """Let the worker belong to this session from now on."""
+        """Assign the worker to this session."""
         if worker.session != session:
             self._leave(worker)
             worker.session = session
             self._enter(worker)
 
     def end(self, session: int, clock_ms: int) -> None:
-        """End the workers of the session, which ends."""
+        """End the workers of a session that ends."""
         names = self._of_session.get(session, {})
         for name in list(names):
             worker = self.by_name.pop(name)

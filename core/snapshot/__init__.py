@@ -1,4 +1,4 @@
 """The state as bytes and back: frames, writing, reading, and the upload of a CLONE.
 
-May use the rules and the packages below them.
+May use the rules and the rooms before them.
 """

@@ -64,7 +64,7 @@ def restored_scheduler(state: State, table: FairTable, clock_ms: int) -> FairSch
 def restored_account(
     row: tuple[str, str, int, str, int, bool, int | None], scheduler: FairScheduler, unit_ns: int,
 ) -> GroupAccount:
-    """Restore the account of one group. `unit_ns`: how many nanoseconds its priority counts. Raises SnapshotError."""
+    """Restore the account of one group. `unit_ns`: the unit of its priority, in nanoseconds. Raises SnapshotError."""
     name, used_us, level, priority, turn, offered, idle_ms = row
     check(level < limits.LEVELS_MAX, "a group is beyond the last level")
     check(turn < scheduler.next_turn, "a turn that was not given yet")
@@ -78,7 +78,7 @@ def _number(digits: str) -> int:
 
 
 def check_accounts(scheduler: FairScheduler) -> None:
-    """Check that the jobs of each group match its account. Raises SnapshotError otherwise."""
+    """Check that each account matches the jobs of its group. Raises SnapshotError if not."""
     for account in scheduler.accounts.values():
         idle = scheduler.counts(account.name) == (0, 0)
         check((account.idle_ms is not None) == idle, "a group is idle and has jobs")
@@ -100,7 +100,8 @@ def split_by_groups(queue: Queue) -> None:
 def count_jobs(state: State, scheduler: FairScheduler) -> None:
     """Add all jobs that lie in queues of other names to their groups.
 
-    RUNNING ones first: which groups are open, as READY jobs are listed by, is only known when all of them are counted.
+    RUNNING ones come first: READY jobs are listed by open groups, which are known only when all running jobs are
+    counted.
     """
     for job in state.running.values():
         settings = state.queues.by_name[job.queue].settings

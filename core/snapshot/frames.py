@@ -32,11 +32,11 @@ class SnapshotError(ValueError):
 
 
 class LevelError(SnapshotError):
-    """The state has a feature level that is unknown or not reached yet, or a format that only such states have."""
+    """The state has a feature level that is unknown or not reached yet, or a format that belongs to such a level."""
 
 
 def check(right: bool, wrong: str) -> None:
-    """Raise SnapshotError unless `right`; `wrong` describes the contradiction."""
+    """Raise SnapshotError with the message `wrong` unless `right`."""
     if not right:
         raise SnapshotError(f"inconsistent snapshot: {wrong}")
 
@@ -115,41 +115,44 @@ class Waiting(Struct, array_like=True, tag="waiting", forbid_unknown_fields=True
     jobs: list[WaitingRow]
 
 
-# priority, jobs, bytes of their data, when and seq of the last one, where the page is
+# priority, jobs, bytes of their data, when and seq of the last one, reference of the page
 PageRow = tuple[int, Counter, Counter, Counter, Counter, bytes]
 
 
 class Paged(Struct, array_like=True, tag="pages", forbid_unknown_fields=True):
-    """Pages of READY jobs of one queue, each behind a job of its priority. Only in snapshots by reference."""
+    """Pages of READY jobs of one queue, each after a job of its priority. Only in snapshots by reference."""
 
     queue: str
     pages: list[PageRow]
 
 
-# the same, how many of the jobs are numbered, where the page is
+# the same, number of numbered jobs, reference of the page
 NumberedPageRow = tuple[int, Counter, Counter, Counter, Counter, Counter, bytes]
 
 
 class NumberedPaged(Struct, array_like=True, tag="numbered pages", forbid_unknown_fields=True):
-    """Pages with numbered READY jobs of one queue, each behind a job of its priority. Only by reference."""
+    """Pages with numbered READY jobs of one queue, each after a job of its priority. Only by reference."""
 
     queue: str
     pages: list[NumberedPageRow]
 
 
 class GroupWaiting(Struct, array_like=True, tag="group waiting", forbid_unknown_fields=True):
-    """READY jobs in memory of groups of other names than their queue, before its own ones. Only by reference."""
+    """READY jobs in memory whose groups are not named like their queue, before its own ones. Only by reference."""
 
     queue: str
     jobs: list[WaitingRow]
 
 
-# group, priority, jobs, bytes of their data, seqs of the first and of the last one, where the page is
+# group, priority, jobs, bytes of their data, seqs of the first and of the last one, reference of the page
 GroupPageRow = tuple[str, int, Counter, Counter, Counter, Counter, bytes]
 
 
 class GroupPaged(Struct, array_like=True, tag="group pages", forbid_unknown_fields=True):
-    """Pages of READY jobs of groups, each behind one in memory, in the order of their first jobs. Only by reference."""
+    """Pages of READY jobs of groups, each after a job in memory, in the order of their first jobs.
+
+    Only by reference.
+    """
 
     queue: str
     pages: list[GroupPageRow]
@@ -161,7 +164,7 @@ class NumberIndex(Struct, array_like=True, tag="number index", forbid_unknown_fi
     spans: list[tuple[Counter, bytes, bytes]]
 
 
-# jobs, bytes of their data, due_ms and seq of the first and of the last one, where the page is
+# jobs, bytes of their data, due_ms and seq of the first and of the last one, reference of the page
 DelayedPageRow = tuple[Counter, Counter, Counter, Counter, Counter, Counter, bytes]
 
 
@@ -172,7 +175,7 @@ class PageIndex(Struct, array_like=True, tag="page index", forbid_unknown_fields
 
 
 class PagedDelayed(Struct, array_like=True, tag="delayed pages", forbid_unknown_fields=True):
-    """Pages of DELAYED jobs of one queue, and how many of these have each priority and group. Only by reference."""
+    """Pages of DELAYED jobs of one queue, and the numbers of their jobs by priority and group. Only by reference."""
 
     queue: str
     priorities: list[tuple[int, Counter]]
@@ -270,19 +273,19 @@ class Released(Struct, array_like=True, tag="released", forbid_unknown_fields=Tr
 
 
 class ErrorRows(Struct, array_like=True, tag="errors", forbid_unknown_fields=True):
-    """Some texts that workers have left with jobs, by the numbers that the jobs have."""
+    """Some texts that workers have left with jobs, by the numbers of the jobs."""
 
     rows: list[tuple[Counter, bytes]]
 
 
 class KeptRows(Struct, array_like=True, tag="kept", forbid_unknown_fields=True):
-    """Some keys of finished jobs: queue, key, until when it is retained."""
+    """Some keys of finished jobs: queue, key, end of its retention."""
 
     rows: list[tuple[str, str, Counter]]
 
 
 class RememberedRows(Struct, array_like=True, tag="remembered", forbid_unknown_fields=True):
-    """Some keys of DEDUP: queue, key, until when it is remembered, the number of its job (0: none)."""
+    """Some keys of DEDUP: queue, key, end of its retention, number of its job (0: none)."""
 
     rows: list[tuple[str, str, Counter, Counter]]
 
@@ -309,7 +312,7 @@ class RecordRows(Struct, array_like=True, tag="records", forbid_unknown_fields=T
     rows: list[RecordRow]
 
 
-# serial, base, ends (since the base) and sizes of its records as in records.block, where the page is
+# serial, base, ends (since the base) and sizes of its records as in records.block, reference of the page
 RecordPageRow = tuple[Counter, Counter, list[Counter], list[Counter], bytes]
 
 
@@ -339,7 +342,7 @@ class Settings(Struct, array_like=True, tag="settings", forbid_unknown_fields=Tr
 
 
 class OldestIndex(Struct, array_like=True, tag="oldest", forbid_unknown_fields=True):
-    """Queues are indexed by the READY time of their first job: those up to this name, None: all."""
+    """Queues up to this name (None: all) are indexed by the READY time of their first job."""
 
     reached: str | None
 
@@ -581,7 +584,7 @@ class TurnAnswer(Struct, array_like=True, tag="turn", forbid_unknown_fields=True
 
 
 class PlainAnswer(Struct, array_like=True, tag="plain", forbid_unknown_fields=True, gc=False, frozen=True):
-    """The answer was one without fields."""
+    """The answer has no fields."""
 
     name: Literal[
         "accepted", "not found", "invalid", "no session", "item not found", "item not held", "item cancelled",
@@ -594,7 +597,7 @@ class PlainAnswer(Struct, array_like=True, tag="plain", forbid_unknown_fields=Tr
 
 
 class DroppedAnswer(Struct, array_like=True, tag="dropped", forbid_unknown_fields=True, gc=False, frozen=True):
-    """The answer was DataDropped, with this one inside."""
+    """The answer was DataDropped, wrapping this answer."""
 
     answer: FinishedAnswer | PlainAnswer | RearmedAnswer
 
@@ -676,7 +679,7 @@ class BindingRows(Struct, array_like=True, tag="bindings", forbid_unknown_fields
 
 
 class WorkerRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
-    """One worker, also one that has ended: the fields of sessions.workers.WorkerPool, in their order."""
+    """One worker, which may have ended: the fields of sessions.workers.WorkerPool, in their order."""
 
     name: str
     session: Counter

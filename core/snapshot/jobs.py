@@ -1,4 +1,4 @@
-"""Puts the jobs of a snapshot into a state, and verifies what the machine relies on (read.py gives the reasons)."""
+"""Puts the jobs of a snapshot into a state, and verifies the machine's assumptions (read.py gives the reasons)."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ KINDS: dict[type[Frame], type[Frame]] = {
     PageIndex: Delayed, PagedDelayed: Delayed,
 }
 
-# What an item may decide for those who wait for this.
+# The possible decisions of an item, by the event for which jobs wait.
 _DECISIONS = {
     Until.DONE: (Outcome.MET, Outcome.CANCELLED), Until.END: (Outcome.MET,),
     Until.FAILED: (Outcome.UNMET, Outcome.AT_ONCE),
@@ -174,7 +174,7 @@ class JobBuilder:
             queue = self._state.queues.get_or_create(frame.queue)
             item, extras = self._checked(queue, seq, item, at_ms, extras_row)
             check(extras is None or not extras.after, "a waiting job waits for items")
-            # 1.0.0rc1 forgot the end of a TTL when a hand-out by number was undone: such a job stays.
+            # 1.0.0rc1 forgot the end of a TTL when a hand-out by number was undone: such a job never expires.
             check(extras is None or extras.expires_at_ms is None or extras.ttl_ms is not None, "an end without a TTL")
             if self._foreign:
                 in_time = queue.settings is not None and queue.settings.order is Order.TIME
@@ -188,7 +188,7 @@ class JobBuilder:
                 GroupedReady.split(queue, (job,))       # so that those that follow may leave memory
 
     def _add_pages(self, frame: Paged | NumberedPaged) -> None:
-        """Add pages of this node behind the jobs that are there.
+        """Add pages of this node after the jobs added so far.
 
         Their own jobs were verified when they were put there.
         """
@@ -263,7 +263,10 @@ class JobBuilder:
             _fill(DelayedPages.of(self._state.delays, pager.pages).index, frame)
 
     def _add_delayed_pages(self, frame: PagedDelayed) -> None:
-        """Collect pages of this node, of jobs that are due after the first one in memory, which comes next."""
+        """Collect pages of this node with DELAYED jobs.
+
+        The first job in memory, due before them, is in the next frame.
+        """
         pager = self._paging()
         for priority, count in frame.priorities:
             self._ranks[-priority] = self._ranks.get(-priority, 0) + count
@@ -278,7 +281,7 @@ class JobBuilder:
             self._pages.append(pager.pages.adopt_delayed(reference, count, data_bytes, due_ms, seq, first))
 
     def _append_delayed_pages(self, queue: Queue) -> None:
-        """Append the collected pages of the queue, now that its first job in memory is there."""
+        """Append the collected pages of the queue, now that its first job is in memory."""
         pager, pages = self._paging(), self._pages
         check(queue.delayed is not None and place(queue.delayed.first) < pages[0].first, _ALONE)
         check(sum(self._ranks.values()) == sum([page.count for page in pages]), "delayed jobs in pages are missing")
@@ -387,14 +390,14 @@ class JobBuilder:
         return item, extras
 
     def _name(self, frame: BodiesFrame) -> None:
-        """Store the references of bodies of jobs in the next frame, if they are of this node."""
+        """Store the references of the bodies of the next frame's jobs, if they are from this node."""
         self._paging()
         check(not self._named, _NO_JOB)
         self._named = {seq: (length, reference) for seq, length, reference in frame.bodies}
         check(len(self._named) == len(frame.bodies) > 0, "two bodies of one job")
 
     def _body(self, seq: int, extras: Extras | None, row_data: bytes) -> Data:
-        """Return the data of a job, shared with the first job of the same body if there is one."""
+        """Return the data of a job, shared with the first job that has the same body, if any."""
         data = self._state.held(row_data) if self._named.get(seq) is None else self._outside(seq, row_data)
         if extras is None:
             return data
@@ -440,7 +443,7 @@ class JobBuilder:
 
 
 def _fill(index: SeqIndex, frame: PageIndex | NumberIndex) -> None:
-    """Fill an index with the pages that an earlier process has left."""
+    """Fill an index with the pages left by an earlier process."""
     for span, lows, numbers in frame.spans:
         try:
             index.restore(span, lows, numbers)

@@ -1,8 +1,8 @@
 """Restores a state from bytes, piece by piece as they arrive.
 
-A snapshot may come from a damaged disk or from a client (CLONE), and a checksum only protects from accidents. So
-everything is verified: the layout by the types of the frames, and what the machine relies on by hand. `finish` returns
-a new state if everything is right; the caller's own state is not touched.
+A snapshot may come from a damaged disk or from a client (CLONE), and a checksum protects only against accidents. So
+everything is verified: the layout by the types of the frames, and the machine's assumptions by explicit checks.
+`finish` returns a new state if everything is right; the caller's own state is not touched.
 
 A foreign snapshot, one from a client, must satisfy more: a cluster must be able to read its own snapshots again, even
 if rules for names or limits have become stricter since.
@@ -46,7 +46,7 @@ from sockpqd.core.snapshot.write import CHECKSUM_BYTES, FORMAT, MAGIC
 from sockpqd.core.state import Collected, State
 from sockpqd.core.store.policies.oldest import OldestFirst
 
-# The frames of each format that is read. No release ever wrote those before OLDEST.
+# The frames of each format that is read. No release ever wrote formats before OLDEST.
 OLDEST = 5
 _decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(frames.Frame)
 _head_decoder = msgspec.msgpack.Decoder(frames.AnyHead)
@@ -56,7 +56,7 @@ _DECODERS = dict.fromkeys(range(OLDEST, FORMAT + 1), _decoder)
 _name = re.compile(r"[A-Za-z0-9_.+/;$()][A-Za-z0-9_.+/;$():@-]{0,254}")
 _pattern = re.compile(r"[A-Za-z0-9_.:@#*-]{1,255}")
 
-# The frames in their order; those in _ONCE come once at most, Head and End always.
+# The frames in their order; those in _ONCE occur at most once, Head and End exactly once.
 _ORDER: list[type[frames.Frame]] = [
     frames.Head,
     frames.Settings,
@@ -111,7 +111,7 @@ class SnapshotReader:
     """Takes a snapshot in pieces of any size and returns its state.
 
     `level`: the highest feature level of a state that is accepted. `foreign`: the bytes come from a client. `pager`:
-    of the new state; it keeps its jobs within the budget while they come.
+    of the new state; it keeps its jobs within the memory budget while they are read.
     """
 
     def __init__(self, level: int, *, foreign: bool = False, pager: Pager | None = None) -> None:
@@ -120,8 +120,8 @@ class SnapshotReader:
         self._digest = blake2b(digest_size=CHECKSUM_BYTES)
         self._builder = _Builder(foreign, pager)
         self._decoder = _DECODERS[FORMAT]       # of the format of the snapshot, once that is known
-        # What is read next, and its size. A plain function: a bound method would make a cycle with the reader, and the
-        # state in it, that only the garbage collector could free.
+        # The reader of the next part, and that part's size. A plain function: a bound method would make a cycle with
+        # the reader, and the state in it, that only the garbage collector could free.
         self._step: Callable[[SnapshotReader, bytes], None] = SnapshotReader._prologue
         self._size = len(MAGIC) + 4
         self._complete = False
@@ -134,7 +134,7 @@ class SnapshotReader:
     def feed(self, data: bytes) -> None:
         """Read the next bytes.
 
-        Raises SnapshotError as soon as they are wrong; the reader must not be used afterwards.
+        Raises SnapshotError as soon as they are invalid; the reader must not be used afterwards.
         """
         buffer = self._buffer
         buffer += data
@@ -202,7 +202,7 @@ def _check_foreign_name(name: str) -> None:
 
 
 def _check_no_name(name: str) -> None:
-    """Accept any name: names in our own snapshots were allowed when they were given."""
+    """Accept any name: names in our own snapshots were valid when they were created."""
 
 
 class _Builder:
@@ -216,7 +216,7 @@ class _Builder:
         self.chunks = CloneBuffer(None)                  # of the clone
         self._last: type[frames.Frame] | None = None           # type of the last frame
         self._seen: set[type[frames.Frame]] = set()            # types of all frames so far
-        # Functions, as bound methods would make a cycle: what is given up would stay in memory with its jobs.
+        # Functions, as bound methods would make a cycle: an abandoned state would stay in memory with its jobs.
         self._check_name = _check_foreign_name if foreign else _check_no_name
         self._jobs = JobBuilder(self.state, self._check_name, foreign=foreign)
         self._session = 0                               # number of the last session

@@ -20,7 +20,7 @@ _decoder = msgspec.msgpack.Decoder(list[JobRecord])
 
 
 def record_frames(records: Records, *, by_reference: bool) -> Iterator[frames.Frame]:
-    """Yield the records of all queues, by the names of the queues, the oldest first.
+    """Yield the frames of all records, by queue name, the oldest first.
 
     `by_reference`: pages are named, with an index of all numbers before them.
     """
@@ -56,7 +56,7 @@ def rows_of(queue: str, records: Iterable[JobRecord]) -> Iterator[frames.RecordR
 
 
 def expanded_pages(frame: frames.RecordPages, read: Callable[[bytes], bytes]) -> Iterator[frames.RecordRows]:
-    """Frames with the records in the pages that this one names. Raises PageLost."""
+    """Yield frames with the records in the pages that this one names. Raises PageLost."""
     yield from rows_of(frame.queue, _in_pages(frame, read))
 
 

@@ -57,7 +57,7 @@ _PROLOGUE_BYTES = len(MAGIC) + 4
 def references(chunks: Iterable[bytes]) -> Iterator[bytes]:
     """Yield the references of all pages, and bodies, that a snapshot names, given in pieces of any size.
 
-    Whether the snapshot is intact is known only at the end of `chunks`. Raises PageLost if it surely is not.
+    The snapshot is known to be intact only at the end of `chunks`. Raises PageLost if it certainly is not.
     """
     for piece in _pieces(chunks):
         try:
@@ -145,7 +145,7 @@ def _with_all_jobs(pieces: Iterator[bytes], read: Callable[[bytes], bytes]) -> I
 
 
 class _DelayedOfQueue:
-    """The frames with DELAYED jobs of one queue. `following`: the frame behind them, once all of these are read."""
+    """The frames with DELAYED jobs of one queue. `following`: the frame after them, once they have all been read."""
 
     def __init__(self, piece: bytes, pieces: Iterator[bytes]) -> None:
         """`piece`: the first of them. `pieces`: the others, and all pieces that follow."""
@@ -213,7 +213,7 @@ class _ReadyOfQueue:
         yield from _frames_of(frames.Waiting, self._queue, rows)
 
     def _those(self) -> Iterator[_ReadyFrame]:
-        """The frames that belong to this queue."""
+        """Yield the frames that belong to this queue."""
         for piece in chain((self._first,), self._pieces):
             if piece.startswith((_GROUP_WAITING, _GROUP_PAGED, _WAITING, _PAGED, _NUMBERED_PAGED), 4):
                 frame = _ready_decoder.decode(piece[4:])
@@ -225,7 +225,7 @@ class _ReadyOfQueue:
 
 
 def _own_rows(those: Iterable[_ReadyFrame], read: Callable[[bytes], bytes]) -> Iterator[frames.WaitingRow]:
-    """The jobs of these frames and of the pages that they name, in their order. Raises PageLost."""
+    """Yield the jobs of these frames and of the pages that they name, in order. Raises PageLost."""
     for frame in those:
         if isinstance(frame, frames.Paged | frames.NumberedPaged):
             for _, count, _, _, seq, *_, reference in frame.pages:
@@ -241,7 +241,10 @@ def _ready_place(row: frames.WaitingRow) -> tuple[int, int, int]:
 def _ready_rows(
     reference: bytes, count: int, seq: int, read: Callable[[bytes], bytes],
 ) -> Iterator[frames.WaitingRow]:
-    """The jobs of a page, so many and the last with this seq, in the form of a snapshot. Raises PageLost."""
+    """Yield the jobs of a page as rows of a snapshot; there must be `count`, the last with this seq.
+
+    Raises PageLost.
+    """
     try:
         jobs = _jobs_decoder.decode(read(reference))
     except msgspec.MsgspecError as error:
@@ -267,7 +270,7 @@ def _first_place(row: frames.DelayedPageRow) -> tuple[int, int]:
 
 
 def _rows_in(row: frames.DelayedPageRow, read: Callable[[bytes], bytes]) -> Iterator[frames.DelayedRow]:
-    """Yield the jobs of a page, in the form of a snapshot. Raises PageLost."""
+    """Yield the jobs of a page as rows of a snapshot. Raises PageLost."""
     count, data_bytes, first_ms, first_seq, due_ms, seq, reference = row
     page = DelayedPage(0, count, data_bytes, due_ms, seq, (first_ms, first_seq))
     for job in jobs_in(read(reference), page):
@@ -277,7 +280,7 @@ def _rows_in(row: frames.DelayedPageRow, read: Callable[[bytes], bytes]) -> Iter
 def _frames_of(
     kind: Callable[[str, list[_Row]], frames.Frame], queue: str, rows: Iterator[_Row],
 ) -> Iterator[bytes]:
-    """The frames of this kind with these jobs of the queue."""
+    """Yield frames of this kind with these jobs of the queue."""
     portion: list[_Row] = []
     size = 0
     for row in rows:
@@ -303,10 +306,7 @@ def _with_jobs(piece: bytes, read: Callable[[bytes], bytes]) -> Iterator[bytes]:
 
 
 def _pieces(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the bytes before the first frame, then each frame with its length before it.
-
-    Not the checksum at the end.
-    """
+    """Yield the bytes before the first frame, then each frame, preceded by its length; not the final checksum."""
     buffer = bytearray()
     length, prologue, ended = _PROLOGUE_BYTES, True, False
     for chunk in chunks:                # to their end, where it is verified that nothing of them has changed

@@ -1,4 +1,4 @@
-"""Rows of a snapshot that several frames have."""
+"""Rows that several kinds of frames of a snapshot share."""
 
 from __future__ import annotations
 
@@ -18,6 +18,6 @@ def extras_row(extras: Extras | None) -> frames.ExtrasRow | None:
 
 
 def extras_of(row: frames.ExtrasRow) -> Extras:
-    """Return the extras in a row; the same object for jobs that have no more than many others."""
+    """Return the extras in a row; one shared object for jobs whose extras are common to many."""
     counts = None if row.counts is None else JobCounts(*astuple(row.counts))
     return of_many(replace(Extras(*astuple(row)), counts=counts))

@@ -53,7 +53,7 @@ def _request_row(number: int, answered: AnsweredRequest) -> RequestRow:
 
 
 def restored_session(row: SessionRow, running: Mapping[int, RunningJob], next_id: int) -> Session:
-    """Return the session in this row, with its jobs, all of which must be `running`. Raises SnapshotError."""
+    """Return the session in this row with its bound jobs, all of which must be in `running`. Raises SnapshotError."""
     session = Session(
         row.number, row.secret, row.ttl_ms, row.deadline_ms, row.deadline_ms, row.user, row.address, row.used_ms,
         row.graced, row.ending, row.lapsed,

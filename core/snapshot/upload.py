@@ -1,6 +1,6 @@
 """A CLONE in progress: a snapshot that arrives in chunks through the log (spec/cluster 8.6).
 
-The chunks are decoded as they arrive, so that little is left to do after the last one. They are also stored: a node
+The chunks are decoded as they arrive, so that little work is left after the last one. They are also stored: a node
 that restores a snapshot taken in the middle of a CLONE must be able to continue.
 """
 
@@ -19,7 +19,7 @@ from sockpqd.core.state import State
 
 
 class PendingClone:
-    """The chunks of the upload `clone`, which will have `total_bytes` altogether.
+    """The chunks of the upload `clone`, which will have `total_bytes` in total.
 
     It must be dropped, unless its state was adopted.
     """
@@ -27,7 +27,7 @@ class PendingClone:
     __slots__ = ("_pager", "_reader", "_received_bytes", "chunks", "clone", "total_bytes")
 
     def __init__(self, clone: int, total_bytes: int, beside: Pager | None) -> None:
-        """`beside`: the pager of the present state; its jobs and the upload's have the same budget each."""
+        """`beside`: the pager of the current state; the upload's jobs get a memory budget of the same size."""
         self.clone = clone
         self.total_bytes = total_bytes
         self.chunks = CloneBuffer(None if beside is None or beside.resident else beside.pages)
@@ -38,8 +38,8 @@ class PendingClone:
     def add(self, data: bytes, level: int) -> None:
         """Add the next chunk, for a cluster of this feature level.
 
-        Raises LevelError when the state needs a higher one, so that all nodes reply the same whatever they know, and
-        SnapshotError when the bytes so far cannot become a snapshot of the announced size.
+        Raises LevelError if the state needs a higher level, so that all nodes give the same reply whatever their own
+        level, and SnapshotError if the bytes so far cannot become a snapshot of the announced size.
         """
         self._feed(data, level)
         self.chunks.add(data)
@@ -59,7 +59,7 @@ class PendingClone:
         self._reader.feed(data)
 
     def finish(self) -> State:
-        """Return the state in the snapshot. Raises SnapshotError when it is not complete or wrong."""
+        """Return the state in the snapshot. Raises SnapshotError if it is incomplete or invalid."""
         if self._received_bytes != self.total_bytes:
             raise SnapshotError("fewer bytes than announced")
         return self._reader.finish()
@@ -72,7 +72,7 @@ class PendingClone:
 
 
 def restore(chunks: Iterable[bytes], level: int, pager: Pager | None = None) -> State:
-    """Return the state in a whole snapshot, with the CLONE that was in progress, if its level is at most `level`.
+    """Return the state in a whole snapshot, with any CLONE in progress. Its level must be at most `level`.
 
     `pager`: an empty one for the new state. Raises SnapshotError.
     """
@@ -91,10 +91,10 @@ def adopt(state: State, other: State) -> None:
     """Replace the jobs of `state` by the jobs of a restored snapshot (CLONE, spec/cluster 8.6).
 
     Pulses, the settings of queues and the retained keys come with the jobs; no queue is bound to a session any more.
-    What belongs to this cluster stays: its index, term, clock, members, server ids, cluster id, settings, map of
-    clusters, feature level, whether it is online, its users, and its sessions with their bound jobs as far as these
-    still exist. Counters only grow. A running job of another cluster whose id may also have been assigned here goes
-    back to its old place, so that it cannot be mistaken for the other one.
+    The cluster keeps its own index, term, clock, members, server ids, cluster id, settings, map of clusters, feature
+    level, online or offline state, users, and sessions with those bound jobs that still exist. Counters only grow. A
+    running job of another cluster whose id may also have been assigned here goes back to its old place, so that it
+    cannot be mistaken for the local one.
     """
     if other.cluster_id is None or other.cluster_id != state.cluster_id:
         issued = [number for number in other.in_order() if number < state.next_id]

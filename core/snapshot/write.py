@@ -19,21 +19,21 @@ Clone and its Chunks, when a CLONE is in progress; FragmentBytes, when an operat
 are cut into several frames. A body that jobs of several queues share (Extras.body) stands in the first row that has its
 number.
 
-What a node writes for itself may be a snapshot by reference: pages of jobs (core/pages) are named, in Paged and
-NumberedPaged frames between the Waiting ones, instead of read, with NumberIndex frames before them all. In a queue that
-several groups share, jobs of other groups stand before its own ones, in GroupWaiting frames, and their pages are named
-in GroupPaged frames behind these, as places of pages overlap. Pages of DELAYED jobs are named in PagedDelayed frames
-before the Delayed ones of the same queue, with PageIndex frames before them all. So are large bodies: a BodiesFrame has
-the places of the bodies of the frame behind it, whose rows have no data for them; and pages of records, in RecordPages
-frames before the other records of their queue, with RecordIndex frames before them all. It is smaller, and different on
-each node; no other node and no client gets it.
+A node may write a snapshot by reference for its own use: pages of jobs (core/pages) are named, in Paged and
+NumberedPaged frames between the Waiting ones, instead of read, with NumberIndex frames before all of them. In a queue
+that several groups share, jobs of other groups precede its own ones, in GroupWaiting frames, followed by GroupPaged
+frames that name their pages, because the places of these pages overlap. Pages of DELAYED jobs are named in PagedDelayed
+frames before the Delayed ones of the same queue, with PageIndex frames before all of them. Large bodies are named too:
+a BodiesFrame has the places of the bodies of the next frame, whose rows have no data for them. Pages of records are
+named in RecordPages frames before the other records of their queue, with RecordIndex frames before all of them. Such a
+snapshot is smaller, and differs from node to node; it is never sent to another node or a client.
 
 To change the layout of a released format: raise FORMAT and record a data directory of the new one
-(tests/upgrade/scenario.py). A row may grow at its end, by fields with defaults: so the frames of today read what older
-formats wrote. Any other change keeps the old frames and converts them (read.py has the table of formats). Format 6 is
-not released yet: it grows as features come. From release 1.0 on whatever is added belongs to a feature level
-(levels.py) and stands only in states of that level. Programs that do not know it refuse them by the format, or by the
-`level` of the head.
+(tests/upgrade/scenario.py). A row may get new last fields with defaults, so that today's frames can read older formats.
+Any other change keeps the old frames and converts them (read.py has the table of formats). Format 6 is not released
+yet, so new features are added to it. From release 1.0 on each addition belongs to a feature level (levels.py) and
+occurs only in states of that level. Programs that do not know it refuse them by the format, or by the `level` of the
+head.
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ _encoder = msgspec.msgpack.Encoder()
 def write(state: State, *, users: bool, by_reference: bool = False) -> Iterator[bytes]:
     """Yield the snapshot of `state` in chunks, with the users and their keys if `users`.
 
-    `by_reference`: pages of jobs are named instead of read. Only this node can read such a snapshot, as long as it has
-    the pages. The state must not change before the last chunk is taken.
+    `by_reference`: pages of jobs are named instead of read. Only this node can read such a snapshot, while it has the
+    pages. The state must not change before the last chunk is taken.
     """
     digest = blake2b(digest_size=CHECKSUM_BYTES)
     chunk = bytearray(MAGIC + FORMAT.to_bytes(4, "big"))
@@ -169,7 +169,7 @@ def _waiting_rows(jobs: list[Job], bodies: _Bodies) -> list[frames.WaitingRow]:
 def _group_waiting_frames(
     name: str, ready: GroupedReady, bodies: _Bodies, pages: Pages,
 ) -> Iterator[frames.Frame]:
-    """Yield the READY jobs that are not own ones of the queue: those in memory, and the names of pages."""
+    """Yield frames with the READY jobs of other groups than the queue's own: jobs in memory, and names of pages."""
     for jobs in _portions(ready.others):
         yield from bodies.before(frames.GroupWaiting(name, _waiting_rows(jobs, bodies)))
     outside = iter(ready.outside or ())
@@ -238,7 +238,7 @@ def _delayed_page_frames(name: str, jobs: PagedDelays) -> Iterator[frames.PagedD
 
 
 def _parts(state: State, queue: Queue) -> Iterator[Iterable[Job] | frames.Paged | frames.NumberedPaged]:
-    """Yield the READY jobs of the queue in order: some as they are, others by the names of their pages.
+    """Yield the READY jobs of the queue in order, as jobs or as frames that name their pages.
 
     With very many priorities the run of each job must be known, so pages are accompanied by their jobs. Jobs of other
     groups are not among them in a queue that may have pages: they come before (_group_waiting_frames).
@@ -353,7 +353,7 @@ class _Bodies:
         self._named: list[tuple[int, int, bytes]] = []      # the rows of a BodiesFrame frame
 
     def data(self, job: AnyJob) -> bytes:
-        """Return the data of the job; none if they are named, or shared with a job that was written before."""
+        """Return the data of the job; none if a frame names them, or if an earlier job shares them."""
         number = None if job.extras is None else job.extras.body
         if number is not None:
             if number in self._shared:
@@ -362,7 +362,7 @@ class _Bodies:
         return self.named(job.seq, job.data)
 
     def named(self, number: int, data: Data) -> bytes:
-        """Return these data of the row with this number; none if they are named."""
+        """Return the data of the row with this number; none if a frame names them."""
         if self._by_reference and type(data) is Body:
             reference = data.reference
             if reference is not None:

@@ -1,6 +1,6 @@
 """The data of a job: bytes, or a holder of large data, which need not be in memory.
 
-A holder accompanies its job through all states, so a large job costs only its record wherever it is. The data are
+A holder stays with its job through all states, so a large job costs only its record in any of them. The data are
 released with the last job, or undo step, that refers to them.
 """
 
@@ -23,10 +23,10 @@ class BodyKeeper(Protocol):
         """Return the bytes, from memory or disk. Raises PageLost."""
 
     def gone(self, held: Held) -> None:
-        """Note that no job refers to them any more. This may be called at any point of other code."""
+        """Note that no job refers to the data any more. May be called in the middle of any other code."""
 
     def waits(self, held: Held, queue: str) -> None:
-        """Note that a job with them becomes READY or DELAYED in this queue."""
+        """Note that a job with these data becomes READY or DELAYED in this queue."""
 
     def leaves(self, held: Held, queue: str) -> None:
         """Undo one call of `waits`."""
@@ -57,7 +57,7 @@ class Body(Struct, gc=False, eq=False):
         return self._held.length
 
     def __eq__(self, other: object) -> bool:
-        """Return whether the bytes are equal: a job in memory may be compared with its copy in a page."""
+        """Return whether the bytes are equal, as a job in memory may be compared with its copy in a page."""
         if self is other:
             return True
         return isinstance(other, Body | bytes) and len(other) == len(self) and bytes_of(other) == bytes_of(self)

@@ -1,8 +1,8 @@
 """DELAYED jobs in the order of their activation, and the items that they wait for (spec/state-machine 6).
 
-Each queue keeps its DELAYED jobs in the order in which they become active; an index here has the first one of each
+Each queue keeps its DELAYED jobs in the order in which they become active; an index here has the first such job of each
 queue. One entry activates at most `portion` jobs of a queue and PORTION_MAX in all, so a hundred thousand jobs due in
-the same second block nobody: the leader proposes Ticks until none is left.
+the same second do not block other clients: the leader proposes Ticks until none is left.
 
 A job that waits for items (PUT .. AFTER) has no due time yet (items/dependents.py).
 """
@@ -70,7 +70,7 @@ class Delays:
         self.by_seq[job.seq] = freed
 
     def next_due_ms(self, clock_ms: int) -> int | None:
-        """Return the time at which the next job becomes active, rounded up so that entries are rarer; None if never."""
+        """Return the time at which the next job becomes active, rounded up to reduce entries; None: there is none."""
         return clock_ms if self.dependents.released else self._firsts.next_due_ms()
 
     @property

@@ -1,9 +1,9 @@
 """The texts that workers leave with jobs that failed (LATER and BURY .. ERROR, spec/state-machine 8.7).
 
-A job refers to its text by a number (Extras.error), and later texts have greater numbers. The texts of the jobs in a
-queue are in one list, the oldest first, so that those beyond its ERRORBYTES are dropped without looking at their jobs,
-which then refer to nothing. Texts that have lost their job or exceed the limit are dropped at the end of an entry. So a
-text follows its job through all states, and comes back with an aborted batch, without steps of its own.
+A job refers to its text by a number (Extras.error), and later texts have greater numbers. The texts of a queue's jobs
+are in one list, the oldest first, so that texts beyond its ERRORBYTES can be dropped without looking up their jobs,
+which keep a dangling number. Texts without a job, or beyond the limit, are dropped only at the end of an entry. So a
+text follows its job through all states, and survives the undoing of a batch, without undo steps.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sockpqd.core.store.body import Data
 
 
 class ErrorText(Struct, gc=False, eq=False):
-    """One error text. `queue`: the queue of its job; `held`: there is such a job."""
+    """One error text. `queue`: the queue of its job; `held`: a job refers to it."""
 
     data: Data
     queue: str
@@ -63,7 +63,7 @@ class ErrorTexts:
         return None if text is None else text.data
 
     def attach(self, number: int, queue: str) -> None:
-        """Note that the job with this text is in the queue."""
+        """Note that the job with this text is now in the queue."""
         text = self._by_number.get(number)
         if text is None:
             return
@@ -109,7 +109,7 @@ class ErrorTexts:
         self._list(number)
 
     def end_restore(self, settings: Mapping[str, QueueSettings]) -> None:
-        """Finish restoring: texts beyond a limit are dropped with the next entry, as before."""
+        """Finish restoring: texts beyond a limit are dropped with the next entry, as they would have been."""
         self._listed = 0
         self._left.clear()
         self._grown = {

@@ -3,7 +3,7 @@
 The count is part of the state: it advances equally on every node and in every replay, whether or not anybody listens.
 So each transition that is an event adds one, and only the kept lines depend on the listeners, on this node alone.
 
-The things that an operation finishes are reported after its own events: first the queues, then the items, then
+Queues and items finished by an operation are reported after its own events: first the queues, then the items, then
 the items that got their first DEAD or BURIED job, then the depths that were crossed (spec/events 2.2). Until then they
 are in `endings`; State.end_operation empties it.
 """
@@ -16,7 +16,7 @@ ENDED_QUEUE, ENDED_ITEM, FAILED_ITEM, WATCHED_QUEUE = range(4)      # in the ord
 
 
 class EventLog:
-    """The counter and the events of the present entry."""
+    """The counter and the events of the current entry."""
 
     __slots__ = ("endings", "of_entry", "recorded", "seq")
 

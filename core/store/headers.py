@@ -1,6 +1,6 @@
-"""The headers of a job: lines `<name>: <value>`, each ended by LF, with which its data begin (spec/state-machine 2.5).
+"""The headers of a job: lines `<name>: <value>`, each ended by LF, at the start of its data (spec/state-machine 2.5).
 
-A job knows how long they are (Extras.head). Jobs without headers do not use any of this.
+Their length is kept with the job (Extras.head). Jobs without headers use nothing of this module.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _CONTROL = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f]")      # category Cc, but f
 
 
 def wrong_headers(block: bytes) -> str | None:
-    """Return what is wrong with these headers, in printable ASCII; None if they are good."""
+    """Return an error message about these headers, in printable ASCII; None if they are valid."""
     if len(block) > HEADERS_BYTES_MAX:
         return f"headers take more than {HEADERS_BYTES_MAX} bytes"
     if not block:
@@ -42,11 +42,11 @@ def wrong_headers(block: bytes) -> str | None:
 
 
 def has_header(block: bytes, line: bytes) -> bool:
-    """Return whether the header with this line, `<name>: <value>` and LF, is among these. `block`: good headers."""
+    """Return whether the header with this line, `<name>: <value>` and LF, is in the block. `block`: valid headers."""
     return block.startswith(line) or b"\n" + line in block
 
 
 def header_value(block: bytes, name: str) -> str | None:
-    """Return the value of the header `name` in a valid block of headers; None if it is not there."""
+    """Return the value of the header `name` in a valid block of headers; None if there is none."""
     _, found, rest = (b"\n" + block).partition(b"\n" + name.encode() + b": ")
     return rest.partition(b"\n")[0].decode(errors="replace") if found else None

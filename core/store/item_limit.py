@@ -1,4 +1,4 @@
-"""ITEMLIMIT: the READY jobs of an item that may be handed out, and those that are blocked until others end (items/)."""
+"""ITEMLIMIT: the READY jobs of an item that may be handed out, and the ones blocked until others end (items/)."""
 
 from __future__ import annotations
 

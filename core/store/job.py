@@ -1,7 +1,8 @@
 """A job in its states.
 
-What each event makes of a job, by the state it is in; an operation on a job in any other state is refused and changes
-nothing. "+": at the tail of its priority; "=": at its old place; "dead": READY at the tail of a dead queue.
+The table shows the new state of a job after each event, by its old state; an operation on a job in any other state is
+refused and changes nothing. "+": at the tail of its priority; "=": at its old place; "dead": READY at the tail of a
+dead queue.
 
     event                               (none)    DELAYED     READY             RUNNING
     ----------------------------------  --------  ----------  ----------------  ----------------------
@@ -36,17 +37,18 @@ nothing. "+": at the tail of its priority; "=": at its old place; "dead": READY 
     Purge                                         (none)      (none)
     TTL over                                                  (none)
 
-A BURIED job is in none of these: it lies in its own queue, which does not count it as unfinished, in the order of
-burial, until a Kick here (READY +), a Get by its number (RUNNING), a Change of its data, or its end. It frees its key.
+BURIED jobs are not in the table: such a job stays in its own queue, in the order of burial and not counted as
+unfinished, until a Kick here (READY +), a Get by its number (RUNNING), a Change of its data, or its end. It frees its
+key.
 
 A job is held as a DelayedJob, a Job (READY), a RunningJob or a BuriedJob. Only a RUNNING job has an id, which is void
-when it leaves that state; operations name other jobs by their keys. A dead job is READY like any other, in another
-queue, and remembers the queue it came from. Return and a yielded Later do not count as attempts.
+when it leaves that state; operations name other jobs by their keys. A dead job is READY like any other, but in another
+queue, and remembers the queue in which it died. Return and a yielded Later do not count as attempts.
 
 The place of a READY job is (rank, when, seq). `rank` is the negated priority, so that the smallest place is handed out
 first; `when` is the time at which the job became active in a queue with ORDER TIME, otherwise 0; `seq` is a number that
 no other job of the cluster has: a new one puts the job at the tail, the old one back where it was. A running job keeps
-`when` and `seq` for that. The seqs of an entry begin at its time times 2^SEQ_BITS, so a seq also tells since when the
+`when` and `seq` for that. The seqs of an entry begin at its time times 2^SEQ_BITS, so a seq also shows since when the
 job has had its place.
 
 A numbered job has the seq of its first place as its number. One put with NUMBER keeps that place for life: where the
@@ -76,8 +78,8 @@ NEVER_MS = (1 << 63) - 1        # the due time of a job that waits for items
 class JobCounts(Struct, gc=False, frozen=True, omit_defaults=True):
     """The history of a numbered job in counts and times; its number gives the time of its creation.
 
-    `number`: None if it keeps the place of its number for life. Otherwise it floats: 0 while it has its first place,
-    the seq of which is the number, later the number.
+    `number`: None if the job keeps the place of its number for life. Otherwise it floats: 0 while the job has its first
+    place, whose seq is the number, and the number itself later.
     """
 
     reserves: int = 0       # hand-outs, but those undone
@@ -93,7 +95,7 @@ class JobCounts(Struct, gc=False, frozen=True, omit_defaults=True):
 
 
 class Extras(Struct, gc=False, frozen=True, omit_defaults=True):
-    """Attributes that most jobs lack. omit_defaults: how pages are encoded."""
+    """Attributes that most jobs lack. In pages, those with default values are omitted."""
 
     key: str | None = None
     tries: int | None = None            # attempts, when its Put set a limit; 0: unlimited
@@ -119,7 +121,7 @@ FLOATING = JobCounts(number=0)
 ONCE_HANDED_OUT = JobCounts(reserves=1)
 FLOATING_ONCE_HANDED_OUT = JobCounts(reserves=1, number=0)
 
-# Those that jobs share, by what they say, as they cannot change. It is emptied when it has too many.
+# Shared immutable extras, by their values. Emptied when there are too many.
 _shared: dict[tuple[int | str | None, ...], Extras] = {}
 _handed_out: dict[Extras, Extras] = {}      # of these that are numbered, those after the first hand-out
 
@@ -145,7 +147,7 @@ def extras_of_many(
 
 
 def of_many(extras: Extras) -> Extras:
-    """Return the shared object equal to these extras, if they are of a kind that many jobs have; else the extras."""
+    """Return the shared object equal to these extras if they are of a common kind; otherwise the extras themselves."""
     counts = None
     if extras.counts is not None:
         counts = NEW_COUNTS if extras.counts == NEW_COUNTS else FLOATING if extras.counts == FLOATING else None
@@ -156,7 +158,7 @@ def of_many(extras: Extras) -> Extras:
 
 
 def with_error(extras: Extras | None, number: int | None) -> Extras | None:
-    """Return the extras of a job with the text of this number (errors.py) instead of another; None: without one."""
+    """Return the extras of a job with the error text of this number (errors.py) instead of any other; None: no text."""
     if (None if extras is None else extras.error) == number:
         return extras
     extras = replace(extras or Extras(), error=number)
@@ -172,7 +174,7 @@ def without_body(extras: Extras | None) -> Extras | None:
 
 
 def with_head(extras: Extras | None, head: int) -> Extras | None:
-    """Return the extras of a job whose headers have this length from now on."""
+    """Return the extras of a job whose headers now have this length."""
     if extras is None:
         return extras_of_many(None, None, None, None, None, head=head) if head else None
     if extras.head == head:
@@ -210,7 +212,7 @@ def with_number(extras: Extras | None, seq: int) -> Extras | None:
 
 
 def time_in_order(job: Job, active_ms: int) -> int:
-    """Return the time since when the job counts as active under ORDER TIME; one may keep the place of its number."""
+    """Return the time from which the job is active under ORDER TIME: `active_ms`, or the time of its kept place."""
     return job.seq >> SEQ_BITS if keeps_place(job.extras) else active_ms
 
 
@@ -246,14 +248,14 @@ def handed_out(extras: Extras | None) -> Extras | None:
 
 
 def delayed_by(extras: Extras | None, delay_ms: int) -> Extras | None:
-    """Return the extras of a job that its Put or a Later delays by `delay_ms`; only numbered ones remember it."""
+    """Return the extras of a job that its Put or a Later delays by `delay_ms`, which only numbered jobs remember."""
     if extras is None or extras.counts is None or extras.counts.delay_ms == max(delay_ms, 0):
         return extras
     return replace(extras, counts=replace(extras.counts, delay_ms=max(delay_ms, 0)))
 
 
 def after_attempt(job: RunningJob) -> Extras | None:
-    """Return the extras of a job whose hand-out has ended; a numbered one remembers when it was handed out.
+    """Return the extras of a job whose hand-out has ended; a numbered job remembers when it was handed out.
 
     A first hand-out thus needs no extras of its own while the job runs, and is forgotten if it is undone.
     """
@@ -269,7 +271,7 @@ def counts_after_attempt(counts: JobCounts, started_ms: int) -> JobCounts:
 
 
 def expiring(extras: Extras | None, clock_ms: int | None) -> Extras | None:
-    """Return the extras of a job READY since `clock_ms`; None: it is not READY, and its TTL starts over when it is."""
+    """Return the extras of a job READY since `clock_ms`; None: it is not READY, so its TTL has not started."""
     if extras is None:
         return None
     expires_at_ms = None if clock_ms is None or extras.ttl_ms is None else clock_ms + extras.ttl_ms
@@ -277,7 +279,7 @@ def expiring(extras: Extras | None, clock_ms: int | None) -> Extras | None:
 
 
 class Job(Struct, order=True, frozen=True, gc=False, array_like=True):
-    """A READY job. Jobs sort by their place: rank, when, seq. Seqs differ, so no later field is compared.
+    """A READY job. Jobs sort by their place: rank, when, seq. Seqs are unique, so no later field is compared.
 
     array_like: how pages are encoded (core/pages), which no other node and no other process reads.
     """
@@ -374,7 +376,7 @@ AnyJob = Job | DelayedJob | RunningJob | BuriedJob
 
 
 def head_of(job: AnyJob) -> int:
-    """Return the bytes of the job's headers, with which its data begin."""
+    """Return the length of the headers at the start of the job's data."""
     return 0 if job.extras is None else job.extras.head
 
 

@@ -1,6 +1,6 @@
 """A sorted list of jobs: the READY ones of an item or a priority, the DELAYED or BURIED ones of a queue, dead ones.
 
-Also of the bare seqs of jobs that wait for an item, and of places of the jobs of a group: the first, or those that run.
+It may also hold the bare seqs of jobs that wait for an item, or the places of a group's first or running jobs.
 
 Jobs are added at the tail and nearly always taken from the front, but RETURN brings one back to its old place and a
 hand-out by item takes one from the middle. So this is a sorted list in blocks, as in sortedcontainers: any operation

@@ -1,4 +1,4 @@
-"""Measures how long jobs wait and run: of a part of the hand-outs, on this node only, so it is no part of the state."""
+"""Measures how long jobs wait and run, for a sample of the hand-outs. Local to this node, not part of the state."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ OFF = -1                        # a mask for which no hand-out is measured
 STEPS = 64                      # the last one has what is longer than 25 days
 STARTED_MAX = 100_000           # jobs that run, and are measured: 10 MB
 
-# How many jobs took so long, by the step of `step_of`, of each queue.
+# A histogram for each queue: the number of jobs by the step of their duration (`step_of`).
 Latencies = dict[str, list[int]]
 
 
@@ -41,7 +41,7 @@ class LatencyMeter:
         _count(self.ran, queue, now_ms - self.started.pop(number))
 
     def take(self, mask: int) -> tuple[Latencies, Latencies]:
-        """Return how long jobs waited and ran since the last call; from now on `mask` counts."""
+        """Return how long jobs waited and ran since the last call; `mask` applies from now on."""
         waited, ran = self.waited, self.ran
         self.waited, self.ran, self.mask = {}, {}, mask
         return waited, ran

@@ -1,4 +1,4 @@
-"""The leases of running jobs, and which one ends next.
+"""The leases of running jobs, by deadline.
 
 Deadlines are kept in buckets of 16 ms, and a bucket is due when all of it has passed: a lease never ends early, and at
 most 16 ms late. A job that is done leaves its bucket at once, so a long EXPIRE leaves nothing behind.
@@ -54,7 +54,7 @@ class Leases:
             self._drop(number)
 
     def next_due_ms(self) -> int | None:
-        """Return the time at which `first_due` will return something; None if there is no lease."""
+        """Return the time from which `first_due` will return a job; None if there is no lease."""
         return (self._numbers[0] + 1) << LEASE_BITS if self._buckets else None
 
     def first_due(self, clock_ms: int) -> RunningJob | None:

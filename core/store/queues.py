@@ -40,7 +40,7 @@ URGENT_RANK = 1024      # beanstalkd's jobs with a pri below are urgent; ours wi
 
 
 class DelayedJobs(Protocol):
-    """The DELAYED jobs of a queue, the next one first: a JobList, or a list of which a part is paged (core/pages)."""
+    """The DELAYED jobs of a queue, the next one first: a JobList, or a list that is partly paged (core/pages)."""
 
     size: int
 
@@ -145,7 +145,7 @@ class Queue(Struct, gc=False, eq=False):
         return min(self.ready.size, max(0, settings.limit - self.running)) if settings.limit else self.ready.size
 
     def oldest_seq(self) -> int | None:
-        """Return the least seq of a READY job, the one that was there first; None if there is none."""
+        """Return the smallest seq of a READY job, which was there first; None if there is none."""
         if self.seqs is not None:
             return self.seqs.peekitem(0)[0] if self.seqs else None
         return self.ready.oldest_seq() if self.ready.size else None
@@ -205,7 +205,7 @@ class Queues:
         self.oldest: OldestFirst | None = None      # the same by the READY time of the first job, once asked for
         self.by_user = 0                            # queues that group their jobs by who puts them
         self.paused = 0                             # queues that hand out nothing as QUEUE PAUSE says
-        # What ends at a time: TTLs of READY jobs, (end, seq, job), and pauses of queues, (end, 0, name).
+        # Timers: ends of the TTLs of READY jobs, (end, seq, job), and of pauses of queues, (end, 0, name).
         self.ends: TimerIndex[tuple[int, int, Job | str]] = TimerIndex(limits.DUE_BITS)
         self.priorities = 0                         # pairs (queue, priority) with a READY or DELAYED job
         self.waiting = 0                            # READY and DELAYED jobs,
@@ -214,8 +214,9 @@ class Queues:
         self.others = 0                             # and the READY ones that are not urgent
         self.buried = 0                             # BURIED jobs,
         self.with_buried: dict[str, None] = {}      # and the names of the queues that have some
-        # The counters of queues that are gone, by name, for who takes them now and then; None while nobody does. Local
-        # to this node, not part of the state: without them nothing could be known of a queue whose workers keep up.
+        # The counters of removed queues, by name, until they are taken; None before they are first taken. Local to this
+        # node, not part of the state. Needed for queues whose workers keep up, as these are removed whenever they are
+        # empty.
         self.gone: dict[str, list[int]] | None = None
 
     def get_or_create(self, name: str) -> Queue:
@@ -281,7 +282,7 @@ class Queues:
         self.removed(queue, job, blocked)
 
     def removed(self, queue: Queue, job: Job, blocked: bool = False) -> None:
-        """Count out a job that was already taken out of its list."""
+        """Stop counting a job that was already removed from its list."""
         if queue.shaped:
             if queue.seqs is not None:
                 del queue.seqs[job.seq]
@@ -300,7 +301,7 @@ class Queues:
         self.uncount(queue, job)
 
     def count_page(self, queue: Queue, rank: int, jobs: int, data_bytes: int) -> None:
-        """Count `jobs` jobs in a page that are READY behind others of their rank."""
+        """Count `jobs` READY jobs in a page, which come after others of their rank."""
         queue.ready.count_page(jobs)
         self.count_group_page(queue, rank, jobs, data_bytes)
 
@@ -316,7 +317,7 @@ class Queues:
             self.others += jobs
 
     def uncount_page(self, queue: Queue, rank: int, jobs: int, data_bytes: int) -> None:
-        """Count out the jobs of a page."""
+        """Stop counting the jobs of a page."""
         self.count_page(queue, rank, -jobs, -data_bytes)
 
     def count_delayed_pages(self, queue: Queue, ranks: dict[int, int], data_bytes: int) -> None:
@@ -346,7 +347,7 @@ class Queues:
             ranks[rank] = count + 1
 
     def uncount(self, queue: Queue, job: Job | DelayedJob) -> None:
-        """Count `job` out of the waiting jobs."""
+        """Stop counting `job` as a waiting one."""
         self.waiting -= 1
         data = job.data
         self.waiting_bytes -= len(data)
@@ -361,14 +362,14 @@ class Queues:
             queue.ranks[rank] = count - 1
 
     def reindex(self, queue: Queue) -> None:
-        """Determine again which job this queue hands out next, if any, after its limits have changed."""
+        """Determine the next job of the queue again, after its limits have changed."""
         if self._find_front(queue) and self.fair is not None:
             self.fair.refresh(queue)
         if self.oldest is not None:
             self._reindex_oldest(queue)
 
     def _find_front(self, queue: Queue) -> bool:
-        """Determine which job the queue hands out next, if any; returns whether that has changed."""
+        """Determine the next job of the queue; returns whether it has changed."""
         settings = queue.settings
         if settings is not None and (settings.pulse is not None or queue.ready_for is not None):
             self._list_for_pulse(queue, settings.pulse if queue.available() else None)
@@ -379,7 +380,7 @@ class Queues:
         return True
 
     def _list_for_pulse(self, queue: Queue, pulse: str | None) -> None:
-        """Set the pulse for whose grants the queue has READY jobs; None: it has none, or may not hand them out."""
+        """Set the pulse whose grants the queue can use; None: it has no READY jobs, or may not hand them out."""
         before = queue.ready_for
         if pulse == before:
             return
@@ -393,17 +394,17 @@ class Queues:
             self.ready_of_pulse.setdefault(pulse, SortedList()).add(queue.name)
 
     def with_rate(self, names: Iterable[str]) -> list[tuple[str, str]]:
-        """Return those of these queues that have a READY job and wait for a grant only: pulse, queue."""
+        """Return as (pulse, queue) those of these queues that have a READY job and need only a grant."""
         found = map(self.by_name.get, names)
         return [(queue.ready_for, queue.name) for queue in found if queue is not None and queue.ready_for is not None]
 
     def of_pulse_behind(self, pulse: str, name: str, most: int) -> list[str]:
-        """Return the first `most` names behind this one in the pulse's `ready_of_pulse`."""
+        """Return the first `most` names after this one in the pulse's `ready_of_pulse`."""
         names = self.ready_of_pulse.get(pulse)
         return [] if names is None else list(islice(names.irange(name, inclusive=(False, True)), most))
 
     def some_of_pulse(self, pulse: str, start: int, most: int) -> list[str]:
-        """Return the queues of the pulse that have a READY job; of more than `most`, that many from `start` on."""
+        """Return the queues of the pulse that have a READY job, up to `most` of them, from `start` on."""
         names = self.ready_of_pulse.get(pulse, ())
         if len(names) <= most:
             return list(names)
@@ -412,7 +413,7 @@ class Queues:
         return found + list(names[:most - len(found)])
 
     def withhold(self, name: str, more: int) -> None:
-        """Count cancelled items with READY jobs in the queue: `more` of them; with any it hands out nothing."""
+        """Add `more` to the number of cancelled items with READY jobs here; with any, the queue hands out nothing."""
         queue = self.by_name[name]
         queue.withheld += more
         queue.shaped = queue.withheld > 0 or (queue.settings is not None and queue.settings.shaping)
@@ -429,7 +430,7 @@ class Queues:
     def rank_behind(self, queue: Queue, job: Job) -> bool:
         """List the queue by the rank of this job instead of its first one, until `reindex` or its next change.
 
-        Returns False if it is listed there or behind it already, and nothing has changed.
+        Returns False if it is listed there or behind it already, and then changes nothing.
         """
         if queue.front is None or job.rank <= queue.front:
             return False
@@ -454,7 +455,7 @@ class Queues:
 
     @property
     def indexing(self) -> bool:
-        """True if another portion is to be listed with the next entry."""
+        """True if the next entry must list another portion."""
         return self.oldest is not None and self.oldest.reached is not None
 
     def grow_index(self) -> None:
@@ -464,7 +465,7 @@ class Queues:
             self._reindex_oldest(self.by_name[name])
 
     def _list(self, queue: Queue, front: int | None) -> None:
-        """Re-index the queue under this rank (None: take it out); must differ from `queue.front`."""
+        """Re-index the queue under this rank, which must differ from `queue.front`; None: remove it."""
         before, queue.front = queue.front, front
         if before is None:
             self.nonempty.add(queue.name)
@@ -480,7 +481,7 @@ class Queues:
             self.by_rank.add((front, queue.name))
 
     def _list_by(self, name: str, settings: QueueSettings) -> None:
-        """List a queue that can hand out a job now as its settings want it."""
+        """List a queue that can now hand out a job as its settings require."""
         if settings.weight > 1:
             self.weights.add(name, settings.weight)
         if settings.by_groups:
@@ -527,7 +528,7 @@ class Queues:
             self.expiring.pop(name, None)
         if settings.bound:
             self.bound.setdefault(settings.bound, {})[name] = None
-        # By default the first job of a priority is the one that came first; see ready.py.
+        # By default the first job of a priority is the oldest; see ready.py.
         reordered = settings.order is Order.TIME or settings.item_limit > 0
         if reordered != (queue.seqs is not None):
             queue.seqs = SortedDict() if reordered else None
@@ -603,11 +604,11 @@ class Queues:
                 old + new for old, new in zip(before, queue.counters, strict=True)]
 
     def join_topic(self, name: str) -> None:
-        """Note a first binding to the queue, which makes it exist."""
+        """Note the first binding of the queue, which makes it exist."""
         self.get_any(name).in_topic = True
 
     def leave_topics(self, name: str) -> None:
-        """Note that nothing is bound to the queue any more."""
+        """Note that the queue is no longer bound to any topic."""
         queue = self.find(name)
         if queue is not None:
             queue.in_topic = False

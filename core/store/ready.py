@@ -1,8 +1,8 @@
 """The READY jobs of a queue: one run for each priority, with new jobs at its end.
 
-To find the place of a new job among a million in one sorted list takes twenty comparisons, scattered in memory: that
-took longer than all the rest of a PUT. Here the place is the end of a run, still in the cache from the jobs
-before, and a hand-out takes the beginning of the first run.
+Finding the place of a new job among a million in one sorted list takes twenty comparisons, scattered in memory: that
+took longer than the rest of a PUT. Here the place is the end of a run, still in the cache from the jobs before, and a
+hand-out takes the beginning of the first run.
 
 Most queues are short, and a plain list is then both the smallest and the fastest; with more than UNSPLIT_JOBS_MAX jobs
 it is split into runs.
@@ -10,8 +10,8 @@ it is split into runs.
 Unless the queue has ORDER TIME, the first job of a run is its oldest. So the oldest of all is found among the first
 jobs of the runs; with very many priorities these are kept sorted.
 
-A job is found by its seq in the run of each priority in turn. With very many priorities only SCANNED_RUNS_MAX runs are
-searched, the ones that were there first; for the jobs of all others their run is recorded.
+A job is found by its seq in the run of each priority in turn. With very many priorities only the first SCANNED_RUNS_MAX
+runs are searched; for jobs in all other runs, their run is recorded.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class ReadyJobs(Struct, gc=False, eq=False):
         return None
 
     def oldest_seq(self) -> int:
-        """Return the least seq, in a queue without ORDER TIME and ITEMLIMIT; there must be a job."""
+        """Return the smallest seq, in a queue without ORDER TIME and ITEMLIMIT; there must be a job."""
         runs = self._runs
         if runs is None:
             return min(job.seq for job in self._few)
@@ -175,7 +175,7 @@ class ReadyJobs(Struct, gc=False, eq=False):
             run.add(job)
 
     def count_page(self, jobs: int) -> None:
-        """Count `jobs` jobs in a page that was appended to a run, or left it if they are fewer than 0."""
+        """Count `jobs` jobs in a page that was appended to a run, or, if negative, that left it."""
         self.size += jobs
 
     @property
@@ -188,13 +188,13 @@ class ReadyJobs(Struct, gc=False, eq=False):
         return self._firsts is None or rank in self._searched
 
     def runs(self) -> Iterator[Job | JobList[Job]]:
-        """Return the runs in order; a single job stands for a run of its own."""
+        """Return the runs in order; a single job stands for a run with only that job."""
         if self._runs is None:
             return iter(self._few)
         return (self._runs[rank] for rank in self._ranks)
 
     def split_run(self, rank: int) -> JobList[Job] | None:
-        """Return the run of this rank, made if its jobs were too few for one; None if there is no job."""
+        """Return the run of this rank, creating it if there was a single job; None if there is none."""
         if self._runs is None and self.size:
             self._spread()
         run = self.run(rank)
@@ -220,7 +220,7 @@ class ReadyJobs(Struct, gc=False, eq=False):
 
     @property
     def first_of_least_priority(self) -> Job:
-        """The first job of the least priority; there must be one."""
+        """The first job of the lowest priority; there must be one."""
         if self._runs is None:
             return self._few[bisect_left(self._few, self._few[-1].rank, key=_rank)]
         return _first(self._runs[self._ranks[-1]])

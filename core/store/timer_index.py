@@ -1,4 +1,4 @@
-"""An index of what becomes due when, with one entry for each thing that has a time.
+"""An index of timers: one entry for each thing with a due time, in the order of these times.
 
 Used for TTLs, for the first DELAYED job of each queue, and for the first retained key of each queue. Leases and
 sessions have structures of their own, as there are many more of them and their times change with every use.
@@ -13,7 +13,7 @@ from sortedcontainers import SortedList
 
 NOTHING_MS = 1 << 64            # beyond any time: they have 64 bits at most
 
-# A time in ms first, then whatever tells entries of the same time apart.
+# A time in ms, then fields that distinguish entries of the same time.
 Entry = TypeVar("Entry", bound=tuple[int, object] | tuple[int, int, object])
 
 
@@ -48,7 +48,7 @@ class TimerIndex(Generic[Entry]):
         self.first_ms = self._entries[0][0] if self._entries else NOTHING_MS
 
     def first_due(self, clock_ms: int) -> Entry | None:
-        """Return the first entry whose time has come; None if there is none."""
+        """Return the first entry if it is due; otherwise None."""
         if self.first_ms > clock_ms:
             return None
         entry: Entry = self._entries[0]

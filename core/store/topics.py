@@ -1,7 +1,7 @@
 """The topics, the queues bound to them, and the queues that a routing key reaches (spec/state-machine 12).
 
-A pattern is matched by the set of places in it that can have been reached, as bits of a number: so no pattern, however
-many `#` it has, takes more than a few operations for each word of the key.
+Matching tracks the set of positions in the pattern that can have been reached, as bits of a number. So any pattern,
+however many `#` it has, takes only a few operations for each word of the key.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""The jobs whose end is awaited (AWAIT), on this node alone: not part of the state.
+"""The jobs whose end is awaited (AWAIT), on this node only: not part of the state.
 
-A job is watched by the seq of its place, and since one without a number gets a new seq wherever it goes to the tail of
-its priority, the watch is carried over there. Its end is reported under its handles: the seqs that it had when an AWAIT
-selected it. A seq is assigned once, so a handle always means the same job.
+A job is watched by the seq of its place, and the watch is carried over when a job without a number gets a new seq at
+the tail of its priority. Its end is reported under its handles: the seqs that it had when an AWAIT selected it. A seq
+is assigned once, so a handle always means the same job.
 
-A handle is valid until the next entry; unless it is kept by then, it is forgotten, as on all nodes without a waiting
-client, which execute the AWAIT too.
+A handle is valid until the next entry; if it is not kept by then, it is forgotten, as happens on all nodes without the
+waiting client, which execute the AWAIT too.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class WatchUndo(Protocol):
     """Records changes of the watches, so that a batch can be undone."""
 
     def carried(self, old: int, new: int) -> None:
-        """Record that a watched job has this new seq instead of the old one."""
+        """Record that the seq of a watched job has changed from `old` to `new`."""
 
     def unwatched(self, seq: int, handles: Handles) -> None:
         """Record that the watched job with this seq has ended."""
@@ -71,7 +71,7 @@ class Watches(dict[int, Handles]):
         self.asked.clear()
 
     def carry(self, old: int, new: int, undo: WatchUndo | None) -> None:
-        """Note that the watched job with the seq `old` has the seq `new` from now on."""
+        """Note that the seq of a watched job has changed from `old` to `new`."""
         handles = self[new] = self.pop(old)
         for handle in handles:
             self._seqs[handle] = new

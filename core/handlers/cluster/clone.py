@@ -62,7 +62,7 @@ def end(state: State, operation: CloneEnd, seed: int) -> Reply:
     seq = state.events.seq + 1
     state.events.tell(GAP, "", seq, seq)
     for name, settings in state.queues.settings.items():
-        state.watch(name, settings)         # jobs that ran wait again
+        state.watch(name, settings)         # jobs that were RUNNING are READY again
     return ACCEPTED
 
 

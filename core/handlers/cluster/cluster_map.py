@@ -1,4 +1,4 @@
-"""Handler of SetMap: the map of clusters gets a new version (spec/state-machine 13)."""
+"""Handler of SetMap, which replaces the map of clusters (spec/state-machine 13)."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from sockpqd.core.state import State
 
 
 def set_map(state: State, operation: SetMap, seed: int) -> Reply:
-    """Replace the map by one of a greater version; the operations behind it belong to another entry.
+    """Replace the map if this one has a greater version; operations that follow belong to another entry.
 
-    How an operation is executed depends on whether there is a map, and Machine.apply looks once for each entry.
+    Handlers differ when there is a map, and Machine.apply checks for one only once per entry.
     """
     known = state.cluster_map
     version, text = (0, b"") if known is None else (known.version, known.text)
@@ -30,5 +30,5 @@ def set_map(state: State, operation: SetMap, seed: int) -> Reply:
 
 
 def set_map_cost(operation: SetMap) -> Cost:
-    """Return the bytes and work of a SetMap: an entry of its own."""
+    """Return the bytes and work of a SetMap: it gets its own entry."""
     return BASE_BYTES + len(operation.text), limits.OPERATION_WORK_MAX

@@ -13,10 +13,7 @@ Brings = Callable[[State, Any], Iterable[str]]      # the names to which an oper
 
 
 def elsewhere(state: State, names: Iterable[str]) -> Elsewhere | None:
-    """Return the refusal of the first of these names that is owned by another cluster, or by nobody.
-
-    None if none is.
-    """
+    """Return the refusal for the first of these names that this cluster does not accept; None if it accepts all."""
     known = state.cluster_map
     if known is not None:
         for name in names:
@@ -26,7 +23,7 @@ def elsewhere(state: State, names: Iterable[str]) -> Elsewhere | None:
 
 
 def guarded(execute: Execute, brings: Brings) -> Execute:
-    """Return the handler for a cluster that has a map."""
+    """Wrap the handler so that it first refuses names of other clusters. For clusters that have a map."""
     def check(state: State, operation: Any, seed: int) -> Reply:
         known = state.cluster_map
         assert known is not None

@@ -1,4 +1,4 @@
-"""Handlers of what leaders log: the start of a leadership, the passing of time, interruptions of the service."""
+"""Handlers of the leader's own operations: the start of a leadership, ticks, interruptions of the service."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MEMBERS_CHANGED = ChangeInProgress()
 
 
 def lead(state: State, operation: Lead, seed: int) -> Reply:
-    """Begin a new leadership: record it, grant the failover grace, drop an unfinished CLONE or operation."""
+    """Begin a leadership: record it, grant the failover grace, drop an unfinished CLONE or fragmented operation."""
     if state.cluster_id is None:
         state.cluster_id = operation.cluster_id
         then = Then.DONE if operation.expire_default is Then.DONE else Then.LATER
@@ -53,7 +53,7 @@ def tick(state: State, operation: Tick, seed: int) -> Reply:
 
 
 def resume(state: State, operation: Resume, seed: int) -> Reply:
-    """Entries can be logged again: grant grace for the time in which they could not."""
+    """Grant grace for the time in which no entries could be logged."""
     grace_ms = state.settings.grace_ms
     state.grant_grace(operation.grace_ms if grace_ms is None else grace_ms, once=False)
     return ACCEPTED

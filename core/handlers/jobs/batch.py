@@ -1,4 +1,4 @@
-"""A sequence of operations executed as one (spec/state-machine 9)."""
+"""Executes a sequence of operations as one (spec/state-machine 9)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _EXECUTED = (
 
 
 def batch(state: State, operation: Batch, seed: int) -> Reply:
-    """Execute the operations in order; with `atomic` all of them, or none if one is refused."""
+    """Execute the operations in order; with `atomic` none takes effect if one is refused."""
     put_item = state.put_item
     undo = Undo(state) if operation.atomic else None
     state.spread_left = limits.SPREAD_JOBS_MAX
@@ -48,7 +48,7 @@ def batch(state: State, operation: Batch, seed: int) -> Reply:
 def batch_cost(operation: Batch) -> Cost:
     """Return the bytes and work of a Batch.
 
-    The sums of its operations, and more for each queue and group that they name.
+    It is the sum of its operations, plus an amount for each queue and group that they name.
     """
     size, work = BASE_BYTES + of_names(operation.user), JOB
     names = BatchNames()
@@ -60,7 +60,7 @@ def batch_cost(operation: Batch) -> Cost:
 
 
 class BatchNames:
-    """The queues and groups of the Puts of a Batch: the first of each is in the cost of its Put."""
+    """The queues and groups of the Puts of a Batch: the cost of the first Put into each includes it."""
 
     def __init__(self) -> None:
         self._queues: set[str] = set()

@@ -53,9 +53,9 @@ from sockpqd.core.store.queues import DELETED, DONE, PUT, Queue
 
 
 def touch(state: State, operation: ops.Touch, seed: int) -> Reply:
-    """Restart the lease of each job now. The action at its end is unchanged unless the operation sets it.
+    """Restart the lease of each job now. The action on expiry is unchanged unless the operation sets it.
 
-    If it gives a running time, the group is charged for that.
+    If the operation reports a running time, the group is charged for it.
     """
     ran_ms = None if operation.ran_ms is None else ran(operation.ran_ms)
     if isinstance(operation.ids, int):
@@ -173,14 +173,14 @@ def _change_ready(
 def _change_delayed(
     state: State, queue: Queue, job: DelayedJob, operation: ops.Change, changed: DelayedJob,
 ) -> None:
-    """Change a DELAYED job. If it becomes READY by that, it goes to the tail, as it would at its time."""
+    """Change a DELAYED job. If that makes it READY, it goes to the tail, as it would when due."""
     _spend(state, job)
     decisions = state.delays.dependents.decisions(job)
     cancelled = any(decision.outcome is Outcome.CANCELLED for decision in decisions)
     if decisions and job.extras is not None and (cancelled or job.extras.until is Until.FAILED):
         state.undefer(queue, job)
         state.defer(queue, changed)
-        state.delays.dependents.reinstate(changed, decisions)       # it is READY or removed soon, whatever its time
+        state.delays.dependents.reinstate(changed, decisions)       # # it becomes READY or is removed soon
         return
     extras = activate.without_released_items(state, job)
     if changed.extras is None or changed.extras.body is None:
@@ -203,7 +203,7 @@ def change_cost(operation: ops.Change) -> Cost:
 
 
 def delete(state: State, operation: ops.Delete, seed: int) -> Reply:
-    """End the job without marking it as done, or remove the record of one that has ended."""
+    """Remove the job without marking it as done, or remove the record of an ended job."""
     if operation.ended:
         return FINISHED[False, False] if take_record(state, operation.selector) else NOT_FOUND
     job = _selected(state, operation.selector)
@@ -226,7 +226,7 @@ def delete(state: State, operation: ops.Delete, seed: int) -> Reply:
     if queue is not None:
         queue.counters[DELETED] += 1
     note_end(state, job, None if queue is None else queue.settings, EndState.CANCELLED)
-    if isinstance(job, BuriedJob):          # its queue is as finished as before
+    if isinstance(job, BuriedJob):          # it was not unfinished, so it cannot finish its queue
         return FINISHED[False, state.close(job.queue, job.item)[1]]
     return FINISHED[state.close(job.queue, job.item)]
 
@@ -247,12 +247,12 @@ def _selected_cost(selector: ops.AnySelector) -> Cost:
 
 
 def move_brings(state: State, operation: ops.Move) -> tuple[str, ...]:
-    """Return the queue to which a Move brings the job."""
+    """Return the destination queue of a Move."""
     return (operation.queue,)
 
 
 def move(state: State, operation: ops.Move, seed: int) -> Reply:
-    """End the job in this queue and put it into another one, with its item, key and tries."""
+    """End a running job and put it into another queue, with its item, key and tries."""
     job = state.running.get(operation.id)
     if job is None:
         return NOT_FOUND
@@ -267,7 +267,7 @@ def move(state: State, operation: ops.Move, seed: int) -> Reply:
     if operation.data is not None or operation.headers is not None:
         data, changed = _with_data(state, job, operation)
         extras = Extras() if changed is None else changed
-    if refused(state, job.item) is not None:            # it goes nowhere
+    if refused(state, job.item) is not None:            # it stays where it is
         state.stop(job.id)
         result(state, job, ops.Feedback.OK)
         return FINISHED[end_cancelled(state, job), False]
@@ -311,7 +311,7 @@ def move_cost(operation: ops.Move) -> Cost:
 
 
 def kick(state: State, operation: ops.Kick, seed: int) -> Reply:
-    """Put dead jobs back into their original queue, or make BURIED or DELAYED jobs of the queue READY, or one job."""
+    """Put dead jobs back into the queue in which they died, or make BURIED or DELAYED jobs READY, many or one."""
     if operation.selector is not None:
         if operation.ended:
             return NOT_FOUND if isinstance(operation.selector, ops.Place) else _kick_ended(state, operation.selector)
@@ -370,7 +370,7 @@ def _kick(state: State, job: BuriedJob | DelayedJob) -> None:
 
 
 def _kick_selected(state: State, selector: ops.Number | ops.Place) -> Reply:
-    """Make one BURIED or DELAYED job READY, or put the DEAD one at a place back into the queue in which it died."""
+    """Make one BURIED or DELAYED job READY, or put a DEAD one back into the queue in which it died."""
     job = _selected(state, selector)
     if isinstance(job, Job):
         kicked = isinstance(selector, ops.Place) and job.extras is not None and job.extras.origin is not None
@@ -390,7 +390,7 @@ def _kick_selected(state: State, selector: ops.Number | ops.Place) -> Reply:
 
 
 def _kick_ended(state: State, selector: ops.Number) -> Reply:
-    """Make a job that has ended READY again, as it was put; its record is removed."""
+    """Make an ended job READY again as it was put, and remove its record."""
     if state.items.cancelled and state.numbered(selector.number) is None:
         known = state.records.find(selector.number, state.clock_ms)
         refusal = None if known is None else refused(state, known.record.item)
@@ -419,6 +419,6 @@ def _selected(state: State, selector: ops.AnySelector) -> AnyJob | Reply:
 
 
 def _spend(state: State, job: DelayedJob) -> None:
-    """Count the work of undeferring a job, which may wait for many items."""
+    """Count the work of making a DELAYED job READY, which may wait for many items."""
     if job.extras is not None:
         state.spent += limits.STEP * len(job.extras.after)

@@ -26,11 +26,11 @@ from sockpqd.core.state import State
 from sockpqd.core.store.job import RunningJob
 
 Executed = Accepted | Finished | Rearmed
-LATER, DONE = ops.How.LATER, ops.How.DONE       # an enumeration's attribute takes longer than a name of the module
+LATER, DONE = ops.How.LATER, ops.How.DONE       # a module's global is faster than an enumeration's attribute
 
 
 def done(state: State, operation: ops.Done, seed: int) -> Reply:
-    """Finish the running job of this id; the reply says when there is none."""
+    """Finish the running job with this id; the reply is a refusal if there is none."""
     job = state.stop(operation.id)
     if job is None:
         return NOT_FOUND
@@ -115,12 +115,12 @@ def end_cost(operation: ops.End) -> Cost:
 
 
 def ran(ran_ms: int) -> int:
-    """Return the reported running time, limited to what a job may have."""
+    """Return the reported running time in ms, limited to the allowed maximum."""
     return min(max(ran_ms, 0), limits.RAN_MS_MAX)
 
 
 def return_(state: State, operation: ops.Return, seed: int) -> Reply:
-    """Put the job back at its old place."""
+    """Put the job back in its old place."""
     job = state.stop(operation.id, charged=False)
     if job is None:
         return NOT_FOUND

@@ -30,19 +30,19 @@ from sockpqd.core.store.body import Body
 from sockpqd.core.store.job import BuriedJob, DelayedJob, Job, RunningJob, expiring, number_of
 from sockpqd.core.store.queues import Queue
 
-GOLDEN = 0x9E3779B97F4A7C15         # the n-th job of a GetWith is chosen by the random bits plus n times this
+GOLDEN = 0x9E3779B97F4A7C15         # the seed of the n-th job of a GetWith is the random bits plus n times this
 
 # All jobs of one GetWith together may have no more data than what is left of HANDED_BYTES_MAX, and be no more work than
 # OPERATION_WORK_MAX; the first job is handed out in any case. The work for one job, as measured: for one without item
 # and extras, and for any other; twice as much where its queue must be chosen first, and more where groups are counted.
 PLAIN = JOB * 3 // 8
 OTHER = JOB * 3 // 2
-RANKED = 5 * JOB                # besides, where groups are in use: the job's group is ranked again
+RANKED = 5 * JOB                # in addition, where groups are in use: the job's group is re-ranked
 LISTED = 4                      # a named queue with a rate is listed for its grants, and taken off the list again
 
 
 def get(state: State, operation: Get, seed: int) -> Reply:
-    """Hand out the first job of one of the queues asked for that have one, chosen uniformly unless a policy is set."""
+    """Hand out the first job of one of the named queues that have a job, chosen uniformly unless a policy is set."""
     session = None
     if operation.session is not None:
         session = state.sessions.use(operation.session, state.clock_ms)
@@ -91,7 +91,7 @@ def get(state: State, operation: Get, seed: int) -> Reply:
 
 
 def _asked(state: State, names: tuple[str, ...]) -> None:
-    """Note a use of these queues, which a client named: queues with IDLE restart their time."""
+    """Note that a client has used these queues, which restarts the time of queues with IDLE."""
     for name in names:
         queue = state.queues.expiring.get(name)
         if queue is not None:
@@ -99,7 +99,7 @@ def _asked(state: State, names: tuple[str, ...]) -> None:
 
 
 def get_cost(operation: Get) -> Cost:
-    """Return the bytes and work of a Get: each queue it names is looked at."""
+    """Return the bytes and work of a Get: each named queue is looked up."""
     queues = operation.queues
     size = BASE_BYTES if operation.item is None else BASE_BYTES + len(operation.item)
     if queues is None:
@@ -110,7 +110,7 @@ def get_cost(operation: Get) -> Cost:
 
 
 def get_with(state: State, operation: GetWith, seed: int) -> Reply:
-    """Hand out one job, or up to `count`, choosing the queue again for each; or the job with a given number."""
+    """Hand out up to `count` jobs, choosing the queue for each of them, or the job with a given number."""
     if operation.number is not None:
         return _get_number(state, operation, operation.number)
     if operation.free is None:
@@ -145,7 +145,7 @@ def _get_with(state: State, operation: GetWith, seed: int) -> Reply:
 
 
 def _get_by_place(state: State, operation: GetWith, names: tuple[str, ...]) -> Reply:
-    """Hand out one job of these queues by PLACE: the most frequent case, in half the time."""
+    """Hand out one job of these queues by PLACE. A fast path of the most frequent case: it takes half the time."""
     get = operation.get
     session = None
     if get.session is not None:
@@ -228,7 +228,7 @@ def _get_number(state: State, operation: GetWith, number: int) -> Reply:
 
 
 def _taken_out(state: State, job: Job | DelayedJob | BuriedJob) -> Job:
-    """Remove the job, which was READY, DELAYED or BURIED, from its list; returns it as a READY one."""
+    """Remove a READY, DELAYED or BURIED job from its list, and return it as a READY one."""
     if isinstance(job, BuriedJob):
         state.unbury(job)
         taken = job.ready(job.seq, job.attempts, job.at_ms, unburied(state, job.queue, job.extras))
@@ -241,12 +241,12 @@ def _taken_out(state: State, job: Job | DelayedJob | BuriedJob) -> Job:
         taken = replace(job.ready(job.seq), extras=extras)
     else:
         return state.remove_exact(state.queues.by_name[job.queue], job)
-    # As it was not READY it had no end. Its TTL starts over now, in case the hand-out is undone.
+    # As it was not READY its TTL was not running. Its TTL starts over now, in case the hand-out is undone.
     return replace(now_due(state, taken), extras=expiring(taken.extras, state.clock_ms))
 
 
 def _allow(state: State, names: tuple[str, ...] | None, free: tuple[Allowance, ...], seed: int) -> None:
-    """Open the rate-limited queues that may use these free grants."""
+    """Open the rate-limited queues that may use the free grants."""
     by_pulse = None if names is None else _by_pulse(state, names)
     for one in free:
         name, count = one.pulse, one.count
@@ -264,7 +264,7 @@ def _allow(state: State, names: tuple[str, ...] | None, free: tuple[Allowance, .
 
 
 def _by_pulse(state: State, names: tuple[str, ...]) -> dict[str, list[str]]:
-    """Return those of these queues that have a rate, by their pulse.
+    """Return the queues that have a rate, grouped by their pulse.
 
     Each is looked at once, however many pulses there are.
     """
@@ -296,7 +296,7 @@ def get_with_cost(operation: GetWith) -> Cost:
 
 
 def _by_group(state: State, name: str, way: Way) -> bool:
-    """Return whether FAIR chooses the job."""
+    """Return whether the job is chosen by its group (FAIR or GROUPS)."""
     if way.policy is Policy.FAIR:
         return True
     settings = state.queues.settings.get(name)
@@ -304,7 +304,7 @@ def _by_group(state: State, name: str, way: Way) -> bool:
 
 
 def _of_one_queue(state: State, get: Get, name: str, count: int) -> list[RunningJob]:
-    """Return the case of _of_many_queues with a single queue, in a fifth less time."""
+    """Do the same as _of_many_queues for a single queue, in a fifth less time."""
     jobs: list[RunningJob] = []
     queue = state.queues.by_name.get(name)
     if queue is None:
@@ -333,18 +333,18 @@ def _of_many_queues(
     offered = offers(state, get.queues, item, way)
     left: dict[str, int] = {}       # how many jobs each queue with a BATCH may still hand out
     work = limits.OPERATION_WORK_MAX
-    counted = (0 if state.fair is None else RANKED) + (PLAIN if state.allowed else 0)      # besides the hand-out
+    counted = (0 if state.fair is None else RANKED) + (PLAIN if state.allowed else 0)      # in addition to the hand-out
     while len(jobs) < count:
         queue, found = chosen(state, offered, item, seed + len(jobs) * GOLDEN)
         if queue is None:
             break
-        if state.allowed and queue.closed:      # another queue has taken the last grant of its pulse
+        if state.allowed and queue.closed:      # another queue has used the last grant of their pulse
             offered.gave(exhausted=True)
             continue
         job = next_job(state, queue, item) if found is None else found.job
         work -= 2 * (PLAIN if job.item is None and job.extras is None else OTHER) + counted
         if found is not None:
-            work -= 2 * PLAIN * len(found.account.ranked)   # in this many queues its group is ranked again
+            work -= 2 * PLAIN * len(found.account.ranked)   # the number of queues in which its group is re-ranked
         if (state.spent + len(job.data) > limits.HANDED_BYTES_MAX or work < 0) and jobs:
             break
         exhausted = False
@@ -365,7 +365,7 @@ def _of_many_queues(
 
 
 def handed(state: State, job: RunningJob, operation: object, turned: bool | UnsetType = UNSET) -> Handed:
-    """Return the reply that hands out this job to this operation, as a GetWith says; `turned`: see Handed."""
+    """Return the reply to `operation` that hands out this job. `turned`: see Handed."""
     data = job.data
     if type(data) is Body:
         data = data.read()

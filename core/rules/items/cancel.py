@@ -1,4 +1,4 @@
-"""ITEM CANCEL: an item is marked, its jobs that do not run are removed in portions, the others when they end.
+"""ITEM CANCEL: the item is marked; jobs that are not running are removed in portions, running ones when they end.
 
 Nothing of a cancelled item is handed out: a queue in which it has READY jobs hands out nothing until these are removed
 (Queue.withheld), which begins with the next entry.
@@ -25,7 +25,7 @@ def is_cancelled(state: State, item: str | None) -> bool:
 
 
 def refused(state: State, item: str | None) -> Reply | None:
-    """Return the refusal of what brings a job to this item, or takes one away from it, if it is cancelled."""
+    """Return the refusal to add a job to this item, or to move one out of it, if it is cancelled."""
     return ITEM_CANCELLED if is_cancelled(state, item) else None
 
 
@@ -35,7 +35,7 @@ def refused_put(state: State, put: Put) -> Reply | None:
 
 
 def cancel(state: State, item: Item, reason: str | None) -> None:
-    """Cancel the item, unless it is cancelled already, and notify those who run its jobs.
+    """Cancel the item, unless it is cancelled already, and notify the clients that run its jobs.
 
     The caller ends it if it has neither a job nor a hold.
     """
@@ -53,7 +53,7 @@ def cancel(state: State, item: Item, reason: str | None) -> None:
 
 
 def cancel_work(state: State, name: str) -> int:
-    """Return the work of cancelling this item: its queues, and the jobs that run there, are looked at."""
+    """Return the work of cancelling this item, which inspects its queues and the running jobs there."""
     item = state.items.by_name.get(name)
     if item is None:
         return 0
@@ -63,7 +63,7 @@ def cancel_work(state: State, name: str) -> int:
 
 
 def remove_cancelled(state: State, most: int) -> int:
-    """Remove jobs of cancelled items that do not run, `most` at most; returns how many."""
+    """Remove up to `most` jobs of cancelled items that are not running; returns how many."""
     doomed, removed = state.items.doomed, 0
     while doomed and removed < most and (not removed or state.spent < limits.PORTION_BYTES_MAX):
         item = state.items.by_name[next(iter(doomed))]
@@ -77,7 +77,7 @@ def remove_cancelled(state: State, most: int) -> int:
 
 
 def any_to_remove(state: State) -> bool:
-    """Return whether a cancelled item has a job that does not run."""
+    """Return whether a cancelled item has a job that is not running."""
     return any(_next(state.items.by_name[name]) is not None for name in state.items.doomed)
 
 
@@ -90,7 +90,7 @@ def _next(item: Item) -> Job | DelayedJob | BuriedJob | None:
 
 
 def remove(state: State, job: Job | DelayedJob | BuriedJob) -> None:
-    """Remove a job of a cancelled item that does not run."""
+    """Remove a job of a cancelled item that is not running."""
     if isinstance(job, Job):
         state.remove(state.queues.by_name[job.queue], job)
     elif isinstance(job, DelayedJob):
@@ -112,7 +112,7 @@ def end_cancelled(state: State, job: AnyJob) -> bool:
 
 
 def end_removed(state: State, job: AnyJob, reason: str | None) -> bool:
-    """End a job that ITEM CANCEL removes, also down a flow; returns whether its queue is finished."""
+    """End a job of a cancelled item, or one waiting for that item; returns whether its queue is finished."""
     if reason is not None:
         job = replace(job, extras=replace(job.extras or Extras(), reason=reason))
     queue = state.queues.find(job.queue)
@@ -124,8 +124,8 @@ def end_removed(state: State, job: AnyJob, reason: str | None) -> bool:
 
 
 def end_if_cancelled(state: State, job: RunningJob) -> bool | None:
-    """End a stopped job if its item is cancelled, as it does not come back; returns whether its queue is finished.
+    """End a stopped job if its item is cancelled, as it must not return; returns whether its queue is finished.
 
-    None: it goes on.
+    None: the item is not cancelled, and nothing was done.
     """
     return end_cancelled(state, job) if is_cancelled(state, job.item) else None

@@ -1,9 +1,9 @@
 """The DELAYED jobs that wait for items (PUT .. AFTER), and those for which items have decided (spec/state-machine 6).
 
-When something happens to an item that decides for the jobs that wait for it, they become part of a release, which is
-processed in portions. What is decided stays so: an item that starts again meanwhile does not hold them back again.
-Jobs are named by their seqs, and one is found without a search, however many items were finished: each of a hundred
-thousand may release one job.
+When an event of an item decides the fate of the jobs that wait for it, these become part of a release, which is
+processed in portions. A decision is final: if the item starts again in the meantime, it does not hold them back again.
+Jobs are named by their seqs and found without a search, as each of a hundred thousand finished items may release one
+job.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sockpqd.core.store.job_list import JobList
 
 
 class ItemTurn(IntEnum):
-    """A change of an item in the last operation."""
+    """An event of an item in the last operation."""
 
     ENDED = 0           # it has ended, or has no job but DEAD and BURIED ones
     FAILED = 1          # it has its first DEAD or BURIED job
@@ -46,7 +46,7 @@ class ItemRelease(Struct, gc=False, eq=False):
 
 
 class Dependents:
-    """The seqs of the jobs that wait, by what they wait for, and the releases."""
+    """The seqs of waiting jobs, by the item and event for which they wait, and the releases."""
 
     __slots__ = ("_next_release", "_of_item", "released", "waiting")
 
@@ -71,7 +71,7 @@ class Dependents:
         return sum(len(self.waiting.get((item, until), ())) for until in Until)
 
     def wait(self, item: str, until: Until, seq: int) -> bool:
-        """Return whether the job waits for the item, which has not decided."""
+        """Return whether the job waits for the item, which has not reached a decision."""
         return seq in self.waiting.get((item, until), ())
 
     def release(self, item: str, until: Until, outcome: Outcome) -> None:

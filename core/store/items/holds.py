@@ -19,7 +19,7 @@ class Hold(Struct, gc=False, eq=False):
 
 
 class Holds:
-    """All holds by item, and which one ends next."""
+    """All holds by item, and the next one to end."""
 
     __slots__ = ("_by_item", "_ends")
 
@@ -36,7 +36,7 @@ class Holds:
         return list(self._by_item)
 
     def set(self, item: str, hold: Hold | None) -> None:
-        """Note the hold of the item instead of the one that it had; None: none."""
+        """Set the hold of the item, replacing any earlier one; None removes it."""
         before = self._by_item.pop(item, None)
         if before is not None:
             self._ends.remove((before.deadline_ms, item))
@@ -50,7 +50,7 @@ class Holds:
         return self._ends.first_ms
 
     def next_due_ms(self) -> int | None:
-        """Return the time of the next look for one that ends; None if there is none."""
+        """Return the time of the next check for expired holds; None if there are no holds."""
         return self._ends.next_due_ms()
 
     def first_due(self, clock_ms: int) -> str | None:
@@ -59,7 +59,7 @@ class Holds:
         return None if due is None else due[1]
 
     def extend(self, from_ms: int, grace_ms: int, *, by_length: bool = False, once: bool = True) -> None:
-        """Extend holds that end before `from_ms` + `grace_ms` to that time, as leases (Leases.extend)."""
+        """Extend holds that end before `from_ms` + `grace_ms` to that time, like leases (Leases.extend)."""
         extended = False
         for _, item in self._ends:
             hold = self._by_item[item]

@@ -81,7 +81,7 @@ class Item(Struct, gc=False, eq=False):
         self.dead.add(job)
 
     def remove_dead(self, job: Job) -> None:
-        """Take a job that is no longer DEAD off the list."""
+        """Remove a job that is no longer DEAD from the list."""
         assert self.dead is not None
         self.dead.remove(job)
         if not self.dead.size:

@@ -5,8 +5,8 @@ READY ones, so that a hand-out by item (PUT .. WAIT) finds its job without a sea
 two lists.
 
 In a queue with an ITEMLIMIT the queue's own list holds only as many READY jobs of each item as may still run, always
-the first ones: these are eligible, the others blocked. So the first job of that list can be handed out without another
-look at its item.
+the first ones: these are eligible, the others blocked. So the first job of that list can be handed out without checking
+its item again.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Items:
         """Return a new item name, which no unfinished job has and which was never generated (spec/state-machine 5.3).
 
         Clients may have used any number of the next names. After some tries the counter jumps by a random distance
-        (`seed`: 64 random bits) that no client could have foreseen. `end`: what the name ends with.
+        (`seed`: 64 random bits) that no client could have foreseen. `end`: the suffix of the name.
         """
         while True:
             for number in range(self.next_item, self.next_item + limits.ITEM_NAMES_TRIED):
@@ -83,7 +83,7 @@ class Items:
         return item_queue
 
     def removed(self, item: Item, item_queue: ItemQueue, queue: str) -> None:
-        """Count out a job that was already taken out of the list of READY ones."""
+        """Stop counting a job that was already removed from the list of READY jobs."""
         item.unfinished -= 1
         if not item_queue.ready.size:
             del item.nonempty[bisect_left(item.nonempty, queue)]
@@ -143,7 +143,7 @@ class Items:
         return item_queue
 
     def stop(self, name: str, queue: str) -> ItemQueue:
-        """Count out a job of this item that no longer runs in `queue`."""
+        """Stop counting a job of this item that is no longer RUNNING in `queue`."""
         item = self.by_name[name]
         item_queue = item.by_queue[queue]
         item_queue.running -= 1

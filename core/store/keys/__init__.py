@@ -1,1 +1,1 @@
-"""Keys of Puts and jobs that a queue knows until a time. Uses the limits, and the timer index."""
+"""Keys of Puts and jobs that a queue keeps for some time. Uses the limits, and the timer index."""

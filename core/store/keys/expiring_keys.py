@@ -1,7 +1,7 @@
-"""Keys that queues know until a time, each for itself.
+"""Keys that queues keep, each until its own expiry.
 
 Each entry of the log removes at least twice as many expired keys as it may have added, so they never pile up. The keys
-of a deleted queue stop counting at once; their memory is freed little by little, which nobody can observe.
+of a deleted queue stop counting at once; their memory is freed gradually, which clients cannot observe.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Keys(Struct, gc=False, eq=False):
     indexed_ms: int = 0                                         # when the first expires, as indexed in ExpiringKeys
 
     def remove_first(self) -> tuple[int, str]:
-        """Remove the key that expires first; return when, and which."""
+        """Remove the key that expires first; returns its expiry and its name."""
         first: tuple[int, str] = self.order.pop(0)
         self._remove(first[1])
         return first
@@ -40,7 +40,7 @@ class Keys(Struct, gc=False, eq=False):
 
 
 class ExpiringKeys:
-    """The expiry time of each (queue, key), and perhaps a number. `count`: how many are here."""
+    """The expiry time of each (queue, key), and perhaps a number. `count`: the number of keys."""
 
     __slots__ = ("_dropped", "_firsts", "_queues", "added", "count")
 
@@ -52,7 +52,7 @@ class ExpiringKeys:
         self._dropped: list[Keys] = []              # memory to be freed; not part of the state
 
     def __iter__(self) -> Iterator[tuple[str, str, int]]:
-        """Queue, key and expiry: queues in name order, the keys of each in the order of their expiry."""
+        """Yield queue, key and expiry: queues in name order, the keys of each in the order of expiry."""
         for queue in sorted(self._queues):
             for until_ms, key in self._queues[queue].order:
                 yield queue, key, until_ms
@@ -66,7 +66,7 @@ class ExpiringKeys:
         return 0 if keys is None else keys.until_ms.get(key, 0)
 
     def set(self, queue: str, key: str, until_ms: int, number: int = 0) -> None:
-        """Keep the key until then (0: forget it)."""
+        """Keep the key until `until_ms`; 0: forget it."""
         keys = self._queues.get(queue)
         if keys is None:
             keys = self._queues[queue] = Keys()
@@ -106,7 +106,7 @@ class ExpiringKeys:
                 self._dropped.pop()
 
     def _expire(self, clock_ms: int, most: int) -> int:
-        """Remove at most this many expired keys; returns how many more could have been removed."""
+        """Remove up to `most` expired keys; returns how many more could have been removed."""
         while most and (first := self._firsts.first_due(clock_ms)) is not None:
             queue = first[1]
             keys = self._queues[queue]
@@ -118,7 +118,7 @@ class ExpiringKeys:
         return most
 
     def next_due_ms(self, clock_ms: int) -> int | None:
-        """Return the time at which `expire` has something to do; None if never."""
+        """Return the time at which `expire` has something to do next; None if never."""
         return clock_ms if self._dropped else self._firsts.next_due_ms()
 
     def _index(self, queue: str, keys: Keys) -> None:

@@ -9,8 +9,7 @@ from sockpqd.core.store.keys.expiring_keys import ExpiringKeys
 
 
 class RememberedKeys(ExpiringKeys):
-    """Until when each (queue, key) is remembered, with the number of its job if that had one. None is forgotten early.
-    """
+    """The expiry of each remembered (queue, key), and the number of its job, if any. None is forgotten early."""
 
     __slots__ = ()
 
@@ -37,7 +36,7 @@ class RememberedKeys(ExpiringKeys):
         return (0 if keys is None else len(keys.order)) - expired >= most
 
     def rows(self) -> Iterator[tuple[str, str, int, int]]:
-        """Queue, key, expiry and number (0: none): queues in name order, the keys of each in the order of expiry."""
+        """Yield queue, key, expiry, number (0: none): queues in name order, the keys of each in the order of expiry."""
         for queue in sorted(self._queues):
             keys = self._queues[queue]
             for until_ms, key in keys.order:

@@ -7,12 +7,12 @@ from sockpqd.core.store.keys.expiring_keys import ExpiringKeys
 
 
 class RetainedKeys(ExpiringKeys):
-    """The expiry time of each retained (queue, key). A queue that has too many forgets the one that expires first."""
+    """The expiry time of each retained (queue, key). A queue with too many forgets the one that expires first."""
 
     __slots__ = ()
 
     def retain(self, queue: str, key: str, until_ms: int) -> tuple[int, str] | None:
-        """Retain the key until then (0: forget it). Returns expiry and name of a key that was dropped for it."""
+        """Retain the key until `until_ms` (0: forget it). Returns the expiry and name of a key dropped to make room."""
         forgotten: tuple[int, str] | None = None
         keys = self._queues.get(queue)
         if until_ms and keys is not None and len(keys.until_ms) - (key in keys.until_ms) >= limits.RETAINED_KEYS_MAX:

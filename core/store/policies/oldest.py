@@ -1,8 +1,7 @@
 """The queues that can hand out a job, by how long their first job has been READY: for GET * BY OLDEST.
 
-Kept from the first such GET on, because each hand-out changes it. A hundred thousand queues are not listed in one
-entry: the first 1,000 by name with that GET, 1,000 more with each entry after it. Until then the choice is among those
-listed.
+It is kept only from the first such GET on, because each hand-out changes it. So that no entry takes long, that GET
+lists the first 1,000 queues by name, and each later entry 1,000 more. Until then the choice is among those listed.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ def ready_since(job: Job) -> tuple[int, int]:
 
 
 class OldestFirst:
-    """Queues by the time since when their first job is READY.
+    """Queues by the time since when their first job has been READY.
 
     `reached`: queues up to this name are listed; None: all.
     """
@@ -37,7 +36,7 @@ class OldestFirst:
         self.reached = reached
 
     def update(self, name: str, first: Job | None) -> None:
-        """Set the job that the queue hands out next; None: it has none."""
+        """Set the job that the queue hands out next; None: there is none."""
         if self.reached is not None and name > self.reached:
             return
         key = None if first is None else (*ready_since(first), name)
@@ -60,7 +59,7 @@ class OldestFirst:
         return True
 
     def portion(self, names: SortedList) -> list[str]:
-        """Return the next queues to list, of all that can hand out a job; the caller must `update` each."""
+        """Return the next of `names` to list; the caller must `update` each."""
         found = list(islice(names.irange(self.reached, None, (False, True)), PORTION_MAX))
         self.reached = found[-1] if len(found) == PORTION_MAX else None
         return found

@@ -119,7 +119,7 @@ def _chosen(state: State, queues: list[Queue] | None, item: str | None) -> FairC
         if found is not None:
             return found
         if open_queues is not None:
-            state.spent += limits.CLOSED_NAME_STEPS * limits.STEP * len(open_queues)
+            state.spent += limits.STEP * len(open_queues)
         if scheduler.offers.tasks:
             # Some groups still wait to be offered: until then no client may be answered that there is no job.
             names = state.queues.nonempty[:1] if open_queues is None else [queue.name for queue in open_queues]
@@ -204,6 +204,9 @@ class FairOffers:
 
     def leave_out(self) -> None:
         self.gave(exhausted=True)
+
+    def leave_out_closed(self) -> None:
+        pass        # it is never offered
 
     def move_behind(self, job: Job) -> bool:
         return False

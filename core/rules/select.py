@@ -11,7 +11,7 @@ after each job. Without names it is the next one by name, cyclically.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from heapq import heapify, heappop, heappush, heapreplace
 from typing import Protocol
 
@@ -68,6 +68,9 @@ class Offers(Protocol):
     def leave_out(self) -> None:
         """Note that the chosen queue can hand out nothing: it is left out from now on, and advances no turn."""
 
+    def leave_out_closed(self) -> None:
+        """Leave out all queues with jobs of an item of which only closed groups have jobs."""
+
     def move_behind(self, job: Job) -> bool:
         """Rank the chosen queue by this job instead of its first one, until it hands out a job.
 
@@ -94,13 +97,14 @@ def offers(state: State, asked: tuple[str, ...] | None, item: str | None, way: W
 
 
 def chosen(
-    state: State, offered: Offers, item: str | None, bits: int, *, by_group: bool = True,
+    state: State, offered: Offers, item: str | None, bits: int, *, by_group: bool = True, first: bool = True,
 ) -> tuple[Queue | None, FairChoice | None]:
     """Return the queue of the next job, and the job if it is chosen by its group; None: there is none.
 
     A queue that chooses by groups is listed by its first job. When it comes first it is re-ranked by the first job of
     its open groups, if that is further behind; if all its groups are closed it is left out from now on. Each happens to
-    at most CLOSED_QUEUES_MAX queues. `by_group`: False: each queue gives its first job.
+    at most CLOSED_QUEUES_MAX queues. If so many queues of an item are left out, all others with closed groups are too
+    for the `first` job of a command. `by_group`: False: each queue gives its first job.
     """
     left_out = moved = 0
     while left_out <= limits.CLOSED_QUEUES_MAX:
@@ -119,6 +123,8 @@ def chosen(
         state.spent += limits.CLOSED_QUEUE_STEPS * limits.STEP
         offered.leave_out()
         left_out += 1
+        if left_out == limits.CLOSED_QUEUES_MAX and item is not None and first:
+            offered.leave_out_closed()
     return None, None
 
 
@@ -173,6 +179,13 @@ def _candidates(state: State, asked: tuple[str, ...] | None, item_name: str | No
         name for name in dict.fromkeys(asked)
         if (item_queue := by_queue.get(name)) is not None and can_hand_out(by_name[name], item_queue)
     ]
+
+
+def _open_of_item(state: State, queues: Iterable[Queue], item: str | None) -> set[str]:
+    """Return the names of those of these queues, all of which have a job of the item, that do not hold it back."""
+    looked_at = list(queues)
+    state.spent += limits.CLOSED_OF_ITEM_STEPS * limits.STEP * len(looked_at)
+    return {queue.name for queue in looked_at if has_open(state, queue, item)}
 
 
 def _can_hand_out(state: State, queue: Queue, item_name: str | None) -> bool:
@@ -274,6 +287,9 @@ class _Any:
             self._closed += 1
         self._nothing_open = self._closed == 1 and nothing_open(self._state)
 
+    def leave_out_closed(self) -> None:
+        pass        # it is of no item
+
     def move_behind(self, job: Job) -> bool:
         queue, moved = self._chosen, False
         assert queue is not None
@@ -323,6 +339,11 @@ class _Random:
     def leave_out(self) -> None:
         self.gave(exhausted=True)
 
+    def leave_out_closed(self) -> None:
+        by_name = self._state.queues.by_name
+        opened = _open_of_item(self._state, [by_name[name] for name in self._names], self._item)
+        self._names = [name for name in self._names if name in opened]
+
     def move_behind(self, job: Job) -> bool:
         return False
 
@@ -342,8 +363,12 @@ class _Weighted:
     def __init__(self, state: State, asked: tuple[str, ...] | None, item: str | None) -> None:
         self._state = state
         self._item = item
-        self._queues = [state.queues.by_name[name] for name in sorted(_candidates(state, asked, item))]
-        self._weights = [1 if queue.settings is None else queue.settings.weight for queue in self._queues]
+        self._weigh([state.queues.by_name[name] for name in sorted(_candidates(state, asked, item))])
+
+    def _weigh(self, queues: list[Queue]) -> None:
+        """Let these queues be the candidates."""
+        self._queues = queues
+        self._weights = [1 if queue.settings is None else queue.settings.weight for queue in queues]
         self._sums = [0, *self._weights]
         for at in range(1, len(self._sums)):
             above = at + (at & -at)
@@ -375,6 +400,10 @@ class _Weighted:
 
     def leave_out(self) -> None:
         self.gave(exhausted=True)
+
+    def leave_out_closed(self) -> None:
+        opened = _open_of_item(self._state, self._queues, self._item)
+        self._weigh([queue for queue in self._queues if queue.name in opened])
 
     def move_behind(self, job: Job) -> bool:
         return False
@@ -450,6 +479,15 @@ class _ByRank:
         self._next = self._before
         self._take_out()
 
+    def leave_out_closed(self) -> None:
+        by_name, names = self._state.queues.by_name, self._names
+        left = [by_name[names[place]] for places in self._equal.values() for place in places]
+        opened = _open_of_item(self._state, left, self._item)
+        equal = {rank: [place for place in places if names[place] in opened] for rank, places in self._equal.items()}
+        self._equal = {rank: places for rank, places in equal.items() if places}
+        self._first = list(self._equal)
+        heapify(self._first)
+
     def move_behind(self, job: Job) -> bool:
         if job.rank <= self._first[0]:
             return False
@@ -519,6 +557,12 @@ class _Ordered:
 
     def leave_out(self) -> None:
         heappop(self._heap)
+
+    def leave_out_closed(self) -> None:
+        by_name = self._state.queues.by_name
+        opened = _open_of_item(self._state, [by_name[name] for *_, name in self._heap], self._item)
+        self._heap = [entry for entry in self._heap if entry[3] in opened]
+        heapify(self._heap)
 
     def move_behind(self, job: Job) -> bool:
         *before, place, name = self._heap[0]

@@ -335,7 +335,7 @@ def _of_many_queues(
     work = limits.OPERATION_WORK_MAX
     counted = (0 if state.fair is None else RANKED) + (PLAIN if state.allowed else 0)      # in addition to the hand-out
     while len(jobs) < count:
-        queue, found = chosen(state, offered, item, seed + len(jobs) * GOLDEN)
+        queue, found = chosen(state, offered, item, seed + len(jobs) * GOLDEN, first=not jobs)
         if queue is None:
             break
         if state.allowed and queue.closed:      # another queue has used the last grant of their pulse

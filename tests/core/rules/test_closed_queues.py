@@ -96,3 +96,53 @@ def test_named_queues_that_are_closed_do_not_count_as_left_out(policy: Policy) -
     again.put("first", queue="a", priority=2)
     again.put("first", queue="a", priority=2)
     assert again.get(GetWith(Get((*NAMES, "b", "a")), policy=policy)) == expected
+
+
+# ---- queues in which an item has jobs
+
+HELD = pytest.mark.parametrize("others", [False, True], ids=["all groups closed", "others open"])
+
+
+def closed_to_item(*, others: bool) -> Cluster:
+    """Queues in which the item has jobs of a paused group only; `others`: with jobs of an open group without item."""
+    cluster = Cluster(Sched.FAIR)
+    cluster.do(PauseGroup("g0"))
+    for name in NAMES:
+        cluster.do(CreateQueue(name, QueueChange(sched=Sched.GROUPS)), PutWith(Put(name, 9, b"", "x"), group="g0"))
+        if others:
+            cluster.do(PutWith(Put(name, 9, b""), group="free"))
+    return cluster
+
+
+@HELD
+@ASKED
+@POLICIES
+def test_a_job_of_an_item_behind_them_is_found(policy: Policy, asked: tuple[str, ...] | None, others: bool) -> None:
+    cluster = closed_to_item(others=others)
+    cluster.put("tenant", queue="open", item="x")
+    of_item = GetWith(Get(asked, item="x"), policy=policy)
+    assert cluster.get(of_item) == (1, "tenant")
+    assert cluster.get(of_item) is None
+    cluster.do(ResumeGroup("g0"))
+    assert cluster.get(of_item) is not None
+
+
+@ASKED
+@POLICIES
+def test_later_jobs_of_an_item_are_searched_for_in_the_next_command(
+    policy: Policy, asked: tuple[str, ...] | None,
+) -> None:
+    """Each hand-out may close a group in thousands of queues: one command looks at all of them once."""
+    cluster = closed_to_item(others=False)
+    cluster.do(*[PutWith(Put("open", 0, b"tenant", "x"))] * 3)
+    (reply,) = cluster.do(GetWith(Get(asked, item="x"), 9, policy))
+    assert isinstance(reply, HandedMany)
+    assert [job.data for job in reply.jobs] == [b"tenant"] * 3, "nothing else has closed"
+
+
+def test_weights_and_ranks_hold_among_what_is_left_of_an_item() -> None:
+    cluster = closed_to_item(others=False)
+    cluster.put("second", queue="b", priority=1, item="x")
+    cluster.put("first", queue="a", priority=2, item="x")
+    by_rank = GetWith(Get((*NAMES, "b", "a"), item="x"), policy=Policy.PRIORITY)
+    assert cluster.groups(by_rank) == "firstsecond"

@@ -119,6 +119,27 @@ def test_a_job_behind_very_many_closed_queues_takes_one_get(
     with_gateway(test)
 
 
+@pytest.mark.parametrize("queues", ["*", "|".join([*(f"q{number:02}" for number in range(20)), "z"])])
+@pytest.mark.parametrize("policy", ["RANDOM", "ORDER", "PRIORITY", "WEIGHT"])
+def test_so_does_a_job_of_an_item(policy: str, queues: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(core_limits, "CLOSED_QUEUES_MAX", 4)
+
+    async def test(gateway: MemoryGateway) -> None:
+        owner, worker = gateway.connect(), gateway.connect()
+        owner.send(b"CONFIG POLICY %b\r\nGROUP PAUSE tenant\r\n" % policy.encode())
+        for number in range(20):
+            owner.send(b"QUEUE CREATE q%02d SCHED GROUPS\r\nPUT q%02d 9 0 IS x GROUP tenant\r\n" % (number, number))
+        await gateway.settle()
+        worker.send(f"GETB {queues} IS x\r\n".encode())
+        await gateway.settle()
+        before = gets(gateway)
+        owner.send(b"PUT z 0 1 IS x\r\nx")
+        await gateway.settle()
+        assert worker.take() == b"200 OK z 1 0 1 IS x\r\nx"
+        assert gets(gateway) == before + 1
+    with_gateway(test)
+
+
 @pytest.mark.parametrize("line", ["GETB q BOUND", "REQ 1 GETB q", "REQ 1 GETB q COUNT 3 BOUND"])
 def test_nor_do_those_in_a_session_until_it_has_to_be_used(line: str) -> None:
     async def test(gateway: MemoryGateway) -> None:

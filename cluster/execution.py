@@ -47,8 +47,8 @@ class Execution:
     def apply(self, index: int, data: bytes) -> Applied | None:
         """Execute one committed entry; None: it has been executed.
 
-        Raises EntryTooNew, EntryTooOld, OutOfMemory, ApplyFailed and PageLost, all of which must end this node: an
-        entry is never skipped, because a replica without it would differ.
+        Raises EntryTooNew, EntryTooOld, OutOfMemory, ApplyFailed, PageLost and OSError (of the disk that pages are
+        on), all of which must end this node: an entry is never skipped, because a replica without it would differ.
         """
         if index <= self._machine.index:
             return None                         # the library repeats an entry when its callback raised (H5b)
@@ -64,8 +64,8 @@ class Execution:
         entry = decoded(index, data)
         try:
             applied = self._machine.apply(index, entry.now_ms, entry.seed, entry.operations)
-        except (MemoryError, PageLost):
-            raise
+        except (MemoryError, PageLost, OSError):
+            raise               # what fails is the machine's memory, or the disk to which a command writes its pages
         except Exception as error:
             # Neither its bytes nor what the exception says: jobs are in both.
             place = traceback.extract_tb(error.__traceback__)[-1]

@@ -225,7 +225,7 @@ class PageFiles:
     def no_room(self, error: OSError) -> None:
         """Note that a page could not be written; raises the error if it is more than a lack of room."""
         if not passes(error):
-            raise error
+            raise OSError(error.errno, error.strerror, str(self.directory)) from error
         if not self._reported:
             self._reported = True
             log.warning("jobs that should leave memory stay there, because their pages cannot be written: %s. Free "

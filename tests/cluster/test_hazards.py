@@ -6,6 +6,7 @@ run must show the damage, which proves that the others could fail. Numbers as in
 
 from __future__ import annotations
 
+import errno
 import importlib.metadata
 import pickle
 from dataclasses import dataclass
@@ -229,6 +230,27 @@ def test_a_node_without_memory_can_be_started_again(where: str, monkeypatch: pyt
         world.run(0.5)
     assert isinstance(node.failure, OutOfMemory)
     assert not isinstance(node.failure, ApplyFailed)
+    world.start(node.name)
+    world.put_now()
+    world.run_until(lambda: node.machine.total("q").jobs == 2)
+
+
+def test_a_disk_that_fails_a_command_is_named_as_the_reason(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture,
+) -> None:
+    """CLONE writes the pages of its jobs while it is executed: an operator should look at the disk, not for a bug."""
+    world = SmallCluster(3)
+    node = world.followers()[0]
+
+    def broken(*_: Any) -> Any:
+        raise OSError(errno.EIO, "Input/output error", "/data/pages")
+    with monkeypatch.context() as patch:
+        patch.setattr(node.machine, "apply", broken)
+        world.put()
+        world.run(0.5)
+    assert isinstance(node.failure, OSError)
+    assert str(node.failure) == "[Errno 5] Input/output error: '/data/pages'"
+    assert "cannot be applied" not in caplog.text
     world.start(node.name)
     world.put_now()
     world.run_until(lambda: node.machine.total("q").jobs == 2)

@@ -324,7 +324,7 @@ def test_a_full_disk_loses_nothing_and_is_told_once(
 def test_a_disk_that_fails_otherwise_is_an_error(space: FileSpace, disk: FaultyDisk) -> None:
     put(space, bytes(200))
     disk.fail["write"] = OSError(errno.EIO, "Input/output error")
-    with pytest.raises(OSError, match="Input/output error"):
+    with pytest.raises(OSError, match=f"Input/output error: '{FOLDER}'"):
         put(space, bytes(200))
 
 

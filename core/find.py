@@ -100,7 +100,9 @@ def find(state: State, search: Search, place: FindPlace, count: int, jobs_max: i
     looked = looked_bytes = 0
     for job in _behind(state, search, place):
         looked += 1
-        if isinstance(job, JobRecord):
+        if isinstance(job, int):
+            at = (job,)         # it has ended
+        elif isinstance(job, JobRecord):
             looked_bytes += job.kept_bytes
             numbers = at[1:limits.FIND_RECORDS] if at and at[0] == job.ended_ms else ()
             at = job.ended_ms, job.number, *numbers
@@ -118,8 +120,10 @@ def find(state: State, search: Search, place: FindPlace, count: int, jobs_max: i
     return FindStep(found, FindPlace(place.queue, Section(section + 1)), looked, looked_bytes)
 
 
-def _behind(state: State, search: Search, place: FindPlace) -> Iterable[AnyJob] | Iterable[JobRecord]:
-    """Return the jobs of the section after this place."""
+def _behind(
+    state: State, search: Search, place: FindPlace,
+) -> Iterable[AnyJob] | Iterable[JobRecord] | Iterable[RunningJob | int]:
+    """Return the jobs of the section after this place; the id of one that ran when the section began, and has ended."""
     queue, at = state.queues.find(place.queue), place.place
     if place.section is Section.ENDED:
         return state.records.following(place.queue, state.clock_ms, at)
@@ -144,15 +148,17 @@ def _behind(state: State, search: Search, place: FindPlace) -> Iterable[AnyJob] 
     return ()
 
 
-def _running_behind(state: State, search: Search, queue: Queue, number: int) -> Iterator[RunningJob]:
-    """Yield the running jobs with ids above this one that were running when the search came to the queue."""
+def _running_behind(state: State, search: Search, queue: Queue, number: int) -> Iterator[RunningJob | int]:
+    """Yield the running jobs with ids above this one that were running when the search came to the queue.
+
+    Of those that have ended meanwhile the ids: a search passes very many of them in several steps, too.
+    """
     if search.running[0] != queue.name:
         search.running = queue.name, queue.first_taken(queue.running)   # only once per queue, as there may be very many
     ids = search.running[1]
     for at in range(bisect_right(ids, number), len(ids)):
         job = state.running.get(ids[at])
-        if job is not None and job.queue == queue.name:
-            yield job
+        yield ids[at] if job is None or job.queue != queue.name else job
 
 
 def _burial(job: BuriedJob) -> int:

@@ -404,6 +404,19 @@ def test_a_search_reads_no_block_without_records() -> None:
     assert store.reads == 2
 
 
+def test_blocks_without_records_are_passed_in_portions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each look is a turn, in which others must not wait long."""
+    monkeypatch.setattr("sockpqd.core.records.records.PASSED_MAX", 2)
+    machine = machine_with(QueueChange(retain_ms=10**6))
+    numbers = finish(machine, 41)
+    ask(machine, *[Delete(Number(number), ended=True) for number in numbers[1:40]])
+    looks = [machine.ended_jobs("q", 100)]
+    while looks[-1][1] is not None:
+        looks.append(machine.ended_jobs("q", 100, looks[-1][1]))
+    assert [job.number for jobs, _ in looks for job in jobs] == [numbers[40], numbers[0]]
+    assert sum(not jobs and before is not None for jobs, before in looks) == 4, "of the nine blocks between them"
+
+
 def test_what_is_over_before_an_entry_says_so_is_not_counted() -> None:
     machine = machine_with(QueueChange(retain_ms=1000))
     numbers = finish(machine, 10)

@@ -225,6 +225,7 @@ SAMPLES: dict[Any, dict[str, Values]] = {
     core.MoveJobs: {
         "queue": QUEUES, "to": ("b", "a", "c"), "count": (2**31, 1, 2, 0), "died": (None, None, None, "a", "b"),
         "left": (None, None, None, 2, 0), "behind": (None, None, None, (0, 0, 3), (-1, 0, 0)),
+        "seq": (None, None, None, None, 3, 8),
     },
     core.HoldItem: {
         "item": ("x", "y", "i1", None), "expire_ms": (10, 60, 600_000, 10**30), "then": tuple(core.HoldThen),

@@ -177,9 +177,9 @@ class MoveJobs(Logged, tag=110, frozen=True):
     `count`: the maximum number of jobs to move. `died`: only dead jobs that came from this queue. `left`: the maximum
     number of jobs to inspect; None: the current number, so that a queue that is being filled does not keep the command
     going. `behind`: look for dead jobs after this place (rank, when, seq). Both come from the reply to the previous
-    portion.
+    portion. `seq`: move the one READY job at this place of `queue`, and no other.
 
-    Replies: Moved; QueueNotFound, of the first portion.
+    Replies: Moved; QueueNotFound, of the first portion; with `seq` NotFound, ItemCancelled and the refusals of a Put.
     """
 
     queue: str
@@ -188,6 +188,7 @@ class MoveJobs(Logged, tag=110, frozen=True):
     died: str | None = None
     left: int | None = None
     behind: tuple[int, int, int] | None = None
+    seq: int | None = None
 
 
 class PauseQueue(Logged, tag=39, frozen=True):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import aclosing, suppress
 
 from msgspec import Struct
@@ -17,7 +17,7 @@ from msgspec import Struct
 from sockpqd.cluster.api import NotLeader
 from sockpqd.core import EndState, JobState, JobView
 from sockpqd.gateway import audit
-from sockpqd.gateway.dashboard.actions import BadForm
+from sockpqd.gateway.dashboard.actions import BadForm, word
 from sockpqd.gateway.dashboard.commands import execute_at_leader
 from sockpqd.gateway.dashboard.job_filter import JobFilter, matches
 from sockpqd.gateway.dashboard.visitor import Visitor
@@ -31,6 +31,7 @@ BATCH = 100                 # commands sent together
 REST_S = 0.02               # after a batch
 AGAIN_S = 1.0               # before a batch that was not executed is sent again
 ATTEMPTS = 60               # of one batch
+LineOf = Callable[[JobView], str | None]
 
 
 class BackgroundAction(Struct):
@@ -94,9 +95,29 @@ def cancel_line(job: JobView) -> str | None:
     return f"DELETE SEQ {job.queue} {job.seq}"
 
 
+def move_line(job: JobView, to: str) -> str | None:
+    """Return the command that moves a job to this queue; None if it does not wait, or waits there already."""
+    ready = job.state in (JobState.READY, JobState.DEAD) and job.queue != to
+    return f"QUEUE MOVE {job.queue} {to} SEQ {job.seq}" if ready else None
+
+
 STOP = "jobs.stop"
-LINES: dict[str, Callable[[JobView], str | None]] = {"jobs.retry": retry_line, "jobs.cancel": cancel_line}
-HARM = {"jobs.cancel": "all jobs that the search finds are removed for good, running ones too"}
+MOVE = "jobs.move"
+HARM = {
+    "jobs.cancel": "all jobs that the search finds are removed for good, running ones too",
+    MOVE: "the ready and dead jobs that the search finds wait in the other queue, and what failed in them is forgotten",
+}
+
+
+def _moves(fields: Mapping[str, str]) -> LineOf:
+    to = word(fields, "to")
+    return lambda job: move_line(job, to)
+
+
+# By the name of an action: what makes, of its fields, the command for each job. Raises BadForm for wrong fields.
+LINES: dict[str, Callable[[Mapping[str, str]], LineOf]] = {
+    "jobs.retry": lambda fields: retry_line, "jobs.cancel": lambda fields: cancel_line, MOVE: _moves,
+}
 
 
 class ActionStopped(Exception):
@@ -118,17 +139,19 @@ class BackgroundActions:
             if visitor.admin or action.user == visitor.user:
                 yield action
 
-    def begin(self, name: str, chosen: JobFilter, visitor: Visitor) -> BackgroundAction:
-        """Begin an action of LINES. Raises BadForm if too many are going on."""
+    def begin(self, name: str, chosen: JobFilter, fields: Mapping[str, str], visitor: Visitor) -> BackgroundAction:
+        """Begin an action of LINES. Raises BadForm for wrong fields, and if too many are going on."""
+        line = LINES[name](fields)
         if len(self._tasks) >= RUNNING_MAX:
             raise BadForm(f"{RUNNING_MAX} actions in the background are going on: wait for one, or stop it")
+        shown = f"{chosen.line} to {fields['to']}" if name == MOVE else chosen.line
         action = BackgroundAction(
-            secrets.token_urlsafe(9), name, chosen.line, visitor.user, visitor.address, self._hub.cluster.time_ms)
+            secrets.token_urlsafe(9), name, shown, visitor.user, visitor.address, self._hub.cluster.time_ms)
         self._actions[action.number] = action
         for number in [number for number, one in self._actions.items() if one.ended][:-KEPT_MAX]:
             del self._actions[number]
         self._stops[action.number] = asyncio.Event()
-        self._tasks[action.number] = asyncio.create_task(self._run(action, chosen, visitor))
+        self._tasks[action.number] = asyncio.create_task(self._run(action, chosen, line, visitor))
         return action
 
     def stop(self, number: str, visitor: Visitor) -> None:
@@ -148,9 +171,9 @@ class BackgroundActions:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _run(self, action: BackgroundAction, chosen: JobFilter, visitor: Visitor) -> None:
+    async def _run(self, action: BackgroundAction, chosen: JobFilter, line: LineOf, visitor: Visitor) -> None:
         try:
-            await self._carry_out(action, chosen, visitor)
+            await self._carry_out(action, chosen, line, visitor)
             action.state = "done" if not action.why else "failed"
         except (asyncio.CancelledError, ActionStopped):
             action.state = "stopped"
@@ -162,7 +185,7 @@ class BackgroundActions:
             audit.note(action.user, action.address, action.name, action.line,
                        f"{action.state}: {action.progress()}{f' ({action.why})' if action.why else ''}")
 
-    async def _carry_out(self, action: BackgroundAction, chosen: JobFilter, visitor: Visitor) -> None:
+    async def _carry_out(self, action: BackgroundAction, chosen: JobFilter, line_of: LineOf, visitor: Visitor) -> None:
         before_seq = self._hub.cluster.machine.next_seq
         async with aclosing(matches(self._hub, visitor, chosen, before_seq=before_seq)) as slices:
             async for jobs, _ in slices:
@@ -173,7 +196,7 @@ class BackgroundActions:
         async with aclosing(matches(self._hub, visitor, chosen, before_seq=before_seq)) as slices:
             async for jobs, place in slices:
                 for job in jobs:
-                    line = LINES[action.name](job)
+                    line = line_of(job)
                     action.skipped += line is None
                     lines += [] if line is None else [line]
                 while lines and not action.why and (place is None or len(lines) >= BATCH):

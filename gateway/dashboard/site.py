@@ -15,7 +15,7 @@ from sockpqd.gateway import audit
 from sockpqd.gateway.auth.authorizer import Guard, Someone
 from sockpqd.gateway.dashboard import actions, live
 from sockpqd.gateway.dashboard.asset_files import ASSETS
-from sockpqd.gateway.dashboard.background import HARM, LINES, STOP, BackgroundActions
+from sockpqd.gateway.dashboard.background import HARM, LINES, MOVE, STOP, BackgroundActions
 from sockpqd.gateway.dashboard.commands import execute, execute_at_leader
 from sockpqd.gateway.dashboard.figures import NoFigures, figures
 from sockpqd.gateway.dashboard.forms import TooLarge, fields_of
@@ -194,8 +194,9 @@ class Dashboard:
                 return self._seen_later("/background", "the action is being stopped")
             chosen = filter_of(fields, view.cluster.time_ms)
             if name in HARM and not sure:
-                return _asked(view, name, chosen.fields, chosen.line, HARM[name], back)
-            self._background.begin(name, chosen, view.visitor)
+                to = {"to": fields.get("to", "")} if name == MOVE else {}
+                return _asked(view, name, {**chosen.fields, **to}, chosen.line, HARM[name], back)
+            self._background.begin(name, chosen, fields, view.visitor)
         except actions.BadForm as error:
             return _html(400, page(view, "Not done", tag("p", f"{error}."), tag("p", link(back, "Back"))))
         return self._seen_later("/background", f"begun: {chosen.line}")

@@ -234,7 +234,7 @@ def kick(call: Call, queue: str, count: int, here: bool) -> int:
 
 
 @command(job, timeout=10.0, epilog=NO_JOB)
-@click.argument("job", type=selector, metavar="number:N|QUEUE/KEY")
+@click.argument("job", type=selector, metavar="number:N|QUEUE/KEY|QUEUE@N")
 def retry(call: Call, job: int | Key | Place | Number) -> int:
     """Make a job ready again that has ended, is dead, buried or delayed: as it was put, with its number.
 

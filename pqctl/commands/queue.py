@@ -198,7 +198,9 @@ def drain(call: Call, name: str) -> int:
 @click.argument("target", metavar="TO")
 @click.option("--count", type=click.IntRange(1), metavar="N", help="Only the first N. [default: all]")
 @click.option("--died", metavar="QUEUE", help="Only dead jobs that came from this queue.")
-def move(call: Call, source: str, target: str, count: int | None, died: str | None) -> int:
+@click.option("--seq", type=click.IntRange(0), metavar="N",
+              help="Only the job at this place, the number that `pqctl job peek` and `find` show.")
+def move(call: Call, source: str, target: str, count: int | None, died: str | None, seq: int | None) -> int:
     """Move the ready jobs of queue FROM to queue TO, in their order.
 
     They keep what they were put with; their attempts start over. Delayed and running jobs stay. When TO refuses a job,
@@ -206,7 +208,9 @@ def move(call: Call, source: str, target: str, count: int | None, died: str | No
     """
     from sockpqd.pqctl.actions.queues import emptying
 
-    return emptying.move(call, source, target, count, died)
+    if seq is not None and (count is not None or died is not None):
+        raise click.UsageError("--seq names one job: it goes with neither --count nor --died")
+    return emptying.move(call, source, target, count, died, seq)
 
 
 @group("topic")

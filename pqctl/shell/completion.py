@@ -27,7 +27,7 @@ VERBS: dict[str, tuple[str, ...]] = {
     "TOTAL": (), "RUNLIST": (), "SNAPSHOT": (), "CLONE": (), "PING": (), "CAPS": (), "HELP": (), "CONFIG": (),
     "AUTH": (),
     "QUEUE LIST": (), "QUEUE STAT": (), "QUEUE CREATE": SETTINGS, "QUEUE CONFIG": SETTINGS,
-    "QUEUE PAUSE": ("IN", "OUT", "ALL"), "QUEUE RESUME": (), "QUEUE MOVE": ("COUNT", "DIED"),
+    "QUEUE PAUSE": ("IN", "OUT", "ALL"), "QUEUE RESUME": (), "QUEUE MOVE": ("COUNT", "DIED", "SEQ"),
     "QUEUE PURGE": ("READY", "DELAYED", "RUNNING", "DEAD", "BURIED", "ENDED", "OWN", "ALL"),
     "QUEUE DELETE": ("FORCE", "LEAVE"), "ITEM STAT": (), "ITEM LIST": ("HELD",), "ITEM RETRY": (), "ITEM RELEASE": (),
     "ITEM CANCEL": ("REASON",),

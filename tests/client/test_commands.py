@@ -9,7 +9,7 @@ from enum import Enum
 from typing import Any
 
 import pytest
-from sockpq import BadArguments, DataTooLarge, Number
+from sockpq import BadArguments, DataTooLarge, Number, Place
 from sockpq._protocol import arguments
 from sockpq._protocol.addresses import parse_server, parse_servers
 from sockpq._protocol.command import Command, Repeat
@@ -57,6 +57,7 @@ class Priority(int, Enum):
         (jobs.bury(5, "full", here=True, priority=-3), b"BURY 5 HERE PRI -3 REASON full\r\n"),
         (jobs.kick("q", 9, here=True), b"KICK q 9 HERE\r\n"),
         (jobs.kick_job(Number(17)), b"KICK JOB NUMBER 17\r\n"),
+        (jobs.kick_job(Place("mail_dead", 17)), b"KICK JOB SEQ mail_dead 17\r\n"),
         (jobs.job_stat(17), b"JOB STAT NUMBER 17\r\n"),
         (jobs.delete(Number(17)), b"DELETE NUMBER 17\r\n"),
         (jobs.delete(Number(17), untaken=True), b"DELETE NUMBER 17 UNTAKEN\r\n"),

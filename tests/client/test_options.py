@@ -94,6 +94,7 @@ def lines(*made: Command[Any]) -> list[bytes]:
         (queues.queue_purge("q", "running"), b"QUEUE PURGE q RUNNING\r\n"),
         (queues.queue_purge("q", "own"), b"QUEUE PURGE q OWN\r\n"),
         (queues.queue_move("q", "p"), b"QUEUE MOVE q p\r\n"),
+        (queues.queue_move("q", "p", seq=17), b"QUEUE MOVE q p SEQ 17\r\n"),
         (queues.queue_move("q_dead", "p", 7, died="q"), b"QUEUE MOVE q_dead p COUNT 7 DIED q\r\n"),
         (queues.queue_purge("q", "all"), b"QUEUE PURGE q ALL\r\n"),
         (queues.queue_purge("q", "dead"), b"QUEUE PURGE q DEAD\r\n"),

@@ -195,6 +195,31 @@ def test_a_job_is_retried_whatever_became_of_it(
     assert run(capsys, "--servers", servers[0], "job", "retry", "17")[0] == USAGE_ERROR
 
 
+def test_a_job_without_a_number_is_retried_and_moved_by_its_place(
+    servers: list[str], client: Client, capsys: pytest.CaptureFixture[str]
+) -> None:
+    client.put("plain", "a")
+    job = client.get("plain", expire=60)
+    assert job is not None
+    job.bury()
+    (dead,) = client.find("plain_dead")
+    assert dead.place is not None
+    named = f"plain_dead@{dead.place.seq}"
+    assert ask(capsys, servers, "job", "retry", named) == (DONE, {"queue": "plain_dead", "place": dead.place.seq})
+    assert run(capsys, "--servers", servers[0], "job", "retry", named)[0] == REFUSED
+    (back,) = client.find("plain")
+    assert back.place is not None
+    assert run(capsys, "--servers", servers[0], "job", "retry", f"plain@{back.place.seq}") == (
+        REFUSED, "", f"job at place {back.place.seq} of plain is neither dead nor delayed: there is nothing to retry\n")
+    moved = ask(capsys, servers, "queue", "move", "plain", "other", "--seq", str(back.place.seq))
+    assert moved == (DONE, {"from": "plain", "to": "other", "moved": 1, "refusal": None})
+    code, _, err = run(capsys, "--servers", servers[0], "queue", "move", "other", "plain", "--seq", "7")
+    assert code == REFUSED
+    assert err.startswith("there is no job at place 7 of other: ")
+    words = "queue", "move", "other", "plain", "--seq", "7", "--count", "2"
+    assert run(capsys, "--servers", servers[0], *words)[0] == USAGE_ERROR
+
+
 def test_a_running_job_is_cancelled_unless_it_should_be_untaken(
     servers: list[str], client: Client, capsys: pytest.CaptureFixture[str]
 ) -> None:

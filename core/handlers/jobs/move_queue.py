@@ -1,4 +1,4 @@
-"""QUEUE MOVE: the READY jobs of a queue go to another one, in portions (spec/state-machine 9.5)."""
+"""QUEUE MOVE: READY jobs of a queue go to another one, one of them or all in portions (spec/state-machine 9.5)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from sockpqd.core.rules.admit import (
     rejects_puts,
     ttl_ms,
 )
-from sockpqd.core.rules.items.cancel import is_cancelled, remove
+from sockpqd.core.rules.items.cancel import is_cancelled, refused, remove
 from sockpqd.core.rules.portion import Portion
 from sockpqd.core.rules.remove_queue import exists
 from sockpqd.core.state import State
@@ -33,6 +33,8 @@ MOVED = JOB_WITH_EXTRAS + JOB       # the work of each job: it leaves one queue 
 
 def move_jobs(state: State, operation: MoveJobs, seed: int) -> Reply:
     """Move a portion of the READY jobs, or of the dead ones from one queue among them, until one is refused."""
+    if operation.seq is not None:
+        return _move_one(state, operation, operation.seq)
     if operation.left is None and not exists(state, operation.queue):
         return replies.QUEUE_NOT_FOUND
     if operation.queue == operation.to:         # the gateway refuses this
@@ -66,8 +68,23 @@ def move_jobs(state: State, operation: MoveJobs, seed: int) -> Reply:
     return Moved(moved, left, behind)
 
 
+def _move_one(state: State, operation: MoveJobs, seq: int) -> Reply:
+    """Move the READY job at this place."""
+    job = state.waiting_at(operation.queue, seq)
+    if not isinstance(job, Job) or operation.queue == operation.to:
+        return replies.NOT_FOUND
+    refusal = refused(state, job.item) or _refusal(state, operation.to, job)
+    if refusal is not None:
+        return refusal
+    queue = state.queues.by_name.get(operation.to)
+    _move(state, job, operation.to, None if queue is None else displaced(queue))
+    return Moved(1)
+
+
 def move_jobs_cost(operation: MoveJobs) -> Cost:
     """Return the bytes and work of a MoveJobs."""
+    if operation.seq is not None:
+        return BASE_BYTES + of_names(operation.queue, operation.to), MOVED + limits.SCANNED_RUNS_MAX
     count = limits.PORTION_MAX if operation.died is not None else max(0, min(operation.count, limits.PORTION_MAX))
     return BASE_BYTES + of_names(operation.queue, operation.to, operation.died), MOVED * count
 

@@ -99,6 +99,7 @@ SYNOPSIS = (
     "QUEUE PURGE <queue> (READY | DELAYED | RUNNING | DEAD | BURIED | ENDED | OWN | ALL)",
     "QUEUE DELETE <queue> [FORCE [LEAVE]]",
     "QUEUE MOVE <from> <to> [COUNT <n>] [DIED <queue>]",
+    "QUEUE MOVE <from> <to> SEQ <n>",
     "SCHED SHOW",
     "SCHED GROUP <group>",
     "SCHED CONFIG",

@@ -36,6 +36,7 @@ from sockpqd.gateway.limits import (
     WEIGHT_MAX,
 )
 from sockpqd.gateway.protocol.arguments import (
+    PLACE,
     SIGNED_MAX,
     ArgumentError,
     WrongWord,
@@ -43,6 +44,7 @@ from sockpqd.gateway.protocol.arguments import (
     milliseconds,
     name,
     prefix,
+    unsigned,
 )
 from sockpqd.gateway.protocol.command import Command, Words
 from sockpqd.gateway.protocol.grammar import groups
@@ -182,12 +184,16 @@ _MOVE = {b"COUNT": Option("count", between(1, SIGNED_MAX)), b"DIED": Option("die
 
 
 def queue_move(words: Words) -> Command:
-    """QUEUE MOVE <from> <to> [COUNT <n>] [DIED <queue>]."""
+    """QUEUE MOVE <from> <to> [COUNT <n>] [DIED <queue>], or QUEUE MOVE <from> <to> SEQ <n>."""
     if len(words) < 3:
-        raise ArgumentError("QUEUE MOVE takes two queues, and perhaps COUNT and DIED")
+        raise ArgumentError("QUEUE MOVE takes two queues, and perhaps COUNT and DIED, or SEQ")
     queue, to = name(words[1]), name(words[2])
     if queue == to:
         raise ArgumentError("QUEUE MOVE wants another queue")
+    if words[3:4] == [b"SEQ"]:
+        if len(words) != 5:
+            raise ArgumentError("SEQ takes the number of a place, and stands alone")
+        return Command(MoveJobs(queue, to, 1, seq=unsigned(words[4], PLACE)))
     options = {"count": SIGNED_MAX, **read_options(words, 3, _MOVE)}
     return Command(MoveJobs(queue, to, **options))
 

@@ -16,21 +16,35 @@ from sockpqd.pqctl.output.stdio import say
 from sockpqd.pqctl.output.text import counted, readable
 from sockpqd.pqctl.parameters import described
 
-RETRY_LEASE_S = 60.0        # of a dead job, until it is back in its queue
-
 
 def retry(call: Call, job: int | Key | Place | Number) -> int:
-    """Make a job ready again that has ended, is dead, buried or delayed, selected by its number or its key."""
+    """Make a job ready again that has ended, is dead, buried or delayed, selected by its number, key or place."""
     with cluster_of(call, serving=True) as (client, _):
+        if isinstance(job, Place):
+            return _retry_place(call, client, job)
         found = _look(client, job)
         number = found.number
         if number is None:
-            raise Failure(REFUSED, f"{described(job)} has no number: `pqctl job kick QUEUE COUNT` retries such jobs")
+            raise Failure(REFUSED, f"{described(job)} has no number: name it by its place, QUEUE@N")
         with existing_job(client, Number(number)):
             state = state_of(found)
             queue = _retry(client, number, found, state)
     call.answer(f"job with number {number}, which was {state}, is ready in {queue}",
                 {"number": number, "queue": queue, "was": state})
+    return DONE
+
+
+def _retry_place(call: Call, client: Client, place: Place) -> int:
+    """Make the dead or delayed job at this place ready."""
+    with existing_job(client, place):
+        if client.peek(place) is None:
+            raise JobNotFound
+        try:
+            client.kick_job(place)
+        except JobNotFound:
+            named = described(place)
+            raise Failure(REFUSED, f"{named} is neither dead nor delayed: there is nothing to retry") from None
+    call.answer(f"{described(place)} is ready again", {"queue": place.queue, "place": place.seq})
     return DONE
 
 
@@ -43,7 +57,7 @@ def _retry(client: Client, number: int, found: PeekedJob, state: str) -> str:
             client.kick_job(number)
         case "dead":
             home = found.queue if found.life is None else found.life.died_in or found.queue
-            client.move(client.get_number(number, expire=RETRY_LEASE_S, then="later"), home)
+            client.kick_job(Place(found.queue, number))     # a numbered job has its number as its place
             return home
         case _:
             raise Failure(REFUSED, f"the job with number {number} is {state}: there is nothing to retry")
@@ -100,7 +114,7 @@ def await_job(call: Call, job: int | Key | Place | Number, wait: float | None) -
 
 def _look(client: Client, job: int | Key | Place | Number) -> PeekedJob:
     if not isinstance(job, Number | Key):
-        raise click.UsageError("only a job with a number is retried: name it by number:N, or by QUEUE/KEY")
+        raise click.UsageError("a running job is not retried: name one by number:N, QUEUE/KEY or QUEUE@N")
     found = client.peek(job) if isinstance(job, Key) else None
     number = job if isinstance(job, Number) else None if found is None or found.number is None else Number(found.number)
     if number is not None:

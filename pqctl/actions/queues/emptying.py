@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from time import monotonic, sleep
 
-from sockpq import Client
+from sockpq import Client, Place
 
-from sockpqd.pqctl.actions.existence import QUEUE, existing, must_exist
+from sockpqd.pqctl.actions.existence import QUEUE, existing, existing_job, must_exist
 from sockpqd.pqctl.connect import cluster_of
 from sockpqd.pqctl.invocation import Call
 from sockpqd.pqctl.output.exit_codes import DONE, REFUSED, Failure
@@ -44,11 +44,15 @@ def _unfinished(client: Client, queue: str) -> str:
     )
 
 
-def move(call: Call, source: str, target: str, count: int | None, died: str | None) -> int:
+def move(call: Call, source: str, target: str, count: int | None, died: str | None, seq: int | None) -> int:
     """Move READY jobs in order (QUEUE MOVE), until the target refuses one."""
     with cluster_of(call, serving=True) as (client, _), existing(client, QUEUE, source):
         must_exist(client, source)
-        moved, refusal = client.queue_move(source, target, count, died=died)
+        if seq is None:
+            moved, refusal = client.queue_move(source, target, count, died=died)
+        else:
+            with existing_job(client, Place(source, seq)):
+                moved, refusal = client.queue_move(source, target, seq=seq)
     sentence = f"{counted(moved, 'job')} moved from {source} to {target}"
     if refusal is not None:
         sentence += f"; the next one stayed: {refusal}"

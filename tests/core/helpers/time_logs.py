@@ -416,5 +416,6 @@ def _random_on_queue(random: Random, queue: str) -> Operation:
         DeleteQueueOnly(queue), PurgeOwn(queue, random.random() < 0.5),
         MoveJobs(queue, random.choice(["a", "b", "c"]), random.choice([1, 3, 2**31])),
         MoveJobs(f"{queue}_dead", random.choice(["a", "b"]), 3, queue),
+        MoveJobs(queue, random.choice(["a", "b", "c"]), 1, seq=random.randint(1, 60)),
         Configure(policy=random.choice(list(Policy))),
     ])

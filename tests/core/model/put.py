@@ -267,6 +267,8 @@ class ModelPut(ModelGive):
 
     def move_jobs(self, move: MoveJobs) -> Reply:
         """As many as there are ready, or as died elsewhere, come into another queue."""
+        if move.seq is not None:
+            return self._move_one(move, move.seq)
         if move.left is None and not self.known(move.queue) and not self.in_state(move.queue, JobState.DEAD):
             return QueueNotFound()
         if move.queue == move.to:
@@ -289,16 +291,33 @@ class ModelPut(ModelGive):
                 self.cancel_job(job)
                 self.end_operation()
                 continue
-            refusal = self.elsewhere([move.to]) or self._closed(move.to, job.headers + job.data)
-            if refusal is None and (self.holder(move.to, job.key) is not None or self.key_kept(move.to, job.key)):
-                refusal = JobExists()
-            if refusal is None and self._refuses(move.to):
-                refusal = QueueFull()
+            refusal = self._refused_move(job, move.to)
             if refusal is not None:
                 return Moved(moved, refusal=refusal)
             self._transfer(job, move.to)
             moved += 1
         return Moved(moved)
+
+    def _move_one(self, move: MoveJobs, seq: int) -> Reply:
+        job = next((job for job in self.in_state(move.queue, JobState.READY) if job.seq == seq), None)
+        if job is None or move.queue == move.to:
+            return NotFound()
+        if self.cancelling(job.item):
+            return ItemCancelled()
+        refusal = self._refused_move(job, move.to)
+        if refusal is not None:
+            return refusal
+        self._transfer(job, move.to)
+        return Moved(1)
+
+    def _refused_move(self, job: ModelJob, to: str) -> Reply | None:
+        """Why the queue does not take the job."""
+        refusal = self.elsewhere([to]) or self._closed(to, job.headers + job.data)
+        if refusal is None and (self.holder(to, job.key) is not None or self.key_kept(to, job.key)):
+            refusal = JobExists()
+        if refusal is None and self._refuses(to):
+            refusal = QueueFull()
+        return refusal
 
     def _transfer(self, job: ModelJob, to: str) -> None:
         leaving, old = self._leaving(to), job.queue

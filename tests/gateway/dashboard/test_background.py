@@ -209,6 +209,37 @@ def test_removing_asks_first_and_takes_jobs_in_any_state() -> None:
     run(test)
 
 
+def test_what_a_search_finds_moves_to_another_queue() -> None:
+    async def test(found: Site) -> None:
+        await found.say(b"PUT mail 3 1 KEY k\r\naPUT mail 0 1\r\nbPUT mail 0 1 DELAY 60\r\ncPUT keep 0 1\r\ne")
+        await kill(found, "other", "ConnectionError", "ValueError")
+        status, _, page = await found.act("jobs.move", sure="", queues="mail", to="later")
+        assert status == 200
+        assert "Are you sure?" in page
+        assert (await found.act("jobs.move", queues="mail", to="two words"))[0] == 400
+        await found.act("jobs.move", queues="mail", to="later")
+        assert await ended(found) == ("done", "2 of 3; 1 left alone: their state does not allow it, or they are buried "
+                                              "without a number")
+        assert await found.say(b"PEEK later READY COUNT 9\r\n") == (
+            b"200 OK 2\r\nlater - 3 1 READY KEY k TRY 0\r\nlater - 0 1 READY TRY 0\r\nab")
+        await found.act("jobs.move", queues="other_dead", reason="ValueError", to="later")
+        assert await ended(found) == ("done", "1 of 1")
+        assert await dead(found, "other") == 1
+
+    run(test)
+
+
+def test_a_queue_that_is_full_ends_the_move_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(found: Site) -> None:
+        await found.say(b"QUEUE CREATE small CAPACITY 1\r\nPUT mail 0 1\r\naPUT mail 0 1\r\nb")
+        await found.act("jobs.move", queues="mail", to="small")
+        assert await ended(found) == ("failed: the last answer was 503 Queue Full", "1 of 2")
+        assert await found.say(b"PEEK mail READY\r\n") == b"200 OK 1\r\nmail - 0 1 READY TRY 0\r\nb"
+
+    monkeypatch.setattr(background, "AGAIN_S", 0.0)
+    run(test)
+
+
 def test_jobs_that_cannot_be_retried_are_left_alone_and_counted() -> None:
     async def test(found: Site) -> None:
         await kill(found, "mail", "x")

@@ -168,6 +168,7 @@ LINES: list[tuple[str, object]] = [
     ("QUEUE PURGE q ENDED", PurgeQueue("q", None, ended=True)),
     ("QUEUE MOVE q p", MoveJobs("q", "p", 2**63 - 1)), ("QUEUE MOVE q p COUNT 7", MoveJobs("q", "p", 7)),
     ("QUEUE MOVE q_dead p COUNT 7 DIED q", MoveJobs("q_dead", "p", 7, "q")),
+    ("QUEUE MOVE q p SEQ 7", MoveJobs("q", "p", 1, seq=7)),
     ("QUEUE PAUSE q IN", PauseQueue("q", True, False)), ("QUEUE PAUSE q OUT", PauseQueue("q", False, True)),
     ("QUEUE PAUSE q ALL", PauseQueue("q", True, True)), ("QUEUE RESUME q", ResumeQueue("q")),
     ("QUEUE STAT q", named("q")), ("QUEUE LIST ma*", named("ma")),

@@ -983,9 +983,12 @@ class Client:
             jobs.kick(queue, count, here=here), timeout=timeout, retry_unknown=retry_unknown
         ))
 
-    async def kick_job(self, number: Number | int, *, timeout: float | None = None) -> int:
-        """Make a buried or delayed job ready, by its number; returns 1. Raises JobNotFound when it is neither."""
-        return await run(self._executor.run(jobs.kick_job(number), timeout=timeout))
+    async def kick_job(self, job: Number | Place | int, *, timeout: float | None = None) -> int:
+        """Make a buried or delayed job ready, by its number, or a dead or delayed one by its place; returns 1.
+
+        A dead job goes back to the queue in which it died. Raises JobNotFound when the job is in none of these states.
+        """
+        return await run(self._executor.run(jobs.kick_job(job), timeout=timeout))
 
     async def job_stat(
         self,
@@ -1347,17 +1350,20 @@ class Client:
         count: int | None = None,
         *,
         died: str | None = None,
+        seq: int | None = None,
         timeout: float | None = None,
         retry_unknown: bool | None = None,
     ) -> Moved:
         """Move ready jobs to the end of another queue, in their order: the first `count`, or all that there are.
 
         `died`: only the dead ones among them that came from this queue. They keep what they were put with, and their
-        attempts start over. When `to` refuses one, it and those behind it stay, and the result says why. Raises
-        QueueNotFound if there is no `queue`.
+        attempts start over. When `to` refuses one, it and those behind it stay, and the result says why. `seq`: only
+        the ready job at this place. Raises QueueNotFound if there is no `queue`, with `seq` JobNotFound if there is no
+        such job, and what `to` refuses.
         """
         return await run(self._executor.run(
-            queue_commands.queue_move(queue, to, count, died=died), timeout=timeout, retry_unknown=retry_unknown
+            queue_commands.queue_move(queue, to, count, died=died, seq=seq), timeout=timeout,
+            retry_unknown=retry_unknown
         ))
 
     async def queue_pause(

@@ -264,9 +264,11 @@ class Transaction:
         """Give up a running job. See Client.bury."""
         self._add(jobs.bury(job, reason, here=here, priority=priority, error=error), job)
 
-    def kick_job(self, number: Number | int) -> None:
-        """Make a buried or delayed job ready, by its number. See Client.kick_job."""
-        self._add(jobs.kick_job(number))
+    def kick_job(self, job: Number | Place | int) -> None:
+        """Make a buried or delayed job ready, by its number, or a dead or delayed one by its place. See
+        Client.kick_job.
+        """
+        self._add(jobs.kick_job(job))
 
     def item_hold(
         self,

@@ -8,7 +8,7 @@ from sockpqd.gateway.dashboard.markup import Child, table, tag
 from sockpqd.gateway.dashboard.pages.parts.timeline import when
 from sockpqd.gateway.dashboard.pages.parts.view import View, counted, form, page
 
-WORDS = {"jobs.retry": "retry", "jobs.cancel": "remove"}
+WORDS = {"jobs.retry": "retry", "jobs.cancel": "remove", "jobs.move": "move"}
 
 
 async def show(view: View) -> str:

@@ -76,6 +76,7 @@ def everything(view: View, chosen: JobFilter) -> list[Markup]:
     """Return the buttons for all jobs of a filter."""
     fields = {name: value for name, value in chosen.fields.items() if name != "from"}
     return [form(view, "jobs.retry", "Retry all", fields, back="/background"),
+            form(view, "jobs.move", "Move all", fields, field("to", "to queue", required=True), back="/jobs"),
             form(view, "jobs.cancel", "Remove all", fields, back="/jobs")]
 
 

@@ -947,10 +947,16 @@ def kick(queue: str, count: int, *, here: bool = False) -> Command[int]:
 
 
 @call(transaction=True)
-def kick_job(number: Number | int) -> Command[int]:
-    """Make a buried or delayed job ready, by its number; returns 1. Raises JobNotFound when it is neither."""
-    line = f"KICK JOB NUMBER {arguments.number(number)}"
-    return single(line, number_of, Repeat.HARMLESS, logged=True, needs=("number",), gone=MissingJob(1, always=False))
+def kick_job(job: Number | Place | int) -> Command[int]:
+    """Make a buried or delayed job ready, by its number, or a dead or delayed one by its place; returns 1.
+
+    A dead job goes back to the queue in which it died. Raises JobNotFound when the job is in none of these states.
+    """
+    named: Number | Place = job if isinstance(job, Place) else Number(arguments.number(job))
+    return single(
+        f"KICK JOB {arguments.selector(named)}", number_of, Repeat.HARMLESS, logged=True,
+        needs=arguments.selected_by(named), gone=MissingJob(1, always=False),
+    )
 
 
 @call("any")

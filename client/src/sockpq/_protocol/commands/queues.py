@@ -366,16 +366,24 @@ def queue_purge(queue: str, state: State | Literal["all", "ended", "own"]) -> Co
 
 
 @call(retry=True)
-def queue_move(queue: str, to: str, count: int | None = None, *, died: str | None = None) -> Command[Moved]:
+def queue_move(
+    queue: str, to: str, count: int | None = None, *, died: str | None = None, seq: int | None = None,
+) -> Command[Moved]:
     """Move ready jobs to the end of another queue, in their order: the first `count`, or all that there are.
 
     `died`: only the dead ones among them that came from this queue. They keep what they were put with, and their
-    attempts start over. When `to` refuses one, it and those behind it stay, and the result says why. Raises
-    QueueNotFound if there is no `queue`.
+    attempts start over. When `to` refuses one, it and those behind it stay, and the result says why. `seq`: only
+    the ready job at this place. Raises QueueNotFound if there is no `queue`, with `seq` JobNotFound if there is no
+    such job, and what `to` refuses.
     """
     if queue == to:
         raise BadArguments("jobs move to another queue")
     line = f"QUEUE MOVE {_queue(queue)} {arguments.name(to, 'to')}"
+    if seq is not None:
+        if count is not None or died is not None:
+            raise BadArguments("seq names one job: it goes with neither count nor died")
+        line += f" SEQ {arguments.integer(seq, 'seq', 0, COUNT_MAX)}"
+        return single(line, _moved, Repeat.HARMLESS, logged=True, needs=("movequeue",))
     if count is not None:
         line += f" COUNT {arguments.integer(count, 'count', 1, COUNT_MAX)}"
     if died is not None:

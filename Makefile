@@ -36,7 +36,7 @@ PAGED   ?=
 GROUPED ?=
 ONLY    ?= *
 
-.PHONY: install dev check test-fast test test-deploy helm client-faces toxiproxy kombu-tests test-celery test-beanstalkd celery-faults laws sim sim-pulses moves chaos chaos-long chaos-results torture damage mutants hostile bench-depth docs test-browser demo play play-celery dist lock deb image manual bench-plots clean
+.PHONY: install dev check test-fast test test-deploy helm model client-faces toxiproxy kombu-tests test-celery test-beanstalkd celery-faults laws sim sim-pulses moves chaos chaos-long chaos-results torture damage mutants hostile bench-depth docs test-browser demo play play-celery dist lock deb image manual bench-plots clean
 
 install: $(VENV)/.installed          ## .venv with sockpqd, pqctl and pqworker, nothing for developers
 	@echo "Installed in $(BIN). Next: make play, or $(BIN)/sockpqd --dev and in a second terminal $(BIN)/pqctl shell (README.md, Type along); . $(BIN)/activate puts them on your path."
@@ -125,6 +125,9 @@ laws: dev                            ## tests of hypothesis with other examples,
 
 sim: dev                             ## whole clusters, simulated: SEEDS=1000 runs from FIRST=0 on, by JOBS=1 processes; PAGED=1: all page jobs, GROUPED=1: of groups
 	$(BIN)/python -m tests.sim --seeds $(SEEDS) --first $(FIRST) --jobs $(JOBS) $(if $(PAGED),--paged) $(if $(GROUPED),--grouped)
+
+model: dev                           ## all states of a model of the replication, and its mistakes, about 20 minutes: docs/spec/model.md
+	$(BIN)/python -m tests.model
 
 sim-pulses: dev                      ## simulated clusters with gateways whose leaders fail: SEEDS, FIRST, JOBS, SECONDS=120, FAILOVERS=5
 	$(BIN)/python -m tests.sim.gateway --seeds $(SEEDS) --first $(FIRST) --jobs $(JOBS) --seconds $(SECONDS) --failovers $(FAILOVERS)

@@ -1,0 +1,96 @@
+"""The search through all states: breadth first, so that a counterexample is a shortest one.
+
+Of a state that was seen only its hash is kept, 64 bits: of ten million states two are equal by chance once in 400,000
+searches. A counterexample is found again from the hashes along its path, with the names of its nodes.
+"""
+
+from __future__ import annotations
+
+import time
+from array import array
+from collections.abc import Callable
+from typing import NamedTuple
+
+from tests.model.invariants import Invariant, broken
+from tests.model.rules import Label, Rules
+from tests.model.state import State, canonical
+
+CLOCK_STATES = 500              # the time is looked at after so many states
+
+
+class Outcome(NamedTuple):
+    """The outcome of a search. `whole`: all states were seen."""
+
+    states: int
+    steps: int
+    depth: int
+    whole: bool
+    seconds: float              # of processor time
+    broken: str = ""            # an invariant, by its name
+    path: tuple[Label, ...] = ()
+
+
+def search(
+    rules: Rules, first: State, invariants: tuple[Invariant, ...], *, seconds: float = float("inf"),
+    report: Callable[[int, int, int], None] = lambda depth, states, waiting: None,
+) -> Outcome:
+    """Look at all states that can be reached, for a time at most; ends at the first that breaks an invariant.
+
+    `seconds`: of processor time. `report(depth, states, waiting)` is called at each new depth.
+    """
+    began = time.process_time()
+    level = [canonical(rules.without_the_dead(first))]
+    hashes, parents = array("q", [hash(level[0])]), array("Q", [0])
+    seen = set(hashes)
+    numbers, depth, steps, looked = [0], 0, 0, 0
+    while level:
+        report(depth, len(seen), len(level))
+        following: list[State] = []
+        following_numbers: list[int] = []
+        for state, number in zip(level, numbers, strict=True):
+            looked += 1
+            if looked % CLOCK_STATES == 0 and time.process_time() - began > seconds:
+                return Outcome(len(seen), steps, depth, False, time.process_time() - began)
+            for _, after in rules.steps(state):
+                steps += 1
+                one = canonical(rules.without_the_dead(after))
+                key = hash(one)
+                if key in seen:
+                    continue
+                seen.add(key)
+                hashes.append(key)
+                parents.append(number)
+                for name in broken(rules, invariants, after):
+                    path = _path(rules, first, hashes, parents)
+                    return Outcome(len(seen), steps, depth + 1, False, time.process_time() - began, name, path)
+                following.append(one)
+                following_numbers.append(len(hashes) - 1)
+        level, numbers = following, following_numbers
+        depth += bool(level)
+    return Outcome(len(seen), steps, depth, True, time.process_time() - began)
+
+
+def _path(rules: Rules, first: State, hashes: array[int], parents: array[int]) -> tuple[Label, ...]:
+    """The steps to the state that was seen last, with the same names of nodes from the beginning to the end."""
+    number, keys = len(hashes) - 1, []
+    while number:
+        keys.append(hashes[number])
+        number = parents[number]
+    state, path = first, []
+    for key in reversed(keys):
+        label, state = next(
+            (label, after) for label, after in rules.steps(state)
+            if hash(canonical(rules.without_the_dead(after))) == key)
+        path.append(label)
+    return tuple(path)
+
+
+def follow(rules: Rules, first: State, path: tuple[Label, ...]) -> State | None:
+    """Return the state after these steps, None if the rules forbid one of them."""
+    state = first
+    for wanted in path:
+        after = next((after for label, after in rules.steps(state) if label == wanted), None)
+        if after is None:
+            return None
+        state = after
+    return state

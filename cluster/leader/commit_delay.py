@@ -26,6 +26,7 @@ class CommitDelay:
         self._monotonic = monotonic
         self._answered: AnsweredEntry | None = None     # the last entry that was answered
         self._until: float | None = None        # end of the present delay, None without one
+        self._found: int | None = None          # how many commands had come when it began to hold any back
         self._rests = 0                         # entries left to propose without a delay
         self._next_rests = 1                    # entries without a delay after the next one that brings nothing
 
@@ -43,9 +44,12 @@ class CommitDelay:
         came = proposer.queued - answered.queued
         more_fit = proposer.queued < limits.ENTRY_OPERATIONS_MAX
         if came < answered.operations and more_fit and self._monotonic() < self._until:
+            if self._found is None:
+                self._found = came
             return True
         self._until = None
-        if 2 * came >= answered.operations:
+        # If all that came were there already, as with a producer that pauses and a worker that does not, it was in vain.
+        if 2 * came >= answered.operations and came != self._found:
             self._next_rests = 1
         else:
             self._rests = self._next_rests
@@ -54,7 +58,7 @@ class CommitDelay:
 
     def _begin(self, answered: AnsweredEntry | None, now: float) -> None:
         self._answered = answered
-        self._until = None
+        self._until = self._found = None
         if self._rests:
             self._rests -= 1
         elif answered is not None:

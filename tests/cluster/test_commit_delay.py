@@ -109,6 +109,24 @@ def test_a_full_entry_waits_for_nobody() -> None:
     assert not log.gathering.should_wait()
 
 
+def test_a_worker_that_comes_back_alone_at_once_does_not_wait_every_time() -> None:
+    """A producer pauses between jobs: of the PUT and the GET of an entry only the worker comes back, at once."""
+    log = Gathered()
+    waited = 0
+    for _ in range(100):
+        log.round(2)
+        log.put()
+        if log.gathering.should_wait():
+            waited += 1
+            log.now += COMMIT_DELAY_S_MAX
+            assert not log.gathering.should_wait()
+        log.proposer.flush(log.now)
+        log.now += FLIGHT_S
+        log.land(Stored())
+        log.now += 0.01
+    assert 0 < waited < 10
+
+
 def test_what_brings_nothing_is_tried_more_and_more_seldom_and_again_when_it_does() -> None:
     log = Gathered()
     rests: list[int] = []

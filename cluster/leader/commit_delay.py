@@ -48,7 +48,7 @@ class CommitDelay:
                 self._found = came
             return True
         self._until = None
-        # If all that came were there already, as with a producer that pauses and a worker that does not, it was in vain.
+        # In vain if all that came were there before, as with a producer that pauses and a worker that does not.
         if 2 * came >= answered.operations and came != self._found:
             self._next_rests = 1
         else:

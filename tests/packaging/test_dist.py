@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from sockpq_kombu import _version as of_kombu
 
 ROOT = Path(__file__).parents[2]
 PROGRAMS = "sockpqd", "pqctl", "sockpq-beanstalkd"
@@ -78,10 +79,11 @@ def install(bin_: Path, *arguments: str | Path, folder: Path) -> None:
     run(*PIP, "--python", bin_ / "python", "install", *QUICKLY, "--pre", *arguments, folder=folder)
 
 
-def test_there_is_one_version(version: str, built: Path) -> None:
+def test_server_and_client_have_one_version_and_integrations_their_own(version: str, built: Path) -> None:
+    kombu = of_kombu.__version__
     assert sorted(path.name for path in built.iterdir()) == [
         f"sockpq-{version}-py3-none-any.whl", f"sockpq-{version}.tar.gz",
-        f"sockpq_kombu-{version}-py3-none-any.whl", f"sockpq_kombu-{version}.tar.gz",
+        f"sockpq_kombu-{kombu}-py3-none-any.whl", f"sockpq_kombu-{kombu}.tar.gz",
         f"sockpqd-{version}-py3-none-any.whl", f"sockpqd-{version}.tar.gz",
     ]
     changes = (ROOT / "CHANGELOG.md").read_text()

@@ -7,6 +7,7 @@ messages, further fields at the end of messages, all of them of a higher feature
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any, get_args
 
 import msgspec
@@ -18,6 +19,7 @@ from sockpqd.cluster.wire import framing, messages
 from sockpqd.core import FIRST_LEVEL, decode_operation, encode_operation
 from sockpqd.core.levels import FIELD_LEVELS
 from sockpqd.core.ops.entry import ENTRY_FORMAT, Operation
+from sockpqd.core.snapshot.write import FORMAT
 from sockpqd.gateway.beanstalkd import remote
 from tests.upgrade.formats import (
     FORMATS,
@@ -46,6 +48,22 @@ def recorded(request: pytest.FixtureRequest) -> dict[str, Any]:
 
 def test_those_of_the_first_level_are_there() -> None:
     assert "level1" in NAMES
+
+
+def test_the_table_of_formats_has_the_numbers_of_the_first_level() -> None:
+    """docs/COMPATIBILITY.md: a later level adds rows or tables, and leaves these."""
+    level1 = json.loads((FORMATS / "level1.json").read_text("utf-8"))
+    of_calls, of_outcomes = ({tag.split()[0] for tag in level1[part]} for part in ("calls", "outcomes"))
+    text = (Path(__file__).parents[2] / "docs" / "COMPATIBILITY.md").read_text("utf-8")
+    for row in (
+        f"| frame of the journal | {level1['journal version']} | {len(KINDS)} kinds of records |",
+        f"| entry of the log | {level1['entry format']} | {len(level1['operations'])} operations, ",
+        f"| state in a snapshot | {FORMAT} | ",
+        f"| messages between nodes | {level1['wire format']} | {len(level1['messages'])} kinds, ",
+        f"| calls between nodes, for clients of beanstalkd | with the messages | {len(of_calls)} kinds of calls, "
+        f"{len(of_outcomes - {'failure', 'nothing'})} of outcomes |",
+    ):
+        assert row in text
 
 
 def test_no_number_has_changed(recorded: dict[str, Any]) -> None:

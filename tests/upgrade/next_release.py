@@ -1,88 +1,231 @@
-"""A release that follows: this one with a further command, POKE, which came with feature level 2.
+"""A release that follows: this one with what feature level 2 may bring, of each kind.
 
     python -m tests.upgrade.next_release sockpqd --config FILE
+    python -m tests.upgrade.next_release sim SEEDS              simulated upgrades; a line of JSON says what happened
 
-It runs the program of this environment in this process, after it has added an operation with its handler, verb and word
-of CAPS at the places where a release would: in the tables of core and gateway and in the union of operations. No line
-of the product knows of that. Everything else is the same, so this shows what levels do and not what else a release may
-change.
+It runs this tree with edits that are made while modules are imported: the files stay as they are. So the program is
+changed where a release would change it, and no line of the product knows of that. Everything else is the same, so this
+shows what levels do and not what else a release may change.
 
-    POKE <queue>    puts a job with the data "poked": 200 OK
+    an operation    POKE <queue> counts: 200 OK
+    a field         LATER <id> QUIET sends no event
+    a snapshot's    its head has the number of pokes, behind all other fields
+    a message       nodes tell each other how often they were poked, and log what they hear
 """
 
 from __future__ import annotations
 
+import importlib
+import json
 import sys
+from collections.abc import Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from types import CodeType, ModuleType
 from typing import Any
 
-import msgspec
-from msgspec import Struct
+# What is replaced in each module; each of the texts stands there once.
+PRODUCT: dict[str, dict[str, str]] = {
+    "sockpqd.core.levels": {
+        "FEATURE_LEVEL = 1 ": "FEATURE_LEVEL = 2 ",
+        "[tuple[str, str], int] = {}": '[tuple[str, str], int] = {("End", "quiet"): 2}',
+    },
+    "sockpqd.core.ops.jobs": {
+        "    dropped: bool = False\n\n    @property":
+            "    dropped: bool = False\n    quiet: bool = False\n\n    @property",
+    },
+    "sockpqd.core.ops.queues": {
+        "\nOnQueues = (\n": "\nclass Poke(Logged, tag=999, frozen=True):\n    queue: str\n\n\nOnQueues = (\n    Poke |",
+    },
+    "sockpqd.core.rules.complete": {
+        '    if not expired:\n        state.events.tell("LATER"':
+            '    if not expired and not options.quiet:\n        state.events.tell("LATER"',
+    },
+    "sockpqd.core.handlers.queues": {
+        "\ndef create_queue(":
+            "\ndef poke(state, operation, seed):\n    state.poked += 1\n    return replies.ACCEPTED\n"
+            "\n\ndef create_queue(",
+    },
+    "sockpqd.core.handlers.table": {
+        "    queue_ops.CreateQueue:":
+            "    queue_ops.Poke: Handler(queues.poke, cost.on_queue, in_request=True, level=2),\n"
+            "    queue_ops.CreateQueue:",
+    },
+    "sockpqd.core.state": {
+        '        "put_item",\n': '        "poked",\n        "put_item",\n',
+        "        self.next_id = 1\n": "        self.next_id = 1\n        self.poked = 0\n",
+    },
+    "sockpqd.core.snapshot.frames": {
+        "class Head(AnyHead, array_like=True, tag=\"head\", forbid_unknown_fields=True):\n"
+        '    """The part of the state that does not grow with the number of jobs."""\n':
+            "class Head(AnyHead, array_like=True, tag=\"head\", forbid_unknown_fields=True):\n    poked: Counter = 0\n",
+    },
+    "sockpqd.core.snapshot.write": {
+        "    return frames.Head(\n":
+            "    kind, more = (frames.Head, {'poked': state.poked}) if state.level >= 2 else (frames.AnyHead, {})\n"
+            "    return kind(\n        **more,\n",
+    },
+    "sockpqd.core.snapshot.read": {
+        "        self.state.level = head.level\n":
+            "        self.state.level = head.level\n        self.state.poked = head.poked\n",
+    },
+    "sockpqd.cluster.wire.messages": {
+        "\nMessage = (\n":
+            '\nclass Poked(Struct, tag="poked", frozen=True):\n    times: int\n\n\nMessage = (\n    Poked |',
+    },
+    "sockpqd.cluster.driver": {
+        "\nfrom sockpqd.cluster.wire.messages import (\n":
+            "\nfrom sockpqd.cluster.wire.messages import Poked\nfrom sockpqd.cluster.wire.messages import (\n",
+        "        self.transport.broadcast(self.info())\n":
+            "        self.transport.broadcast(self.info())\n"
+            "        for peer in self.peers.values():\n"
+            "            if peer.up and peer.info is not None and peer.info.level >= 2:\n"
+            "                self.transport.context.send(peer, Poked(self.machine._state.poked))\n",
+        "        elif isinstance(event, Notice | Listening | Heard):\n":
+            "        elif isinstance(event, Poked):\n"
+            "            if event.times > self._pokes:\n"
+            "                self._pokes = event.times\n"
+            '                log.info("%s was poked, %d in all", name, event.times)\n'
+            "        elif isinstance(event, Notice | Listening | Heard):\n",
+        '        self._info_at, self._info_sent = float("-inf"), ("", False)\n':
+            '        self._info_at, self._info_sent = float("-inf"), ("", False)\n        self._pokes = 0\n',
+    },
+    "sockpqd.gateway.protocol.grammar.jobs.ends": {
+        '    b"YIELD": Option("yielded"),\n': '    b"YIELD": Option("yielded"),\n    b"QUIET": Option("quiet"),\n',
+    },
+    "sockpqd.gateway.protocol.grammar.queues": {
+        "\ndef queue_create(":
+            "\ndef poke(words):\n"
+            "    from sockpqd.core.ops.queues import Poke\n"
+            "    from sockpqd.gateway.protocol.arguments import ArgumentError, name\n"
+            "    if len(words) != 2:\n        raise ArgumentError('POKE takes a queue')\n"
+            "    return Command(Poke(name(words[1])))\n\n\ndef queue_create(",
+    },
+    "sockpqd.gateway.commands.catalog": {
+        '    Row(b"KICK",             ends.kick,  ':
+            '    Row(b"POKE", queues.poke, may.queue, write.proposed, LOGGED, PLAIN),\n'
+            '    Row(b"KICK",             ends.kick,  ',
+    },
+    "sockpqd.gateway.protocol.responses": {
+        'b"groups",\n)}\n': 'b"groups",\n), 2: (b"poke",)}\n',
+    },
+}
+# The simulation asks for what is new, and its model knows that. No node may be told what its release does not know.
+SIMULATION: dict[str, dict[str, str]] = {
+    "tests.sim.world.plan": {
+        "        changes.append((dispatch, \"LEVELS\", {Later: NEW_LEVEL}))\n": "        pass\n",
+    },
+    "tests.sim.faults.operators": {
+        '    return f"{node.name} has level {node.known_level}"\n':
+            "    world.trace.seen['taken back'] += node.went_back\n"
+            '    return f"{node.name} has level {node.known_level}"\n',
+    },
+    "tests.sim.world.node": {
+        "        self.up.inbox.append((sender, event))\n":
+            "        if type(event).__name__ == 'Poked':\n"
+            "            if self.known_level == 1:\n"
+            "                raise Violation(f'{self.name} is sent a message that it does not know')\n"
+            "            self.world.trace.seen['pokes heard of'] += event.times > 0\n"
+            "        self.up.inbox.append((sender, event))\n",
+    },
+    "tests.sim.world.observed": {
+        "        applied = super().apply(index, now_ms, seed, operations)\n":
+            "        applied = super().apply(index, now_ms, seed, operations)\n"
+            "        for one in operations:\n"
+            "            one = getattr(one, 'operation', one)\n"
+            "            self._node.world.trace.seen['pokes'] += type(one).__name__ == 'Poke'\n"
+            "            self._node.world.trace.seen['quiet'] += getattr(one, 'quiet', False)\n",
+    },
+    "tests.sim.clients.random_commands": {
+        "        if draw < 0.3:\n            return self._put_with()\n        if draw < 0.52:":
+            "        if self._rng.random() < 0.1:\n"
+            "            from sockpqd.core.ops.queues import Poke\n"
+            "            return Poke('a')\n"
+            "        if draw < 0.3:\n            return self._put_with()\n        if draw < 0.52:",
+        "            first=kind > 0.8, yielded=rng.random() < 0.3,\n":
+            "            first=kind > 0.8, yielded=rng.random() < 0.3, quiet=rng.random() < 0.5,\n",
+        "            ids, How.LATER, first=True,\n": "            ids, How.LATER, first=True, quiet=True,\n",
+        "lambda: Later(client.release())": "lambda: End(client.release(), How.LATER, quiet=True)",
+    },
+    "tests.core.model.model": {
+        "            case Kick():\n":
+            "            case _ if type(operation).__name__ == 'Poke':\n"
+            "                return Accepted()\n"
+            "            case Kick():\n",
+    },
+    "tests.core.model.end": {
+        '        self.tell("LATER", ': '        later.quiet or self.tell("LATER", ',
+    },
+}
 
-from sockpqd.core import Put, levels
-from sockpqd.core.handlers import cost, dispatch
-from sockpqd.core.handlers.jobs.put import put
-from sockpqd.core.ops import entry
-from sockpqd.core.ops.replies import Reply
-from sockpqd.core.state import State
-from sockpqd.gateway.auth import permissions as may
-from sockpqd.gateway.commands import catalog, write
-from sockpqd.gateway.main import main as sockpqd
-from sockpqd.gateway.protocol import responses
-from sockpqd.gateway.protocol.arguments import ArgumentError, name
-from sockpqd.gateway.protocol.command import Command, Kind, Row, Words
-from sockpqd.gateway.server.hub import Hub
-
-LEVEL = 2
+# What runs of it have in common: three nodes, and clients that use everything.
+UPGRADES = {
+    "upgraded": True, "nodes": 3, "spares": 0, "extended": 0.8, "sessions": 0.4, "grouped": False, "fault_s": 0.3,
+    "operations": 250, "trouble_s": 6.0,
+    "weights": {"other release": 4.0, "crash": 1.0, "snapshot": 1.0, "connection lost": 1.0, "transfer": 1.0},
+}
 
 
-class Poke(Struct, array_like=True, tag=999, gc=False, frozen=True):
-    """Puts a job."""
+class EditedSource(SourceFileLoader):
+    """Loads a module whose source is changed."""
 
-    queue: str
+    def __init__(self, name: str, path: str, edits: dict[str, str]) -> None:
+        super().__init__(name, path)
+        self._edits = edits
 
-
-class Entry(Struct, array_like=True, frozen=True):
-    """An entry as this release reads it."""
-
-    format: int
-    now_ms: int
-    seed: int
-    operations: list[entry.Operation | Poke]
-
-
-def poke(state: State, operation: Poke, seed: int) -> Reply:
-    """The handler."""
-    return put(state, Put(operation.queue, 0, b"poked"), seed)
+    def get_code(self, fullname: str) -> CodeType:
+        """Never the stored one, which is that of the file as it is."""
+        text = self.get_data(self.path).decode()
+        for old, new in self._edits.items():
+            assert text.count(old) == 1, f"{fullname} has changed: where would a release write this now? {old!r}"
+            text = text.replace(old, new)
+        code = compile(text, self.path, "exec", dont_inherit=True)
+        assert isinstance(code, CodeType)
+        return code
 
 
-def poke_line(words: Words) -> Command:
-    """The grammar."""
-    if len(words) != 2:
-        raise ArgumentError("it takes a queue")
-    return Command(Poke(name(words[1])))
+class Edited(MetaPathFinder):
+    """Finds the modules that are changed."""
+
+    def __init__(self, edits: dict[str, dict[str, str]]) -> None:
+        self._edits = edits
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None,
+    ) -> ModuleSpec | None:
+        """See MetaPathFinder."""
+        spec = PathFinder.find_spec(fullname, path, target) if fullname in self._edits else None
+        if spec is not None:
+            assert spec.origin is not None
+            spec.loader = EditedSource(fullname, spec.origin, self._edits[fullname])
+        return spec
 
 
-def add() -> None:
-    """Make this process the next release, before it runs the program."""
-    changed: Any = levels
-    changed.FEATURE_LEVEL = LEVEL
-    dispatch.EXECUTE[Poke] = poke
-    dispatch.COSTS[Poke] = cost.on_queue
-    dispatch.LEVELS[Poke] = LEVEL
-    reading: Any = entry
-    reading._decoder = msgspec.msgpack.Decoder(Entry)
-    verbs = catalog.verbs(Row(b"POKE", poke_line, may.queue, write.proposed, Kind.LOGGED, 1))
-    serving: Any = Hub.__init__
-    serving.__defaults__ = (*serving.__defaults__[:-1], verbs)
-    responses.FEATURES[LEVEL] = (b"poke",)
+def become(edits: dict[str, dict[str, str]]) -> None:
+    """Make this process the next release; modules that were imported before are imported again."""
+    packages = {name.partition(".")[0] for name in edits}
+    for name in [name for name in sys.modules if name.partition(".")[0] in packages and name != __name__]:
+        del sys.modules[name]
+    sys.meta_path.insert(0, Edited(edits))
 
 
-def main() -> Any:
+def sockpqd() -> Any:
     """As the console script of the program, whose arguments are behind its name."""
-    add()
+    become(PRODUCT)
     del sys.argv[0]
-    return sockpqd()
+    return importlib.import_module("sockpqd.gateway.main").main()
+
+
+def sim(seeds: int) -> None:
+    """Run simulated clusters that are upgraded, and taken back."""
+    become(PRODUCT | SIMULATION)
+    campaign = importlib.import_module("tests.sim.campaign")
+    *_, report = campaign.run(range(seeds), **UPGRADES)
+    print(json.dumps({"failures": report.failures, "seen": report.seen, "core_s": report.core_s}))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    if sys.argv[1] == "sim":
+        sim(int(sys.argv[2]))
+    else:
+        sys.exit(sockpqd())

@@ -16,6 +16,8 @@ from typing import NamedTuple
 
 from sockpqd.cluster.driver import Driver
 from sockpqd.core import (
+    FEATURE_LEVEL,
+    FIRST_LEVEL,
     GAP,
     Entry,
     Event,
@@ -237,4 +239,5 @@ def _answers(reply: Reply | None) -> int:
 
 def _ends(last: LastFragment, operation: Operation) -> bool:
     """Return whether these are the last bytes of the operation."""
-    return encode_operation(operation)[last.offset:] == last.data
+    levels = range(FIRST_LEVEL, FEATURE_LEVEL + 1)      # its bytes are those of the level that the cluster has
+    return any(encode_operation(operation, level)[last.offset:] == last.data for level in levels)

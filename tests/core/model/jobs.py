@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, field
 from string import ascii_letters, digits
 from typing import TypeVar
@@ -72,6 +73,12 @@ class ModelJob:
     progress: int | None = None         # as its worker said
     hand_outs: tuple[int, ...] = ()     # when they were, but those undone
 
+    def __deepcopy__(self, memo: dict[int, object]) -> ModelJob:
+        """As deepcopy does it by itself, in much less time: all jobs are copied for each transaction."""
+        other = copy.copy(self)
+        other.waits, other.told = [*self.waits], [*self.told]
+        return other
+
     def state(self) -> JobState:
         """Return where it is."""
         if self.buried:
@@ -83,7 +90,7 @@ class ModelJob:
     @property
     def ready(self) -> bool:
         """Return whether it can be handed out."""
-        return self.state() is JobState.READY
+        return self.id is None and not self.delayed and not self.buried
 
     @property
     def lost(self) -> bool:

@@ -204,7 +204,8 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
 
     def _there(self) -> There:
         """Return which jobs would be given, with their queues and items; what has unfinished jobs."""
-        given = [job for queue in sorted({job.queue for job in self.jobs}) for job in self.givable(queue)]
+        given = [job for queue in sorted({job.queue for job in self.jobs if job.ready})
+                 for job in self.givable(queue)]
         return [(job.number, job.queue, job.item) for job in given], [(job.queue, job.item) for job in self.jobs]
 
     def _tell(self, before: There, applied: ModelApplied) -> There:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 
 from msgspec.structs import replace
@@ -22,6 +23,10 @@ class ModelRecord:
     ttl_ms: int | None
     hand_outs: tuple[int, ...]
     stays: bool
+
+    def __deepcopy__(self, memo: dict[int, object]) -> ModelRecord:
+        """As deepcopy does it by itself, in much less time: nothing in it ever changes."""
+        return copy.copy(self)
 
     @property
     def size(self) -> int:

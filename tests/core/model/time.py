@@ -233,7 +233,9 @@ class ModelTime(ModelFair):
 
     def withheld(self, queue: str) -> bool:
         """Return whether there is a job in the queue that can be taken, but for its item."""
-        return any(job.queue == queue and job.ready and self.cancelling(job.item) for job in self.jobs)
+        cancelled = {item for item, fate in self.fates.items() if fate.cancelling}
+        return bool(cancelled) and any(
+            job.queue == queue and job.ready and job.item in cancelled for job in self.jobs)
 
     def _remove_cancelled(self, most: int) -> int:
         left = most

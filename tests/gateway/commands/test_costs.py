@@ -42,7 +42,7 @@ from sockpqd.gateway.protocol.command import Row
 from sockpqd.gateway.waiting.slots import IGNORED
 from tests.gateway.helpers.memory import MemoryClient, MemoryGateway
 
-QUEUES = GROUPS = 100_000
+QUEUES = GROUPS = 40_000     # twice STEPS_MAX: a step for each is too much
 WORKERS = SESSIONS = BINDINGS = RUNNING = 10_000
 PULSES = 1000
 JOBS = 10_000               # of one queue, in 500 priorities

@@ -66,7 +66,7 @@ class Remembered(Model):
 
 def jobs_of(model: Model) -> dict[str, Any]:
     """A copy of all that operations on jobs can change."""
-    copies = {id(job): _copy(job) for job in (*model.jobs, *model.buried)}
+    copies = {id(job): copy.deepcopy(job) for job in (*model.jobs, *model.buried)}
     for job, *_ in model.releases:
         copies.setdefault(id(job), job)         # it has ended meanwhile
     return {
@@ -85,12 +85,6 @@ def jobs_of(model: Model) -> dict[str, Any]:
         "used": dict(model.used), "event_seq": model.event_seq, "had": model.had,
         "next_seq": model.next_seq, "next_item": model.next_item, "put_item": model.put_item,
     }
-
-
-def _copy(job: ModelJob) -> ModelJob:
-    copied = copy.copy(job)
-    copied.waits, copied.told = list(job.waits), list(job.told)
-    return copied
 
 
 def _unrated(operation: Operation) -> Operation:

@@ -1,4 +1,4 @@
-"""Operators' commands on a running node: add, remove, transfer, switch the service, compact (spec/cluster 7)."""
+"""Operators' commands to a running node: add, remove, transfer, switch the service, compact (spec/cluster 7)."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Administration:
         return reply
 
     def _rest_can_decide(self, leaver: str) -> bool:
-        """Return whether the other voters that run and may vote are enough for a majority without `leaver`."""
+        """Return whether enough other voters are running and may vote for a majority without `leaver`."""
         driver = self._driver
         rest = [name for name in driver.members.voters if name != leaver]
         if not rest:

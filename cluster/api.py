@@ -35,7 +35,7 @@ RemoveNodeReply = Accepted | UnknownNode | LastNode | ChangeInProgress
 
 
 class NotLeader(Exception):
-    """This node is not the leader; the command was certainly not executed."""
+    """This node is not the leader; the command was not executed."""
 
 
 class OutcomeUnknown(Exception):
@@ -82,19 +82,19 @@ class RunningCall(Protocol):
 
 
 class ClusterListener(Protocol):
-    """The cluster's callbacks into the gateway, always on the loop."""
+    """The cluster's callbacks into the gateway, always called on the event loop."""
 
     def effects(self, effects: Effects) -> None:
         """Handle the effects of an entry applied while this node serves, after the replies to its operations."""
 
     def serving_changed(self, serving: bool) -> None:
-        """Handle that this node has begun or stopped serving."""
+        """Handle the beginning or the end of serving on this node."""
 
     def events(self, events: list[Event]) -> None:
-        """Handle the events of recorded types that an applied entry brought, on any node. Must not raise."""
+        """Handle the events of recorded types in an applied entry, on any node. Must not raise."""
 
     def recording(self, types: frozenset[str]) -> None:
-        """Called when events of these types are recorded from now on (spec/events 3.1)."""
+        """Handle a change of the recorded types: from now on, these (spec/events 3.1)."""
 
     def notice(self, channel: str, data: bytes) -> None:
         """Send a message of NOTIFY to the subscribers of this node."""
@@ -103,12 +103,12 @@ class ClusterListener(Protocol):
         """Inform subscribers that messages of NOTIFY may have been lost on their way to this node."""
 
     def state_replaced(self) -> None:
-        """Handle a state replaced by another node's snapshot: the events in between are unknown."""
+        """Handle the replacement of the state by another node's snapshot: the events in between are unknown."""
 
     async def execute_command(self, user: str | None, address: str, command: bytes) -> bytes | None:
         """Execute a command of another node's client, as the leader: see Cluster.forward_command.
 
-        Returns the answer, or None if it was certainly not executed.
+        Returns the answer, or None if the command was not executed.
         """
 
     def execute_call(
@@ -120,11 +120,11 @@ class ClusterListener(Protocol):
         """
 
     def turn_ended(self) -> None:
-        """Write the answers to committed operations: the turn's entries have been sent to the other nodes."""
+        """Write the answers to committed operations, now that the turn's entries have been sent to the other nodes."""
 
 
 class HostFigures(Struct, frozen=True):
-    """The memory and the disk of a member, and the port of its pages for browsers, 0 without; sizes in bytes."""
+    """The memory and the disk of a member, and the port of its dashboard, 0 if it has none; sizes in bytes."""
 
     memory_used_bytes: int = 0
     memory_mark_bytes: int = 0
@@ -134,7 +134,7 @@ class HostFigures(Struct, frozen=True):
 
 
 class NodeStatus(Struct, frozen=True):
-    """A member as this node knows it, None where nothing is known (CLUSTER STATUS)."""
+    """A member, as known to this node; None where a value is unknown (CLUSTER STATUS)."""
 
     server_id: int | None
     name: str
@@ -160,7 +160,7 @@ class PeerFigures(Struct, frozen=True):
 
 
 class PagingFigures(Struct, frozen=True):
-    """Waiting jobs that are not in memory, and large bodies of any jobs, for monitoring."""
+    """Waiting jobs that are outside memory, and large bodies of any jobs, for monitoring."""
 
     jobs: int                   # on the disk, at least their bodies,
     data_bytes: int             # and their data
@@ -235,7 +235,7 @@ class Cluster(Protocol):
 
     @property
     def holds_lease(self) -> bool:
-        """Return whether this node serves and no other can at this moment (`serving` may be some milliseconds old)."""
+        """Return whether this node serves and no other can at this moment; `serving` may lag by milliseconds."""
 
     @property
     def online(self) -> bool:
@@ -249,10 +249,10 @@ class Cluster(Protocol):
     ) -> bool:
         """Propose an operation for a client. The operations of one client stay in the order of their proposal.
 
-        When more is queued than the next entry can hold, clients take turns. `behind`: the operation must stand right
-        behind the one proposed just before it, which was for the same client. Returns True when this client's queued
-        operations take up its share of memory, or all clients' together do (BACKLOG_BYTES_MAX): the client should then
-        propose nothing until one of its operations has an outcome.
+        When more is queued than the next entry can hold, clients take turns. `behind`: the operation must directly
+        follow the previous proposal, which was for the same client. Returns True when this client's queued operations
+        take up its share of memory, or all clients' together do (BACKLOG_BYTES_MAX): the client should then propose
+        nothing until one of its operations has an outcome.
         """
 
     @property
@@ -275,9 +275,9 @@ class Cluster(Protocol):
 
     @property
     def full(self) -> bool:
-        """Return whether there is no room for more jobs, on disk or in memory, here or on too many nodes.
+        """Return whether jobs are refused for lack of room on disk or in memory, here or on too many nodes.
 
-        Jobs can still be removed.
+        Jobs can still be removed then.
         """
 
     @property
@@ -285,7 +285,7 @@ class Cluster(Protocol):
         """Memory of operations that are proposed and not yet applied, see BACKLOG_BYTES_MAX."""
 
     def subscribed(self, types: frozenset[str]) -> None:
-        """Set the types of events subscribed on this node: all nodes record them from now on, this one at once."""
+        """Set the types of events subscribed on this node. All nodes will record them, this one at once."""
 
     def listen(self, channels: list[Channels]) -> None:
         """Announce to the other nodes the channels of NOTIFY that this node's subscribers hear (spec/events 5)."""
@@ -313,9 +313,9 @@ class Cluster(Protocol):
         """The state of this node for monitoring."""
 
     def age_s(self) -> float:
-        """The possible age of the applied state: seconds since it was known to contain all committed entries.
+        """The maximum age of the applied state: seconds since it was known to contain all committed entries.
 
-        0 on a leader that is in contact with a majority; infinite on a node that has heard no leader yet.
+        0 on a leader that is in contact with a majority; infinite on a node that has not heard a leader yet.
         """
 
     def state_hash(self) -> tuple[int, bytes]:
@@ -334,22 +334,22 @@ class Cluster(Protocol):
         """
 
     async def add_node(self, name: str, peer: str, client: str) -> AddNodeReply:
-        """CLUSTER ADD: replicate to `name` from now on, and make it a voter once it has caught up.
+        """CLUSTER ADD: start replicating to `name`, and make it a voter once it has caught up.
 
         `peer` and `client` are its addresses ("host:port"). Raises NotLeader and OutcomeUnknown.
         """
 
     async def remove_node(self, name: str) -> RemoveNodeReply | NotPossible:
-        """CLUSTER REMOVE: remove `name` from the members; returns once a majority of the others knows.
+        """CLUSTER REMOVE: remove `name` from the members; returns once a majority of the others has applied that.
 
         NotPossible("quorum"): too few of the remaining nodes are running. Raises NotLeader and OutcomeUnknown.
         """
 
     async def transfer(self, name: str | None) -> NodeStatus | NotPossible:
-        """CLUSTER TRANSFER: hand leadership to `name`, or to any node that is fit (None). Returns the new leader.
+        """CLUSTER TRANSFER: hand leadership to `name`, or to any suitable node (None). Returns the new leader.
 
-        Words of NotPossible: unknown, learner, down, offline, full, behind, alone, busy (another transfer is under
-        way), timeout. Raises NotLeader.
+        Words of NotPossible: unknown, learner, down, offline, full, behind, alone, busy (another transfer is in
+        progress), timeout. Raises NotLeader.
         """
 
     async def switch_service(self, online: bool) -> None:
@@ -358,8 +358,8 @@ class Cluster(Protocol):
     async def forward_command(self, user: str | None, address: str, command: bytes) -> bytes:
         """Let the leader execute a command of the protocol, with its data, as this user; returns the whole answer.
 
-        `address`: of the client, for logs. The leader looks up the user's rights. Raises NotLeader, when it was
-        certainly not executed, and OutcomeUnknown.
+        `address`: of the client, for logs. The leader looks up the user's rights. Raises NotLeader if it was not
+        executed, and OutcomeUnknown.
         """
 
     def forward_call(
@@ -367,14 +367,13 @@ class Cluster(Protocol):
     ) -> int | None:
         """Let the leader execute a call for a client of this node; `data` is for the leader's gateway.
 
-        `on_outcome` is called once with the outcome, or with None if there is none: the call may or may not have been
+        `on_outcome` is called once with the outcome, or with None if that is lost: the call may or may not have been
         executed. Returns a number for `cancel_call`; if no other node leads, or too much is queued for it, returns None
-        and never calls `on_outcome`. Raises ValueError if `data` has more than CALL_BYTES_MAX, which is the limit of
-        outcomes, too.
+        and never calls `on_outcome`. Raises ValueError if `data` exceeds CALL_BYTES_MAX, which also limits outcomes.
         """
 
     def cancel_call(self, number: int) -> None:
-        """Let a forwarded call end soon; its outcome is still reported."""
+        """Make a forwarded call end soon; its outcome is still reported."""
 
     async def compact(self) -> int:
         """CLUSTER SNAPSHOT: write a snapshot on this node and cut its log; returns the snapshot's index.

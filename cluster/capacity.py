@@ -1,15 +1,15 @@
 """Decides what a node still accepts: everything while there is room, then no jobs, then nothing from clients.
 
 The disk is full when the journal cannot create its next segment; the room left in the current one decides what happens
-(segments.py). When it gets scarce PUT is refused, as beyond the watermarks of memory and disk (watermarks.py). At last
-everything that goes through the log is refused, except what Raft itself needs, so a node rarely reaches the point where
-it can log nothing at all. Meanwhile the ballast is released, so that a snapshot can be written and the journal cut.
+(segments.py). When it gets scarce, PUT is refused, as it is beyond the watermarks of memory and disk (watermarks.py).
+In the end everything that goes through the log is refused, except what Raft itself needs, so a node rarely reaches the
+point where it can log nothing at all. The ballast is released at that time, so that a snapshot can be written and the
+journal cut.
 
-Before that the node gives up what it can do without, so that its own files do not keep the disk full. When room is
-short, it gives up page files of which a good part is dead, and by a snapshot the files that only an older one needs
-(compaction.py); jobs leave memory only as far as the next segment and a snapshot still have room. When there is no room
-for one of these two, it also gives up the snapshot before the newest one, with the part of the log that only that
-needs.
+Before that, the node deletes dispensable files, so that its own files do not fill the disk. When room is short, it
+rewrites page files that are largely dead, and writes a snapshot to delete files that only an older one needs
+(compaction.py); jobs leave memory only while the next segment and a snapshot still have room. When there is no room for
+one of these two, it also deletes the snapshot before the newest one, with the part of the log that only that one needs.
 
 A lack of file descriptors is treated like a lack of space.
 """
@@ -32,7 +32,7 @@ log = logging.getLogger("sockpqd.cluster")
 
 
 class Holders(NamedTuple):
-    """The bytes on the disk of the data directory, by holder."""
+    """The bytes used on the disk of the data directory, by kind of file."""
 
     journal: int
     snapshots: int
@@ -44,9 +44,9 @@ class Holders(NamedTuple):
 
 
 class Capacity:
-    """The room of one node. `marked`: beyond a watermark of memory or disk; `disk_marked`: beyond the disk's.
+    """The room of one node. `marked`: a watermark of memory or disk is exceeded; `disk_marked`: the disk's is.
 
-    `free_bytes`: last measured, of the disk, which has `disk_bytes` (0: not known). `short`: room should be made.
+    `free_bytes`: free space when last measured, on a disk of `disk_bytes` (0: unknown). `short`: room should be made.
     `exhausted`: clients' commands cannot be logged. `stuck`: not even the changes of the last turn could be written.
     """
 
@@ -76,9 +76,9 @@ class Capacity:
     def update(self, now: float, *, recovering: bool = False) -> None:
         """Reassess the room and adjust the ballast; `now`: monotonic seconds.
 
-        A node that is `recovering` gives nothing up and leaves the ballast as it is. It needs the entries behind the
-        snapshot that it began with, which may be older than the newest one; and it may yet find an entry that it does
-        not understand, and is to end without a change of its files then.
+        A node that is `recovering` deletes nothing and leaves the ballast alone. It needs the entries after the
+        snapshot from which it started, which may not be the newest one; and it may yet find an entry that it does not
+        understand, in which case it must end without changing its files.
         """
         segments = self._journal.segments
         exhausted = segments.short and (segments.exhausted or (self.exhausted and segments.scarce))
@@ -104,7 +104,7 @@ class Capacity:
         self._pages.room_bytes = self.free_bytes - self._journal.segments.segment_bytes - beside_ballast
 
     def _make_room(self, now: float) -> None:
-        """Give up what this node can do without, if room is short."""
+        """Delete dispensable files if room is short."""
         journal, store = self._journal, self._store
         needed = journal.segments.segment_bytes + self._expected_bytes()
         lacking = journal.segments.short or store.lacks_space
@@ -125,7 +125,7 @@ class Capacity:
         self._pages.make_room()
 
     def holders(self) -> Holders:
-        """Return what occupies the disk now."""
+        """Return the current use of the disk."""
         pages, store = self._pages, self._store
         own = self._journal.segments.disk_bytes, store.newest_bytes + store.older_bytes
         held, live = pages.held_bytes, pages.live_bytes
@@ -152,7 +152,7 @@ class Capacity:
         return 0 <= left < self._journal.segments.segment_bytes and self._journal.can_shrink
 
     def pause(self, now: float, error: NoRoom) -> None:
-        """Pause, because there was no room for the changes of a turn."""
+        """Pause, because there was no room to write the changes of a turn."""
         if not self.stuck:
             self.stuck = True
             self._retry_at = now
@@ -160,7 +160,10 @@ class Capacity:
                       "when there is room", error)
 
     def try_again(self, now: float) -> None:
-        """Try to write again, at most every NO_ROOM_RETRY_S. Raises NoRoom if there is no room yet, or no attempt."""
+        """Try to write again, at most every NO_ROOM_RETRY_S.
+
+        Raises NoRoom if there is still no room, or if it is too early to try.
+        """
         if now < self._retry_at:
             raise NoRoom
         self._retry_at = now + limits.NO_ROOM_RETRY_S
@@ -185,11 +188,11 @@ class Capacity:
         return self._store.newest_bytes + self._journal.bytes_total
 
     def _expected_bytes(self) -> int:
-        """The approximate size of a snapshot written now, which may have a little more than the waiting jobs."""
+        """The approximate size of a snapshot written now, which has little more than the waiting jobs."""
         return min(self._snapshot_bytes(), self._hot_bytes())
 
     def relieve(self) -> None:
-        """Release the ballast, because its space is needed."""
+        """Release the ballast, as its space is needed."""
         self._store.lacked_space = False
         self._lacked_bytes = self.free_bytes
         if self.ballast.give_up():

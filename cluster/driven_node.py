@@ -1,6 +1,6 @@
 """A node as its own gateway sees it: implements cluster.api.Cluster on a driver, independent of the event loop.
 
-On a real event loop that is node.py; a simulation does it in its own time.
+node.py runs it on a real event loop, the simulation in simulated time.
 """
 
 from __future__ import annotations

@@ -1,18 +1,18 @@
 """One turn of a node's loop, without sockets: messages in, operations in, Raft, replies and messages out, disk.
 
-Durability depends on the order within a turn. A message that makes a promise (a vote, an acknowledgement to the leader)
-is sent only after the journal is synced. A leader may send entries before its own sync: it counts its own copy no
-earlier than in the turn after the one that synced it, because a turn commits before it appends. So the leader's disk
-works in parallel with its followers'. Replies to clients report committed entries, which are durable on a majority, so
-they need not wait for the sync of later entries.
+Durability depends on the order within a turn. A promise (a vote, or an acknowledgement to the leader) is sent only
+after the journal is synced. A leader may send entries before its own sync: it counts its own copy no earlier than in
+the turn after the one that synced it, because a turn commits before it appends. So the leader's disk works in parallel
+with its followers'. Replies to clients report committed entries, which are durable on a majority, so they need not wait
+for the sync of later entries.
 
-A turn does as little as possible, because with few clients there is one for every command or two. Entries take the
-steady lane (raft/steady_lane.py). Work that they do not need is housekeeping, the library's tick included: it is done
+A turn does as little as possible, because with few clients there is one turn for every command or two. Entries take the
+steady lane (raft/steady_lane.py). All other work, including the library's tick, is housekeeping: it is done
 every HOUSEKEEPING_S, or at once after an unusual event. A follower answers its leader first and then executes what was
 committed.
 
 A turn that finds no room on the disk for its changes does not complete: the node pauses, as if its network were cut,
-and tries again every second. Nothing of the turn was written, and no message that depends on it was sent.
+and retries every second. Nothing of the turn was written, and no message that depends on it was sent.
 """
 
 from __future__ import annotations
@@ -70,10 +70,10 @@ ROUTINE = (Append, Ack, Notice)     # messages that need no housekeeping
 
 
 class Outbox(Network, Protocol):
-    """A network that sends when the driver flushes it, and connects to the peers that the driver names."""
+    """A network that sends when the driver flushes it, and connects to the peers named by the driver."""
 
     def add_peer(self, name: str, address: str) -> None:
-        """Keep a connection to this node from now on. `address`: "host:port", "" when it is unknown."""
+        """Keep up a connection to this node from now on. `address`: "host:port", "" when it is unknown."""
 
     def drop_peer(self, name: str) -> None:
         """Close the connection to this node and do not connect again."""
@@ -82,7 +82,7 @@ class Outbox(Network, Protocol):
         """Send the queued Append, Heartbeat and SnapshotChunk messages."""
 
     def hold(self) -> None:
-        """Keep the other queued messages until release(): a sync has begun of what they promise."""
+        """Keep all other queued messages until release(): what they promise is still being synced."""
 
     def release(self) -> None:
         """Send the messages kept by hold()."""
@@ -94,7 +94,7 @@ class Outbox(Network, Protocol):
 class Driver:
     """A whole node except for its sockets and timers; the simulation runs the same code.
 
-    `pages`: where the machine keeps what is not in memory.
+    `pages`: the jobs and records outside memory.
     """
 
     host: Callable[[], HostFigures] = HostFigures      # its memory and disk, for the other nodes
@@ -162,9 +162,9 @@ class Driver:
             self.transport.admission.bootstrap()
 
     def recover(self) -> None:
-        """Load the snapshot and begin to apply the journal, before any connection; turns go on with it (`recovering`).
+        """Load the snapshot and begin to apply the journal, before connecting; turns continue that while `recovering`.
 
-        Raises if this node is not fit to run.
+        Raises an error if this node cannot run.
         """
         self.replica.tick()
         self._recover_to = self.replica.commit_index
@@ -184,11 +184,11 @@ class Driver:
 
     @property
     def recovering(self) -> bool:
-        """Return whether committed entries that were in the journal at the start are still to be applied."""
+        """Return whether committed entries from the journal, as it was at the start, still have to be applied."""
         return self.replica.behind and self.replica.applied_index < self._recover_to
 
     def _applied_enough(self) -> bool:
-        """Return whether a turn has applied entries for so long that peers and clients should have their turn."""
+        """Return whether a turn has applied entries for so long that peers and clients should be served first."""
         return self._clock.monotonic() >= self.transport.context.now + limits.APPLYING_S
 
     def turn(self, *, propose: bool = True) -> None:
@@ -220,9 +220,9 @@ class Driver:
         if journal.syncing is not None:
             self.syncing.poll()
         if not replica.is_leader:
-            # The leader waits for a follower's answer; what the follower applies is not urgent.
+            # The leader waits for a follower's acknowledgement; applying entries on the follower is not urgent.
             self.syncing.sync(now, leads=False)
-        # Nothing that _changed() compares changes before the tick unless the library was given something.
+        # Nothing that _changed() compares changes before the tick, unless the library received something.
         following = transport.lane.followed_at == now
         due_at = self._housekeeping_at + limits.FOLLOWING_S if following else self._housekeeping_at
         housekeeping = unusual or transport.attention or now >= due_at
@@ -258,7 +258,7 @@ class Driver:
     def _tell_commit_index(self) -> None:
         """Leader: send the commit index at once if no further entry will bring it.
 
-        So that subscribers of other nodes hear of it.
+        Subscribers on other nodes receive their events that way.
         """
         commit = self.replica.commit_index
         if self.replica.is_leader and commit > self._sent_commit and self.proposer.idle:
@@ -285,7 +285,7 @@ class Driver:
         return unusual
 
     def _changed(self) -> bool:
-        """Return whether a change needs housekeeping at once: of leadership, members, or the service's switch."""
+        """Return whether leadership, members or the service's switch have changed, which needs housekeeping at once."""
         return (
             self.replica.is_leader is not self._led
             or self.machine.term != self._term_seen
@@ -294,7 +294,7 @@ class Driver:
         )
 
     def _housekeeping_before_tick(self, now: float) -> None:
-        """Do the part of the housekeeping that comes before the library's tick."""
+        """Do the housekeeping that precedes the library's tick."""
         if self.members.changed or self._stale or self.transport.members_leaving:
             self._follow_membership(now)        # a snapshot may have brought a new one
         self.capacity.update(now, recovering=self.recovering)
@@ -303,7 +303,7 @@ class Driver:
         self.transport.tick(now)
 
     def _housekeeping_after_tick(self, now: float) -> None:
-        """Do the part that comes after the tick: act on changes, expire proposals, inform the others, compact."""
+        """Do the housekeeping that follows the tick: act on changes, expire proposals, inform the others, compact."""
         if self._changed():
             self._housekeeping_at = AT_ONCE           # in the next turn, without waiting for a message
         if self.members.changed:
@@ -334,11 +334,11 @@ class Driver:
     def urgent(self, event: Hello | Message | None) -> bool:
         """Return whether this event needs a turn at once.
 
-        An acknowledgement that commits nothing can wait for the next one, unless the lease is over meanwhile.
+        An acknowledgement that commits nothing can wait for the next one, unless the lease would expire.
         """
         return not (
             type(event) is Ack
-            # Nothing is committed that this node has not on its own disk; the end of a sync is an event of its own.
+            # Nothing is committed unless this node has it on its own disk; the end of a sync is an event of its own.
             and min(event.next_index - 1, self.journal.durable_index) <= self.replica.commit_index
             and event.success
             and event.snapshot is None
@@ -423,8 +423,9 @@ class Driver:
     def _check_end_of_log(self, name: str, hello: Hello) -> None:
         """Check that this node has all that another node knows was on its disk. Raises JournalDamaged.
 
-        A log that was cut between two frames, or replaced by an older copy, looks whole. It does not matter without the
-        right to vote: such a node counts for nothing before it is admitted. And --bootstrap is an operator's decision.
+        A log that was cut between two frames, or replaced by an older copy, looks whole. The check is omitted on a node
+        without the right to vote, which counts for nothing before it is admitted, and with --bootstrap, which is an
+        operator's decision.
         """
         last = self.journal.last_index
         if hello.acknowledged > last and self.journal.voter and not self.settings.bootstrap:
@@ -476,7 +477,7 @@ class Driver:
     def _note_promises(self) -> bool:
         """Count the promises in the inbox: an acknowledgement that commits nothing waits there for the next turn.
 
-        Returns whether there were any. Promises after another message must wait, as that may invalidate them.
+        Returns whether there were any. Promises after any other message must wait, as that message may invalidate them.
         """
         noted = False
         for name, event in self.inbox:
@@ -493,7 +494,7 @@ class Driver:
         return "FOLLOWER" if self.transport.elections.leader_alive() else "CANDIDATE"
 
     def age_s(self) -> float:
-        """Return the seconds since this node last knew that it had applied all committed entries, inf if it never did.
+        """Return the seconds since this node last knew that it had applied all committed entries; inf if it never knew.
 
         A leader knows it while it serves, a follower whenever it has applied what its leader reported as committed.
         """
@@ -505,7 +506,7 @@ class Driver:
         return max(0, committed - self.replica.applied_index)
 
     def info(self) -> Info:
-        """The message by which this node describes itself to the others."""
+        """The message in which this node describes itself to the others."""
         preference, now = self.leadership.preference, self._clock.monotonic()
         return Info(
             self.role(), self.replica.term, self.replica.applied_index, self.lag(), self.leadership.online,
@@ -535,8 +536,8 @@ class Driver:
         """Make a node that greets us a peer, although it is no member here, if it knows a later membership.
 
         Others joined while this node was away or not yet part of the cluster, and one of them may lead. It becomes a
-        member here through the log that it sends, and does not count before that. It may get our vote, which it counts
-        by the membership that it knows.
+        member here through the log that it sends, and does not count before that. It may receive our vote, which it
+        counts according to the membership that it knows.
         """
         name = hello.sender
         known = name == self.settings.name or hello.configuration <= self.machine.membership.configuration

@@ -6,7 +6,7 @@
     │   ├── EntryTooOld     the log holds an entry that only 1.0.0rc1 can read
     │   ├── ApplyFailed     an exception inside the machine: a bug; skipping the entry would make replicas differ
     │   ├── OutOfMemory     no memory to execute an entry; it is executed when the node is started again
-    │   ├── RejoinFailed    it rejoins without its damaged files, and no majority of the others serves
+    │   ├── RejoinFailed    it rejoins without its damaged files, but no majority of the others serves
     │   └── RaftViolated    a peer asks for something Raft forbids (such as cutting committed entries)
     └── LibraryMismatch     the installed pysyncobj is not the version the adapter is written against
 

@@ -25,13 +25,13 @@ def decoded(index: int, data: bytes) -> Entry:
             "`pqctl cluster offline`, and `pqctl cluster snapshot` on each; then stop them all and start this version"
         ) from error
     except (ValueError, msgspec.MsgspecError) as error:
-        # What is on disk and on the wire is checksummed: somebody wrote it like this.
+        # Bytes on disk and on the wire are checksummed, so these were written like this.
         raise EntryTooNew(f"entry {index} was written by a newer version of sockpqd ({error}): "
                           "start that version on this node") from error
 
 
 class Execution:
-    """Executes committed entries for the Raft library, and extends the chain of hashes by each."""
+    """Executes committed entries for the Raft library, and extends the hash chain by each of them."""
 
     def __init__(
         self, machine: Machine, chain: Chain, on_events: Callable[[list[Event]], None],
@@ -67,7 +67,7 @@ class Execution:
         except (MemoryError, PageLost, OSError):
             raise               # what fails is the machine's memory, or the disk to which a command writes its pages
         except Exception as error:
-            # Neither its bytes nor what the exception says: jobs are in both.
+            # Neither its bytes nor the exception's message, as both may contain jobs.
             place = traceback.extract_tb(error.__traceback__)[-1]
             failed = self._machine.failed
             verb = "time" if failed is None else name_of(failed)      # None: what is due by time

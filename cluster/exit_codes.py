@@ -1,8 +1,8 @@
 """Exit codes, which distinguish failures of a node that a restart can cure from others.
 
-A restarted process has fresh memory and descriptors, reads what is really on its disk, and may find more room or run a
-fixed program. Damaged data, or a disagreement with the other nodes, is the same after every start: an operator must
-look first, and running meanwhile could break a promise.
+A restarted process has fresh memory and descriptors, reads what is really on its disk, and may find more room or be a
+fixed version of the program. Damaged data, or a disagreement with the other nodes, is the same after every start: an
+operator must look first, and running until then could break a promise.
 """
 
 from __future__ import annotations

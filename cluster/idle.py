@@ -1,8 +1,8 @@
 """The time of a node's next turn when nothing arrives and no operation is proposed.
 
-A turn without a reason costs nearly as much as one with a command, and keeps the processor awake. While everything is
-in order a leader has its heartbeats to send and what falls due in the queues, and a follower has nothing: a heartbeat
-wakes it. Anything irregular is checked every TICK_S, so nothing here needs to know how it will continue.
+A turn without a reason costs nearly as much as one with a command, and keeps the processor awake. In regular operation
+a leader has only its heartbeats and due jobs to look after, and a follower nothing: a heartbeat wakes it. In any
+irregular situation there is a turn every TICK_S, so nothing here needs to know how that will develop.
 """
 
 from __future__ import annotations

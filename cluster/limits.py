@@ -1,6 +1,6 @@
 """The limits and tuning values of a node, with their units and reasons.
 
-They are read as `limits.NAME` when they are used, so a test can change one here. Values that only mean something beside
+They are read as `limits.NAME` when they are used, so a test can change one here. Values that make sense only next to
 the algorithm that uses them stay in its file; what an operator can set is in settings.py.
 """
 
@@ -9,8 +9,8 @@ from __future__ import annotations
 # ---- Proposals: how operations become log entries
 
 # Bytes of memory for everything proposed and not yet applied, over all clients. Above it no client is read; reading
-# resumes at half of it. Long before that each client is held to its share; this bound is for very many clients with a
-# lot each.
+# resumes at half of it. Long before that each client is held to its share; this bound is for very many clients, each
+# with a large share.
 BACKLOG_BYTES_MAX = 64 << 20
 ENTRY_OPERATIONS_MAX = 512      # operations in an entry: more make others wait longer, fewer lower the throughput
 ENTRY_BYTES_MAX = 512 << 10     # an entry is closed at this size; a larger operation gets an entry of its own
@@ -49,7 +49,7 @@ CLIENTS_LOOK_S = 0.1            # between two checks for such clients
 
 # An operation of more work than one turn is large. A leader that took this long to execute an entry with one proposes
 # no other for this many times as long, while others have sent small ones in the last second. The followers execute it
-# in that time as well, and most commands of the others see nothing of it.
+# in that time as well, and most commands of the others are not delayed by it.
 LARGE_WORK = CLIENT_QUANTUM_BYTES // CLIENT_WORK_BYTES
 REST_FROM_S = 0.003
 REST_FACTOR = 3

@@ -111,7 +111,7 @@ class ClusterNode(DrivenNode):
         self._look_at = NEVER           # when it rings, monotonic seconds
 
     async def start(self) -> None:
-        """Recover from disk, and join the others meanwhile. Raises if this node is not fit to run."""
+        """Recover from disk, and join the others in the meantime. Raises an error if this node cannot run."""
         try:
             self._driver.recover()
         except StorageDamaged as error:
@@ -204,7 +204,7 @@ class ClusterNode(DrivenNode):
         self._turned_at = now
         self._commit_delay.turned(now)
         self._turns.observe(self._woken_at, now)
-        # A busy node keeps one timer for many turns; when the next one is due by itself is asked once it is quiet.
+        # A busy node keeps one timer for many turns; the due time of the next turn is computed only once it is quiet.
         if now - before >= limits.TICK_S:
             self._look_by(next_turn_at(driver, now, now))
         elif self._look_at > now + limits.TICK_S:

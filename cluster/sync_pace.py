@@ -1,12 +1,12 @@
-"""Decides by the time that syncs take which of them a node's loop waits for.
+"""Decides for which syncs a node's loop waits, by the time that they take.
 
-To hand a sync to a thread and to be woken by it costs two wake-ups, up to 0.3 ms in all. On a fast disk that is more
-than the sync takes, so the loop waits for it, but for the largest frames. Where syncs take some milliseconds, it does
-not wait for entries of many commands, since others follow these at once. Where they take longer still it waits for
-none: reads, heartbeats and other clients would wait with it.
+Handing a sync to a thread and being woken by it costs two wake-ups, up to 0.3 ms in all. On a fast disk that is more
+than the sync takes, so the loop waits for all but the largest frames. Where syncs take some milliseconds, it does not
+wait for entries of many commands, since others follow these at once. Where they take even longer it waits for none, as
+that would delay reads, heartbeats and other clients.
 
-The decision rests on a moving average, so that one slow sync among fast ones changes nothing. To wait for none begins
-and ends at different averages, so that a disk between the two does not change the decision again and again.
+The decision rests on a moving average, so that one slow sync among fast ones changes nothing. The loop stops and
+resumes waiting at different averages, so that a disk between the two does not cause the decision to flap.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
-"""The times at which a node syncs its journal, and at which messages leave that promise what is on its disk.
+"""Decides when a node syncs its journal, and when messages that promise durability are sent.
 
 Before a node votes or acknowledges an entry, its journal is durable. On a fast disk the loop waits for that. On a slow
 one, and for large frames, a thread syncs (sync_pace.py decides), and only the messages that promise something wait for
-it: those that were queued before a sync began leave when it ends, later ones with them if nothing was changed
-meanwhile, else after the next sync. What promises nothing leaves at once: a leader's entries, whose own copy does not
-count yet, and what is forwarded for clients.
+it: those queued before a sync began are sent when it ends; later ones are sent with them if nothing was changed in the
+meantime, otherwise after the next sync. Messages that promise nothing are sent at once: a leader's entries, whose own
+copy does not count yet, and messages forwarded for clients.
 
 The loop waits, whatever the disk, for a new term, a vote and the right to vote: a node that led in a term its disk did
 not know could lead in it again after a crash, with other entries. A leader whose disk takes too long must fall silent,
 so that another node can lead: then its loop waits. A node also waits when it has many megabytes to write: its disk must
-hold up those that send them.
+slow down the senders (back-pressure).
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from sockpqd.cluster.sync_pace import SyncPace
 
 
 class Promises(Protocol):
-    """The part of a network (driver.Outbox) that keeps the messages which promise what is on the disk."""
+    """The part of a network (driver.Outbox) that holds back messages which promise durability."""
 
     def flush_appends(self) -> None:
         """Send the queued messages that promise nothing."""
 
     def hold(self) -> None:
-        """Keep the queued messages until release(): a sync has begun of what they promise."""
+        """Keep the queued messages until release(): what they promise is still being synced."""
 
     def release(self) -> None:
         """Send the messages kept by hold()."""
@@ -65,7 +65,7 @@ class Syncing:
         self._wrote_at = float("-inf")
 
     def poll(self) -> None:
-        """Complete a sync in the thread that has ended, and send what waited for it.
+        """Complete a background sync that has ended, and send the messages that waited for it.
 
         Messages that were queued during the sync leave as well if nothing was changed meanwhile: what they promise was
         synced with the rest. The next turn may be a heartbeat away.
@@ -111,7 +111,7 @@ class Syncing:
     def _commit_index_due(self, now: float) -> bool:
         """Return whether a new commit index is to be synced by itself.
 
-        Between entries it is not, as they take it along and would have to wait.
+        While there are entries it is not: they carry it, and would have to wait for its sync.
         """
         if self._journal.unsynced:
             self._wrote_at = now

@@ -150,7 +150,7 @@ async def _run(
 
 
 async def _pause(restarts: Restarts, stopping: asyncio.Event) -> bool:
-    """Wait before starting the node after repeated failures; returns False if it is to stop instead."""
+    """Wait before starting the node after repeated failures; returns False if it should stop instead."""
     pause_s = restarts.pause_s()
     if not pause_s:
         return True
@@ -172,7 +172,7 @@ async def _pause(restarts: Restarts, stopping: asyncio.Event) -> bool:
 async def _listen(
     server: Server, hub: Hub, config: Config, certificates: Certificates | None,
 ) -> BeanstalkdListener | None:
-    """Open all client ports; raises OSError. Returns the listener for clients of beanstalkd, if there is to be one."""
+    """Open all client ports; raises OSError. Returns the listener for clients of beanstalkd, if one is configured."""
     context = None if certificates is None else certificates.clients
     await server.start(*split_address(config.listen.client), context=context)
     for legacy in config.listen.legacy:
@@ -228,7 +228,7 @@ async def _close_http(http: HttpServer | None, samples: FigureSampler | None, si
 
 
 def with_dashboard(config: Config) -> bool:
-    """Return whether the HTTP port has the dashboard: by default where strangers can do no harm with it."""
+    """Return whether the HTTP port has the dashboard: by default only where strangers can do no harm with it."""
     assert config.listen.http is not None
     if config.listen.dashboard is not None:
         return config.listen.dashboard is not False
@@ -299,11 +299,11 @@ async def _until(stopping: asyncio.Event) -> None:
 
 
 def _spare_the_collector() -> None:
-    """Exempt the recovered state from garbage collection, and look at all that is newer rarely.
+    """Exempt the recovered state from garbage collection, and scan newer objects rarely.
 
     The objects of a command are freed by reference counting, and most are not tracked at all. Without this the
-    collector would scan the whole recovered state again and again. New objects that stay are looked at twice, in
-    portions that take some milliseconds, however many queues, groups and sessions there are.
+    collector would scan the whole recovered state again and again. New objects that stay are scanned twice, in portions
+    that take some milliseconds, however many queues, groups and sessions there are.
     """
     gc.collect()
     gc.freeze()

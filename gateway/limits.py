@@ -15,9 +15,9 @@ KIB = 1024
 MIB = 1024 * KIB
 GIB = 1024 * MIB
 
-# Bytes read from all clients in a turn: those from whom more has come are read in turns. The loop reads a socket again
-# and again while there is more, so a hundred clients that send at full speed would hold it for a second. Counted in
-# reads of at least this many bytes; smaller ones say that the socket is empty.
+# Bytes read from all clients in a turn; clients that have sent more are read in later turns. The loop would read each
+# socket until it is empty, so a hundred clients sending at full speed would block it for a second. Only reads of at
+# least the second size count; smaller ones show that the socket is empty.
 READ_BYTES_PER_TURN = MIB
 READ_COUNTED_BYTES = 64 * KIB
 READ_ONCE_BYTES = 256 * KIB         # the most that the loop reads of a socket at once
@@ -56,8 +56,8 @@ COMMANDS_PER_SLICE = 128
 LONG_LINE_BYTES = 256
 LINE_BYTES_PER_COMMAND = 64
 
-# A line that is refused with a reason costs as many plain commands: the reason is sought among all keywords. As many
-# empty lines cost as much as one.
+# The cost, in plain commands, of a line refused with a reason, as the reason is searched for among all keywords; and
+# the number of empty lines that cost as much as one command.
 REFUSED_LINE_COMMANDS = 32
 EMPTY_LINES_PER_COMMAND = 8
 
@@ -82,11 +82,11 @@ QUEUES_MAX = 20_000
 # Queues in the cycle of a connection (BY RR, BY PRIORITY); with more, it restarts with the latest ones.
 ROTATION_QUEUES_MAX = 1000
 
-# To look how many grants a pulse has free costs as many plain commands.
+# The cost, in plain commands, of computing how many grants a pulse has free.
 PULSE_COMMANDS = 2
 
-# Proposals of grants in flight, each for those who wait for one pulse: none has to take turns, so clients wait for all
-# of them.
+# Proposals of grants in flight, each for the clients waiting for one pulse. They do not take turns with clients'
+# operations, which wait for all of them.
 GRANT_PROPOSALS_MAX = 64
 
 # The data of a pulse go with each of its grants; they are signals, not bodies.
@@ -105,29 +105,29 @@ SPREAD_QUEUES_MAX = 1000
 # Places for jobs of one pool of workers.
 WORKER_SLOTS_MAX = 2**31
 
-# The shortest IDLE of a queue: the leader looks about as often, at this many queues at a time. Where there are many,
-# a queue is deleted somewhat later than its IDLE says, never earlier.
+# The shortest IDLE of a queue, about the interval at which the leader checks; and the number of queues checked at a
+# time. Where there are many, a queue is deleted somewhat later than its IDLE says, never earlier.
 IDLE_MS_MIN = 1000
 IDLE_LOOK_S = 0.25
 IDLE_LOOKS_MAX = 2000
 
-# Deletions of such queues in flight. Each counts as the work of a portion of jobs, and none has to take turns, so
-# clients wait for all of them.
+# Deletions of such queues in flight. Each counts as the work of a portion of jobs. They do not take turns with clients'
+# operations, which wait for all of them.
 IDLE_DELETIONS_MAX = 1
 
-# Queues with a rate that are given to waiters, or found to have none, at once when their pulse has a grant again.
+# Queues with a rate that are handled at once (offered to waiters, if there are any) when their pulse has a grant again.
 FED_QUEUES_MAX = 256
 
-# With more claims than this a waiter for any queue asks the log: to look for a job that is not claimed would cost more.
+# With more claims than this a waiter for any queue asks the log, as searching for an unclaimed job would cost more.
 CLAIMS_LOOKED_AT_MAX = 64
-# Queues whose groups are all closed that are looked at for a client that begins to wait; beyond these the log decides,
-# which counts what it looks at.
+# Queues with only closed groups that are inspected for a client that begins to wait; beyond these the log decides,
+# which counts the queues that it inspects.
 CLOSED_LOOKED_AT_MAX = 64
 
-# Lines of which waiters for many queues are taken out before clients have their turn: two milliseconds of work.
+# Wait lists from which waiters for many queues are removed before clients get their turn: two milliseconds of work.
 LINES_LEFT_AT_ONCE = 4000
 
-# As many lines that a blocked command joins are budgeted as one plain command.
+# Wait lists joined by a blocked command that are budgeted as one plain command.
 LINES_PER_COMMAND = 8
 
 # Answers of one turn are joined up to this size before they are written.
@@ -137,12 +137,12 @@ OUTPUT_PIECE_BYTES = 256 * KIB
 # OUTPUT_PIECE_BYTES, so that the answers are written right behind it.
 LARGE_BODY_BYTES = OUTPUT_PIECE_BYTES
 
-# While a node serves without its lease, an answer that needs the lease is looked at again after this time.
+# While a node serves without its lease, an answer that needs the lease is retried after this time.
 UNSURE_S = 0.005
 
-# Events that a node remembers for subscribers that come back, and their lines. A subscriber with as much unread as
-# EVENT_BACKLOG_BYTES is cut when the next line is due. One that reads the past gets it in pieces: this many events are
-# looked at, and it must have taken all but this many bytes.
+# Events that a node remembers for subscribers that come back, and their lines. A subscriber with EVENT_BACKLOG_BYTES
+# unread is disconnected when the next line is due. One that reads the history gets it in pieces: each inspects this
+# many events, and waits until no more than this many bytes are unread.
 EVENT_HISTORY_MAX = 100_000
 EVENT_HISTORY_BYTES = 16 * MIB
 EVENT_BACKLOG_BYTES = MIB
@@ -153,13 +153,13 @@ LISTENING_KNOWN_S = 0.5             # how long SUBSCRIBE MSG waits until the lea
 CHANNELS_TOLD_MAX = 10_000         # names of channels that the nodes tell each other; with more they send all messages
 EVENT_NAMES_MAX = 1000              # names of one SUBSCRIBE
 
-# What happens reaches its hearers in slices, each of so many steps: a look or a hearer of one event is one, a write to
-# a subscriber is some. While more is due than a slice takes, slices grow, so that little is lost to the turns between.
+# Events are delivered in slices of this many steps: each look-up and each subscriber of an event is one step, a write
+# to a subscriber is several. While there is a backlog, slices grow, so that little time is lost between turns.
 EVENT_SLICE_STEPS, EVENT_SLICE_STEPS_MAX = 1000, 1500
 EVENT_WRITE_STEPS = 20
 
-# Events and messages that have not reached their hearers: with as many, or as many bytes of messages, NOTIFY and
-# SUBSCRIBE wait until it is half; above the second limits all get a GAP instead.
+# Undelivered events and messages: at this number, or this many bytes of messages, NOTIFY and SUBSCRIBE wait until half
+# of it is left; above the second limits all subscribers get a GAP instead.
 EVENT_DUE_HIGH, EVENT_DUE_MAX = 1000, 100_000
 EVENT_DUE_BYTES_HIGH, EVENT_DUE_BYTES_MAX = 4 * MIB, 32 * MIB
 
@@ -167,21 +167,21 @@ EVENT_DUE_BYTES_HIGH, EVENT_DUE_BYTES_MAX = 4 * MIB, 32 * MIB
 STREAM_PIECE_BYTES = 256 * KIB
 
 # Lines of a listing formatted before other clients get their turn, and lines of all listings in one turn: a third of a
-# millisecond of work, however many ask. A piece that looks at more than it can say counts as a full one.
+# millisecond of work, however many ask. A piece that inspects more than it lists counts as a full one.
 LINES_PER_PIECE = 125
 LINES_PER_TURN = 128
 
-# So many bytes of a job that is shown are budgeted as one plain command: they are copied, and may be on the disk.
+# Bytes of a shown job that are budgeted as one plain command: they are copied, and may be on the disk.
 PEEKED_BYTES_PER_COMMAND = 4 * KIB
 
-# The data of jobs that have ended which are shown at once, unless a single job has more.
+# The most data of ended jobs shown in one answer, unless a single job has more.
 ENDED_BYTES_MAX = MIB
 
-# One FIND: the jobs it shows, by default and at most, and what it looks at before it says where to go on. It does so in
-# slices of a turn each, of so many jobs or bytes at most (400 jobs took 0.4 ms); a job that is shown counts
-# as FOUND_COST jobs, and each step, of which there are a few for every queue, as STEP_COST. No more than FINDS_MAX
-# search at a time on one node. Their slices follow each other after a rest of FIND_REST_SLICES times the length of the
-# last one: most answers that others wait for meet none.
+# One FIND: the jobs it shows, by default and at most, and the jobs it inspects before it returns a cursor. It works in
+# slices, one per turn, of at most this many jobs or bytes (400 jobs took 0.4 ms); a shown job counts as FOUND_COST
+# jobs, and each step, of which there are a few for every queue, as STEP_COST. At most FINDS_MAX searches run at a time
+# on one node. After each slice they pause for FIND_REST_SLICES times its length, so that most answers to other clients
+# are not delayed.
 FOUND_DEFAULT, FOUND_MAX = 100, 1000
 FIND_JOBS_MAX, FIND_BYTES_MAX = 100_000, 16 * MIB
 FIND_SLICE, FIND_SLICE_BYTES, FIND_SLICE_NAMES = 250, 64 * KIB, 500
@@ -189,10 +189,10 @@ FOUND_COST, STEP_COST = 10, 2
 FINDS_MAX = 4
 FIND_REST_S, FIND_REST_SLICES, FIND_REST_MAX_S = 0.001, 4, 0.004
 
-# Reasons for the ends of jobs that are written to the node's log in a second, of all clients and of one: 25 KB.
+# Reasons for the ends of jobs that are written to the node's log per second, for all clients and for one: 25 KB.
 REASONS_LOGGED_MAX, REASONS_OF_ONE_LOGGED_MAX = 250, 50
 
-# A look at this many priorities of a queue, or tickets of a pulse, is budgeted as one plain command.
+# Priorities of a queue, or tickets of a pulse, whose inspection is budgeted as one plain command.
 LOOKED_PER_COMMAND = 64
 
 # Snapshots made for clients concurrently: each costs a copy of the state on disk.
@@ -206,8 +206,9 @@ LINGER_S = 1.0
 SESSION_TTL_MS_DEFAULT = 900_000
 
 # A blocked command keeps its session alive with this many uses per TTL, so that one late use does no harm. An owner at
-# the limit of sessions loses those unused longest, and sessions of blocked commands should not be among them. So at
-# this interval we check how many were opened; if twice as many more would exhaust the limit, it is used at once.
+# the limit of sessions loses the least recently used ones, and sessions of blocked commands should not be among them.
+# So at this interval we check how many were opened; if twice as many more would exhaust the limit, the session is used
+# at once.
 SESSION_USES_PER_TTL = 3
 SESSION_LOOK_S = 10.0
 
@@ -229,15 +230,16 @@ SCRYPT_BYTES_MAX = 256 * MIB
 # finds room, and clients that open connections and say nothing lose them soon.
 HANDSHAKES_MAX = 4096
 
-# Memory of one of them, as measured. It is in no account, so all together get no more than half of what that allows.
+# Memory of one of them, as measured. The memory account does not include it, so all handshakes together get at most
+# half of what the account allows.
 HANDSHAKE_BYTES = 64 * KIB
 HANDSHAKE_S = 10.0
 
-# How long a client that is an administrator, for whom there are places beyond limits.connections_max, may take to start
+# How long a client in one of the extra places for administrators (beyond limits.connections_max) may take to start
 # authenticating.
 TRIAL_S = 2.0
 
-# Hand-outs of a connection after which some are looked at, whether they still run; and the memory that each takes.
+# Hand-outs of a connection after which some are checked for having ended; and the memory that each takes.
 HAND_OUTS_PER_LOOK = 64
 HAND_OUT_BYTES = 112
 

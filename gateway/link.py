@@ -27,7 +27,7 @@ class Link(Origin, Protocol):
         """Send lines; other clients may share the same bytes."""
 
     def held_bytes(self) -> int:
-        """Return how much memory is held for what was written and the client has not read."""
+        """Return the memory held for written data that the client has not read, in bytes."""
 
     def pause(self) -> None:
         """Stop reading from the client."""

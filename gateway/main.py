@@ -3,7 +3,7 @@
 0: stopped in an orderly way. 2: invalid arguments or configuration. 70: the node had to stop itself, and another start
 would not help. 75: the node had to stop itself, and another start may help (restarts.py).
 
-Modules are loaded where they are needed: the whole node takes much longer than anybody wants to wait for --help.
+Modules are imported where they are needed: importing the whole node takes much too long for --help.
 """
 
 from __future__ import annotations

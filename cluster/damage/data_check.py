@@ -1,4 +1,4 @@
-"""Checks the data directory of a node: whether it is one, its journal, its snapshots and their pages of jobs."""
+"""Checks that a directory is the data directory of a node, and its journal, snapshots and pages of jobs."""
 
 from __future__ import annotations
 

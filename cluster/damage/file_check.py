@@ -1,8 +1,8 @@
-"""Checks a node's snapshots, and the pages of jobs they refer to, from a process of its own that an operator starts.
+"""Checks a node's snapshots, and the pages of jobs they refer to, from a separate process that an operator starts.
 
-It only reads, so the node may run meanwhile; what the node removes in the meantime is not missing. It reads past the
-page cache, which would show what was written and not what is on the disk. Unlike a start it does not stop at the first
-damage. Pages are not kept in memory, only their references.
+It only reads, so the node may be running; files that the node removes in the meantime do not count as missing. It
+bypasses the page cache, which would show what was written and not what is on the disk. Unlike a start it continues
+after the first damage. Pages are not kept in memory, only their references.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MIB = 1 << 20
 
 
 class FileCheck(NamedTuple):
-    """One finding. `advice`: what to do about it, and what a start will do."""
+    """One finding. `advice`: the remedy, and what the node will do at its next start."""
 
     state: str
     name: str
@@ -44,7 +44,10 @@ class _Snapshot(NamedTuple):
 
 
 class UncachedDisk(Disk):
-    """Drops the synced part of a file from the page cache when it is opened. The node may have it open as well."""
+    """Drops the synced part of a file from the page cache when it is opened.
+
+    The node may have the file open as well.
+    """
 
     def open(self, path: Path, *, writable: bool = False) -> int:
         file = super().open(path, writable=writable)
@@ -77,7 +80,7 @@ def _indexes(disk: Disk, folder: Path) -> list[int]:
 
 
 def _read(disk: Disk, folder: Path, index: int) -> _Snapshot | None:
-    """Read every byte of a snapshot; None: it is gone."""
+    """Read every byte of a snapshot; returns None if it no longer exists."""
     path = folder / f"snapshot-{index:016d}"
     try:
         with closing(SnapshotFile(disk, path)) as file:
@@ -116,7 +119,7 @@ def _damaged_pages(disk: Disk, folder: Path, snapshots: list[_Snapshot]) -> dict
 
 
 def _of_snapshots(snapshots: list[_Snapshot], damaged: dict[bytes, str]) -> Iterator[FileCheck]:
-    """Check each snapshot, and find the one that a start would use."""
+    """Check each snapshot, and find the one that the node would use at its next start."""
     whole = [one.last for one in snapshots if not one.error and not any(page in damaged for page in one.pages)]
     if not snapshots:
         yield FileCheck(OK, "snapshots", "there is none yet: a start reads the whole journal")
@@ -144,7 +147,7 @@ def _of_snapshots(snapshots: list[_Snapshot], damaged: dict[bytes, str]) -> Iter
 def _of_pages(
     disk: Disk, folder: Path, snapshots: list[_Snapshot], damaged: dict[bytes, str],
 ) -> Iterator[FileCheck]:
-    """Return the damaged pages with their errors, and the files that no snapshot needs."""
+    """Yield the damaged pages with their errors, and the files that no snapshot needs."""
     named = {Reference.unpacked(page).segment for one in snapshots for page in one.pages}
     told = sorted(set(damaged.values()))
     for what in told[:DESCRIBED]:

@@ -1,13 +1,13 @@
 """The return of a node with damaged files: it sets them aside and rejoins like one with an empty disk.
 
 It has then forgotten what it acknowledged and for whom it voted, so it neither votes nor counts until a leader has
-brought it up to date and admitted it (raft/voter_admission.py). Nothing acknowledged is lost as long as the others are
-whole: a majority without this node has it. And unlike an empty node it never founds a cluster, not even among nodes
-that are empty as well: if all of them came back like that, everything would be lost unnoticed.
+brought it up to date and admitted it (raft/voter_admission.py). Nothing acknowledged is lost while the other nodes are
+intact, as a majority without this node has it. Unlike an empty node it never founds a cluster, not even with other
+empty nodes: if all of them came back like that, the loss of everything would go unnoticed.
 
-The file `rejoins` in the data directory remembers all this. It says that files are to be set aside before the first of
-them is moved, so a crash in between does no harm; and the file is written before a running node that found damage
-ends, because some damage (an older copy of the files put back) shows only in what others report.
+The file `rejoins` in the data directory records all this. The decision to set files aside is recorded before the first
+of them is moved, so a crash in between does no harm. A running node that found damage also records it before it ends,
+because some damage (restored older copies of the files) shows only in the reports of other nodes.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Rejoin:
 
     @property
     def waiting(self) -> bool:
-        """Return whether this node has forgotten its promises and has not been admitted since."""
+        """Return whether this node has lost its promises (votes, acknowledgements) and was not admitted since."""
         return self._record.waiting
 
     @property
@@ -73,7 +73,7 @@ class Rejoin:
     def open(self, files: Callable[[], Opened]) -> Opened:
         """Open the storage by `files`, setting it aside first if it is damaged.
 
-        Raises what `files` raises: StorageDamaged if this node must not or may not rejoin.
+        Raises the errors of `files`, including StorageDamaged if this node cannot or may not rejoin.
         """
         if self._record.damage:
             self._set_aside()
@@ -85,7 +85,7 @@ class Rejoin:
         return files()
 
     def order(self, error: StorageDamaged) -> Exception:
-        """Order the next start to set the files aside; returns the error with which the running node must end."""
+        """Have the next start set the files aside; returns the error with which the running node must end."""
         try:
             self._begin(error)
         except (StorageDamaged, OSError) as refusal:

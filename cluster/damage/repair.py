@@ -1,4 +1,4 @@
-"""Replaces a damaged file of a running node: the state in memory is intact, and is written again.
+"""Replaces a damaged file of a running node: the state in memory is intact and is written again.
 
 The node starts a new segment of its journal and writes snapshots until the damaged file holds nothing that it needs;
 the file is then removed like any other unneeded one. If the node has to read the damaged part before that, or ends, it
@@ -42,7 +42,7 @@ class Repair:
             self._snapshot = max(self._snapshot, self._store.newest_index)
 
     def due(self, now: float, applied: int) -> bool:
-        """Return whether to write a snapshot now; if so, it counts as begun. `applied`: the last entry applied."""
+        """Return whether to write a snapshot now, which then counts as begun. `applied`: the last entry applied."""
         if not self._segment and not self._snapshot:
             return False
         kept = self._store.kept()

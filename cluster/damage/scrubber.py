@@ -1,9 +1,9 @@
-"""Reads the files of a node again while it runs, so that damage is found while the other nodes are whole.
+"""Re-reads the files of a running node, so that damage is found while the other nodes are intact.
 
-Bytes that are not read may have changed long ago: the journal is read at a start, and snapshots when they are loaded or
-sent. A thread reads all of it once in SCRUB_PAUSE_S, slowly, and past the page cache, which would show what was written
-and not what is on the disk. The journal is checked frame by frame as at a start (journal/segment_scan.py), except for
-what the node has cut off or has not written yet.
+Files may rot unnoticed, because the journal is read only at a start, and snapshots only when they are loaded or sent. A
+thread reads all of them every SCRUB_PAUSE_S, slowly, and bypasses the page cache, which would show what was written and
+not what is on the disk. The journal is checked frame by frame as at a start (journal/segment_scan.py), except for parts
+that the node has cut off or not written yet.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ from sockpqd.cluster.storage.errors import StorageDamaged, StorageTooNew
 
 
 class FileToRead(NamedTuple):
-    """A file to read. `segment` and `journal_id`: of the journal; 0 for a snapshot. `end`: what is written of it."""
+    """A file to read. `segment` and `journal_id`: of the journal; 0 for a snapshot.
+
+    `end`: the end of its written part.
+    """
 
     path: Path
     segment: int

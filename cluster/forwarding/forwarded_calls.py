@@ -3,8 +3,8 @@
 A call, and its outcome, are bytes that only the gateways understand. They are not part of Raft. A call whose leader is
 lost, or no longer leads, ends without an outcome; the gateway then has to find out whether it was executed.
 
-Both are bounded before they are sent: the gateways make no call and no outcome larger than CALL_BYTES_MAX, and while
-much is queued for a node, no new call is sent to it.
+Both are bounded before they are sent: no call or outcome is larger than CALL_BYTES_MAX, and while much is queued for a
+node, no new call is sent to it.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class ForwardedCalls:
         self._executor = executor
         self._send = send
         self._wires = wires
-        # Other numbers than before a restart, as outcomes of those may still come.
+        # The numbers must differ from those before a restart, as outcomes of older calls may still arrive.
         self._numbers = itertools.count(secrets.randbits(48))
         self._sent: dict[int, _Sent] = {}
         self._running: dict[tuple[str, int], RunningCall] = {}
@@ -128,7 +128,7 @@ class ForwardedCalls:
             if data is not None and len(data) > limits.CALL_BYTES_MAX:
                 log.error("an outcome of %d bytes for %s was not sent: report it, with this line", len(data), name)
                 data = None
-            # An outcome may be ready when there is no room for it: the other node asks for it again.
+            # An outcome may be ready when there is no room for it: the other node will ask for it again.
             self._send(name, CallOutcome(call.number, None if self._crowded(name) else data))
 
         running = self._executor.execute_call(call.user, call.address, call.data, on_outcome)

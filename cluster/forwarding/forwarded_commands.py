@@ -1,7 +1,7 @@
 """Commands that a node forwards to the leader for a user, over the link between the nodes.
 
-They are not part of Raft. The node waits for the answer for a limited time, after which the outcome is unknown, as it
-is when an answer has more than ANSWER_BYTES_MAX, which is not sent.
+They are not part of Raft. The node waits for the answer for a limited time, after which the outcome is unknown. It is
+also unknown if the answer exceeds ANSWER_BYTES_MAX, as it is then not sent.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""An index of the channels that the subscribers of a node listen to; its size does not slow a look-up down."""
+"""An index of the channels that the subscribers of a node listen to; its size does not slow down a look-up."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Sends messages of NOTIFY outside the log: from the leader to the nodes whose subscribers hear them, at most once.
+"""Sends messages of NOTIFY outside the log: from the leader to the nodes with subscribers, at most once.
 
 Each node announces the channels of its subscribers to the others. So the leader knows where to send a message, and does
 not send one without subscribers. Messages travel over the links between the nodes, in order. If a peer falls behind,
-messages for it are dropped. A node whose subscribers may have missed a message reports that to them: after a drop, when
-its link to the leader broke, and when another node leads (spec/events 5).
+messages for it are dropped. A node whose subscribers may have missed a message reports that to them: after a drop,
+after its link to the leader broke, and after a change of leader (spec/events 5).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class NoticeListener(Protocol):
 
 
 class Notices:
-    """The channels that subscribers of this node and of the others hear."""
+    """The channels to which subscribers of this node and of the others listen."""
 
     def __init__(
         self, name: str, network: Network, peers: dict[str, Peer], leader: Callable[[], str | None],
@@ -93,7 +93,7 @@ class Notices:
         return count, peers
 
     def tick(self) -> None:
-        """Report to the peers the channels listened to here, and dropped messages."""
+        """Report to the peers the channels that have subscribers here, and dropped messages."""
         self._look_at_leader(self._leader())
         for name, peer in self._peers.items():
             if not peer.up or peer.info is None or peer.info.subscribed is None:
@@ -144,7 +144,7 @@ class Notices:
             self._listener.notices_lost()
 
     def _look_at_leader(self, leader: str | None) -> None:
-        """Handle a change of leader: the last messages of the former one may have been lost."""
+        """Handle a change of leader: the last messages of the previous one may have been lost."""
         if leader is not None and leader != self._followed:
             before, self._followed = self._followed, leader
             if before is not None:

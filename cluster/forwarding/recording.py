@@ -1,7 +1,7 @@
-"""Selects the types of events that this node records: any type with a subscription on some node, or until recently.
+"""Selects the types of events that this node records: those with a subscription on any node, now or until recently.
 
-So a client that loses its node can continue at another one. The nodes announce the types of their subscriptions in
-Info. Recorded events are not part of the state: see Machine.record.
+So a client that loses its node can continue at another one. The nodes announce their subscribed types in Info. Recorded
+events are not part of the state: see Machine.record.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from sockpqd.core import Machine
 
 
 class Recording:
-    """The event types subscribed here and elsewhere, and until when each is recorded."""
+    """The event types subscribed here and elsewhere, with the end of the recording of each."""
 
     def __init__(self, machine: Machine, changed: Callable[[frozenset[str]], None]) -> None:
-        """`changed` gets the types that are recorded from now on; it is called outside of apply."""
+        """`changed` is called, outside of apply, with the types to record from now on."""
         self.own: frozenset[str] = frozenset()      # types subscribed on this node
         self._machine = machine
         self._changed = changed
@@ -35,7 +35,7 @@ class Recording:
         self.update(now)
 
     def heard(self, types: Iterable[str], now: float) -> None:
-        """Note the types that have subscriptions on another node."""
+        """Note the types subscribed on another node. `now`: monotonic seconds."""
         if types:
             self._extend(types, now)
             self.update(now)

@@ -1,15 +1,14 @@
 """The durable memory of a node: log entries, term, vote, commit index and the right to vote, in one ordered journal.
 
 Changes are collected in memory and become durable together in sync(), as one frame (journal_format.py) in a segment
-file (segments.py). Their order on disk is the order in which they were made, so what survives a crash is always a state
-that the node really had at the end of some turn. sync_in_background() syncs large frames in a thread while the caller
-continues; changes made until it ends go into the next frame. Only the newest entries stay in memory; older ones are
-read back.
+file (segments.py). Their order on disk is the order in which they were made, so a crash always leaves a state that the
+node really had at the end of some turn. sync_in_background() syncs large frames in a thread while the caller continues;
+changes made until it ends go into the next frame. Only the newest entries stay in memory; older ones are read back.
 
-Which entries are kept: the Raft library removes the entries that a new snapshot covers (deleteEntriesTo). The journal
-removes only what the snapshot before that one covers, so the log reaches back to the older of the two that are kept.
-A follower that was away for a moment still finds its entries, and a damaged newest snapshot can be replaced by the
-older one and the log. A node that is short of room does without that: release().
+Entries are kept for longer than the Raft library asks: it removes the entries that a new snapshot covers
+(deleteEntriesTo), but the journal removes only those that the previous snapshot covers. So the log reaches back to the
+older of the two snapshots that are kept. A follower that was away for a moment still finds its entries, and a damaged
+newest snapshot can be replaced by the older one and the log. A node that is short of room gives that up: release().
 Segments without any kept entry are deleted, one at each sync.
 
 The camel-case names are those that pysyncobj calls (`createJournal`). Positions count from the first entry; indexes are
@@ -36,21 +35,21 @@ from sockpqd.cluster.storage.errors import JournalDamaged, JournalTooNew, Storag
 
 __all__ = ["Journal", "JournalDamaged", "JournalTooNew", "StorageInUse"]
 
-# Bound on what a frame gets besides changes: a STATE record when it begins a segment, what others have acknowledged.
+# The maximum size of the other contents of a frame: a STATE record if it begins a segment, and acknowledgements.
 _BESIDE_BYTES_MAX = 3072
 _NAMES_MAX = 16                 # the acknowledgements of this many nodes are remembered, the highest ones
 
 
 class Journal(LogView):
-    """The log as pysyncobj wants it, durable after sync().
+    """The log with the interface that pysyncobj expects, durable after sync().
 
     Read-only attributes: `first_index`, `last_index`, `last_term` (0 while there is none), `clears` (how often it was
-    cleared), `segments` (its files), `bytes_total` (length of the commands that the newest snapshot does not cover,
-    which compaction looks at), `durable_index` (the last entry synced), `syncing` (the sync in the background),
-    `sync_s` (what the last of these took), `binds` (a term, a vote or the right to vote waits for sync()).
+    cleared), `segments` (its files), `bytes_total` (length of the commands after the newest snapshot, for compaction),
+    `durable_index` (the last entry synced), `syncing` (the sync in the background), `sync_s` (the duration of the last
+    of these, in seconds), `binds` (a term, a vote or the right to vote waits for sync()).
 
-    An OSError means that the disk failed and the node must stop; after a failed write or sync every further change is
-    refused with the same error, because it is unknown what is on the disk. NoRoom means that nothing was written, and
+    An OSError means that the disk failed and the node must stop; after a failed write or sync every further change
+    raises the same error, because the contents of the disk are unknown. NoRoom means that nothing was written, and
     sync() can be called again later.
     """
 
@@ -180,7 +179,7 @@ class Journal(LogView):
         self._recall_last()
 
     def deleteEntriesTo(self, position: int) -> None:
-        """Remove entries after a durable snapshot up to `position`: those that the previous snapshot covered as well.
+        """Note a durable snapshot up to `position`, and remove the entries that the previous snapshot covers.
 
         Raises ValueError if no entry would be left, because a snapshot never reaches beyond the log.
         """
@@ -201,7 +200,7 @@ class Journal(LogView):
         self._shrunk = True
 
     def align(self, position: int) -> None:
-        """Show the log from `position` on, as if there were nothing before it. Nothing is removed from disk."""
+        """Show the log only from `position` on. Nothing is removed from the disk."""
         self._show_from(self.first_index + position)
 
     def setRaftCommitIndex(self, index: int) -> None:
@@ -230,7 +229,7 @@ class Journal(LogView):
         return self._acknowledged.get(name, 0)
 
     def forget_acknowledged(self) -> None:
-        """Forget what other nodes had on their disks: the cluster goes on from what this one has."""
+        """Forget what other nodes had on their disks: the cluster continues from this node's entries."""
         self._acknowledged.clear()
 
     def getCurrentTerm(self) -> int:
@@ -242,7 +241,7 @@ class Journal(LogView):
         return self._state.vote
 
     def onOneSecondTimer(self) -> None:
-        """Once a second: write a new commit index, look for space again, and delete a segment if nothing is written."""
+        """Once a second: write a new commit index, check for space again, and delete a segment if the disk is idle."""
         self.keep_commit()
         if self.syncing is None:
             self.segments.try_again()
@@ -266,7 +265,7 @@ class Journal(LogView):
 
     @property
     def unsynced(self) -> bool:
-        """Return whether something waits for sync(). A new commit index alone does not count."""
+        """Return whether changes wait for sync(). A new commit index alone does not count."""
         return bool(self._pending)
 
     @property
@@ -294,12 +293,12 @@ class Journal(LogView):
 
     @property
     def can_release(self) -> bool:
-        """Return whether release() would allow segments to be deleted."""
+        """Return whether segments could be deleted after release()."""
         return self._state.several_segments_covered()
 
     @property
     def can_shrink(self) -> bool:
-        """Return whether another snapshot would allow segments to be deleted, at once or after the next one."""
+        """Return whether segments could be deleted after another snapshot, or after the one following it."""
         much = self.bytes_total >= self.segments.segment_bytes * limits.JOURNAL_EXHAUSTED
         return (much and self.segments.several) or self._state.several_segments_covered()
 
@@ -325,7 +324,7 @@ class Journal(LogView):
         return command, index, self._table.term(index)
 
     def _recall_last(self) -> None:
-        """Load the last entry after others were removed, because it is needed constantly."""
+        """Load the last entry into memory after later ones were removed, because it is needed constantly."""
         self._oldest = None
         self.last_term = 0
         if self.last_index >= self.first_index:
@@ -359,9 +358,9 @@ class Journal(LogView):
     def sync_in_background(self, *, alone: bool = True, from_bytes: int | None = None) -> bool:
         """Like sync(), but do not wait for the disk if there is much to sync. Returns whether everything is durable.
 
-        `from_bytes`: from this many bytes, instead of BACKGROUND_SYNC_BYTES.
+        `from_bytes`: the size from which a sync is done in the background, instead of BACKGROUND_SYNC_BYTES.
 
-        If not, the rest becomes durable with further calls; the next one is useful once `syncing` has completed.
+        If not, further calls are needed; the next one is useful once `syncing` has completed.
         """
         if self.syncing is None or self.poll_sync():
             self._sync(limits.BACKGROUND_SYNC_BYTES if from_bytes is None else from_bytes, alone=alone)
@@ -430,7 +429,7 @@ class Journal(LogView):
         self._state.apply(kind, a, b, body)
 
     def _acknowledgements(self) -> list[JournalRecord]:
-        """Return records of changed acknowledgements: indexes that the journal lacks, and ones that it should drop."""
+        """Return records of changed acknowledgements: new indexes, and ones to forget."""
         known, written, records = self._acknowledged, self._state.acknowledged, []
         for name in dict.fromkeys((*written, *known)):
             index, body = known.get(name, 0), name.encode()
@@ -446,7 +445,7 @@ class Journal(LogView):
         return JournalRecord(journal_format.STATE, size, self.segments.active, body, crc)
 
     def _write(self, records: list[JournalRecord], from_bytes: int | None = None) -> None:
-        """Write a frame with these records and sync it; only start its sync if it is as large as `from_bytes`."""
+        """Write a frame with these records and sync it; if it has at least `from_bytes` bytes, only start the sync."""
         segments = self.segments
         commit, sequence = min(self._commit, self.last_index), segments.sequence + 1
         whole = None

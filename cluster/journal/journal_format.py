@@ -7,7 +7,7 @@
 
 A frame is a whole number of 512-byte sectors. Frame n+1 is written only after frame n was synced, so at most the last
 frame can be incomplete, and nothing in an incomplete frame was ever acknowledged. Any other fault is damage, and a
-damaged journal must not be used: a majority may count on what it lost.
+damaged journal must not be used: it may have lost entries that were acknowledged.
 
 An incomplete ("torn") last frame is distinguished from a damaged one as follows. Space is allocated as zeros, so a
 sector that was never written is all zeros, and so is everything after the point where a write broke off. The end mark
@@ -48,8 +48,8 @@ _ZERO_BLOCK = bytes(_BLOCK_BYTES + SECTOR_BYTES)
 # Bodies smaller than this are joined before they are written, because a copy is cheaper than another piece.
 _SMALL_BYTES = 4096
 
-# A sector with at most one bit set lies in at most three pieces (two neighbours are never both small), beside at most a
-# part of one record of the directory; so one of these pieces contains a run of zeros at least this long.
+# A sector with at most one bit set lies in at most three pieces (two neighbours are never both small), along with at
+# most a part of one record of the directory; so one of these pieces contains a run of zeros at least this long.
 _ZERO_RUN = bytes(64)
 
 _ENTRY_USED = HEADER.size + RECORD.size + len(_END_MARK)     # bytes of a frame with a single entry, besides its body

@@ -1,4 +1,4 @@
-"""The state that a journal's records add up to. Live changes and replay go through the same apply()."""
+"""The state that results from a journal's records. Live changes and replay go through the same apply()."""
 
 from __future__ import annotations
 

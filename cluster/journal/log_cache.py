@@ -1,4 +1,4 @@
-"""The newest entries in memory: those that are read many times in each turn, and all that are not on disk yet."""
+"""The newest entries in memory: those read many times in each turn, and all that are not on disk yet."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class LogIndex:
             column.extend([0] * count)
 
     def put(self, index: int, segment: int, offset: int) -> None:
-        """Note the place of an entry's command, unless the entry has been removed meanwhile."""
+        """Note the place of an entry's command, unless the entry has been removed in the meantime."""
         position = index - self.first
         if 0 <= position < len(self._places):
             self._places[position] = segment << 40 | offset

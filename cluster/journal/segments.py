@@ -1,8 +1,8 @@
 """The files of the journal: preallocated segments, filled with frames one after another.
 
 Segment n+1 is created, filled with zeros and synced as soon as segment n is in use, so a full disk is noticed while
-there is still room to write. A thread does it, because it waits for the disk several times. The first record of a
-segment (STATE) sums up the journal before it; older segments can therefore be deleted whole, and nothing is ever
+there is still room to write. That is done in a thread, because it waits for the disk several times. The first record of
+a segment (STATE) sums up the journal before it; older segments can therefore be deleted whole, and nothing is ever
 rewritten in place.
 """
 
@@ -30,7 +30,7 @@ _NAME = re.compile(r"journal-(\d{8})")
 def numbers_of(names: Iterable[str]) -> tuple[list[int], list[int]]:
     """Return the numbers of the segments among these names, sorted, and those that are the journal.
 
-    A crash while old segments were deleted can leave some before a gap, which are not.
+    A crash during the deletion of old segments can leave some before a gap; these do not belong to the journal.
     """
     numbers = sorted(int(match[1]) for name in names if (match := _NAME.fullmatch(name)))
     oldest = max(0, len(numbers) - 1)
@@ -40,7 +40,7 @@ def numbers_of(names: Iterable[str]) -> tuple[list[int], list[int]]:
 
 
 class Segments:
-    """The files of the journal: the place of the next frame, and the reading of older ones."""
+    """The files of the journal: tracks the place of the next frame, and reads older ones."""
 
     def __init__(self, directory: Path, disk: Disk, segment_bytes: int) -> None:
         self.directory = directory
@@ -274,8 +274,8 @@ class Segments:
     def prepare(self, length: int = 0, *, wait: bool = True) -> None:
         """Create the next segment, unless it exists and has room for a frame of this length.
 
-        Without `wait` only begin, and check on what was begun. Raises NoRoom, after which there may be no next segment,
-        and OSError if the disk fails.
+        Without `wait` only start to create it, or check on its progress. Raises NoRoom, after which there may be no
+        next segment, and OSError if the disk fails.
         """
         size = max(-(-length // SECTOR_BYTES) * SECTOR_BYTES, self._segment_bytes)
         if self._spare_bytes >= size:
@@ -340,7 +340,7 @@ class Segments:
             raise
 
     def _end_creation(self) -> None:
-        """Wait until the next segment is there. After an OSError there is none."""
+        """Wait until the next segment has been created. After an OSError there is none."""
         if self._preparing is None:
             return
         file, size, over = self._preparing
@@ -372,8 +372,8 @@ class Segments:
     def delete_one_before(self, segment: int) -> bool:
         """Remove the oldest segment if it is older than this one; returns whether there are more of them.
 
-        Its contents must be superseded by synced frames in later segments. A thread does it, as giving back its space
-        takes long; one at a time, as that keeps the disk busy. If it fails, the next process does it.
+        Its contents must be superseded by synced frames in later segments. It is deleted in a thread, as freeing its
+        space takes long, and only one at a time, as that keeps the disk busy. If it fails, the next process does it.
         """
         if self._oldest < segment:
             self._close_one(self._oldest)
@@ -394,10 +394,10 @@ class Segments:
     # Reading
 
     def read(self, segment: int, offset: int, length: int) -> bytes:
-        """Read bytes of written frames, with read-ahead: old entries are mostly read one after another."""
+        """Read bytes of written frames, with read-ahead, as old entries are mostly read sequentially."""
         held, start, data = self._read_ahead
         if held != segment or offset < start or offset + length > start + len(data):
-            # Never beyond what is written: the zeros there would be cached, and be wrong once a frame is written.
+            # Never beyond the written part: the zeros there would be cached, and be wrong once a frame is written.
             written = self.position - offset if segment == self.active else limits.READ_AHEAD_BYTES
             data = self._disk.read(self._file(segment), max(length, min(limits.READ_AHEAD_BYTES, written)), offset)
             start = offset

@@ -10,9 +10,9 @@ and only one such operation is cut at a time.
 
 The cost of some operations is known only when they are executed, for example of a PUT to a topic. An entry then leaves
 out the operations after it (Machine.apply): they go back to the heads of their queues, and the client of the expensive
-operation is charged with an entry. So its waiting operations are no burden to the others. The common clock goes back as
-well, and with it those that came while the entry was in flight: otherwise the clients that were given a turn in vain
-would be behind it, and before all that come.
+operation is charged with an entry. So its waiting operations do not slow down the others. The common clock is set back
+as well, along with the queues that were added while the entry was in flight: otherwise the clients whose turn was
+wasted would lag behind the clock, and take precedence over all new ones.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from sockpqd.cluster import limits
 from sockpqd.cluster.leader.fragments import Cut, OfClient, Part, Queued
 from sockpqd.core import FEATURE_LEVEL
 
-# Places in what is queued.
+# Indexes into a queued operation.
 _SIZE: Final = 2
 _WORK: Final = 3
 _BEHIND: Final = 5
@@ -108,7 +108,7 @@ class ClientQueues:
         return own
 
     def put_back(self, left: Iterable[Queued], filled: object) -> None:
-        """Put operations that were given and not executed, in their order, at the heads of their clients' queues.
+        """Put operations that were taken but not executed back at the heads of their clients' queues, in order.
 
         `filled`: the client, if any, whose operation filled the entry, which counts as its turn.
         """
@@ -141,7 +141,7 @@ class ClientQueues:
             self._forget()
 
     def _set_back(self, changed: dict[_ClientQueue, None]) -> None:
-        """Set the common clock back so far that none of these queues comes before one that is new."""
+        """Set the common clock back so far that none of these queues precedes a new one."""
         quantum = limits.CLIENT_QUANTUM_BYTES
         self._time = min((self._time, *(own.time + quantum for own in changed if not own.lifted)))
         for own in self._came:
@@ -187,13 +187,13 @@ class ClientQueues:
         heapq.heappush(self._large if large else self._heap, (late, own.time + turn, own.place, own))
 
     def offers(self, *, resting: bool) -> bool:
-        """Return whether `give` may return operations, if any are queued."""
+        """Return whether `give` may have operations to move."""
         return not resting or _first(self._heap) is not None
 
     def give(self, queue: deque[Queued], now: float, *, resting: bool = False) -> int:
-        """Move the operations of the next turn to `queue`; returns their charge, 0 if there are none.
+        """Append the operations of the next turn to `queue`; returns their charge, 0 if there are none.
 
-        `resting`: large operations have no turn. Fragments do: all but the last are small.
+        `resting`: large operations have to wait. Fragments do not, as all but the last are small.
         """
         for came in self._came:
             came.lifted = 0
@@ -247,7 +247,7 @@ class ClientQueues:
         return found
 
     def _pop(self, *, resting: bool) -> _Place | None:
-        """Remove and return the first place in the line; large operations are skipped while they rest."""
+        """Remove and return the first place in the line; while `resting`, large operations are skipped."""
         first = _first(self._heap)
         large = None if resting else _first(self._large)
         if large is not None and (first is None or large < first):
@@ -275,7 +275,7 @@ class ClientQueues:
         return count, given
 
     def _forget_empty(self) -> None:
-        """Forget empty queues that no longer differ from new ones."""
+        """Forget empty queues whose state no longer differs from a new one's."""
         empty = self._empty
         while empty and (empty[0].waiting or empty[0].time <= self._time - limits.CLIENT_QUANTUM_BYTES):
             own = empty.popleft()
@@ -334,7 +334,7 @@ def _patience_s(first: OfClient) -> float:
 
 
 def _first(heap: list[_Place]) -> _Place | None:
-    """Return the first place that is valid, None if there is none; those of queues emptied since are removed."""
+    """Return the first place that is valid, None if there is none; stale places of emptied queues are removed."""
     while heap:
         _, _, place, own = heap[0]
         if own.place == place and own.waiting:

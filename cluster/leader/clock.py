@@ -1,6 +1,6 @@
 """The clocks of a node, and replicated time.
 
-No single wall clock decides what time it is in the queues. The cluster keeps its own time, which continues from one
+No single wall clock determines the time in the queues. The cluster keeps its own time, which continues from one
 leader to the next. It is only slewed towards the median of the voters' wall clocks, too slowly to matter to any lease
 (spec/clock 1.1).
 """
@@ -46,7 +46,7 @@ class SystemClock:
     monotonic = staticmethod(time.monotonic)
 
     def steady(self) -> float:
-        # A delay between the two readings makes the difference smaller than it is, never greater.
+        # A delay between the two readings can only make the measured difference smaller.
         suspended = time.clock_gettime(time.CLOCK_BOOTTIME) - time.monotonic()
         self._suspended = max(self._suspended, suspended)
         return time.clock_gettime(time.CLOCK_MONOTONIC_RAW) + self._suspended
@@ -62,11 +62,11 @@ def median(clocks_ms: Sequence[int]) -> tuple[int, int]:
 
 
 class ReplicatedTime:
-    """The time that a leader stamps entries with, and a follower's estimate of it. It never goes back.
+    """The time with which a leader stamps entries, and a follower's estimate of it. It never goes back.
 
     It runs on the machine's own clock, up to SLEW faster or slower to approach the median of the wall clocks. Only the
     start of a leadership may set it forward to that median, which matters after the whole cluster was down. `known`:
-    this node has seen an entry or a message with it.
+    this node has seen an entry or a message with that time.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -87,10 +87,10 @@ class ReplicatedTime:
         return int(self._now())
 
     def follow(self, leader_ms: int) -> None:
-        """Follower: adopt the time that the leader sent or stamped the last entry with.
+        """Follower: adopt the time that the leader sent, or with which it stamped the last entry.
 
-        It is a little old, more so if messages are delayed, so it only ever sets ours forward. DECAY keeps ours from
-        overtaking the leader's, which may run slower by SLEW.
+        That time is a little old, more so if messages are delayed, so it can only set ours forward. DECAY keeps ours
+        from overtaking the leader's, which may run slower by SLEW.
         """
         self._go_on(max(self._now(), leader_ms), 1 - DECAY)
         self.known = True
@@ -103,7 +103,7 @@ class ReplicatedTime:
     def steer(self, clocks_ms: Sequence[int]) -> None:
         """Leader: slew towards the median of these wall clocks from now on; without any, run at the normal rate.
 
-        For an even number every time between the two in the middle is a median, so of two clocks a wrong one does not
+        For an even number, any time between the two middle clocks is a median, so of two clocks a wrong one does not
         pull time away from the other.
         """
         now = self._now()
@@ -111,7 +111,7 @@ class ReplicatedTime:
         self._go_on(now, 1 + max(-SLEW, min(SLEW, -error_s / SETTLE_S)))
 
     def ahead_ms(self, clocks_ms: Sequence[int]) -> int:
-        """Return how far it is ahead of the median of these wall clocks (at least one), negative if it is behind."""
+        """Return how far this time is ahead of the median of these wall clocks (at least one); negative if behind."""
         return int(_distance_ms(self._now(), clocks_ms))
 
     def reach(self, replicated_ms: int) -> None:

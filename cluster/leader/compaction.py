@@ -1,8 +1,8 @@
 """Decides when a node writes a snapshot and cuts its journal.
 
-The journals of all nodes get too long at the same entry. Writing a snapshot slows a node down: the child takes CPU
-time, and memory pages that change meanwhile are copied. So the nodes begin one after another, and as long as a snapshot
-takes no longer than a node's share of COMPACTION_REST_S, a majority is undisturbed.
+The journals of all nodes become too long at the same entry. Writing a snapshot slows a node down: the child uses CPU
+time, and memory pages that change in the meantime are copied. So the nodes begin one after another, and while a
+snapshot takes no longer than a node's share of COMPACTION_REST_S, a majority is undisturbed.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ class Compaction:
         self._store = store
         self._pages = pages
         self._last = float("-inf")              # when the last one began, monotonic seconds
-        # When the journal became too long, None while it is not. A journal that is too long at the start is cut at
-        # once: a node that is restarted again and again would never reach its place.
+        # The time at which the journal became too long, None while it is not. A journal that is too long at the start
+        # is cut at once: a node that is restarted again and again would never reach its place in the order.
         self._long_since: float | None = float("-inf")
 
     def begins(self, now: float, *, no_room: bool, short: bool = False) -> bool:
         """Return whether it is time for a snapshot, which then counts as begun.
 
-        `now`: monotonic seconds; `no_room`: this node refuses jobs for lack of room; `short`: room should be made.
+        `now`: monotonic seconds; `no_room`: this node refuses jobs for lack of room; `short`: room is short.
         """
         if self._store.busy or not (self._long() or self._helps(short)):
             self._long_since = None

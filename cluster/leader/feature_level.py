@@ -1,8 +1,8 @@
 """The feature levels of the members: how they are exchanged, and when the leader raises the cluster's level.
 
-core/levels.py defines levels, spec/cluster 12.2 how they are raised. Only the level that a member reported on its
-present connection counts, because a member that was away may have returned with an older program. The entry names the
-members that were counted, so it changes nothing if another one has joined in between.
+core/levels.py defines levels, spec/cluster 12.2 how they are raised. Only the level that a member has reported on its
+current connection counts, because a member may have returned with an older program. The entry names the members that
+were counted, so it changes nothing if another one has joined in between.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class FeatureLevel(Pending):
         proposer: Proposer,
         propose: Callable[[Operation, Pending], None],
     ) -> None:
-        """`propose`: proposes an operation of the cluster itself."""
+        """`propose`: proposes an operation of the node itself."""
         self._name = settings.name
         self._max = settings.feature_level_max
         self._machine = machine
@@ -93,7 +93,7 @@ class FeatureLevel(Pending):
         return True
 
     def applied(self, reply: Reply) -> None:
-        """See Pending; if a node has joined meanwhile, the members are counted again."""
+        """See Pending. If a node has joined in the meantime, the members are counted again."""
         self._proposed = False
 
     def refused(self) -> None:

@@ -1,9 +1,9 @@
-"""Cuts a large operation into fragments, one for each entry, so that small ones need not wait behind it (core/ops).
+"""Cuts a large operation into fragments, one for each entry, so that small ones need not wait for it (core/ops).
 
-An entry with a job of 8 MiB takes all nodes tens of milliseconds to encode, send, write, sync and execute, and whatever
-comes meanwhile waits for it, as the log has one order. In fragments the same job passes with other clients' operations
-between them. Where the entries of a cluster take long, the fragments grow, so that the job still arrives in good time:
-a client that waits too long would send it again.
+An entry with a job of 8 MiB takes all nodes tens of milliseconds to encode, send, write, sync and execute, and
+everything that arrives in the meantime waits for it, as the log has one order. In fragments the same job passes with
+other clients' operations between them. Where the entries of a cluster take long, the fragments grow, so that the job
+still arrives in good time: a client that waits too long would send it again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ FRAGMENTS = frozenset({Fragment, LastFragment})
 
 
 class Part:
-    """The Pending of a fragment of `cut`, which needs no outcome: if one is missing, the last fragment's shows it."""
+    """The Pending of a fragment of `cut`. It ignores outcomes, as the last fragment's shows whether one is missing."""
 
     def __init__(self, cut: Cut) -> None:
         self.cut = cut
@@ -39,7 +39,7 @@ class Part:
 
 
 class _LastPart(Part):
-    """The Pending of the whole operation, which gets the outcome of its last fragment."""
+    """Passes the outcome of the last fragment to the Pending of the whole operation."""
 
     def applied(self, reply: Reply) -> None:
         if type(reply) is FragmentsMissing:
@@ -81,7 +81,7 @@ class Cut:
         return last, _LastPart(self), size, work, held, False, max(1, charge - start), client
 
     def take_back(self) -> None:
-        """Note that the last result of next() was not executed: it will be the next one again."""
+        """Note that the last result of next() was not executed: next() will return it again."""
         self._offset = self._taken.pop()
 
     def _length(self, now: float) -> int:

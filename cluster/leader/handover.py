@@ -46,7 +46,7 @@ class Handover:
         return min(transferees, key=lambda peer: peer.name == self._offered, default=None)
 
     def begin(self, name: str | None) -> str | None:
-        """Start handing leadership to `name`, or to any fit node (None), until `end`.
+        """Start handing leadership to `name`, or to any suitable node (None), until `end`.
 
         Leadership moves once every proposal has an outcome. Returns the reason, in one word, if it is not possible.
         """
@@ -73,7 +73,7 @@ class Handover:
         return any(peer.up and peer.info is not None and peer.info.online for peer in self._transport.quorum.peers)
 
     def _unfit(self, peer: Peer) -> str | None:
-        """Why this peer cannot lead even if we wait, in one word; None if it can, now or soon."""
+        """Return why this peer cannot lead even if we wait, in one word; None if it can, now or soon."""
         if peer.name not in self._members.voters:
             return "learner"
         if not peer.up or peer.info is None:

@@ -31,7 +31,7 @@ log = logging.getLogger("sockpqd.cluster")
 
 
 class _Announced(Pending):
-    """The Pending of a Lead entry. Leadership checks the machine for whether it is applied, so a late call is fine."""
+    """The Pending of a Lead entry. Leadership asks the machine whether it was applied, so late calls do no harm."""
 
     def __init__(self, transport: RaftTransport) -> None:
         self._transport = transport
@@ -72,7 +72,7 @@ class _Resumed(Pending):
         self._leadership = leadership
 
     def applied(self, reply: Reply) -> None:
-        """Note that leases and sessions have their grace, unless logging is halted again."""
+        """Note that leases and sessions have been extended, unless logging is halted again."""
         self._leadership.grace_due = self._leadership.halted
 
     def refused(self) -> None:
@@ -131,7 +131,7 @@ class Leadership:
         self._proposer.expire(now)
 
     def update_capacity(self, *, halted: bool, exhausted: bool) -> None:
-        """Note whether clients' commands cannot be logged: here or on too many others (`halted`), and here alone."""
+        """Note whether clients' commands cannot be logged: here or on too many others (`halted`), or just here."""
         self.halted, self._exhausted, self.grace_due = halted, exhausted, halted or self.grace_due
 
     def update_serving(self, now: float) -> None:
@@ -165,7 +165,7 @@ class Leadership:
                 self._proposer.propose(Tick(), _Ticked(self))
 
     def _follow(self) -> None:
-        """Note time and leader, as far as this node knows them."""
+        """Adopt replicated time and the leader's name, as far as this node knows them."""
         self.preference.ended()
         leader = self._replica.leader_node
         if leader is not None:
@@ -175,7 +175,7 @@ class Leadership:
             self._time.follow(self._followed_ms)
 
     def due_s(self) -> float | None:
-        """Seconds of replicated time until a Tick is due, negative when it is overdue; None: nothing will be due."""
+        """Seconds of replicated time until a Tick is due, negative when it is overdue; None: no Tick is needed."""
         due_ms = None if self.tick_in_flight else self._machine.next_due_ms()
         return None if due_ms is None else (due_ms - self._time.now_ms()) / 1000
 
@@ -204,7 +204,7 @@ class Leadership:
         return self._replica.is_leader and self.announced and now < self._transport.lease_until()
 
     def _in_contact(self, now: float) -> bool:
-        """Return whether this node believes that it leads and a majority answered it a short time ago."""
+        """Return whether this node believes that it leads and a majority has answered it recently."""
         return self._replica.is_leader and self.announced and now < self._transport.in_contact_until()
 
     def _may_serve(self, now: float) -> bool:
@@ -271,7 +271,7 @@ class Leadership:
         self.propose_alone(lead, _Announced(self._transport))
 
     def _silence_ms(self) -> int:
-        """Return for how long this node has neither heard a leader nor served itself.
+        """Return for how long this node has neither heard a leader nor served, in ms; at most the time since its start.
 
         At most the time since its start.
         """
@@ -280,7 +280,7 @@ class Leadership:
     # Time
 
     def heard(self, info: Info) -> None:
-        """Follow the replicated time in another node's Info, if that node leads."""
+        """Adopt the replicated time in another node's Info, if that node leads."""
         if info.role == "LEADER" and info.term >= self._replica.term and not self._replica.is_leader:
             self.preference.heard(self._clock.monotonic(), info.losses)
             if info.time_ms:
@@ -302,7 +302,7 @@ class Leadership:
         return clocks_ms if len(clocks_ms) >= quorum.majority else []
 
     def _recently_heard(self) -> list[tuple[Peer, int]]:
-        """The peers whose last Info is recent, and its age in milliseconds."""
+        """Return the peers whose last Info is recent, with its age in milliseconds."""
         now, peers = self._clock.monotonic(), self._transport.peers.values()
         return [
             (peer, int((now - peer.info_at) * 1000)) for peer in peers

@@ -6,8 +6,9 @@ number of the configuration ensures. So a node with the next change in its log k
 committed, and applies that before it campaigns; and majorities of neighbouring configurations have a node in common. A
 removed leader keeps counting the old voters until another node leads.
 
-Until there is a replicated membership, the configuration file's applies. Addresses in the file take precedence
-over replicated ones, because a node may need another route. Clients find a member that has moved where it says.
+Until there is a replicated membership, the configuration file's applies. Addresses in the file take precedence over
+replicated ones, because a node may need another route. Clients find a member that has moved at the address that it
+announces.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Decides whether to pipeline a second entry.
 
-With fast disks a second entry only cuts the commands into smaller portions. But a leader that waits longer for its disk
-and its followers than it works can prepare the next entry in that time. That pays only with many commands: a few
-clients *are* the entry in flight, and a second one would make them take turns at the same disk.
+With fast disks a second entry only cuts the commands into smaller portions. But a leader that spends more time waiting
+for its disk and its followers than working can prepare the next entry in that time. That pays only with many commands:
+with few clients all commands are in the entry in flight, and a second one would make them take turns at the same disk.
 
 The decision rests on the last measurement: how long the leader was idle, or blocked on its disk, while a single entry
 was in flight. A measurement is valid for PIPELINING_S; after that, one entry is sent alone and measured again.
@@ -28,7 +28,7 @@ class Pipelining:
         self._waits_until = float("-inf")
 
     def sent(self) -> None:
-        """Note that the entry that was proposed in this turn, if there was one, has left for the followers."""
+        """Note that the entry proposed in this turn, if any, has been sent to the followers."""
         proposer = self._proposer
         if proposer.entries != self._entries:
             self._entries = proposer.entries
@@ -36,7 +36,7 @@ class Pipelining:
             self._waited_s = 0.0
 
     def committed(self, now: float) -> None:
-        """Note that a turn that began at this time has executed the committed entries."""
+        """Note that a turn that began at `now` has executed the committed entries."""
         answered = self._proposer.answered
         if answered is not None and answered is not self._answered:
             self._answered = answered

@@ -1,9 +1,8 @@
 """Spreads leaders: a leader hands over to a node that its operator prefers (`raft.prefer`, spec/cluster 4.3).
 
-Where three hosts run several clusters, each host is preferred by another cluster. It must not cost availability: a
-preferred node that failed as a leader stays a follower for a while, and each handover is far from the last one. Which
-nodes failed is known to the node that was elected after them; it tells the others in its Info, so that the knowledge
-survives that node.
+Where three hosts run several clusters, each cluster may prefer another host. That must not cost availability: a
+preferred node that failed as a leader stays a follower for a while, and handovers are far apart. The node elected after
+a failure knows of it, and reports it to the others in its Info, so that the knowledge survives that node.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ log = logging.getLogger("sockpqd.cluster")
 
 
 class LeadershipLoss:
-    """The last time that a node lost a leadership otherwise than by handing over.
+    """A node's latest loss of leadership, other than by handing over.
 
-    It is not given one before `until` (monotonic seconds); the next loss costs it twice `span_s`.
+    It is not preferred again before `until` (monotonic seconds); after the next loss it waits twice `span_s`.
     """
 
     __slots__ = ("span_s", "until")
@@ -34,7 +33,7 @@ class LeadershipLoss:
 
 
 class Preference:
-    """Decides when a leader hands over to a node with more preference."""
+    """Decides when a leader hands over to a node with a higher preference."""
 
     def __init__(self, own: int, transport: RaftTransport, members: Members, handover: Handover) -> None:
         """`own`: this node's preference."""
@@ -50,19 +49,19 @@ class Preference:
 
     @property
     def own(self) -> int:
-        """The preference that this node reports to the others; 0 after an operator had it hand over leadership."""
+        """The preference that this node reports to the others; 0 after an operator made it hand over leadership."""
         return 0 if self._sent_away else self._own
 
     def sync_us(self, now: float) -> int:
-        """Return what a sync of the journal takes here on average, 0 if unknown."""
+        """Return the average time of a sync of this node's journal, in microseconds; 0 if unknown."""
         return round(self.mean_sync_s(now) * 1_000_000)
 
     def send_away(self) -> None:
-        """Note that an operator has leadership taken away from this node: it must not come back by itself."""
+        """Note that an operator has moved leadership away from this node, so it must not return automatically."""
         self._sent_away = True
 
     def began(self, now: float, before: str | None, *, handed_over: bool) -> None:
-        """Note the begin of a leadership of this node. `before`: the leader before it, None: unknown."""
+        """Note the beginning of a leadership of this node. `before`: the leader before it, None: unknown."""
         self._sent_away = False
         self._ends_at = None
         self._next_at = now + limits.PREFERENCE_REST_S
@@ -73,17 +72,17 @@ class Preference:
             self._losses[before] = LeadershipLoss(now + span_s, span_s)
 
     def ended(self) -> None:
-        """Note that this node does not lead any more; a handover by it is over, too."""
+        """Note that this node no longer leads, which also ends a handover."""
         if self._ends_at is not None:
             self._ends_at = None
             self._handover.end()
 
     def losses(self, now: float) -> tuple[tuple[str, int, int], ...]:
-        """Return the losses for the others: of each node the seconds left, negative when over, and the span."""
+        """Return the losses for the other nodes: name, seconds left (negative when over), and span in seconds."""
         return tuple((name, int(loss.until - now), int(loss.span_s)) for name, loss in sorted(self._losses.items()))
 
     def heard(self, now: float, losses: Iterable[tuple[str, int, int]]) -> None:
-        """Take over the losses that the leader knows."""
+        """Adopt the losses reported by the leader."""
         self._losses = {name: LeadershipLoss(now + left_s, span_s) for name, left_s, span_s in losses}
 
     def tick(self, now: float, *, serving: bool) -> None:
@@ -103,7 +102,7 @@ class Preference:
             self._ends_at = now + limits.TRANSFER_S
 
     def _better(self, now: float) -> Peer | None:
-        """Return the voter with the greatest preference above ours that may lead because of it."""
+        """Return the voter with the highest preference above ours that may lead now; None if there is none."""
         last = self._transport.context.journal.last_index
         able = [
             peer for peer in self._transport.peers.values()
@@ -114,7 +113,7 @@ class Preference:
         return max(able, key=lambda peer: peer.info.prefer if peer.info is not None else 0, default=None)
 
     def _slower(self, peer: Peer, now: float) -> bool:
-        """Return whether its disk takes more than twice as long, so that clients would notice."""
+        """Return whether the peer's disk takes more than twice as long to sync, so that clients would notice."""
         assert peer.info is not None
         return peer.info.sync_us > max(2 * self.sync_us(now), limits.PREFERENCE_SYNC_US_MIN)
 

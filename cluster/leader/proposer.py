@@ -189,7 +189,7 @@ class Proposer:
     def withdraw(self, client: object) -> None:
         """Drop the operations in the queue of a disconnected client; their outcome is overdue().
 
-        Hand-outs among them for other clients' blocked commands are proposed again by those clients.
+        If there are hand-outs for other clients' blocked commands among them, those clients propose them again.
         """
         for _, pending, _, _, held, _, _, _ in self._clients.withdraw(client):
             self.backlog_bytes -= held
@@ -220,7 +220,7 @@ class Proposer:
         return len(self._flying) < limits.ENTRIES_IN_FLIGHT_MAX or self._one_more()
 
     def _one_more(self) -> bool:
-        """Return whether one more entry may be in flight, behind one that will leave out no operations (_leave_out)."""
+        """Return whether one more entry may be in flight, after one that will not leave out operations (_leave_out)."""
         least = limits.OVERLAP_OPERATIONS_MIN
         flying = self._flying
         return (
@@ -366,11 +366,11 @@ class Proposer:
                 pending.unknown()
 
     def _leave_out(self, batch: _Batch, pendings: list[Pending], executed: int) -> None:
-        """Deal with the operations that an entry left out (Machine.apply).
+        """Handle the operations that an entry left out (Machine.apply).
 
         They are put back, unless a later entry with operations of the same clients may be in flight already. Then they
-        are refused, because after those they would be executed in another order than they were proposed in. Only an
-        entry of Puts is followed by another, and it hardly ever leaves any out.
+        are refused, because they would be executed after that entry, which is not the order of their proposals. Only an
+        entry of Puts may be followed by another one, and such an entry hardly ever leaves any out.
         """
         if batch.overtaken or not self.accepting:
             for pending in pendings[executed:]:
@@ -382,8 +382,8 @@ class Proposer:
     def _put_back(self, left: Sequence[Queued], filled: object) -> None:
         """Put operations back: the node's own at the head of the queue, the others into their clients' queues.
 
-        A client's operations stay in order, but clients whose turn comes first precede it. Later operations of clients
-        in the queue also move into the clients' queues. `filled`: see ClientQueues.put_back.
+        A client's operations stay in order, but clients whose turn comes earlier precede it. Later operations of
+        clients in the queue also move into the clients' queues. `filled`: see ClientQueues.put_back.
         """
         self.backlog_bytes += sum(map(_HELD, left))
         queue = self._queue
@@ -403,7 +403,7 @@ class Proposer:
         return pendings
 
     def stop_accepting(self, now: float, *, lost: bool) -> None:
-        """Stop accepting operations, and refuse those that Raft has not seen.
+        """Stop accepting operations, and refuse those not yet given to Raft.
 
         `lost`: leadership was lost involuntarily; entries in flight then get only OUTCOME_AFTER_LOSS_S more.
         """

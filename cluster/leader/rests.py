@@ -1,9 +1,10 @@
 """Rests between large operations, so that the small ones of other clients do not wait for them.
 
 A large operation occupies the leader, and then the followers, which execute it while the next entries wait for their
-acknowledgements. If one followed the other, each command of all other clients would take as long as one and a half of
-them. So after an entry with a large operation the leader proposes none for a time in proportion to its execution time
-here; small operations are proposed meanwhile. If no other client sends small ones, there are no rests.
+acknowledgements. If large operations came back to back, each command of any other client would take as long as one and
+a half of them. So after an entry with a large operation the leader proposes no other one for a time in proportion to
+its execution time here; small operations are proposed in the meantime. If no other client sends small ones, there are
+no rests.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class Rests:
         return False
 
     def proposed(self, operations: Iterable[Queued], now: float) -> bool:
-        """Note what is in an entry that has a large operation, or comes in a rest; returns whether it has one."""
+        """Note an entry that has a large operation, or is proposed during a rest; returns whether it has one."""
         operations = list(operations)
         large = {queued[_CLIENT] for queued in operations if queued[_WORK] > limits.LARGE_WORK}
         if large:

@@ -1,8 +1,8 @@
 """Leader: sends the state to a follower whose disk has no room for the entries it lacks, if the state is smaller.
 
-Its disk may be full of jobs that were done long ago. To learn that, it needs room in its journal, which only a snapshot
-of its own could free, for which it has no room either. The state of the others may be very small, and replaces
-everything that the follower holds.
+Its disk may be full of jobs that were done long ago. To receive the entries that say so, it needs room in its journal,
+which only a snapshot of its own could free, and for that it has no room either. The state of the others may be very
+small, and replaces all of the follower's data.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ log = logging.getLogger("sockpqd.cluster")
 
 
 class Stuck:
-    """A follower without room. `applied`: its last entry; `since`: when it had that already, monotonic seconds."""
+    """A follower without room. `applied`: its last entry; `since`: when it had reached that, monotonic seconds."""
 
     def __init__(self, applied: int, since: float) -> None:
         self.applied = applied
@@ -61,7 +61,7 @@ class StateForEntries:
                 self._help(peer, stuck, now)
 
     def _is_less(self, stuck: Stuck) -> bool:
-        """Return whether the state takes less than the entries that the follower lacks."""
+        """Return whether the state is smaller than the entries that the follower lacks."""
         state_bytes = self._machine.hot_bytes + self._pages.live_bytes
         return state_bytes <= max(limits.STATE_FOR_ENTRIES_BYTES, self._journal.bytes_from(stuck.applied + 1))
 
@@ -74,7 +74,7 @@ class StateForEntries:
             replica.compact()
         elif (stuck.sent or stuck.applied + 1 < self._journal.first_index) and not store.busy \
                 and store.newest_index > stuck.applied:
-            # As the library does when the entries are not in the log any more.
+            # As the library does when the entries are no longer in the log.
             self._transport.send(peer.node, {
                 "type": "append_entries", "term": replica.term, "serialized": store.getTransmissionData(peer.node),
             })

@@ -1,4 +1,4 @@
-"""The mean of what a histogram has counted in about the last minute."""
+"""The mean of a histogram's observations in about the last minute."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ HALF_S = 30.0           # after this long an observation counts half
 
 
 class RecentMean:
-    """Weighs the observations of a histogram by their age; looks at it when it is asked."""
+    """Weighs the observations of a histogram by their age; reads it only when called."""
 
     def __init__(self, histogram: Histogram) -> None:
         self._histogram = histogram

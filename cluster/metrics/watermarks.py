@@ -3,8 +3,8 @@
 Both are measured once a second in a thread, because statvfs blocks while a disk hangs. The last measurement counts
 then; the journal, on the same disk, blocks as well.
 
-A node that was full of jobs would look full long after they are done; process_memory.py estimates what is really in
-use. In addition, beyond the mark, memory is returned to the system: by a full garbage collection, which frees what
+A node that was full of jobs would look full long after they are done, so process_memory.py estimates the memory really
+in use. In addition, beyond the mark, memory is returned to the system: by a full garbage collection, which frees what
 Python keeps for reuse (30 ms with a million jobs), and by malloc_trim of the C library, in the thread and without the
 interpreter's lock, which returns the memory of large jobs.
 """

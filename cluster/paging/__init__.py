@@ -1,1 +1,4 @@
-"""Pages of waiting jobs on the disk of this node: their files, and when jobs go there. After `storage`."""
+"""Pages of waiting jobs on the disk of this node: their files, and the schedule by which jobs go there.
+
+May use cluster.storage.
+"""

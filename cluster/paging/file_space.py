@@ -2,10 +2,10 @@
 
 A file is a segment of up to SEGMENT_BYTES, less where the disk has little room; a larger page has one of its own. Pages
 are appended to the last segment, in pieces of WRITE_BYTES. A segment without live pages is removed; if it has few, they
-are moved to the end of the last segment, a few in each turn, so that a queue that does not move does not hold whole
-files. When room is short, a segment is given up as soon as a good part of it is dead, the last one included.
+are moved to the end of the last segment, a few in each turn, so that an idle queue does not keep whole files. When room
+is short, a segment is given up (its live pages are moved) as soon as a good part of it is dead, the last one included.
 
-Why pages are moved, instead of giving back the dead parts of a file where they are (FALLOC_FL_PUNCH_HOLE): a snapshot
+Pages are moved, instead of punching holes into the dead parts of a file (FALLOC_FL_PUNCH_HOLE), because a snapshot
 names files, and a forked child reads what was alive when it was forked, so a hole would first have to wait for every
 snapshot and every child that may still read there. A file that is removed as a whole stays readable for all of them.
 Moving needs room for the live pages; so the files are small where there is little.
@@ -133,7 +133,7 @@ class FileSpace:
 
     @property
     def _segment_bytes(self) -> int:
-        """The size of a segment; to give one up, its live pages are written to another one, which takes room."""
+        """The size of a segment. It is small where room is short, as giving one up takes room for its live pages."""
         return min(SEGMENT_BYTES, max(SEGMENT_BYTES_MIN, self._files.room_bytes // ROOM_SHARE))
 
     def _begin(self) -> Segment | None:
@@ -233,7 +233,7 @@ class FileSpace:
             raise OSError(errno.ENOSPC, f"{os.strerror(errno.ENOSPC)} for pages of jobs")
 
     def doubt(self, numbers: Collection[int]) -> None:
-        """Give up those of these segments that are not synced."""
+        """Give up those of these segments that could not be synced."""
         for number in numbers:
             segment = self._segments.get(number)
             if segment is None or segment.synced >= segment.written:

@@ -1,14 +1,14 @@
 """Pages of jobs in files of this node.
 
-A page that was written since the newest snapshot is a part of this process's memory that happens to be on the disk: the
-journal has its jobs, so a crash may lose it. A snapshot by reference names the pages of its state instead of reading
-them. Before it gets its own name they are synced; from then on they belong to it, and their files stay as long as it
-does, whatever happens to the jobs. The next process goes on with these pages and removes all other files.
+A page written since the newest snapshot is only an extension of this process's memory: the journal has its jobs, so a
+crash may lose it. A snapshot by reference names the pages of its state instead of reading them. They are synced before
+the snapshot gets its own name; from then on they belong to it, and their files stay as long as it does, whatever
+happens to the jobs. The next process adopts these pages and removes all other files.
 
 When a file cannot be synced it is unknown which of its bytes are on the disk, even if a later attempt succeeds. So its
 pages are written again, to another file, and until then snapshots are whole.
 
-A forked child inherits the descriptors, and so reads what it needs even if the node removes the file meanwhile.
+A forked child inherits the descriptors, so it can read a file even after the node has removed it.
 page_format.py has the bytes, file_space.py how pages get to their places.
 """
 
@@ -33,14 +33,15 @@ UNKNOWN_BYTES = 1 << 62         # of room, before it was measured
 
 
 class PagesNotSynced(OSError):
-    """Pages that a snapshot was to name could not be made durable."""
+    """Pages to be named by a snapshot could not be made durable."""
 
 
 class PageFiles:
     """The files of all spaces. `halted`: no more jobs leave memory, because the disk is nearly full.
 
-    `room_bytes`: the disk space that such pages may take; `free_bytes`: the space for pages moved to give up files.
-    `named`: the files with the pages that each snapshot names, by its index, whether it is kept or being written.
+    `room_bytes`: the disk space that pages of jobs leaving memory may take; `free_bytes`: the space for pages moved to
+    give up files. `named`: the files with the pages that each snapshot names, by its index, whether it is kept or being
+    written.
     """
 
     def __init__(self, directory: Path, disk: Disk) -> None:
@@ -64,7 +65,7 @@ class PageFiles:
         self._spaces: list[FileSpace] = []
 
     def begin(self, named: dict[int, frozenset[int]]) -> None:
-        """Find the files of an earlier process, and make reads of those that snapshots name show what is on the disk.
+        """Find the files of an earlier process, and make sure that files named by snapshots are read from the disk.
 
         `named`: by the index of each snapshot. Raises OSError.
         """
@@ -77,7 +78,7 @@ class PageFiles:
         self._next = max(self._left, default=0) + 1
 
     def settle(self) -> None:
-        """Delete files that the loaded state does not need, and give up those it hardly needs."""
+        """Delete files that the loaded state does not need, and begin to empty those that it hardly needs."""
         for space in self._spaces:
             space.settle()
         self._sweep()
@@ -186,7 +187,7 @@ class PageFiles:
         return segment
 
     def space(self) -> FileSpace:
-        # A page is in a file that is as old as its number, or newer. So those in the files of now have smaller numbers.
+        # A page is never in a file older than its number. So all pages in the current files have smaller numbers.
         space = FileSpace(self, self._next << 32)
         self._spaces.append(space)
         return space
@@ -196,7 +197,7 @@ class PageFiles:
         return any(space.tidy() for space in self._spaces)
 
     def make_room(self) -> None:
-        """Give up files of which a good part is dead, because room is short."""
+        """Give up files that are largely dead, because room is short."""
         for space in self._spaces:
             space.make_room()
 

@@ -1,4 +1,4 @@
 """Raft around pysyncobj: adapter, transport, elections, quorum, AppendEntries, snapshot transfer.
 
-May use cluster.snapshots, cluster.wire and what lies below them.
+May use cluster.snapshots, cluster.wire and the rooms before them.
 """

@@ -147,14 +147,14 @@ class Sender:
             self._rewind(peer, known + 1)
 
     def beat(self, peer: Peer) -> None:
-        """Send our own heartbeat to a peer that gets nothing from the library now."""
+        """Send our own heartbeat to a peer to which the library sends nothing at the moment."""
         context = self._context
         peer.beat_at = context.now
         replica = context.replica
         context.send(peer, Heartbeat(replica.term, peer.epoch, context.now, replica.commit_index, context.promise_ms))
 
     def tick(self) -> None:
-        """Leader: send heartbeats to peers that the library's messages reach late or not at all.
+        """Leader: send heartbeats to peers that receive the library's messages late or not at all.
 
         When this node no longer leads, release the choked ones.
         """

@@ -7,13 +7,13 @@ answer, which voter_admission.py relies on.
 
 Two clocks keep a node from granting PreVotes, and from asking for them, after it has heard its leader:
 
-* its patience, the shortest election timeout, which keeps a leader in office that is slow. It ends at once when the
+* its patience, the shortest election timeout, which keeps a slow leader in office. It ends at once when the
   leader's connection is closed: the process has probably died, and if not, an election does no harm;
 * its promise, on which the leader's lease rests (lease.py). Nothing ends it but time: the end of a connection does not
   prove that the process at the other end has ended, or knows of it. It is not in the journal, so a node that was
   started again keeps the longest promise that it may have made.
 
-Only an election that the leader itself asks for (TimeoutNow) waits for neither: it has given up its lease before.
+Only an election requested by the leader itself (TimeoutNow) waits for neither, as that leader has given up its lease.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class Elections:
         self._restart_timer()
 
     def leader_lost(self) -> None:
-        """End the patience, because the leader's connection was closed; PreVote makes a wrong guess harmless.
+        """End the patience, because the leader's connection was closed; if the leader is alive, PreVote prevents harm.
 
         The others notice it at the same moment, and can grant nothing before their promises end. So the nodes make
         their attempts one after the other after that, in the order of their names.
@@ -123,7 +123,7 @@ class Elections:
         return len(before) + self._rng.uniform(0.1, 0.3)
 
     def vote_given(self) -> None:
-        """Restart the timer after the library has voted, so that the candidate has its time."""
+        """Restart the timer after the library has voted, so that the candidate has time to win."""
         self._early_s = None
         self._restart_timer()
 
@@ -224,7 +224,7 @@ class Elections:
         if term == replica.term and (self._alone() or any(peer.up for peer in context.peers.values())):
             self.begun += 1
             log.info("starting an election after term %d", term)
-            # To the library this looks as if the leader it knows (or None) handed over.
+            # To the library this looks like a handover by the leader that it knows (or None).
             context.deliver(replica.leader_node, {"type": "timeout_now", "term": term})
 
     def library_requests_votes(self, term: int, last_index: int, last_term: int) -> None:
@@ -257,7 +257,7 @@ class Elections:
             self._quorum.elected(self._context.replica.term)
 
     def _majority(self, names: set[str]) -> bool:
-        """Return whether these nodes elect this one; it must have applied the membership by which it counts them."""
+        """Return whether these nodes elect this one, which must have applied the membership by which it counts them."""
         quorum = self._quorum
         return len(names & quorum.voters) >= quorum.majority and not self._context.replica.behind
 

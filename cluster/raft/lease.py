@@ -1,13 +1,13 @@
-"""The leader's lease: until when no other node can have been elected.
+"""The leader's lease: the time until which no other node can have been elected.
 
 A follower that acknowledges a message promises not to help elect another node for the time that the message names,
 counted from when it received it, even if the connection ends (elections.py). The leader counts from when it sent the
 message, and a tenth less, so that the rates of the two clocks may differ by that much. Every majority that could elect
 another node has a member in common with the majority that promised (Quorum.promised_until).
 
-The promise is as short as the leader can do with, because after the leader's death the others wait for its end: one and
-a half times the longest time that passes between two acknowledgements. That is short where commands or heartbeats are
-acknowledged at once, and grows to the shortest election timeout where disks or lines are slow.
+The promise is as short as possible, because after the leader's death the others wait for its end: one and a half times
+the longest time between two acknowledgements. That is short where commands or heartbeats are acknowledged at once, and
+grows to the shortest election timeout where disks or lines are slow.
 """
 
 from __future__ import annotations

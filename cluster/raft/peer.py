@@ -48,7 +48,7 @@ class IncomingTransfer:
 
 
 class Peer:
-    """Another node, and what this node knows of it on the current connection."""
+    """Another node, and what is known about it from the current connection."""
 
     __slots__ = (
         "acked_sent_at", "admit_after", "admit_target", "beat_at", "choked", "epoch", "info", "info_at", "leaves_at",

@@ -1,9 +1,9 @@
 """The only module that knows pysyncobj: the pinned version, the parts that are replaced, and how it is called.
 
 pysyncobj 0.3.17 as shipped loses acknowledged data and unpickles what a peer sends (docs/ARCHITECTURE.md lists each
-hazard). All of it is cured without a fork, through seams that the library offers: the transport object, two factories
-that are module globals (`createJournal`, `Serializer`), and its `pickle` module. Everything else that is used of it is
-in Replica. For the steady lane (steady_lane.py) Replica also takes single steps of the library's tick, and reads and
+hazard). All of that is fixed without a fork, through seams that the library offers: the transport object, two factories
+that are module globals (`createJournal`, `Serializer`), and its `pickle` module. All other uses of the library are in
+Replica. For the steady lane (steady_lane.py) Replica also takes single steps of the library's tick, and reads and
 writes private fields of the library for that. A test fails if another version is installed.
 """
 
@@ -162,10 +162,10 @@ class Replica(SyncObj):  # type: ignore[misc]  # pysyncobj has no types
     """One SyncObj whose single replicated method hands each committed entry to `apply(index, entry)`.
 
     To the library the cluster consists of this node and QUORUM; the peers are nodes without a vote that get the log.
-    `enough()` says that this turn has executed entries for long enough: a follower goes on in its next turn (`behind`).
-    A leader executes all of them, since it counts answers by the membership that they leave.
-    `apply` and the callbacks of propose() must not raise for anything a client can cause: pysyncobj retries an entry
-    that raises for ever, and applies it twice after a callback that raises (hazards H5a, H5b).
+    `enough()` returns whether this turn has executed entries for long enough: a follower then continues in its next
+    turn (`behind`). A leader executes all of them, since the membership after them decides which answers count. `apply`
+    and the callbacks of propose() must not raise for anything a client can cause: pysyncobj retries an entry that
+    raises for ever, and applies it twice after a callback that raises (hazards H5a, H5b).
     """
 
     def __init__(
@@ -234,7 +234,7 @@ class Replica(SyncObj):  # type: ignore[misc]  # pysyncobj has no types
 
     @property
     def attention(self) -> bool:
-        """Return whether the library was given something since its last tick began."""
+        """Return whether the library was given any input since its last tick began."""
         return bool(self._transport.attention)
 
     def _state_changed(self, _before: int, _after: int) -> None:

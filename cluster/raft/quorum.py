@@ -1,4 +1,4 @@
-"""Counts voters: what a majority of them has acknowledged.
+"""Counts voters, to find what a majority of them has acknowledged.
 
 To the library a cluster has two members: this node and QUORUM, which stands for as many of the others as a majority
 needs. An acknowledgement by a majority is delivered to it as one of QUORUM, the votes of a majority as QUORUM's vote.
@@ -46,7 +46,7 @@ class Quorum:
         self._reported = -1, LOST, 0
 
     def heard(self) -> None:
-        """Leader: note that a peer has acknowledged something."""
+        """Leader: note that a peer has sent an acknowledgement."""
         self._heard = True
 
     def acked_sent_at(self) -> float:

@@ -1,8 +1,8 @@
 """Compares replicas by their chains of hashes (spec/cluster 10.3).
 
-Nodes send each other the hash at the last checkpoint they passed. Two that differ at the same index have executed the
-same log differently, or have read other bytes than they wrote. A node that a majority contradicts is wrong and must
-stop; a node that hears only one other that differs cannot know which of the two is wrong, and logs it.
+Nodes send each other the hash at the last checkpoint they passed. Two nodes whose hashes at the same index differ have
+executed the same log differently, or have read other bytes than they wrote. A node that a majority contradicts is wrong
+and must stop; a node that differs from the only other one it hears cannot know which of the two is wrong, and logs it.
 """
 
 from __future__ import annotations

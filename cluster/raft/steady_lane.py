@@ -1,6 +1,6 @@
 """The steady lane: the path of an entry through leader and followers while everything is in order.
 
-pysyncobj's tick looks at everything that could be out of order, at every entry. Here an entry goes straight through:
+pysyncobj's tick checks for every possible irregularity at every entry. Here an entry takes a direct path:
 the leader appends and sends it, counts who has synced it, commits, applies and answers; a follower appends what
 continues its log, syncs and acknowledges. Whatever is irregular stays with the library: elections, votes, membership,
 snapshots, a peer that lags, a log that differs.

@@ -87,7 +87,7 @@ class RaftTransport(WatchedTransport):
         }
 
     def bind(self, replica: Replica, now: float) -> None:
-        """Set the library's object that this transport serves, when the node starts. `now`: monotonic seconds."""
+        """Connect this transport to the library's object, when the node starts. `now`: monotonic seconds."""
         self.context.replica = replica
         self.context.now = now
         self.right.started()
@@ -116,7 +116,7 @@ class RaftTransport(WatchedTransport):
             self.members_leaving = self.members_leaving or leaving
 
     def meet(self, name: str) -> None:
-        """Add a peer that is not a member as far as this node knows; it does not count."""
+        """Add a peer that this node does not know as a member; it does not count for majorities."""
         self.context.peers[name] = Peer(PeerNode(name))
 
     def remove_departed(self) -> list[str]:
@@ -217,7 +217,8 @@ class RaftTransport(WatchedTransport):
 
     def _info(self, peer: Peer, message: messages.Info) -> None:
         if message.voter and peer.info is not None and not peer.info.voter:
-            # What it acknowledged without the right to vote never counts: it may have voted for a newer leader before.
+            # Acknowledgements by a node without the right to vote never count: it may have voted for a newer leader
+            # before.
             peer.match = 0
             peer.forget_answers()
         peer.info, peer.info_at = message, self.context.now

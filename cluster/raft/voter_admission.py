@@ -50,8 +50,8 @@ class Admission:
         context = self._context
         if context.journal.voter or not context.journal.empty or not self._quorum.member:
             return
-        # Any report since this process started is enough, however old: had this node ever acknowledged anything, a
-        # majority would not have been empty after that.
+        # Any report since this process started is enough, however old: if this node had ever acknowledged anything, a
+        # majority would not have been empty since.
         empty = all(peer.info is not None and peer.info.empty for peer in self._quorum.peers)
         if empty and all(peer.info is None or peer.info.empty for peer in context.peers.values()):
             log.info("all members are empty: this is a new cluster")

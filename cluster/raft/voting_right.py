@@ -1,4 +1,4 @@
-"""The right to vote of this node: whether it has one, and what it may have forgotten since it used it.
+"""The right to vote of this node: whether it has one, and the promises it may have forgotten.
 
 The journal says whether a node has the right (voter_admission.py). A voter that was started again may have forgotten
 what it acknowledged and for whom it voted, and cannot see it on its own disk: an older copy of the data directory looks
@@ -11,9 +11,9 @@ term. So this node votes only for nodes whose log is at least as long as the lon
 theirs, and acknowledges nothing in a term before theirs. A leader that has a majority without this node admits it at
 once, as it does a node whose disk was wiped.
 
-Where not all can be asked, because some are down, it waits for REENTRY_S and goes on: two of three must serve when the
-third is gone for good. What is lost then was on two machines of three and is gone from both, from this one by the older
-copy. It goes on in the next term, since it may have voted for the missing one in the present one.
+If not all can be asked, because some are down, it waits for REENTRY_S and continues: two of three must serve when the
+third is gone for good. Data lost then was on two machines of three and is gone from both, from this one because of the
+older copy. It continues in the next term, since it may have voted for the missing node in the current one.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class VotingRight:
             self.no_vote_up_to = max(self.no_vote_up_to, hello.term)
 
     def leader_heard(self) -> None:
-        """Note that there is a leader."""
+        """Note that a leader was heard."""
         if not self._asks:
             self._waited_s = 0.0
 
@@ -102,7 +102,7 @@ class VotingRight:
             self.no_vote_up_to = max(self.no_vote_up_to, term)
 
     def _look_at_furthest(self) -> None:
-        """Forget the longest log when this one is as long, or when the node that has it is not elected for a while."""
+        """Stop waiting for the longest log when this one is as long, or its node has not been elected for a while."""
         journal = self._context.journal
         if self.allows(journal.last_term, journal.last_index) or self._waited_s >= limits.REENTRY_S:
             self._furthest = (0, 0)

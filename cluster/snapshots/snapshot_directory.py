@@ -1,4 +1,4 @@
-"""The files of the snapshot store: their names, which one to load at the start, and which ones to keep."""
+"""The files of the snapshot store: their names, the choice of the one to load, and the removal of old ones."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class SnapshotDirectory:
     def __init__(self, directory: Path, disk: Disk, pages: Path) -> None:
         """Create the directory if it is missing, and remove files that a killed process left incomplete.
 
-        The content of the other files is on the disk from then on.
+        Afterwards the contents of all other files are known to be on the disk.
 
         `pages`: the directory of pages that snapshots may name.
         """
@@ -137,7 +137,7 @@ class SnapshotDirectory:
     def _check_reach(self, journal: Journal, contents: SnapshotContents | None) -> None:
         first = journal.first_index
         if contents is not None and journal.empty:
-            # The sender of a snapshot had sent us a term before, which was synced before we answered.
+            # The sender of a snapshot had sent us its term before, which was synced before we answered.
             what = f"the journal is empty, but {self.path(contents.last[1])} is there: the journal was lost"
             raise SnapshotDamaged(f"{what}. {START_EMPTY}")
         if contents is None:

@@ -152,7 +152,7 @@ class SnapshotStore:
 
     @property
     def busy(self) -> bool:
-        """Return whether a snapshot is being written or the last attempt failed a moment ago."""
+        """Return whether a snapshot is being written or the last attempt failed very recently."""
         return self._task is not None or self.failing
 
     @property
@@ -225,7 +225,7 @@ class SnapshotStore:
             self._made_whole(status, error)
             return NOT_SERIALIZING, None
         if status != 0:
-            # A child that was killed may have been the only one to hear that a sync failed.
+            # A child that was killed may have been the only process that knew of a failed sync.
             if status < 0 or error.startswith(PagesNotSynced.__name__):
                 self._pages.not_synced(self._task_pages)
             self._write_failed(error)
@@ -246,7 +246,7 @@ class SnapshotStore:
         self._pages.keep([*self._files.indexes(), *written])
 
     def release(self) -> None:
-        """Remove the snapshots before the newest one, because their room is needed."""
+        """Remove the snapshots before the newest one, because their space is needed."""
         self._files.prune(self.newest_index, 1)
         self.older_bytes = 0
         self._keep_pages()
@@ -377,7 +377,7 @@ class SnapshotStore:
     def open_newest(self) -> OutgoingSnapshot | None:
         """Open the newest snapshot for sending. Raises OSError, and LookupError if there is none.
 
-        None: it names pages, so it is being made whole.
+        None: it names pages, so a self-contained one is being written first.
         """
         if not self.newest_index:
             raise LookupError("there is no snapshot to send")
@@ -388,7 +388,7 @@ class SnapshotStore:
         return OutgoingSnapshot(self, self.disk, self._files.path(self.newest_index))
 
     def _make_whole(self) -> None:
-        """Start to replace the newest snapshot by a whole one of the same state. Raises OSError."""
+        """Start to replace the newest snapshot by a self-contained one of the same state. Raises OSError."""
         index = self.newest_index
         self._task_index = index
         self._task_path = temporary = self._files.temporary(self._files.path(index).name)
@@ -404,7 +404,7 @@ class SnapshotStore:
         self._files.put(temporary, index)
 
     def _made_whole(self, status: int, error: str) -> None:
-        """Adopt the snapshot that the task has made whole, or note the failure."""
+        """Adopt the self-contained snapshot that the task has written, or note the failure."""
         if status != 0:
             log.warning("the snapshot up to entry %d could not be made whole: %s. This node will try again.",
                         self._task_index, error)

@@ -1,4 +1,4 @@
-"""A snapshot on its way to another node, and one that comes from there."""
+"""Outgoing and incoming transfers of snapshots."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class IncomingSnapshot:
 
     @contextlib.contextmanager
     def _understood(self) -> Iterator[None]:
-        """Name the sender in SnapshotTooNew, and remove the file."""
+        """Add the sender's name to a SnapshotTooNew, and remove the file."""
         try:
             yield
         except SnapshotTooNew as error:

@@ -34,7 +34,7 @@ _NOT_OURS = frozenset((errno.EACCES, errno.EPERM, errno.EROFS, errno.EINVAL, err
 class SyncFailed(OSError):
     """It is unknown which bytes of a file are on the disk: reads still return all, and another sync may succeed.
 
-    With ENOSPC, too: file systems and devices that find space only when they write have lost the bytes then.
+    That includes ENOSPC: file systems and devices that allocate space only when they write have then lost the bytes.
     """
 
 
@@ -225,7 +225,8 @@ class Disk:
             os.close(names)
 
     def trust(self, directory: Path, names: Iterable[str]) -> None:
-        """Make reads of these files of an earlier process return what is on the disk; before, none can be trusted.
+        """Make reads of these files of an earlier process return what is on the disk; until then they cannot be relied
+        on.
 
         That process may have ended because a sync failed, and Linux still shows what it wrote. So the directory and the
         files are synced first, because unwritten data stays in the page cache, and then dropped from the cache. What is
@@ -250,7 +251,7 @@ class Disk:
 
     def begin_sync(self, file: int, length: int, offset: int) -> None:
         """Let the system begin to write bytes to the disk, which will be synced later; does not wait for that."""
-        # It also drops from the page cache what is on the disk already; what is being written stays.
+        # It also drops bytes from the page cache that are on the disk already, but not those being written.
         os.posix_fadvise(file, offset, length, os.POSIX_FADV_DONTNEED)
 
     def expect(self, file: int, length: int, offset: int) -> None:

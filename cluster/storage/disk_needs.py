@@ -1,4 +1,4 @@
-"""The least size of a node's disk for its settings, before it has any jobs."""
+"""The minimum size of a node's disk for its settings, before it has any jobs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class DiskNeeds(NamedTuple):
 
 
 def disk_needs(hot_bytes: int, disk_free_bytes_min: int) -> DiskNeeds:
-    """Return the bytes of disk that a node with these settings needs to run without hindrance."""
+    """Return the bytes of disk that a node with these settings needs for unimpeded operation."""
     return DiskNeeds(
         journal=2 * limits.COMPACTION_BYTES_MIN + 2 * limits.SEGMENT_BYTES,
         snapshots=2 * hot_bytes,

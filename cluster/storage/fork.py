@@ -80,7 +80,7 @@ class ForkedTask:
 
 
 def _be_the_child(work: Callable[[], None], pipe: int, keep: Collection[int]) -> NoReturn:
-    """Run `work` without anything of the node: no loop, no signal handlers, no open sockets."""
+    """Run `work` without the node's event loop, signal handlers and open sockets."""
     status = 1
     try:
         gc.disable()                            # a collection would touch, and so copy, every page

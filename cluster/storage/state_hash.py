@@ -71,7 +71,7 @@ class Chain:
         self._link(wait=self._due_bytes > limits.HASH_BACKLOG_BYTES_MAX)
 
     def _link(self, *, wait: bool) -> None:
-        """Hash the waiting entries: all of them with `wait`, otherwise as far as the thread has come."""
+        """Hash the waiting entries: all of them with `wait`, otherwise only those that the thread has finished."""
         while self._due:
             index, entry, answers = self._due[0]
             if self._hashing is not None:

@@ -1,4 +1,4 @@
-"""Detects two processes with the name of one node, and two nodes with copies of one data directory.
+"""Detects two processes with the name of the same node, and two nodes with copies of one data directory.
 
 Each greeting carries random bytes of the process and of its journal (older versions send none, and are not checked).
 When a second process connects under the name of a node, the process that answers keeps its place: the one heard from a
@@ -41,7 +41,7 @@ def duplicate_log_line(name: str, second: str, first: str) -> str:
 
 
 def copied(hello: Hello, mine: Hello, links: Iterable[PeerLink]) -> str:
-    """Return why a node with the journal of another node is refused, "" if the journal is its own."""
+    """Return why a node with the journal of another node is refused, "" if the journal is not a copy."""
     if not hello.journal:
         return ""
     others = [mine, *(link.incoming.greeting for link in links

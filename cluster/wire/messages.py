@@ -63,7 +63,7 @@ class Info(Struct, tag="info", frozen=True):
     `wall_ms`: its wall clock; `time_ms`: replicated time as it knows it, 0 if unknown; both at the time of sending.
     `level`: the feature level that it knows; `raise_to`: the highest level to which it lets the cluster's be raised;
     `cluster_level`: the cluster's level as far as it has applied the log. `prefer`: leader/preference.py, 0 from older
-    versions, as is `sync_us`, what a sync of its journal takes on average; `losses`: nodes that lost a leadership.
+    versions; `sync_us`: the average time of a sync of its journal, likewise; `losses`: nodes that lost a leadership.
     """
 
     role: str
@@ -177,7 +177,7 @@ class PreVoteAnswer(Struct, tag="prevoted", frozen=True):
 
 
 class RequestVote(Struct, tag="votereq", frozen=True):
-    """Asks for a vote. `handover`: the old leader asked for the election, so its being alive is no reason to refuse."""
+    """Asks for a vote. `handover`: the old leader asked for the election, so a live leader is no reason to refuse."""
 
     term: int
     last_index: int
@@ -318,7 +318,7 @@ def encode_parts(message: Message) -> list[bytes]:
 
 
 def _parts(message: Append) -> list[bytes]:
-    # The entries are the last field but one; an array of as many nils has the same head.
+    # The entries are the second-to-last field; an array of as many nils has the same head.
     nothing = [None] * len(message.entries)
     array = _encoder.encode(nothing)[:-len(nothing)]
     rest = _encoder.encode("promise_ms") + _encoder.encode(message.promise_ms)
@@ -344,7 +344,7 @@ def decode_hello(data: bytes | bytearray) -> Hello:
 
 
 def incompatible(theirs: Hello, ours: Hello) -> str:
-    """Why nodes that greet each other so cannot work together, in a sentence; "" if they can (spec/cluster 12.3)."""
+    """Return in a sentence why nodes with these greetings cannot work together; "" if they can (spec/cluster 12.3)."""
     if theirs.format != WIRE_FORMAT:
         return f"{theirs.sender} speaks format {theirs.format} of this protocol, {ours.sender} speaks {WIRE_FORMAT}"
     for one, other in ((theirs, ours), (ours, theirs)):

@@ -1,4 +1,4 @@
-"""Members that have moved: where to dial a node whose configured address is not its own any more.
+"""Tracks members that have moved: where to dial a node that no longer has its configured address.
 
 Each node reports its address in its greetings. It is dialled there when no node with its name answers at the configured
 address, which is tried first because a node may need another route. Only a greeting of a member of this cluster counts,
@@ -20,7 +20,7 @@ log = logging.getLogger("sockpqd.peers")
 
 
 class Addresses:
-    """Return the addresses at which a node may be dialled: the configured one, and the one it last reported itself."""
+    """The addresses at which a node may be dialled: the configured one, and the one that it last reported."""
 
     def __init__(self, name: str, configured: str) -> None:
         """`configured`: "host:port", "" if unknown."""

@@ -24,7 +24,7 @@ class Events(Protocol):
         """Called when the connection has ended."""
 
     def writable(self, connection: PeerConnection) -> None:
-        """Handle that the write buffer has emptied."""
+        """Handle an emptied write buffer."""
 
     def greeted(self, connection: PeerConnection, hello: Hello) -> None:
         """Handle a Hello. Raises ValueError to refuse its sender."""
@@ -33,7 +33,7 @@ class Events(Protocol):
         """Handle a message that arrived after the greeting."""
 
     def receives_large(self, connection: PeerConnection) -> None:
-        """Note that part of a large message arrived: its sender is busy with it, not silent."""
+        """Note that part of a large message arrived, which shows that its sender is alive."""
 
     def refuse(self, connection: PeerConnection, why: str) -> None:
         """Handle invalid bytes; `why`: the reason."""
@@ -57,7 +57,7 @@ class PeerConnection(asyncio.Protocol):
 
     @property
     def host(self) -> str | None:
-        """The address of the other side; None: it is gone."""
+        """The address of the other side; None if the connection is gone."""
         found = None if self.transport is None else self.transport.get_extra_info("peername")
         return None if found is None else str(found[0])
 

@@ -34,7 +34,8 @@ from sockpqd.cluster.wire.moved import Addresses
 log = logging.getLogger("sockpqd.peers")
 
 EARLY = Append | SnapshotChunk | Notice     # need not wait for the journal, and keep their order
-# Of clients, which need not wait for it either, in no order: a small one may overtake a large one.
+# Messages for clients, which need not wait for the journal either. They are unordered: a small one may overtake a large
+# one.
 ASIDE = ForwardedCall | CallOutcome | ForwardedCommand | CommandAnswer
 
 

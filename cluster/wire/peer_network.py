@@ -1,12 +1,12 @@
 """Connections between nodes.
 
 Each node dials every other node and sends only on the connection it dialled; it receives on the one that the peer
-dialled. A link is up while both are established, and when one ends the other is closed with it, so a message of an old
+dialled. A link is up while both are established, and when one ends the other is closed too, so a message of an old
 connection is never mistaken for a new one. Anything but a message of a known peer ends the connection with one line in
 the log.
 
-Connections that have not greeted yet have few places, which addresses share as they do those of TLS handshakes: so no
-host keeps the members out.
+There are few places for connections that have not greeted yet. Addresses share them as they share those of TLS
+handshakes, so no single host can keep the members out.
 
 With TLS both sides present certificates, each for the name of its node. A node that cannot do that gets no answer, not
 even the reason.
@@ -45,10 +45,10 @@ class PeerNetwork:
         receiving: Callable[[str], None],
         stranger: Callable[[Hello], None],
     ) -> None:
-        """Make a network that is not started.
+        """Create a network, which start() starts.
 
-        `hello(receiver)`: our greeting; `receiving(name)`: part of a large message arrived; `stranger(hello)`: a node
-        that is not a peer greets us, and may be made one.
+        `hello(receiver)`: our greeting; `receiving(name)`: part of a large message arrived; `stranger(hello)`: an
+        unknown node greets us, and may be made a peer.
         """
         self._settings = settings
         self._hello = hello
@@ -100,7 +100,7 @@ class PeerNetwork:
         self._strangers.close()
         await asyncio.sleep(0)
 
-    # The driver's side
+    # The interface for the driver
 
     def add_peer(self, name: str, address: str) -> None:
         if not address:
@@ -153,7 +153,7 @@ class PeerNetwork:
                 if link.flush():
                     self._queued = True
 
-    # The connections' side
+    # The callbacks of connections
 
     def writable(self, connection: PeerConnection) -> None:
         """Write more of a large message."""

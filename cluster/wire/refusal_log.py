@@ -14,8 +14,8 @@ LENGTH_MAX = 500
 class RefusalLog:
     """Writes at most one line per AT_MOST_EVERY_S, and the same reason again only after SAME_AGAIN_S.
 
-    A line has the number of refusals since the one before. The last refusal of a burst is logged when its time has
-    come, even if no further one follows.
+    A line has the number of refusals since the one before. The last refusal of a burst is logged when that time has
+    passed, even if no other one follows.
     """
 
     def __init__(self, log: logging.Logger) -> None:

@@ -61,8 +61,8 @@ class Handshakes:
     def begin(self, handshake: Handshake, host: str) -> bool:
         """Register a connection from this host; returns False if it must be closed because there is no place left.
 
-        To make room, a connection is closed: one of the address that has the most, if these are more than the new
-        one's; otherwise the one that has been silent longest, if for at least SILENT_S.
+        To make room, a connection is closed: one of the address with the most connections, if it has more than the new
+        one's address; otherwise the one that has been silent longest, if for at least SILENT_S.
         """
         now, address = self._loop.time(), self._address_of(host)
         if len(self._begun) >= self._limit:

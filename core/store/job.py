@@ -281,7 +281,7 @@ def expiring(extras: Extras | None, clock_ms: int | None) -> Extras | None:
 class Job(Struct, order=True, frozen=True, gc=False, array_like=True):
     """A READY job. Jobs sort by their place: rank, when, seq. Seqs are unique, so no later field is compared.
 
-    array_like: how pages are encoded (core/pages), which no other node and no other process reads.
+    Pages hold it as an array of its fields (core/pages), which no other node and no other process reads.
     """
 
     rank: int               # -priority
@@ -303,7 +303,7 @@ class Job(Struct, order=True, frozen=True, gc=False, array_like=True):
 
 
 class DelayedJob(Struct, order=True, frozen=True, gc=False, array_like=True):
-    """A DELAYED job. They sort by due time, then by seq; no later field is compared. array_like: as Job."""
+    """A DELAYED job. They sort by due time, then by seq; no later field is compared. Encoded as Job."""
 
     due_ms: int             # when it becomes active; NEVER_MS while it waits for items
     seq: int

@@ -404,7 +404,7 @@ class Queues:
         return [] if names is None else list(islice(names.irange(name, inclusive=(False, True)), most))
 
     def some_of_pulse(self, pulse: str, start: int, most: int) -> list[str]:
-        """Return the queues of the pulse that have a READY job, up to `most` of them, from `start` on."""
+        """Return the queues of the pulse that have a READY job, at most `most`, cyclically from index `start` on."""
         names = self.ready_of_pulse.get(pulse, ())
         if len(names) <= most:
             return list(names)

@@ -1,7 +1,7 @@
 """Authentication: the users from the file and from the log, and how they prove their identity.
 
 A wrong secret, an unknown user, and a user without that kind of proof take the same steps and the same time, and get
-the same answer. Hashing is done in a small pool of threads: a flood of attempts costs no more than those, and does not
+the same answer. Hashing is done in a small pool of threads: a flood of attempts keeps only these busy, and does not
 delay users who authenticated recently, users with keys, or clients from other hosts: an IPv6 /64 is one host.
 """
 

@@ -50,7 +50,7 @@ class Guard:
 
     @property
     def rights(self) -> Rights | None:
-        """The user's rights as they are now; None: there is no such user, or no users are required."""
+        """The user's current rights; None: there is no such user, or no users are required."""
         self._refresh()
         return self._rights if self._access.required else None
 
@@ -81,11 +81,11 @@ class Guard:
         return refusal
 
     def _has_made(self, item: str) -> bool:
-        """Return whether the item was made for the user (ITEM HOLD NEW)."""
+        """Return whether the item was created for the user (ITEM HOLD NEW)."""
         return self.user is not None and self._machine.owner_of_item(item) == self.user
 
     def refusal_to_take(self, get: Get) -> bytes | None:
-        """Return the answer that refuses these jobs to a blocked client, None if it still may have them."""
+        """Return the answer that refuses these jobs to a blocked client, None if it may still take them."""
         return self.refusal_meanwhile(lambda rights: taking(rights, get))
 
     def refusal_of_turn(self, pulse: str) -> bytes | None:
@@ -93,11 +93,11 @@ class Guard:
         return self.refusal_meanwhile(lambda rights: turning(rights, pulse))
 
     def refusal_to_await(self, queue: str, *, by_key: bool) -> bytes | None:
-        """Return the answer that refuses the end of a job to a blocked client, None if it still may hear of it."""
+        """Return the answer that refuses a blocked client the outcome of a job, None if it may still learn it."""
         return self.refusal_meanwhile(lambda rights: awaiting(rights, queue, by_key=by_key))
 
     def refusal_meanwhile(self, rule: Callable[[Rights], bytes | None]) -> bytes | None:
-        """Return the answer by which a rule now refuses what a blocked client waits for, None if it may have it."""
+        """Return the refusal, by the current rights, of what a blocked client waits for; None if still allowed."""
         if not self._access.required:
             return None
         self._refresh()
@@ -125,7 +125,7 @@ class Guard:
         return [queue for queue in queues if queue.startswith(seen)]
 
     def visible_items(self, items: Iterable[str]) -> list[str]:
-        """Return the items that are the user's by their prefix."""
+        """Return the items that belong to the user by their prefix."""
         own = self._rights.item if self._access.required and self._rights is not None else ("",)
         return [item for item in items if item.startswith(own)]
 
@@ -139,7 +139,7 @@ class Guard:
             self._look_up()
 
     def visible_pulses(self, pulses: Iterable[str]) -> list[str]:
-        """Return the pulses on which the user has any right; the pulse of a queue goes with the queue."""
+        """Return the pulses on which the user has any right; a queue's own pulse follows the queue."""
         seen = self._rights.seen if self._access.required and self._rights is not None else ("",)
         return [pulse for pulse in pulses if pulse.removeprefix(OWN_PREFIX).startswith(seen)]
 
@@ -149,7 +149,7 @@ class Guard:
         return [group for group in groups if group.startswith(rights)]
 
     def visible_workers(self, workers: Iterable[WorkerPool]) -> list[WorkerPool]:
-        """Return the pools whose sessions are the user's; for an administrator all."""
+        """Return the pools whose sessions belong to the user; for an administrator, all pools."""
         if not self._access.required or (self._rights is not None and "" in self._rights.admin):
             return list(workers)
         return [worker for worker in workers if owner_of(self._machine, worker) == self.user]

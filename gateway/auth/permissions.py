@@ -83,17 +83,17 @@ def _owns(rights: Rights, item: str | None) -> bool:
 
 
 def item(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
-    """Require `item` for the item named; the right derived from `put` is enough."""
+    """Require `item` for the item named; the right implied by `put` is enough."""
     return None if _owns(rights, command.arguments[0]) else FORBIDDEN
 
 
 def own_item(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
-    """Require an explicit `item` for the item named: the right derived from `put` is not enough."""
+    """Require an explicit `item` for the item named: the right implied by `put` is not enough."""
     return None if command.operation.item.startswith(rights.own_item) else FORBIDDEN
 
 
 def held_item(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
-    """As `own_item`; a new item takes any right `put`. The user for whom it was made needs no right (Authorizer)."""
+    """As `own_item`; for a new item `put` for any queue is enough. Its creator needs no right (Guard)."""
     if command.operation.item is None:
         return None if rights.put else FORBIDDEN
     return own_item(rights, command, cluster)
@@ -113,7 +113,7 @@ def puts(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
 
 
 def get(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
-    """Require `get` for each queue named, or for all if none is."""
+    """Require `get` for each named queue, or for all queues if none is named."""
     operation: Taking = command.operation
     return taking(rights, operation.get if isinstance(operation, GetWith) else operation)
 
@@ -129,7 +129,7 @@ def get_number(rights: Rights, command: Command, cluster: Cluster) -> bytes | No
 
 
 def taking(rights: Rights, get: Get) -> bytes | None:
-    """Require `get` for each queue of a Get. Its item needs no right: it only narrows what could be taken."""
+    """Require `get` for each queue of a Get. Its item needs no right, as it only narrows the choice."""
     queues = get.queues
     if queues is None:
         return None if "" in rights.get else FORBIDDEN
@@ -140,7 +140,7 @@ def taking(rights: Rights, get: Get) -> bytes | None:
 
 
 def taking_some(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
-    """Require `get` for some queue: a client that may take no jobs is no worker."""
+    """Require `get` for some queue: a client that may not take jobs cannot be a worker."""
     return None if rights.get else FORBIDDEN
 
 
@@ -179,9 +179,8 @@ def _of_job(prefixes: tuple[str, ...], number: int, cluster: Cluster) -> bytes |
 
 
 def _to_come(cluster: Cluster, not_found: bytes) -> bytes | None:
-    """Refuse a number that is not assigned yet, as far as this node knows; if it does not serve, it refuses anyway.
-
-    Without its lease it may not know the newest ones.
+    """Refuse a number not assigned yet, as far as this node knows; a node that does not serve refuses anyway. Without
+    its lease it may not know the newest ones.
     """
     if not cluster.serving:
         return None
@@ -194,7 +193,10 @@ def move(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
 
 
 def selected(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
-    """Require `get` for a job named by id, as for DONE: only its worker knows the id; else `queue` for its queue."""
+    """Require `get` for a job named by id, as for DONE: only its worker knows the id.
+
+    Otherwise require `queue` for its queue.
+    """
     selector: AnySelector = command.arguments[0] if command.operation is None else command.operation.selector
     if isinstance(selector, Selector) and selector.id:
         return _of_job(rights.get, selector.id, cluster)
@@ -223,7 +225,7 @@ def kicked_place(rights: Rights, command: Command, cluster: Cluster) -> bytes | 
 
 
 def change(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
-    """Require the right for the selected job, and that for the item it is given."""
+    """Require the right for the selected job, and the right for its new item."""
     return selected(rights, command, cluster) if _owns(rights, command.operation.item) else FORBIDDEN
 
 
@@ -257,7 +259,7 @@ def _of_number(
 ) -> tuple[bytes | None, bool]:
     """Return the refusal, and whether the job is hidden: the user has none of `prefixes` for its queue.
 
-    A hidden job is looked up as NO_JOB, so it looks like one that is gone. A number that is not assigned yet
+    A hidden job is looked up as NO_JOB, so it looks as if it no longer existed. A number that is not assigned yet
     is refused, as an id is. `ended`: the job may have ended.
     """
     if "" in prefixes:
@@ -290,7 +292,7 @@ def notify(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
 
 
 def may_hear(rights: Rights, event_type: str, name: str) -> bool:
-    """Return whether the user may receive events of this type about this name (or prefix)."""
+    """Return whether the user may receive events of this type for this name (or prefix)."""
     if event_type in OPEN:
         return True
     if event_type in OF_ITEMS:
@@ -309,12 +311,12 @@ def queue(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
 
 
 def both_queues(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
-    """Require `queue` for the queue named and for the one that takes its jobs."""
+    """Require `queue` for the named queue and for the one that receives its jobs."""
     return queue(rights, command, cluster) if command.operation.to.startswith(rights.queue) else FORBIDDEN
 
 
 def found(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
-    """Require `queue` for each queue named. A search of all queues covers those for which the user has it."""
+    """Require `queue` for each queue named. A search of all queues covers those for which the user has this right."""
     queues: tuple[str, ...] | None = command.arguments[0]
     return None if queues is None or all(queue.startswith(rights.queue) for queue in queues) else FORBIDDEN
 
@@ -332,7 +334,7 @@ def binding(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
 def settings(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
     """Require `queue` for the queue and for its dead-letter queue, as jobs get there without any user's `put`.
 
-    For the pulse it will share `get` or `queue`, as its hand-outs use up grants of others.
+    For a shared pulse require `get` or `queue`, as the queue's hand-outs use up its grants.
     """
     operation = command.operation
     dead = operation.change.dead
@@ -342,7 +344,7 @@ def settings(rights: Rights, command: Command, cluster: Cluster) -> bytes | None
     return queue(rights, command, cluster) if dead is None or dead.startswith(rights.queue) else FORBIDDEN
 
 
-# ---- pulses: named like queues, and the own one of a queue goes with the queue
+# ---- pulses: named like queues, and a queue's own pulse follows the queue
 
 def pulse(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
     """Require `queue` for the pulse, to change it."""
@@ -360,7 +362,10 @@ def turning(rights: Rights, pulse: str) -> bytes | None:
 
 
 def ticket(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
-    """Require `get` for the pulse of the ticket. As with ids: a closed one is not protected, one to come is refused."""
+    """Require `get` for the pulse of the ticket.
+
+    As with ids, a closed ticket is not protected, and a future one is refused.
+    """
     if "" in rights.get:
         return None
     machine, number = cluster.machine, command.operation.ticket

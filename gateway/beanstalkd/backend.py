@@ -1,4 +1,4 @@
-"""One connection's backend: its session, and how the operations of its calls reach the current leader."""
+"""One connection's backend: it has a session, and sends the operations of its calls to the current leader."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class NodeBackend:
             self._session = None
 
     def keep(self, sessions: tuple[int, ...], done: Callable[[], None]) -> None:
-        """Use these sessions of this node, so that they do not expire."""
+        """Keep these sessions of this node alive by using them; `done` is called with the outcome."""
         self._done = lambda _: done()
         self._send(TouchSession(sessions))
 
@@ -211,7 +211,7 @@ class NodeBackend:
     def _retry_soon(self) -> None:
         """Retry, unless it has failed for too long.
 
-        A call that waits may fail at any number of leaders, after a while at each.
+        A waiting call may fail at any number of leaders, if each has kept it waiting for a while.
         """
         now = self._loop.time()
         waited = self._sent_at is not None and now - self._sent_at > REACHED_S
@@ -224,10 +224,10 @@ class NodeBackend:
         self._timer = self._loop.call_later(pause_s, self._retry)
 
     def _lose_session(self) -> None:
-        """Begin again: the session has ended, as this node was silent for too long, and its jobs have gone back.
+        """Start over: the session has ended, as this node was silent for too long, and its jobs have been put back.
 
-        It is unknown whether an earlier attempt was executed. Only for a put does this matter, and closes the
-        connection; the other calls may be executed twice without harm.
+        It is unknown whether an earlier attempt was executed. This matters only for a put, where the connection is
+        closed; the other calls may be executed twice without harm.
         """
         assert self._session is not None
         self._sessions.lost(self._session)

@@ -1,4 +1,4 @@
-"""The share of a forwarded call in the memory account: the memory held here for a client of another node."""
+"""Charges forwarded calls to the memory account: the memory held here for clients of other nodes."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _GONE = encode(CallFailure.GONE)
 class CountedCall:
     """A forwarded call that is being executed (RunningCall), as a holder of memory in the account.
 
-    Eviction ends a waiting call, and the connection of the client at the other node. A proposed operation has its
-    outcome in a moment.
+    Eviction ends a waiting call, and the connection of the client at the other node. A call whose operation is proposed
+    is left alone, as it ends in a moment.
     """
 
     def __init__(self, account: MemoryAccount, held_bytes: int, on_outcome: Callable[[bytes | None], None]) -> None:
@@ -32,7 +32,7 @@ class CountedCall:
         account.hold(self, held_bytes)
 
     def done_by(self, doing: RunningCall) -> CountedCall:
-        """Set what executes the call; returns itself."""
+        """Set the object that executes the call; returns itself."""
         self._doing = doing
         if self._evicted:
             doing.cancel()

@@ -1,4 +1,4 @@
-"""Translates calls into operations: the table of everything that the commands of beanstalkd change."""
+"""Translates calls into operations: a table of all commands of beanstalkd that change something."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _give_back(call: calls.GiveBack, session: int, part: int = 0) -> Operation |
 
 
 def next_operation(call: calls.Change, session: int, part: int, *, found: bool) -> Operation | None:
-    """Return the operation that follows one which `found` its job or did not, as this part of the request, if any."""
+    """Return the operation for this part of the request, if any; `found`: whether the previous one found its job."""
     if type(call) is calls.GiveBack:
         return _give_back(call, session, part)
     if type(call) is calls.DeleteJob and call.handle is not None and part == 1 and not found:

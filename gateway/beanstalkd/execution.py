@@ -1,7 +1,7 @@
 """Executes operations of beanstalkd's clients at the serving leader: checks rights, proposes, and converts replies.
 
-The usual put, reserve and delete of a reserved job take the same way as everything else: the operation is proposed, and
-its reply is the result. A Get that finds a job ready claims it and needs no JobWaiter.
+The usual put, reserve and delete of a reserved job take the same path as everything else: the operation is proposed,
+and its reply is the result. A Get that finds a job ready claims it and needs no JobWaiter.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class OperationExecution:
 
     @property
     def guard(self) -> Guard:
-        """WaitingClient: what the user may do."""
+        """See WaitingClient: the rights of the user."""
         return self._principal.guard(self._services)
 
     def begin(self, operation: Operation, wait_ms: int | None, *, first: bool) -> None:
@@ -166,7 +166,7 @@ class OperationExecution:
         return CallFailure.NOT_FOUND if self._numbered(get) is None else None
 
     def _existed(self, change: Delete | Kick) -> CallFailure | None:
-        """Return NOT_FOUND for a job that is gone, unless an earlier attempt may have changed it: ask the log then."""
+        """Return NOT_FOUND for a job that is gone. If an earlier attempt may have removed it, the log must decide."""
         self._count = 0
         if change.selector is None:
             return None
@@ -230,7 +230,10 @@ class OperationExecution:
             self._end(failure_of(reply))
 
     def _reserved(self, reply: Handed) -> calls.Reserved:
-        """Convert a job that was handed out. One put by the native protocol has only the number of its hand-out."""
+        """Convert a job that was handed out.
+
+        A job put by the native protocol is known only by the id of its hand-out.
+        """
         job = self._cluster.machine.running_job(reply.id)
         number, ttr_s = reply.id, LASTING_S
         if job is not None:
@@ -317,11 +320,11 @@ class OperationExecution:
             self._reply(self, reply)
 
     def refused(self) -> None:
-        """Note that the operation was not executed: this node does not lead any more."""
+        """Note that the operation was not executed: this node no longer leads."""
         self._give_up()
 
     def unknown(self) -> None:
-        """Note that it is unknown whether the operation was executed: its number will show."""
+        """Note that it is unknown whether the operation was executed; repeating the request will show."""
         self._give_up()
 
     def overdue(self) -> None:
@@ -375,7 +378,7 @@ def failure_of(reply: Reply) -> CallFailure:
     return CallFailure.OUT_OF_MEMORY
 
 
-# How an operation is executed: the right it needs, what in the state refuses it, how it is proposed and answered.
+# By type of operation: the right it needs, the check that may refuse it, and how it is proposed and answered.
 _Rule = tuple[
     Callable[[OperationExecution, Any, Rights], bool] | None,
     Callable[[OperationExecution, Any], CallFailure | None] | None,

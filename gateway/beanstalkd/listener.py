@@ -162,7 +162,7 @@ class BeanstalkdListener:
         return address
 
     async def close(self) -> None:
-        """Close the connections; while there is a leader, their jobs go back first."""
+        """Close the connections; if there is a leader, their jobs are put back first."""
         for task in self._tasks:
             task.cancel()
         self._stop_listening()
@@ -179,7 +179,7 @@ class BeanstalkdListener:
     # ---- Host
 
     def receive(self, transport: asyncio.BaseTransport, connection: ClientConnection) -> Stay | None:
-        """See Host. No client can authenticate here as an administrator, for whom there are extra places."""
+        """See Host. No client can authenticate here as an administrator, so none gets one of the extra places."""
         accepted = self._hub.connection_manager.receive(transport, connection)
         if accepted.slot is SlotKind.PROVISIONAL:
             accepted.leave()

@@ -12,7 +12,7 @@ from sockpqd.core import FEATURE_LEVEL, Operation, as_of
 class RemoteRequest(Struct, array_like=True, tag=1, frozen=True, gc=False):
     """An operation to execute, normally a Request of a session of the sending node.
 
-    `wait_ms`: how long a Get may wait for a job, None: without end. `first`: it was not sent before, so no part of it
+    `wait_ms`: how long a Get may wait for a job; None: without limit. `first`: it was not sent before, so no part of it
     can have been executed or be in flight.
     """
 
@@ -22,7 +22,7 @@ class RemoteRequest(Struct, array_like=True, tag=1, frozen=True, gc=False):
 
 
 class RemoteRead(Struct, array_like=True, tag=2, frozen=True, gc=False):
-    """A call that changes nothing. None asks for the newest state: the index of the last entry applied, a Number."""
+    """A call that changes nothing. None asks for the index of the last applied entry; the outcome is a Number."""
 
     call: calls.Lookup | None
 
@@ -47,7 +47,7 @@ _encoder = msgspec.msgpack.Encoder()
 
 
 def encode(value: Remote | Outcome, level: int = FEATURE_LEVEL) -> bytes:
-    """Encode what is sent to the leader, or its outcome, as nodes of this feature level read it."""
+    """Encode a message to the leader, or an outcome, for nodes of this feature level."""
     return _encoder.encode(as_of(level, value))
 
 

@@ -27,7 +27,7 @@ class NodeServices(Protocol):
 
 
 class Principal:
-    """The user and the address of a client, as the authorizer asks for them."""
+    """The user and the address of a client, for the authorizer."""
 
     __slots__ = ("_guard", "peer", "user")
 
@@ -37,7 +37,7 @@ class Principal:
         self._guard: Guard | None = None
 
     def guard(self, services: NodeServices) -> Guard:
-        """Return the client's guard, which is made when it is needed for the first time."""
+        """Return the client's guard, which is created at the first call."""
         if self._guard is None:
             self._guard = Guard(services.access, services.cluster, self)
         return self._guard

@@ -1,4 +1,4 @@
-"""The sessions of this node's connections: those in use, those that are free, and how they are kept."""
+"""The sessions of this node's connections: those in use, the free ones, and portions for keeping them alive."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ class NodeSession:
         self._next = 1
 
     def next_number(self) -> int:
-        """The request number of the next order."""
+        """The number of the next request."""
         number = self._next
         self._next = number + 1
         return number
 
 
 class NodeSessions:
-    """All sessions of this node's connections. They end when the node is silent for long."""
+    """All sessions of this node's connections. They expire when the node is silent for too long."""
 
     def __init__(self) -> None:
         self._all: dict[int, None] = {}
         self._free: list[NodeSession] = []
 
     def portions(self) -> list[tuple[int, ...]]:
-        """Return the numbers of all sessions, in portions that may be kept at once."""
+        """Return the numbers of all sessions, in portions that one operation can keep alive."""
         numbers = list(self._all)
         return [tuple(numbers[start:start + KEPT_MAX]) for start in range(0, len(numbers), KEPT_MAX)]
 
@@ -44,7 +44,7 @@ class NodeSessions:
         self._all.pop(session.number, None)
 
     def lost(self, session: NodeSession) -> None:
-        """Forget a session that ended because this node was silent, and all free ones, which end like it."""
+        """Forget a session that ended because this node was silent, and all free ones, which have ended as well."""
         self.ended(session)
         for free in self._free:
             self.ended(free)

@@ -1,4 +1,4 @@
-"""Reads data of any length at the node of the client: the names of all tubes, and the sums of their jobs.
+"""Reads data of any length on the client's own node: the names of all tubes, and the totals of their jobs.
 
 The state is read in pieces, each in a turn of its own (gateway/server/hub.py), and is not sent between nodes: a
 follower reads its own state, once that is as new as the leader's was when the client asked.
@@ -92,7 +92,7 @@ class SurveyReader:
         self._result = calls.Names(tuple(names))
 
     def _sums(self) -> Pieces:
-        """Take the sums of all jobs, which are maintained, or count the jobs for a user who may not see all."""
+        """Use the maintained totals of all jobs, or count the jobs for a user who may not see all queues."""
         if "" not in self._seen:
             yield from self._sums_of_seen()
             return

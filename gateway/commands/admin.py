@@ -1,7 +1,7 @@
 """Operator commands that change the cluster or this node's own switch (spec/cluster 6).
 
-None of them may be left half done because the client has disconnected. So the work belongs to the hub and runs to
-completion, and the client, if still connected, gets the answer. Commands behind it wait for that answer.
+None of them may be left half done because the client has disconnected. So the hub owns the work, which runs to
+completion; the client, if still connected, gets the answer. Later commands of the client wait for that answer.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Work = Callable[..., Coroutine[Any, Any, bytes]]
 
 
 def _work(work: Work) -> Run:
-    """Wrap `work` as a command; nothing behind it is executed until it is answered."""
+    """Wrap `work` as a command; later commands of the client are executed only after its answer."""
     def run(client: Client, command: Command) -> None:
         client.run(_answer(client, command, work))
     return run

@@ -69,7 +69,7 @@ async def _refuse(client: Client, why: str, user: str) -> None:
 
 
 def _refused(client: Client) -> None:
-    """Answer a failed AUTH; the client loses its user, so that it does not act as the wrong one."""
+    """Answer a failed AUTH; the connection loses its user, so that the client does not act as the wrong one."""
     guard = client.guard
     if not guard.fixed:
         _become(client, None)
@@ -122,7 +122,7 @@ async def _delete_user(client: Client, name: str) -> None:
 
 
 def _is_in_file(client: Client, user: str) -> bool:
-    """Refuse the command if the users file defines this user; 500 takes precedence over 409."""
+    """Refuse the command, and return True, if the users file defines this user; 500 takes precedence over 409."""
     hub = client.hub
     if hub.cluster.serving and user in hub.access.file_users:
         client.say(responses.USER_IN_FILE)

@@ -1,9 +1,9 @@
 """Commands executed as several operations, one after the other, so that no log entry takes long.
 
-QUEUE PURGE, QUEUE MOVE, KICK and ITEM RETRY remove or move one portion of jobs per operation, and QUEUE DELETE ..
-FORCE purges first. With REQ each operation is a part of the request: when it is repeated, the parts already executed
-give the same replies, and the total is the same. When its user's rights change on the way, no more operations follow,
-and the outcome is unknown.
+QUEUE PURGE, QUEUE MOVE, KICK and ITEM RETRY remove or move one portion of jobs per operation, and QUEUE DELETE .. FORCE
+purges first. With REQ each operation is a part of the request: when it is repeated, the parts already executed give the
+same replies, and the total is the same. If its user's rights change in between, no more operations follow, and the
+outcome is unknown.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def delete_queue(client: Client, command: Command) -> None:
 
 
 async def _run_delete(client: Client, delete: DeleteQueue | DeleteQueueOnly, numbering: Numbering | None) -> None:
-    """QUEUE DELETE .. FORCE: purge the queue, then delete it with its running jobs and any that came meanwhile.
+    """QUEUE DELETE .. FORCE: purge the queue, then delete it with running jobs and those added in the meantime.
 
     A queue without settings disappears as soon as it is purged; the purge has shown that it existed.
     """
@@ -157,7 +157,7 @@ def retry(client: Client, command: Command) -> None:
 async def _run_moves(
     client: Client, operation: Requested, rest: Callable[[Any, Moved], Requested], numbering: Numbering | None
 ) -> None:
-    """Execute portions of an operation until nothing is left; `rest`: what is asked behind a portion."""
+    """Execute portions of an operation until nothing is left; `rest`: returns the operation after a portion."""
     parts, moved = _Parts(client, numbering), 0
     while True:
         reply = await parts.ask(operation)

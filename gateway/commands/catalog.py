@@ -47,8 +47,8 @@ QUEUED, AS_EVER, ENDS, CLOSES = (
     InTransaction.QUEUED, InTransaction.AS_EVER, InTransaction.ENDS, InTransaction.CLOSES,
 )
 
-# Costs, of the budget of a turn (server/hub.py). What a command costs beyond these is charged where it is known: long
-# lines by the parser, the work of operations by the log.
+# Costs, of the budget of a turn (server/hub.py). Further costs are charged where they are known: long lines by the
+# parser, the work of operations by the log.
 PLAIN = 1
 LOOK = 2        # formats an answer of many figures
 RECORD = 32     # may read a block of records from the disk for one of them

@@ -1,4 +1,4 @@
-"""The influence of a connection on the choice among several queues: its policy and its turns."""
+"""The connection's part in the choice among several queues: its policy and its turns."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def policy(client: Client, command: Command) -> None:
 
 
 def configure(client: Client, command: Command) -> None:
-    """CONFIG with a setting. GETs behind a new POLICY wait for it, as their choice may depend on it."""
+    """CONFIG with a setting. Later GETs wait for a new POLICY, as their choice may depend on it."""
     if command.operation.policy is not None:
         client.state.turning = True
     client.propose(command.operation, command.numbering)
@@ -63,10 +63,10 @@ def _in_turn(client: Client, command: Taking, get: Get, policy: Policy) -> Takin
 
 
 def known_empty(client: Client, get: Get) -> bool:
-    """FASTEMPTY: return whether it is certain, without the log, that this GET would come back empty.
+    """FASTEMPTY: return whether it is certain without asking the log that this GET would find nothing.
 
-    The applied state must include everything this connection has sent, so none of its commands may be in flight. And
-    it must be the newest one: `serving` may be older than a time in which this process stood still.
+    The applied state must include everything this connection has sent, so none of its commands may be in flight. And it
+    must be the newest state: `serving` may date from before a pause of this process.
     """
     cluster = client.hub.cluster
     machine = cluster.machine

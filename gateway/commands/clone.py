@@ -50,9 +50,9 @@ def data(client: Client, command: Command) -> None:
 class Clone:
     """The slot of a CLONE's answer, which receives the outcomes of all its operations.
 
-    After a failure the rest of the data is read and dropped; the answer comes after the last byte. It also fails if the
-    user loses the right for `command` before that. With `numbering` (which covers the line only) the last operation,
-    the decisive one, is a request: data sent again go through the log again but change nothing.
+    After a failure the rest of the data is read and dropped; the answer is sent after the last byte. The CLONE also
+    fails if the user loses the right for `command` before that. With `numbering` (which covers the line only) the last
+    operation, the decisive one, is a request: data sent again go through the log again but change nothing.
     """
 
     numbered = False            # no job is handed out
@@ -96,7 +96,7 @@ class Clone:
             self._settle()
 
     def _refusal(self) -> bytes | None:
-        """Return why no more data are taken, as far as that is known now."""
+        """Return the refusal of further data, None if none is known now."""
         client = self._client
         if client.hub.access.required and (refusal := client.guard.refusal(self._command)) is not None:
             return refusal

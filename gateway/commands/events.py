@@ -1,4 +1,4 @@
-"""SUBSCRIBE, UNSUBSCRIBE, NOTIFY. A connection that hears events may send little else (spec/events 4.1)."""
+"""SUBSCRIBE, UNSUBSCRIBE, NOTIFY. A subscribed connection may send few other commands (spec/events 4.1)."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def _known(client: Client, wish: Filter) -> bool:
 async def _when_known(client: Client, hearing: Hearing, wish: Filter, from_now: bool) -> None:
     """Answer when the leader knows the subscription, so that it gets all messages sent after the answer.
 
-    It answers without that after LISTENING_KNOWN_S. `from_now`: events before the answer are left out.
+    It answers after LISTENING_KNOWN_S in any case. `from_now`: events before the answer are left out.
     """
     loop = asyncio.get_running_loop()
     until = loop.time() + LISTENING_KNOWN_S
@@ -156,7 +156,7 @@ def _waits(client: Client) -> bool:
 
 
 def unsubscribe(client: Client, command: Command) -> None:
-    """UNSUBSCRIBE: end the subscription, with an answer behind the last event."""
+    """UNSUBSCRIBE: end the subscription, with an answer after the last event."""
     if _waits(client):
         client.run(_with_room(client, command, unsubscribe))
         return
@@ -184,7 +184,7 @@ def notify(client: Client, command: Command) -> None:
 
 
 async def _with_room(client: Client, command: Command, run: Run) -> None:
-    """Run a command when subscribers have kept up."""
+    """Run a command once subscribers have caught up."""
     await client.hub.subscriptions.room()
     run(client, command)
 

@@ -1,4 +1,4 @@
-"""FIND: a search for jobs, in slices that have turns as the pieces of long answers."""
+"""FIND: a search for jobs, in slices that take turns like the pieces of long answers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from sockpqd.gateway.protocol.grammar.find import cursor
 
 
 def find(client: Client, command: Command) -> None:
-    """FIND: show the jobs with the properties asked for."""
+    """FIND: show the jobs with the given properties."""
     if client.hub.searches >= FINDS_MAX:        # asked again below, but here it costs no task
         client.say(responses.BUSY)
         return
@@ -103,7 +103,7 @@ class Slices:
 
 
 async def _names(client: Client, slices: Slices, queues: tuple[str, ...] | None, first: str) -> Iterator[str]:
-    """The names from `first` on, each once and in order: sorted in pieces, and merged while they are looked at."""
+    """Yield the names from `first` on, each once and in order: sorted in pieces, and merged lazily."""
     left = iter(client.hub.cluster.machine.all_queue_names() if queues is None else queues)
     runs: list[list[str]] = []
     while piece := list(islice(left, FIND_SLICE_NAMES)):

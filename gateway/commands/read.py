@@ -36,7 +36,7 @@ def item_list(client: Client, command: Command) -> None:
 
 
 def item_stat(client: Client, command: Command) -> None:
-    """ITEM STAT: show the figures of an item; each of its queues costs something."""
+    """ITEM STAT: show the figures of an item; each of its queues adds to the cost."""
     hub, name = client.hub, command.arguments[0]
     hub.budget -= hub.cluster.machine.queues_of_item(name) // LOOKED_PER_COMMAND
     counts = hub.cluster.machine.item(name)
@@ -153,7 +153,7 @@ def peek_error(client: Client, command: Command) -> None:
 
 
 def job_stat(client: Client, command: Command) -> None:
-    """JOB STAT: show the settings of a numbered job and the counts of what happened to it."""
+    """JOB STAT: show the settings of a numbered job and the counts of its events."""
     cluster = client.hub.cluster
     job = cluster.machine.peek(*command.arguments)
     client.say(responses.JOB_NOT_FOUND if job is None else listings.pairs(listings.of_job(job, cluster.time_ms)))

@@ -1,8 +1,8 @@
 """Sessions: attaching connections to them, and the commands SESSION, TAKEN and PING (spec/sessions 1.3).
 
 A session is part of the replicated state and outlives connections. A connection is attached to at most one session;
-several connections can be attached to the same one. SESSION and TAKEN stand alone: commands behind them in the stream
-are executed once it is known which session the connection has.
+several connections can be attached to the same one. SESSION and TAKEN run alone: later commands in the stream are
+executed once it is known which session the connection has.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Long answers, streamed as the client reads them: SNAPSHOT, and lists of everything there may be many of.
+"""Long answers, streamed as the client reads them: SNAPSHOT, and lists that may be long.
 
-A list is made in pieces, each of which has a turn of its own (hub.py): so nobody waits for it, however long it is and
-however many clients ask for it. What is copied at once is copied by the interpreter's own loops. What a list is made
-from is held for its client, and counts for it: a thousand lists of a hundred thousand names are gigabytes.
+A list is made in pieces, each of which has a turn of its own (hub.py): so no other client waits for it, however long it
+is and however many clients ask for it. Copies made in one step use only loops of the interpreter itself. The source of
+a list is held in memory until the answer is complete, and charged to its client: a thousand lists of a hundred thousand
+names are gigabytes.
 """
 
 from __future__ import annotations
@@ -211,7 +212,7 @@ async def user_list(client: Client) -> None:
 async def gathered(
     client: Client, candidates: Iterable[_Item], choose: Callable[[list[_Item]], Iterable[_Item]],
 ) -> list[_Item]:
-    """Return the chosen candidates, each once, looked at in pieces; the first piece is made in the current turn."""
+    """Return the chosen candidates, each once, inspected in pieces; the first piece is handled in the current turn."""
     chosen: dict[_Item, None] = {}
     held_bytes = len(candidates) * REFERENCE_BYTES if isinstance(candidates, Sized) else 0
     _hold(client, held_bytes)
@@ -226,7 +227,7 @@ async def gathered(
 
 
 def _hold(client: Client, held_bytes: int) -> None:
-    """Charge these bytes, from which the answer is made, to the client until its answer is complete."""
+    """Charge these bytes, the source of the answer, to the client until its answer is complete."""
     if held_bytes >= GATHERED_COUNTED_BYTES or client.state.gathered_bytes:
         client.state.gathered_bytes = held_bytes
         client.weigh()

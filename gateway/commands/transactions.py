@@ -2,8 +2,9 @@
 
 While a transaction is open, its mode decides how a command is run: commands allowed in a transaction are queued; any
 other is refused, and then so is the COMMIT, since a transaction must never be executed in part. If BEGIN itself was
-refused, so are the commands behind it, up to COMMIT or ROLLBACK, or up to a command not allowed in a transaction: a
-client that pipelines all of them must not have some of them executed because this node starts to serve meanwhile.
+refused, so are the commands after it, up to COMMIT or ROLLBACK, or up to a command not allowed in a transaction: a
+client that pipelines all of them must not have some of them executed because this node has begun to serve in the
+meantime.
 """
 
 from __future__ import annotations
@@ -139,7 +140,7 @@ def _queue(client: Client, command: Command) -> None:
 
 
 def owned(client: Client, operation: _Operation) -> _Operation:
-    """The operation with what the client's connection knows: its user, if the operation makes an item to hold, and
+    """Add data of the client's connection to the operation: its user, if the operation creates an item to hold, and
     whether the job of a DELETE is held by the connection itself or its session.
     """
     if isinstance(operation, HoldItem):

@@ -88,7 +88,7 @@ def put(client: Client, command: Command) -> None:
 
 
 def _follow(client: Client, put: JobPut) -> None:
-    """Propose a waiter's Get right behind the PUT, if the job will be ready immediately."""
+    """Propose a waiter's Get right after the PUT, if the job will be ready immediately."""
     if isinstance(put, Put):
         client.hub.job_waiters.follow(put, client)
     elif put.when is None and not put.after and put.group is None and put.targets is None:
@@ -249,7 +249,10 @@ def blocking_get(client: Client, command: Command) -> None:
 
 
 def await_end(client: Client, command: Command) -> None:
-    """AWAIT: block until the job has ended. It writes nothing, and asks the log only what the state cannot say."""
+    """AWAIT: block until the job has ended.
+
+    It writes nothing, and asks the log only if the state does not have the answer.
+    """
     attached, selector = client.state.attached, command.operation.selector
     waiter = EndWaiter(
         client, client.hub.end_waiters, question=command.operation, by_key=isinstance(selector, Selector),
@@ -294,5 +297,5 @@ def ended(client: Client, command: Command) -> None:
 
 
 def _without_text(client: Client, end: End) -> End:
-    """The same without its ERROR or RESULT if there is no room for that."""
+    """Return the operation without its ERROR or RESULT if there is no room for that."""
     return without_text(end) if end.text and no_room(client) else end

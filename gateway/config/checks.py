@@ -76,7 +76,7 @@ def _check_addresses(config: Config) -> None:
 def _check_beanstalkd(config: Config, taken: dict[tuple[str, int], str]) -> None:
     listener, address, users = config.beanstalkd, config.listen.beanstalkd, config.auth.users_file is not None
     data_bytes_max = config.limits.data_bytes_max
-    # Without a listener the default may be more than a job can have here.
+    # Without a listener the default may exceed the size of jobs here.
     _require(listener.job_bytes_max > 0 and (address is None or listener.job_bytes_max <= data_bytes_max),
              "beanstalkd.job_bytes_max", f"must be from 1 to limits.data_bytes_max, {data_bytes_max}")
     _check_networks("beanstalkd", listener.networks)
@@ -102,7 +102,7 @@ def _check_listen(key: str, address: str, taken: dict[tuple[str, int], str], saf
 
 
 def _check_new(key: str, address: str, taken: dict[tuple[str, int], str]) -> None:
-    """Refuse an address that another key has; `taken`: which key has which."""
+    """Refuse an address that another key has; `taken`: the keys by address."""
     host_port = _address(key, address)
     _require(host_port not in taken, key, f"{address!r} is {taken.get(host_port)} already")
     taken[host_port] = key

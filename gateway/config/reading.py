@@ -55,7 +55,7 @@ def read(document: dict[str, Any], environment: Mapping[str, str]) -> Config:
 
 
 def _refuse_nul(value: object, key: str) -> None:
-    """Refuse a NUL in any string (TOML's \\u0000): most are paths and addresses, which the system cannot have so."""
+    """Refuse a NUL in any string (TOML's \\u0000): most are paths and addresses, where the system cannot take it."""
     if isinstance(value, dict):
         for name, inner in value.items():
             _refuse_nul(inner, _join(key, name))

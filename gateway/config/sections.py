@@ -33,7 +33,7 @@ class Listen(Struct, frozen=True, forbid_unknown_fields=True):
     peer: str
     http: str | None = None
     hosts: tuple[str, ...] = ()         # further names by which clients of `http` may ask
-    # At `http`; "read": without actions; None: if that is loopback, or users are required.
+    # At `http`; "read": without actions; None: only if the address is loopback, or users are required.
     dashboard: bool | Literal["read"] | None = None
     insecure: bool = False              # allow non-loopback addresses without protection
     legacy: tuple[LegacyListen, ...] = ()

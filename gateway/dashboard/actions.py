@@ -1,6 +1,6 @@
 """The actions of the pages: each is a command of the protocol, made of the fields of its form.
 
-A field never becomes more than one word of the line, but for `settings` and `options`, which are words.
+A field never becomes more than one word of the line, except for `settings` and `options`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ class BadForm(Exception):
 
 
 class Action(Struct, frozen=True):
-    """One action. `harm`: what it destroys, for the confirmation; `here`: it concerns the node that is asked."""
+    """One action.
+
+    `harm`: what it destroys, for the confirmation; `here`: it is executed on the node that shows the page.
+    """
 
     line: Callable[[Fields], str]
     harm: str = ""
@@ -65,7 +68,7 @@ def one_of(fields: Fields, name: str, *choices: str) -> str:
 
 
 def selector(fields: Fields) -> str:
-    """Return how the protocol names a job: by its id, its place, its number, or its key. Raises BadForm."""
+    """Return a job's name in the protocol: its id, its place, its number, or its key. Raises BadForm."""
     if fields.get("id"):
         return number(fields, "id")
     if fields.get("seq"):

@@ -30,6 +30,6 @@ ASSETS = {f"/assets/{path.rpartition('/')[2]}": _read(path, kind) for path, kind
 
 
 def asset(name: str) -> str:
-    """Return the address of a file. Browsers may keep what is there."""
+    """Return the address of a file, which browsers may cache for ever."""
     path = f"/assets/{name}"
     return f"{path}?v={ASSETS[path].version}"

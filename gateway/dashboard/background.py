@@ -1,7 +1,7 @@
-"""Actions on all jobs that a filter finds, in the background: they say how far they are, and can be stopped.
+"""Actions on all jobs that a filter finds, in the background: they report their progress and can be stopped.
 
-They end with their node. Each job is named by its place or number, so that a command that is sent twice, as nobody
-knows whether it was executed, does nothing the second time.
+They end with their node. Each job is named by its place or number, so a command sent twice, because its outcome was
+unknown, does nothing the second time.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ LineOf = Callable[[JobView], str | None]
 class BackgroundAction(Struct):
     """An action on many jobs. `state`: counting, running, done, stopped, or failed, then with `why`.
 
-    `total`: jobs found, not all of them before it is `counted`; `done`: those it was carried out on; `gone`: those that
-    were elsewhere by then; `refused`: with the last answer; `skipped`: those that no command fits.
+    `total`: jobs found so far, all of them once it is `counted`; `done`: jobs handled; `gone`: jobs that had moved or
+    ended by then; `refused`: refusals, with the last answer; `skipped`: jobs to which no command applies.
     """
 
     number: str
@@ -59,11 +59,11 @@ class BackgroundAction(Struct):
 
     @property
     def ended(self) -> bool:
-        """Return whether it does nothing any more."""
+        """Return whether it has ended."""
         return self.state not in ("counting", "running")
 
     def progress(self) -> str:
-        """Say how far it has come."""
+        """Return its progress in words."""
         parts = [f"{self.done:,} of {'' if self.counted else 'at least '}{self.total:,}"]
         for count, what in (
             (self.gone, "were gone by then"),
@@ -121,7 +121,7 @@ LINES: dict[str, Callable[[Mapping[str, str]], LineOf]] = {
 
 
 class ActionStopped(Exception):
-    """The action is to stop."""
+    """The action has been asked to stop."""
 
 
 class BackgroundActions:
@@ -140,7 +140,7 @@ class BackgroundActions:
                 yield action
 
     def begin(self, name: str, chosen: JobFilter, fields: Mapping[str, str], visitor: Visitor) -> BackgroundAction:
-        """Begin an action of LINES. Raises BadForm for wrong fields, and if too many are going on."""
+        """Begin an action of LINES. Raises BadForm for wrong fields, or if too many are running."""
         line = LINES[name](fields)
         if len(self._tasks) >= RUNNING_MAX:
             raise BadForm(f"{RUNNING_MAX} actions in the background are going on: wait for one, or stop it")
@@ -157,7 +157,7 @@ class BackgroundActions:
     def stop(self, number: str, visitor: Visitor) -> None:
         """Stop an action; what it has done stays done. Raises BadForm if the visitor has none of this number.
 
-        What it is sending is still counted: it ends when that is answered.
+        It ends when the commands in flight are answered, which still count.
         """
         if not any(one.number == number for one in self.seen_by(visitor)):
             raise BadForm("there is no such action in the background any more")
@@ -207,7 +207,7 @@ class BackgroundActions:
                 await self._rest(action, 0)
 
     async def _rest(self, action: BackgroundAction, seconds: float) -> None:
-        """Wait so long. Raises ActionStopped, at once, if somebody stops the action."""
+        """Wait for `seconds`. Raises ActionStopped as soon as the action is stopped."""
         stop = self._stops[action.number]
         if seconds and not stop.is_set():
             with suppress(TimeoutError):
@@ -217,7 +217,7 @@ class BackgroundActions:
             raise ActionStopped
 
     async def _send(self, action: BackgroundAction, lines: list[str], visitor: Visitor) -> None:
-        """Send the commands until each is answered; `action.why` says why not. Raises ActionStopped."""
+        """Send the commands until each is answered; meanwhile `action.why` has the problem. Raises ActionStopped."""
         last = ""
         for _ in range(ATTEMPTS):
             data = "".join(f"{line}\r\n" for line in lines).encode()

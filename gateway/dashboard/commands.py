@@ -38,7 +38,7 @@ async def execute(hub: Hub, user: str | None, address: str, data: bytes) -> byte
 async def execute_at_leader(hub: Hub, user: str | None, address: str, data: bytes) -> bytes:
     """Execute commands for this user at the leader, which may be this node; return the answers to them.
 
-    Returns NO_ANSWER if nobody knows whether they were executed. Raises NotLeader if none was.
+    Returns NO_ANSWER if it is unknown whether they were executed. Raises NotLeader if none was.
     """
     cluster = hub.cluster
     if cluster.leader() == cluster.name:        # it leads, though the service may be offline
@@ -94,6 +94,6 @@ class _Memory:
             self.ended.set_result(None)
 
     def abort(self) -> None:
-        """End the wait of `execute`: the rest of the answers will not come."""
+        """End the wait of `execute`: there will be no further answers."""
         self.aborted = True
         self.finish()

@@ -16,7 +16,7 @@ ROWS_MAX = 500          # as many as a chart can show
 
 
 class NoFigures(Exception):
-    """There are no such figures, or the visitor may not see them: the message says which."""
+    """The figures do not exist, or the visitor may not see them; the message says which."""
 
 
 async def figures(samples: FigureSampler, visitor: Visitor, words: Mapping[str, str]) -> bytes:

@@ -1,4 +1,4 @@
-"""Reads the fields of a form from the body of a request, in portions that hold the loop for moments."""
+"""Reads the fields of a form from the body of a request, in short portions so as not to block the event loop."""
 
 from __future__ import annotations
 

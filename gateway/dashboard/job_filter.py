@@ -1,4 +1,4 @@
-"""Filters of jobs: the fields of a form as the properties that FIND searches for, and the jobs that have them."""
+"""Filters of jobs: turns the fields of a form into properties for FIND, and searches for the jobs that have them."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ UNITS_S = {"s": 1, "min": 60, "h": 3600, "d": 86_400}
 class JobFilter(Struct, frozen=True):
     """The properties of the jobs to find. `queues`: None for all that the visitor manages.
 
-    `died_in`: only dead jobs of this queue; `unreasoned`: only those without a reason. `line`: what finds them with
-    FIND; `fields`: what the form would have to have, with absolute times.
+    `died_in`: only dead jobs of this queue; `unreasoned`: only those without a reason. `line`: the FIND command for
+    them; `fields`: the fields of an equal form, with absolute times.
     """
 
     queues: tuple[str, ...] | None
@@ -43,12 +43,12 @@ class JobFilter(Struct, frozen=True):
     fields: dict[str, str]
 
     def holds(self, job: JobView) -> bool:
-        """Return whether a job that FIND has found is one of the filter's."""
+        """Return whether a job that FIND has found matches the whole filter."""
         return (not self.died_in or job.origin == self.died_in) and not (self.unreasoned and job.reason)
 
 
 def filter_of(given: Mapping[str, str], now_ms: int) -> JobFilter:
-    """Return the filter of a form's fields. Times are Unix times, or how long ago: `90 s`, `10 min`, `2 h`, `3 d`.
+    """Return the filter of a form's fields. Times are Unix times, or ages: `90 s`, `10 min`, `2 h`, `3 d`.
 
     Raises BadForm.
     """
@@ -82,9 +82,9 @@ async def matches(
 ) -> AsyncGenerator[tuple[list[JobView], FindPlace | None], None]:
     """Yield the jobs of a filter in slices, each with the point reached, None at the end.
 
-    The slices have turns as those of FIND. `before_seq`: only jobs whose place is older, so that a job that comes back
-    meanwhile is not found again. `looked_max`: jobs and queues after which the search ends. `found_max`:
-    jobs in a slice. Raises PageLost.
+    The slices take turns like those of FIND. `before_seq`: only jobs with an older place, so that a job that is put
+    back in the meantime is not found again. `looked_max`: the number of jobs and queues after which the search ends.
+    `found_max`: jobs in a slice. Raises PageLost.
     """
     machine, search, slices = hub.cluster.machine, Search(chosen.wanted), Slices(hub)
     looked = left = 0
@@ -113,7 +113,7 @@ async def matches(
 async def _names(hub: Hub, visitor: Visitor, slices: Slices, chosen: JobFilter) -> Iterator[str]:
     """Return the queues to search in their order, from the one where the search begins.
 
-    They are sorted in pieces, and merged while they are looked at.
+    They are sorted in pieces, and merged lazily.
     """
     first = "" if chosen.begin is None else chosen.begin.queue
     left = iter(hub.cluster.machine.all_queue_names() if chosen.queues is None else chosen.queues)

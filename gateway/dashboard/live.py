@@ -1,4 +1,4 @@
-"""Notifies browsers of changes, by server-sent events: twice a second what changes with the state, and how old that is.
+"""Notifies browsers by server-sent events: twice a second, a value that changes with the state, and the state's age.
 
 A connection ends after a few seconds, as all of the HTTP port do, and the browser comes back by itself.
 """
@@ -40,7 +40,7 @@ async def stream(
 
 
 def why_stale(cluster: Cluster) -> str | None:
-    """Say why what this node shows is older than it should be; None if it is not."""
+    """Return why this node's data are older than they should be; None if they are not."""
     age_s = cluster.age_s()
     if age_s <= STALE_S:
         return None

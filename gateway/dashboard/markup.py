@@ -1,4 +1,4 @@
-"""HTML that cannot be injected into: what is not Markup is escaped wherever it is put."""
+"""HTML that is safe from injection: everything that is not Markup is escaped wherever it is inserted."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def tag(element: str, /, *children: Child, **attributes: str | int | bool | None
 async def table(heads: Sequence[Child], rows: Iterable[Sequence[Child]], caption: str) -> Markup:
     """Return a table; cells that are ints or FigureTexts are aligned to the right.
 
-    The rows are made and written a few at a time, and others have a turn of the loop in between: `rows` should be a
+    The rows are generated and written a few at a time, with turns of the event loop in between: `rows` should be a
     generator that copes with changes of the state since its last row.
     """
     numbers = [False] * len(heads)
@@ -68,12 +68,12 @@ async def table(heads: Sequence[Child], rows: Iterable[Sequence[Child]], caption
     head = tag("tr", [tag("th", cell, scope="col", class_="n" if number else None)
                       for cell, number in zip(heads, numbers, strict=True)])
     content = tag("table", tag("caption", caption), tag("thead", head), tag("tbody", body))
-    # What may be wider than the screen is scrolled by keyboard, too.
+    # A table may be wider than the screen, and must then be scrollable by keyboard, too.
     return tag("div", content, class_="wide", tabindex="0", role="region", aria_label=caption)
 
 
 def link(path: str, label: Child) -> Markup:
-    """Return a link to a page of ours."""
+    """Return a link to a page of the dashboard."""
     return tag("a", label, href=path)
 
 

@@ -133,7 +133,7 @@ class Dashboard:
         try:
             async with self._searching if request.path in SEARCHING else self._making:
                 content = await PAGES[request.path](view)
-            # Long pages are made in portions between the turns of others.
+            # Long pages are generated in portions, with turns of other tasks in between.
             if visitor.user is not None and self._guard(visitor).rights != visitor.rights:
                 return _text(401, "the rights of the user have changed meanwhile", CHALLENGE)
             return _html(200, content)
@@ -143,7 +143,7 @@ class Dashboard:
             return _html(404, page(view, "Not there", tag("p", f"{error}."), tag("p", link("/queues", "All queues"))))
 
     def _guard(self, visitor: Visitor) -> Guard:
-        """Return a guard that knows the visitor's rights at any later moment."""
+        """Return a guard that always has the visitor's current rights."""
         return Guard(self._hub.access, self._hub.cluster, Someone(visitor.address, visitor.user))
 
     def _view(self, visitor: Visitor, words: dict[str, str]) -> View:
@@ -202,7 +202,7 @@ class Dashboard:
         return self._seen_later("/background", f"begun: {chosen.line}")
 
     async def close(self) -> None:
-        """End what goes on in the background, as the node stops."""
+        """End all background actions, as the node stops."""
         await self._background.close()
 
     async def _execute(self, visitor: Visitor, data: bytes, *, here: bool) -> str:
@@ -224,7 +224,7 @@ class Dashboard:
 
 
 def _back(path: str) -> str:
-    """Return a path of ours; anything else becomes the first page."""
+    """Return the path if it is one of the dashboard's, otherwise the path of the first page."""
     try:
         parts = urlsplit(path)
     except ValueError:                  # "//[::1"
@@ -233,7 +233,7 @@ def _back(path: str) -> str:
 
 
 def _asked(view: View, name: str, fields: Mapping[str, str], line: str, harm: str, back: str) -> web.Response:
-    """Ask whether an action that destroys something is meant."""
+    """Ask for confirmation of an action that destroys something."""
     return _html(200, page(
         view, "Are you sure?", tag("p", tag("code", line)), tag("p", f"It means: {harm}."),
         form(view, name, "Yes, do it", {**fields, "sure": "yes"}, back=back), tag("p", link(back, "No")),

@@ -64,7 +64,7 @@ class Tokens:
         return self._token(visitor, int(time.time() // TOKEN_S))
 
     def good(self, visitor: Visitor, token: str) -> bool:
-        """Return whether this is a token of this visitor, and not too old."""
+        """Return whether this token belongs to this visitor and has not expired."""
         period = int(time.time() // TOKEN_S)
         return any(hmac.compare_digest(self._token(visitor, at).encode(), token.encode())
                    for at in (period, period - 1))
@@ -74,7 +74,7 @@ class Tokens:
 
 
 def same_origin(request: web.BaseRequest) -> bool:
-    """Return False if the browser says that the request comes from a page elsewhere."""
+    """Return False if the browser reports that the request comes from a page of another origin."""
     site = request.headers.get("Sec-Fetch-Site")
     if site is not None and site not in ("same-origin", "none"):
         return False

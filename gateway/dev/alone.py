@@ -29,7 +29,7 @@ def configuration(folder: Path, environment: Mapping[str, str]) -> Config:
 
 
 def announce(config: Config) -> None:
-    """Print where the node listens and keeps its data; if the port is not the usual one, why, and how to reach it."""
+    """Print where the node listens and keeps its data; for an unusual port also the reason, and how to reach it."""
     listen = config.listen
     dashboard = f"  Dashboard: http://{listen.http}/\n" if listen.http else ""
     print(f"sockpqd serves on {listen.client}, data in {config.node.data_dir}\n{dashboard}"
@@ -37,7 +37,7 @@ def announce(config: Config) -> None:
 
 
 def _elsewhere(config: Config) -> str:
-    """The lines about a port for clients that is not the usual one; none if it is."""
+    """Return the lines about an unusual port for clients; none if it is the usual one."""
     listen = config.listen
     usual = f"{HOST}:{PORTS['client']}"
     if listen.client == usual:

@@ -93,7 +93,7 @@ class DevCluster:
         pids: dict[str, int] = {}
         explained = False
         while True:
-            # A busy machine may answer too late once: that is no loss of the leader.
+            # On a busy machine a single late answer does not mean that the leader is lost.
             found = [await serving(nodes) or await serving(nodes) for nodes in self._clusters]
             serve = [node for node in found if node is not None]
             if not explained and len(serve) == len(self._clusters) and (len(serve) == 1 or await join(serve)):

@@ -35,7 +35,7 @@ class DevNode(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """Return its name, behind the name of its cluster if there are several."""
+        """Return its name, preceded by the name of its cluster if there are several."""
         name = self.config.node.name
         return f"{self.cluster}/{name}" if self.cluster else name
 
@@ -60,7 +60,7 @@ def prepare(
 ) -> list[DevNode]:
     """Return the nodes of the cluster in this folder, which is made if it is not there. Raises ConfigError.
 
-    `cluster`: its name among several; `first`: the lowest port for clients that it may have if it is made.
+    `cluster`: its name among several; `first`: the lowest port for clients to use for a new one.
     """
     names = [f"n{number + 1}" for number in range(count)]
     files = {name: folder / f"{name}.toml" for name in names}
@@ -97,7 +97,7 @@ def _make(folder: Path, files: Mapping[str, Path], lowest: int) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name, file in files.items():
         listen = "".join(f'{use} = "{address}"\n' for use, address in addresses[name].items())
-        # a string of JSON is one of TOML
+        # a JSON string is a valid TOML string
         file.write_text(
             f"[node]\nname = \"{name}\"\ndata_dir = {json.dumps(str(folder / name), ensure_ascii=False)}\n"
             f"[listen]\n{listen}{members}", "utf-8"

@@ -9,7 +9,7 @@ from sockpqd.gateway.config import split_address
 from sockpqd.gateway.dev.folder import DevNode
 
 ASK_S = 0.5
-# Nothing that is executed: that would be an entry in the log of all nodes.
+# Not a command that is executed, as that would be an entry in the log of all nodes.
 QUESTION = b"INTERCONNECT\r\nCLUSTER STATUS\r\n"
 
 
@@ -20,7 +20,7 @@ async def serving(nodes: Sequence[DevNode]) -> DevNode | None:
 
 
 async def _serves(node: DevNode) -> bool:
-    """Return whether the node serves: only then it answers its own number, and that it leads and is online."""
+    """Return whether the node serves: only then does it answer with its own id, and as an online leader."""
     try:
         async with asyncio.timeout(ASK_S):
             reader, writer = await asyncio.open_connection(*split_address(node.config.listen.client))

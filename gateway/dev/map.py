@@ -15,11 +15,11 @@ ASK_S = 2.0
 
 
 class _Refused(Exception):
-    """A server refused a command: it has users by now."""
+    """A server refused a command: it requires users."""
 
 
 async def join(leaders: Sequence[DevNode]) -> bool:
-    """Give all clusters the map of the first, which gets one if it has none; returns False if it is to be tried again.
+    """Give all clusters the map of the first, which gets one if it has none; returns False if the caller must retry.
 
     `leaders`: the leader of each cluster.
     """
@@ -53,7 +53,7 @@ async def _state(node: DevNode) -> tuple[str, int, bytes]:
 
 
 async def _ask(node: DevNode, question: bytes) -> tuple[list[str], bytes]:
-    """Send a command; returns the words of the answer behind OK, and the data of MAP.
+    """Send a command; returns the words of the answer after OK, and the data of MAP.
 
     Raises _Refused, OSError, TimeoutError, ValueError, IncompleteReadError.
     """

@@ -1,4 +1,4 @@
-"""Ports on loopback that nobody listens on."""
+"""Finds and claims unused ports on loopback."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def free(port: int) -> bool:
 def claim(port: int) -> bool:
     """Claim this port for this process among all that do so, in one step; returns whether it succeeded.
 
-    A port that is free now may be taken before a node listens on it, by one that is being started at the same time.
+    Otherwise a free port could be taken, before its node listens, by another one that is starting at the same time.
     """
     name = socket.socket(socket.AF_UNIX)        # the kernel's own namespace, where names go with their process
     try:

@@ -1,4 +1,4 @@
-"""Events on their way to subscribers: what this node remembers, what each subscriber asked for, and the lines.
+"""Delivers events to subscribers: the history on this node, the filters of subscribers, and the lines to send.
 
-Knows nothing of the protocol but these lines, and clients by what they can be sent only.
+Of the protocol this room knows only these lines; of clients, only that lines can be sent to them.
 """

@@ -17,7 +17,7 @@ NAME_BYTES = 400                # that a name takes in a filter and in what find
 
 
 class Filter(Struct, frozen=True):
-    """Types, and the names about which events are wanted: exact ones and prefixes; neither: all names."""
+    """Types and names of the wanted events: exact names and prefixes; neither: all names."""
 
     types: tuple[str, ...]
     names: tuple[str, ...] = ()
@@ -30,7 +30,7 @@ class Filter(Struct, frozen=True):
 
     @property
     def held_bytes(self) -> int:
-        """The approximate memory that it takes."""
+        """The approximate memory of the filter, in bytes."""
         return sum(NAME_BYTES + len(name) for name in (*self.names, *self.prefixes))
 
 
@@ -42,7 +42,7 @@ class CompiledFilter:
     def __init__(self, wish: Filter) -> None:
         self.types = frozenset(wish.types)
         self.everything = wish.everything
-        # A name that passes does so for one reason only: of prefixes that begin alike the shortest is kept.
+        # So that a name matches at most one prefix, only the shortest of nested prefixes is kept.
         self.prefixes = frozenset(() if self.everything else _shortest(wish.prefixes))
         self.lengths = frozenset(map(len, self.prefixes))
         self.names = frozenset(() if self.everything else [one for one in wish.names if not self._begins(one)])
@@ -58,7 +58,7 @@ class CompiledFilter:
 
 
 def _shortest(prefixes: Iterable[str]) -> list[str]:
-    """Leave out prefixes that begin with another one."""
+    """Remove prefixes that begin with another one."""
     kept: list[str] = []
     for prefix in sorted(prefixes):
         if not kept or not prefix.startswith(kept[-1]):

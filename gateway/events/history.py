@@ -33,7 +33,7 @@ class EventHistory:
         self._since = {event_type: self._since.get(event_type, newest) for event_type in types}
 
     def add(self, events: Sequence[Event]) -> list[Recorded]:
-        """The next events; returns them with their lines."""
+        """Add the next events; returns them with their lines."""
         recorded = [(event, line_of(event)) for event in events]
         self._events += recorded
         self._bytes += sum(len(line) for _, line in recorded)
@@ -48,7 +48,7 @@ class EventHistory:
         return recorded
 
     def replace(self, newest: int) -> None:
-        """Forget the events after a snapshot was installed: what happened in between is unknown."""
+        """Forget all events, after a snapshot was installed: the events in between are unknown."""
         self.newest = self.replaced = newest
         self._since = dict.fromkeys(self._since, newest)
         self._events, self._first, self._bytes = [], 0, 0
@@ -62,12 +62,12 @@ class EventHistory:
         )
 
     def after(self, seq: int) -> list[Recorded]:
-        """The first events after this number, a limited number of them; empty if there are no more."""
+        """Return the first events after this number, a limited number of them; empty if there are no more."""
         at = bisect_right(self._events, seq, self._first, key=_seq)
         return self._events[at:at + EVENT_PIECE_MAX]
 
     def all_after(self, seq: int) -> list[Recorded]:
-        """All events after this number."""
+        """Return all events after this number."""
         return self._events[bisect_right(self._events, seq, self._first, key=_seq):]
 
 

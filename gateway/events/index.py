@@ -1,8 +1,8 @@
 """Finds the subscribers of an event, by its type and its name.
 
 An event costs a look-up for each length that a prefix has, up to the length of its name, and its subscribers; other
-subscriptions cost nothing. Subscriptions to the same types share their places, as hardly ever many different sets
-of types are wanted. Beyond SETS_MAX sets the others are together, and each of them is asked.
+subscriptions cost nothing. Subscriptions to the same types share one entry, as there are hardly ever many different
+sets of types. Beyond SETS_MAX sets, all other subscriptions are in one list and checked one by one.
 """
 
 from __future__ import annotations

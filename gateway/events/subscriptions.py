@@ -1,4 +1,4 @@
-"""The subscribers of this node, and how events reach them.
+"""The subscribers of this node, and the delivery of events to them.
 
 Events of applied entries are delivered to their subscribers in slices, one at the end of each turn: first the index
 (index.py) finds the subscribers of each event, then each subscriber with new events gets one write. However many
@@ -41,7 +41,7 @@ class Subscriber(Protocol):
     """A receiver of events."""
 
     def tell(self, lines: list[bytes]) -> None:
-        """Send lines, each complete with the data behind it."""
+        """Send lines, each followed by its data, if any."""
 
     def unsent_bytes(self) -> int:
         """Return the number of bytes that it has not accepted yet."""
@@ -98,7 +98,7 @@ class Subscriptions:
     """All subscriptions of this node."""
 
     def __init__(self, cluster: Cluster, wake: Callable[[], None] = lambda: None) -> None:
-        """`wake()` has `turn_ended` called soon, for what happens outside of a turn."""
+        """`wake()` schedules a call of `turn_ended`, for events outside of a turn."""
         self._cluster = cluster
         self._wake = wake
         self.history = EventHistory(cluster.machine.event_seq)
@@ -161,11 +161,11 @@ class Subscriptions:
         return subscription
 
     def skip(self, subscription: Subscription, newest: int) -> None:
-        """Leave out what has happened until now; `newest`: the number of the newest event."""
+        """Leave out the events so far; `newest`: the number of the newest event."""
         subscription.seq, subscription.since = newest, self._next
 
     def begin(self, subscription: Subscription) -> None:
-        """Write what has happened since the subscription was answered, and from then on what happens."""
+        """Write the events since the subscription was answered, and all later ones."""
         if subscription not in self._all:
             return
         subscription.first = subscription.since
@@ -201,7 +201,7 @@ class Subscriptions:
         self._count(subscription.wish, -1)
         self._wake()
 
-    # ---- for receivers behind a relay
+    # ---- for receivers served by a relay
 
     def begin_relay(self, relay: Relay, wish: Filter, after: int | None) -> tuple[int, list[Recorded]]:
         """Add a receiver to the relay, which serves all of them and gets all events from now on.
@@ -223,7 +223,7 @@ class Subscriptions:
             self._relay = None
         self._count(wish, -1)
 
-    # ---- what is recorded, and which messages are listened to
+    # ---- recorded types, and channels with listeners
 
     def _count(self, wish: Filter, step: int) -> None:
         changed = False
@@ -281,7 +281,7 @@ class Subscriptions:
         self._happened(self.history.add(events))
 
     def replaced(self) -> None:
-        """Report a gap to all subscribers: a snapshot was installed, and what happened in between is unknown."""
+        """Report a gap to all subscribers: a snapshot was installed, and the events in between are unknown."""
         before, newest = self.history.newest, self._cluster.machine.event_seq
         self.history.replace(newest)
         behind, self._behind = self._behind, {}
@@ -311,7 +311,7 @@ class Subscriptions:
         self._wake()
 
     def _give_up(self) -> None:
-        """Replace the events due, which are too many, by one that reports the gap."""
+        """Replace the pending events, which are too many, by one that reports the gap."""
         newest = self._cluster.machine.event_seq
         first = next((event.seq for _, event, _ in self._due if event.type not in (MSG, LOST)), None)
         messages = self._due_bytes > 0
@@ -376,7 +376,7 @@ class Subscriptions:
         return steps - left
 
     def _find_hearers(self, due: Due) -> int:
-        """Find the subscribers of this event; returns the steps to charge, the most that this can take."""
+        """Find the subscribers of this event; returns the number of steps to charge, an upper bound."""
         _, event, line = due
         if event.type == GAP:
             self._hearers = list(self._all)
@@ -406,12 +406,12 @@ class Subscriptions:
                 continue
             if not subscription.lines:
                 unwritten.append(subscription)
-            # A message has no number of its own, and must not run ahead of the past that is still read. Otherwise all
-            # hear the same line, which is held once for them.
+            # A message has no number of its own, and must not overtake events still being read from the history.
+            # Otherwise all subscribers get the same line, which is held only once.
             subscription.lines.append(numbered(subscription.seq, line) if past and seq != subscription.seq else line)
 
     def _miss(self, subscription: Subscription, event: Event, line: bytes) -> None:
-        """Notify a subscriber that something may be missing."""
+        """Notify a subscriber that events may be missing."""
         seq, past = event.seq, subscription.behind or event.seq < subscription.seq
         if event.type == LOST:
             if MSG in subscription.wanted.types:

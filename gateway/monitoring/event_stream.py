@@ -1,4 +1,4 @@
-"""Events over HTTP, as server-sent events (spec/events 6): what /events is asked for, and the
+"""Events over HTTP, as server-sent events (spec/events 6): the request for /events, and the
 connection of a stream until its thread has it (stream_thread.py)."""
 
 from __future__ import annotations

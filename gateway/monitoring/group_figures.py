@@ -1,4 +1,4 @@
-"""The groups that are named in the metrics: a bounded number of those with settings, namely the fullest."""
+"""The groups named in the metrics: a bounded number of groups with settings, those with the most READY jobs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ GROUPS_PER_PIECE = 500          # looked at before clients get their turn: half 
 
 
 async def fullest_groups(cluster: Cluster, named: tuple[str, ...]) -> list[tuple[str, GroupCounts]]:
-    """The groups with settings that have the most READY jobs, looked at in slices, and their figures as of one moment.
+    """Return the groups with settings that have the most READY jobs, with their figures as of one moment. Works in
+    slices.
 
     Only groups whose names start with a prefix in `named` are among them.
     """

@@ -1,7 +1,7 @@
 """The host names that an HTTP request may have.
 
-A foreign web site can let its own name point to this machine, and then has our origin for a browser (DNS rebinding). So
-a request that names another host is not answered, whatever it asks for.
+A foreign web site can let its own name resolve to this machine, so that browsers treat us as part of its origin (DNS
+rebinding). So a request that names another host is never answered.
 """
 
 from __future__ import annotations

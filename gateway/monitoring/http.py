@@ -1,16 +1,16 @@
 """The HTTP server. Its clients share the event loop with the queue, so their use of it is bounded.
 
-They are managed like all connections of the node, but have slots of their own, so that health checks are answered when
-the others are taken.
+They are managed like all connections of the node, but have their own slots, so that health checks are answered even
+when all others are taken.
 
 A connection carries one request and is closed after a few seconds, however slow or silent the client is. When too many
-have not sent a request, the oldest is closed. Connections that wait for a page are counted apart, so that silent
-clients are in the way of other silent ones only. When there are too many of these, the address that has most loses
-one: the oldest that does not read its page, or is shown changes (live.py) and so comes back; or else the newest, which
-is refused. Were it the oldest in any case, clients who come faster than pages are made would all be cut before they
-have theirs. Health checks are answered at once and need no such place. While there are too many of either kind,
-connections are accepted slowly, because clients of the queue go first. Streams of events (event_stream.py) are counted
-apart, too, and live for an hour; a thread writes them.
+have not sent a request, the oldest is closed. Connections that wait for a page are counted separately, so that silent
+clients only compete with other silent ones. When there are too many of these, the address with the most loses one: the
+oldest that does not read its page or streams changes (live.py) and will reconnect; otherwise the newest, which is
+refused. If it were always the oldest, clients arriving faster than pages are generated would all be cut off before they
+get theirs. Health checks are answered at once and need no such place. While there are too many of either kind,
+connections are accepted slowly, because clients of the queue go first. Streams of events (event_stream.py) are also
+counted separately, and live for an hour; a thread writes them.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class HttpServer:
         return await self._pages.answer(request)
 
     def _make_room_for(self, newest: asyncio.Task[None]) -> bool:
-        """End a request of the address that has most; returns False if it would be the newest of all."""
+        """End a request of the address with the most requests; returns False if that would be the newest of all."""
         answered = self._answered
         most = Counter(one.host for one in answered.values()).most_common(1)[0][0]
         its = [task for task, one in answered.items() if one.host == most]
@@ -118,7 +118,7 @@ class HttpServer:
         return True
 
     def _pause_s(self) -> float:
-        """Return for how long no more connections are accepted now."""
+        """Return how many seconds to wait before accepting more connections."""
         return FULL_S if max(len(self._connections), len(self._answered)) >= CONNECTIONS_MAX else 0.0
 
     def waits_for(self, task: asyncio.Task[None]) -> bool:
@@ -133,7 +133,8 @@ class HttpServer:
     def _stay(self, task: asyncio.Task[None], limit: asyncio.Timeout) -> bool:
         """Keep a connection that streams events; returns whether there is room.
 
-        Addresses share the room: a stream of the one that has most makes room for one of another that has fewer.
+        Addresses share the room: a stream of the address with the most is ended to make room for one of an address with
+        fewer.
         """
         if task not in self._answered:
             return False
@@ -248,7 +249,7 @@ class _OneRequest(web.RequestHandler):
         return Expected.OURS, 0
 
     def taken_bytes(self) -> int:
-        """See ManagedConnection. For an answer it only matters whether the unsent rest shrinks."""
+        """See ManagedConnection. For an answer only the amount read by the client counts."""
         return self.stream.sent_bytes if self.stream is not None else -self.unsent_bytes()
 
     def unsent_bytes(self) -> int:
@@ -297,7 +298,7 @@ def _make_room(tasks: dict[asyncio.Task[None], str | None]) -> None:
 
 
 def _end_oldest(tasks: dict[asyncio.Task[None], str | None], address: str | None) -> None:
-    """End the oldest of these that has this address."""
+    """End the oldest of these requests from this address."""
     oldest = next(task for task, its in tasks.items() if its == address)
     oldest.cancel()
     del tasks[oldest]

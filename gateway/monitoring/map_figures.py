@@ -15,11 +15,11 @@ OTHERS = ""                 # stands for all clusters behind the first CLUSTERS_
 
 
 class MapFigures(Struct, frozen=True):
-    """The place of this cluster in the map, and the lines of that.
+    """The place of this cluster in the map, and counts of the map's lines.
 
     `own`: its name in the map and `id`, as CLUSTER ID shows them, each "-" if it has none. `version`: 0 without a map.
     `prefixes`: by cluster, how many prefixes it owns by a line; NOBODY: those that no cluster accepts now. `moving`: by
-    cluster, how many prefixes have their old jobs worked off there.
+    cluster, the number of prefixes whose old jobs it drains.
     """
 
     own: str

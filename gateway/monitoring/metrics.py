@@ -56,7 +56,7 @@ def text(
 ) -> Iterator[bytes]:
     """Yield the pieces of the page; each takes a millisecond or two.
 
-    `named`: prefixes of the pulses shown by name; `groups`: the groups that are.
+    `named`: prefixes of the pulses shown by name; `groups`: the groups shown by name.
     """
     yield _page(_Gathered(sources, depths, named))
     for metric in _groups(groups):

@@ -41,7 +41,7 @@ class Site(Protocol):
 class HttpPages:
     """Answers requests. `access`: who may read /metrics; None: no authentication. `site`: has further pages.
 
-    `hosts`: the names by which clients may ask.
+    `hosts`: the host names that requests may use.
     """
 
     def __init__(
@@ -138,7 +138,7 @@ def _line(status: int, text: str, headers: dict[str, str] | None = None) -> web.
 
 
 def busy() -> web.Response:
-    """Return the answer where too many wait for pages already."""
+    """Return the answer if too many clients already wait for pages."""
     return _line(503, "too many requests at a time", {"Retry-After": "1"})
 
 

@@ -1,4 +1,4 @@
-"""The pulses that are named in the metrics: a bounded number, namely the user's pulses with the most grants."""
+"""The pulses named in the metrics: a bounded number of the user's pulses, those with the most grants."""
 
 from __future__ import annotations
 

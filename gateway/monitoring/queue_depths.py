@@ -22,7 +22,7 @@ OTHERS = ""                     # no queue has this name
 
 
 class Depth(Struct, frozen=True):
-    """Job counts of one queue, or of OTHERS; dead jobs count for the queue they come from."""
+    """Job counts of one queue, or of OTHERS; dead jobs count for the queue in which they died."""
 
     queue: str
     waiting: int        # could be handed out now, but for LIMIT, ITEMLIMIT and PAUSE
@@ -34,7 +34,7 @@ class Depth(Struct, frozen=True):
 
 
 class Depths(Struct, frozen=True):
-    """`totals` of all queues, and `queues`: the fullest, and OTHERS, which add up to the same totals."""
+    """`totals` of all queues, and `queues`: the fullest ones and OTHERS, which add up to the totals."""
 
     totals: JobTotals
     queues: tuple[Depth, ...]

@@ -89,7 +89,7 @@ class Direct:
 
 
 class Stream:
-    """The events of one client. Only the thread uses the private fields."""
+    """The stream of one client. Only the thread uses its private fields."""
 
     def __init__(
         self, wish: Filter, guard: StreamGuard, seq: int, past: list[Recorded], cut: Callable[[], None],
@@ -114,7 +114,7 @@ class Stream:
 
     @property
     def held_bytes(self) -> int:
-        """Return the memory held for it, without the history that all share; called in the loop."""
+        """Return the memory held for it, without the shared history, in bytes; called in the loop."""
         return self._bytes + len(self._unsent) + self._late_bytes
 
     def connect(self, connection: StreamConnection) -> None:
@@ -151,7 +151,7 @@ class Stream:
             self._add(piece)
 
     def read_past(self) -> int:
-        """Send a piece of the past if the client has read the one before; returns how many events it had."""
+        """Send a piece of the history if the client has read the previous one; returns how many events it had."""
         looked = 0
         while self._past and looked < EVENT_PIECE_MAX and self._bytes + len(self._unsent) < EVENT_PIECE_BYTES:
             recorded = self._past.popleft()
@@ -210,7 +210,7 @@ class Stream:
         return as_sent(recorded[1])
 
     def _add(self, piece: bytes) -> None:
-        """Send this; end the stream if too much is unsent."""
+        """Queue this piece; end the stream if too much is unsent."""
         if piece and self._bytes + len(self._unsent) >= EVENT_BACKLOG_BYTES:
             self.end()
         elif piece:
@@ -245,7 +245,7 @@ class StreamThread:
         return stream
 
     def end(self, stream: Stream) -> None:
-        """End a stream whose client is gone, or has to go."""
+        """End a stream whose client is gone or must be disconnected."""
         stream.ended = True
         self._subscriptions.end_relay(stream.wish)
 
@@ -319,12 +319,12 @@ class StreamThread:
 
 
 def _weight(recorded: Sequence[Recorded]) -> int:
-    """Return the amount of these, counted in events; a message comes alone."""
+    """Return the size of these, counted in events; a message comes alone."""
     return 1 + len(recorded[0][1]) // EVENT_BYTES if len(recorded) == 1 else len(recorded)
 
 
 def as_sent(line: bytes) -> bytes:
-    """A line of the protocol, `250 813 FINI order_17`, as an event of a stream; data behind it follow in lines."""
+    """A line of the protocol, `250 813 FINI order_17`, as an event of a stream; its data follow in lines."""
     head, _, data = line.partition(b"\r\n")
     _, number, text = head.split(b" ", 2)
     lines = [text, *data.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")] if data else [text]

@@ -18,7 +18,7 @@ HANDSHAKES_PART = 8             # with TLS, 1/8 of the descriptors is reserved f
 
 
 class DescriptorBudget(NamedTuple):
-    """The limits, lowered to what there are descriptors for."""
+    """The limits, lowered to the available descriptors."""
 
     limits: Limits
     handshakes_max: int

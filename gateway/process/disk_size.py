@@ -13,7 +13,7 @@ MIB = 1 << 20
 
 
 def disk_check(data_dir: Path, limits: Limits) -> FileCheck:
-    """Compare what a node needs with the size of the file system. Raises OSError if that cannot be found out."""
+    """Compare what a node needs with the size of the file system. Raises OSError if that cannot be determined."""
     place = next(path for path in (data_dir, *data_dir.absolute().parents) if path.exists())
     status = os.statvfs(place)
     size = status.f_blocks * status.f_frsize

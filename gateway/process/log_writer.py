@@ -1,9 +1,9 @@
 """Writes the lines of a log in a thread of its own, so that the event loop does not wait for its reader.
 
-Formatted lines go into a queue; the thread writes them, many at once if many are there: behind each write it waits for
-the loop to let it go on, so one by one fewer lines of a flood would get through. If they cannot be written (a full
-pipe, a stopped terminal, a full disk) the queue fills up. Further lines are dropped and counted, and the number lost
-is logged as soon as there is room; or, if so configured, the logging code waits, and the node with it.
+Formatted lines go into a queue; the thread writes them, many at once if there are many: after each write it waits until
+the event loop releases the interpreter, so fewer lines of a flood would get through one by one. If they cannot be
+written (a full pipe, a stopped terminal, a full disk) the queue fills up. Further lines are dropped and counted, and
+the number lost is logged as soon as there is room; or, if so configured, the logging code waits, and the node with it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ log = logging.getLogger("sockpqd")
 class LogWriter(logging.Handler):
     """Queues lines for the thread that writes them to `descriptor`.
 
-    `waits`: lines for which there is no room are waited for, not dropped; `why`: why lines are lost, for people.
+    `waits`: if there is no room for a line, wait instead of dropping it; `why`: why lines are lost, for log messages.
     """
 
     def __init__(self, formatter: logging.Formatter, descriptor: int, why: str, *, waits: bool) -> None:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 # Share of the available memory. A snapshot is written by a forked child, which touches the reference count of every
 # object and so copies nearly all of the heap: both processes together use up to 1.95 times as much (measured with a
-# million small jobs and more), and the buffers of clients come on top of that. It is the same with jobs on the disk:
-# the child copies what is in memory.
+# million small jobs and more), and the buffers of clients come on top of that. Jobs on the disk do not change that: the
+# child copies whatever is in memory.
 SHARE_PERCENT = 45
 # Of the mark. Jobs may come faster than they leave memory, by a quarter of limits.hot_bytes; they take somewhat more
-# than what counts there; and running jobs, pages and clients need memory as well.
+# than is counted there; and running jobs, pages and clients need memory as well.
 HOT_SHARE_PERCENT = 60
 
 # The limit files of control groups version 2 and version 1. Parent groups limit the process as well.

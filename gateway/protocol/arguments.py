@@ -36,7 +36,7 @@ _KEY = re.compile(rb"(?:[0-9A-Fa-f]{2}){%d,%d}" % (KEY_BYTES_MIN, KEY_BYTES_MAX)
 _IPV4 = re.compile(r"[0-9.]+")
 
 
-# What a word at a certain position must be: the subjects of reasons.
+# What a word at a certain position must be: used as subjects of error messages.
 JOB_ID = "the id of a job must be"
 JOB_NUMBER = "the number of a job must be"
 PLACE = "the place of a job must be"
@@ -45,7 +45,7 @@ PRIORITY = "the priority must be"
 
 
 class ArgumentError(Exception):
-    """The words after the verb do not match the command's grammar. `reason` says what is wanted, as the answer does."""
+    """The words after the verb do not match the command's grammar. `reason` says what is expected, as in the answer."""
 
     @property
     def reason(self) -> str:
@@ -54,7 +54,7 @@ class ArgumentError(Exception):
 
 
 class WrongWord(ArgumentError):
-    """A word is not of the kind that stands there, `wanted`.
+    """A word is not of the expected kind, `wanted`.
 
     `word` is shown in the reason; None for secrets. `subject` begins it: "DELAY wants", "the length must be".
     """
@@ -193,7 +193,7 @@ def signed(word: bytes, subject: str | None = None) -> int:
 
 
 def _within(word: bytes, lowest: int, highest: int) -> int | None:
-    """Parse a number of any length, None if it is none or outside these limits.
+    """Parse a number of any length; None if it is not a number or outside these limits.
 
     Leading zeros are allowed, but int() would raise for thousands of digits.
     """
@@ -234,7 +234,7 @@ def unix_ms(word: bytes) -> int:
 
 
 def _decimal_ms(word: bytes, highest_ms: int) -> int | None:
-    """Parse a decimal fraction, None if it is none or above the limit."""
+    """Parse seconds with a decimal fraction into milliseconds; None if malformed or above the limit."""
     match = _SECONDS.fullmatch(word)
     if match is None or (whole := _within(match.group(1), 0, UNSIGNED_MAX)) is None:
         return None
@@ -308,5 +308,5 @@ def _ipv6(text: str) -> ipaddress.IPv6Address:
 
 
 def _text(word: bytes) -> str:
-    """Decode a word; what is not ASCII becomes a character that none of the expressions above accepts."""
+    """Decode a word; bytes that are not ASCII become a character that none of the expressions above accepts."""
     return word.decode("ascii", "replace")

@@ -44,7 +44,7 @@ class InTransaction(Enum):
 class BodyRule(Struct, frozen=True, eq=False):
     """The data that follow a line.
 
-    `length` tells how many bytes follow a malformed line: 0 if there are none, None if unknown. `optional`: lines of
+    `length` returns how many bytes follow a malformed line: 0 if there are none, None if unknown. `optional`: lines of
     the row may have none.
     """
 
@@ -72,8 +72,8 @@ class Row(Struct, frozen=True, eq=False):
 
     `parse` takes the words of the line, starting with the last word of the verb. It returns None for a line that
     belongs to the next row of the same word, and raises ArgumentError for a malformed one. `right` returns the answer
-    that refuses a user without permission, None if they have it. `run` executes the command for a client. `cost` is
-    what it takes of the budget of a turn; see commands/catalog.py.
+    that refuses a user without permission, None if they have it. `run` executes the command for a client. `cost` is its
+    share of the budget of a turn; see commands/catalog.py.
     """
 
     word: bytes                                         # one or two words: PUT, QUEUE STAT
@@ -101,7 +101,7 @@ class Row(Struct, frozen=True, eq=False):
 
 
 class Command(Struct, gc=False):
-    """A client's command. The grammar creates it; the parser adds what comes before and after its line."""
+    """A client's command. The grammar creates it; the parser adds the parts before and after its line."""
 
     operation: Any = None               # the core operation to propose
     length: int | None = None           # of the data still to come: bytes, or jobs for PUTS

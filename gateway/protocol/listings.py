@@ -81,7 +81,7 @@ def group_lines(groups: Iterable[tuple[str, GroupCounts | None]], now_ms: int) -
 
 
 def _pause_left_s(settings: GroupSettings, now_ms: int) -> int:
-    """The rest of the pause in whole seconds, rounded up; 0: it has no end, or there is none."""
+    """Return the rest of the pause in whole seconds, rounded up; 0: it has no end, or there is no pause."""
     return max(0, -((now_ms - settings.pause_ends_ms) // 1000)) if settings.pause_ends_ms else 0
 
 
@@ -284,7 +284,7 @@ def _of_groups(settings: QueueSettings) -> list[tuple[str, str]]:
 
 
 def rate_of_queue(pulse: Pulse | None) -> list[tuple[str, str]]:
-    """Return the settings of a queue that has a rate: its own one, or the pulse it shares."""
+    """Return the settings of a queue that has a rate: its own rate, or the pulse it shares."""
     if pulse is None:
         return []
     if pulse.name.startswith(OWN_PREFIX):

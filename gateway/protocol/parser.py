@@ -1,4 +1,4 @@
-"""The parser: bytes in, commands out, without IO. Handles lines, data blocks, and those that cannot be accepted.
+"""The parser: bytes in, commands out, without IO. Handles lines and data blocks, valid or not.
 
 Bytes are fed as they arrive; commands are pulled, so that input behind a blocked command stays here as raw bytes. A
 data block is sliced from the received bytes once; one that arrives in many pieces is joined once, at the end.
@@ -140,7 +140,7 @@ class Parser:
         return command
 
     def _next_line(self) -> Command | None:
-        """Return the next command if it is not the usual one of its row, or its data are not here."""
+        """Return the next command if it is not the usual one of its row, or its data have not arrived."""
         empty_lines = 0
         while True:
             start, buffer = self._start, self._buffer

@@ -1,4 +1,4 @@
-"""Formats the reason behind `400 Bad Arguments`: words of the client in a safe form, and what may have been meant.
+"""Formats the reason behind `400 Bad Arguments`: the client's words in a safe form, and a suggestion.
 
 Nothing here is called for a line that is accepted.
 """

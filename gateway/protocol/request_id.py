@@ -21,7 +21,7 @@ DIGEST_BYTES = 16
 
 
 def digest_of(words: list[bytes]) -> blake2b:
-    """Start the digest of a command with its line; the command's data are to be added."""
+    """Start the digest of a command with its line; the caller adds the command's data."""
     return blake2b(b" ".join(words) + b"\n", digest_size=DIGEST_BYTES)
 
 

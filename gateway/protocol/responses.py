@@ -98,7 +98,8 @@ CLUSTER_ID_BYTES = 8            # of the 16 random ones: no two clusters that an
 REFUSAL = b"4"                  # sorts above every successful answer (2xx, 334) and below every error
 
 OK = b"200 OK\r\n"
-# The words of PROTOCOL "PING, CAPS, HELP" by the feature level that they need (core/levels.py), all complete.
+# The words of PROTOCOL "PING, CAPS, HELP" by the feature level that they need (core/levels.py); each level has the
+# complete list.
 FEATURES: dict[int, tuple[bytes, ...]] = {1: (
     b"batch", b"within", b"meta", b"itemfilter", b"delay", b"ttl", b"every", b"after", b"touch", b"keys", b"change",
     b"move", b"seq", b"transaction", b"queues", b"policy", b"fair", b"idle", b"deadletter", b"session", b"bound",
@@ -168,9 +169,9 @@ def bad_arguments(reason: str) -> bytes:
 
 
 class AtWriting(Struct, gc=False, frozen=True):
-    """An answer that is formed when it is written: what it says depends on that moment.
+    """An answer that is formatted only when it is written, because its content depends on that moment.
 
-    `drop` is called instead when the client is gone. `jobs`: what it hands out.
+    `drop` is called instead when the client is gone. `jobs`: the jobs it hands out.
     """
 
     form: Callable[[], bytes]

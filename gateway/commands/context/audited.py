@@ -36,7 +36,7 @@ def audited(run: Run) -> Run:
 
 
 class _Audited:
-    """A client whose answer to one command is logged, even if the client has gone."""
+    """A client whose answer to one command is logged, even if the client has disconnected."""
 
     def __init__(self, client: Client, command: Command) -> None:
         self._client = client
@@ -70,7 +70,7 @@ class _Audited:
         self._client.await_slot(_NotedSlot(slot, self._note))
 
     def run(self, work: Coroutine[None, None, None]) -> None:
-        """Run a long-running command; log if it answers in its own way, or never."""
+        """Run a long-running command; log its end even if it answers in its own way, or never."""
         self._client.run(self._to_its_end(work))
 
     async def _to_its_end(self, work: Coroutine[None, None, None]) -> None:
@@ -85,7 +85,7 @@ class _Audited:
     def _note(self, outcome: Outcome | str) -> None:
         self._noted = True
         command, client = self._command, self._client
-        # bytes are secrets and bodies
+        # bytes are left out: they are secrets and bodies
         about = [str(one) for one in command.arguments or () if one is not None and not isinstance(one, bytes)]
         if not about and command.operation is not None:
             about = list(_said(command.operation))

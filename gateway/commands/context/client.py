@@ -85,7 +85,7 @@ class Client(Protocol):
     def propose_mapped(
         self, operation: Requested, tell: Callable[[Reply], Outcome], numbering: Numbering | None = None,
     ) -> None:
-        """Propose an operation whose answer is what `tell` makes of the reply."""
+        """Propose an operation; `tell` turns its reply into the answer."""
 
     def nothing_in_flight(self) -> bool:
         """Return whether all commands before this one have been answered."""
@@ -106,20 +106,20 @@ class Client(Protocol):
         """Make the outcome of `slot` the next answer."""
 
     def block(self, waiter: Waiter) -> None:
-        """Make the waiter's outcome the next answer; nothing behind it is executed until then."""
+        """Make the waiter's outcome the next answer; later commands wait until then."""
 
     def run(self, work: Coroutine[None, None, None]) -> None:
-        """Run a long-running command; nothing behind it is executed until it ends."""
+        """Run a long-running command; later commands wait until it ends."""
 
     @property
     def rights_changed(self) -> bool:
         """Return whether the user's rights have changed since the running command began."""
 
     async def stream(self, piece: bytes) -> None:
-        """Send a piece of a long answer, then wait until the client has read most of what was sent."""
+        """Send a piece of a long answer, then wait until the client has read most of the sent bytes."""
 
     def weigh(self) -> None:
-        """Report to the account what is held for the client."""
+        """Report the memory held for the client to the account."""
 
     def wake(self) -> None:
         """Continue when the current turn ends."""

@@ -13,7 +13,7 @@ from sockpqd.gateway.protocol.command import Command
 from sockpqd.gateway.waiting.round_robin import RoundRobin
 
 Run = Callable[[Any, Command], None]        # executes a command for a client
-# Decides how a command is run for now; None: it runs once everything before it is answered, and ends the mode.
+# Decides how a command is run in this mode; None: it waits until all earlier commands are answered, and ends the mode.
 Mode = Callable[[Command], Run | None]
 
 
@@ -46,7 +46,10 @@ class Upload(Protocol):
 
 
 class ClientState:
-    """The state of one connection. `trial`: the mode of a client let in only if it is an administrator, else None."""
+    """The state of one connection.
+
+    `trial`: the mode of a client that is admitted only as an administrator; otherwise None.
+    """
 
     __slots__ = (
         "_link", "attached", "clone", "gathered_bytes", "hand_outs", "mode", "parts_bytes", "policy", "round_robin",
@@ -75,7 +78,7 @@ class ClientState:
         self.attached = attached
 
     def subscribe(self, subscribed: Subscribed | None, mode: Mode | None) -> None:
-        """Set the subscription, None for none; `mode` decides how commands are run meanwhile."""
+        """Set the subscription, None for none; `mode` decides how commands are run while it lasts."""
         before, self.subscribed = self.subscribed, subscribed
         if before is not None:
             before.cancel()

@@ -1,8 +1,8 @@
 """The hand-outs of a connection: which jobs were handed to its client.
 
-A job is noted when it is written to the client, which cannot name it before. Nothing is done when it ends: instead,
-with every few hand-outs, twice as many of the oldest ones are checked, and dropped if they no longer run. So at most
-about half of those kept have ended, and no check takes long.
+A hand-out is noted when it is written to the client, which does not know its id before. Nothing is done when it ends;
+instead, with every few hand-outs, twice as many of the oldest ones are checked, and dropped if they have ended. So at
+most about half of those kept have ended, and no check takes long.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class HandOuts:
 
     @property
     def held_bytes(self) -> int:
-        """The approximate memory that they take; 0 while they are few."""
+        """The approximate memory of the ids, in bytes; 0 while there are few."""
         return len(self._ids) * HAND_OUT_BYTES if len(self._ids) > 2 * HAND_OUTS_PER_LOOK else 0
 
     def note(self, reply: Handed | HandedMany, machine: Machine) -> bool:

@@ -47,6 +47,6 @@ class _Awaited:
 async def propose(cluster: Cluster, operation: Operation, client: object) -> Reply | NoReply:
     """Propose the operation and wait for its outcome.
 
-    `client`: the client it belongs to, with whose other operations it waits for its turn.
+    `client`: the client in whose queue of operations it waits for its turn.
     """
     return await _Awaited(cluster, operation, client).outcome

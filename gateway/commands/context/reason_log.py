@@ -1,4 +1,4 @@
-"""The reasons that clients give for the ends of jobs, in the node's log: so many a second, the others are counted.
+"""Writes the reasons that clients give for the ends of jobs to the node's log: a few per second; others are counted.
 
 A reason is a few bytes of a command that can be sent in endless number, and its line is four times as long.
 """

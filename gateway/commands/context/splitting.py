@@ -78,7 +78,7 @@ AHEAD = 2           # parts of one command that are proposed at a time: more wou
 def propose_split(
     client: Client, operations: list[Many], tell: Callable[[Reply], Outcome], numbering: Numbering | None,
 ) -> None:
-    """Propose the operations of one command; its answer is what `tell` makes of all results.
+    """Propose the operations of one command; `tell` turns all results into the answer.
 
     Only AHEAD of them are in flight at a time, and later commands wait until all of them are proposed.
     """
@@ -179,7 +179,7 @@ class _Part(Struct, gc=False, eq=False):
         self.slot.settle(NoReply.REFUSED)
 
     def overdue(self) -> None:
-        """Propose the operation again, unless the first one was not executed: half a command helps nobody."""
+        """Propose the operation again, unless the first one was not executed: half a command is of no use."""
         if self.first or BUSY in self.slot.outcomes:
             self.slot.settle(BUSY)
         else:

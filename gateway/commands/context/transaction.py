@@ -72,7 +72,7 @@ class Transaction:
 
     @property
     def reasoned(self) -> list[Command]:
-        """DONE and BURY with a reason, as no other command of a transaction has arguments."""
+        """The commands with a reason: DONE and BURY. No other command of a transaction has arguments."""
         return [command for command in self.queued if command.arguments]
 
     def refusal_meanwhile(self, guard: Guard) -> bytes | None:

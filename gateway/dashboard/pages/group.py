@@ -1,4 +1,4 @@
-"""The page of one group of jobs: its jobs and settings, what holds it back, and what can be done about that."""
+"""The page of one group of jobs: its jobs and settings, the limits that hold it back, and actions."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def may_see(view: View, name: str) -> bool:
 
 
 def held_back(view: View, name: str, counts: GroupCounts) -> list[str]:
-    """Say which of its settings hold the group back at present, and for how long."""
+    """Return, in words, which settings hold the group back at present, and for how long."""
     its, now, reasons = counts.settings, view.cluster.time_ms, []
     if its.paused:
         reasons.append(f"a pause, {duration(max(0, its.pause_ends_ms - now))} more" if its.pause_ends_ms else "a pause")

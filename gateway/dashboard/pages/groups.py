@@ -55,7 +55,7 @@ def _levels(view: View) -> Iterator[list[Child]]:
 
 
 async def _groups(view: View) -> list[Child]:
-    """Return the list of the groups that the visitor may see; those without any must know the name of theirs."""
+    """Return the list of the groups that the visitor may see. Without any, the visitor has to know a group's name."""
     word, sort = view.word("search"), view.word("sort", "group")
     mine = view.visitor.rights.group
     if not mine:

@@ -1,4 +1,4 @@
-"""The pages of items: all of them, and one with its jobs and those before and behind it as a graph."""
+"""The pages of items: the list, and one item with its jobs and its flow as a graph."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def _queue(name: str) -> Markup:
 
 
 def _retry(job: JobView) -> dict[str, str] | None:
-    """Return the fields of what makes the job ready again; None if nothing does."""
+    """Return the fields of the action that makes the job ready again; None if there is none."""
     if job.ended_ms is not None:
         return {"number": str(job.number), "ended": "yes"}
     if job.state is JobState.BURIED:

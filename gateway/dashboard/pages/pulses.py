@@ -1,4 +1,4 @@
-"""The pages of the pulses, rates that many processes keep together: all of them, and one over time."""
+"""The pages of pulses, rates shared by many processes: the list, and one pulse over time."""
 
 from __future__ import annotations
 

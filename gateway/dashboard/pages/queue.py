@@ -1,4 +1,4 @@
-"""The page of one queue: its figures, settings and jobs, and what can be done with them."""
+"""The page of one queue: its figures, settings and jobs, and actions."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ async def _charts(view: View, name: str) -> Child:
 
 
 async def _jobs(view: View, name: str, figures: Mapping[str, int]) -> Markup:
-    """Return the jobs in one state, and tabs with the others."""
+    """Return the jobs in one state, and tabs for the other states."""
     counts = {state: figures[FIGURES.get(state, state)] for state in TABS}
     asked = view.word("tab")
     shown = asked if asked in TABS else next((state for state in TABS if counts[state]), TABS[0])

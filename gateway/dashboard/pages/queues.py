@@ -63,7 +63,7 @@ async def show(view: View) -> str:
 
 
 def _rank(view: View, sort: str, name: str, counts: QueueCounts) -> int:
-    """Return by how much the queue comes before others."""
+    """Return the sort key of the queue; the smallest comes first."""
     if sort in COUNTS:
         return COUNTS[sort](counts)
     if sort in RATES:

@@ -1,4 +1,4 @@
-"""The page of the commands that took long on this node, for administrators."""
+"""The page of slow commands on this node, for administrators."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def show(view: View) -> str:
 
 
 def _rows(view: View, first: int) -> Iterator[list[Child]]:
-    # a list: the commands that are kept change between two portions
+    # a copy, as the recorded commands may change between two portions
     for one in list(islice(view.hub.slow.newest(), first, first + ROWS)):
         yield [
             datetime.fromtimestamp(one.answered_at, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3] + " UTC",

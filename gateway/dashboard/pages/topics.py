@@ -1,4 +1,4 @@
-"""The page of the topics: which queues are bound to each, and what binds and unbinds them."""
+"""The page of the topics: the queues bound to each, and forms to bind and unbind queues."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of the users, on which administrators make, change and delete those that the cluster keeps."""
+"""The page of the users, on which administrators create, change and delete the users kept by the cluster."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ _SUBSCRIBE = "SUBSCRIBE takes types, names if not all, and FROM with a number"
 def subscribe(words: Words) -> Command:
     """SUBSCRIBE <types> [<names>] [FROM <seq>]. Arguments: the filter, and the number or None.
 
-    FROM with nothing behind it is a name.
+    FROM as the last word is a name.
     """
     if len(words) not in (2, 3, 4, 5):
         raise ArgumentError(_SUBSCRIBE)
@@ -35,7 +35,7 @@ def subscribe(words: Words) -> Command:
 
 
 class Message(Struct, frozen=True):
-    """A message of NOTIFY, which is no operation of the log."""
+    """A message of NOTIFY, which is not an operation of the log."""
 
     channel: str
     data: bytes = b""

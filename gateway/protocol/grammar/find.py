@@ -1,4 +1,4 @@
-"""The grammar of FIND, and of the cursors that its answers end with.
+"""The grammar of FIND, and of the cursors at the end of its answers.
 
 A cursor is a letter for the section of a queue, the place there in hexadecimal numbers, and the name of the queue.
 """
@@ -103,7 +103,7 @@ OPTIONS = {
 
 
 def find(words: Words) -> Command:
-    """FIND (<queues> | *). Arguments: the queues, None for all; the properties; the count; the place to begin."""
+    """FIND (<queues> | *). Arguments: the queues, None for all; the properties; the count; the place to start from."""
     if len(words) < 2:
         raise ArgumentError("FIND takes queues, or *")
     chosen = None if words[1] == b"*" else queues(words[1])

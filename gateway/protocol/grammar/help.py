@@ -1,4 +1,4 @@
-"""The grammar of HELP, and what it shows: the synopsis of docs/PROTOCOL.md, a line for each form of a command."""
+"""The grammar of HELP, and its text: the synopsis of docs/PROTOCOL.md, a line for each form of a command."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def _by_verb() -> dict[bytes, tuple[str, ...]]:
 
 _LINES = _by_verb()
 
-# What stands for `[options]` and `[settings]` in the lines of a verb.
+# The words that replace `[options]` and `[settings]` in the lines of a verb.
 _KEYWORDS: dict[bytes, tuple[str, Table]] = {
     b"PUT": ("options", puts.OPTIONS), **dict.fromkeys((b"GET", b"GETB", b"GETBE"), ("options", take.OPTIONS)),
     b"LATER": ("options", ends.LATER_OPTIONS), b"CHANGE": ("options", selectors.CHANGE_OPTIONS),

@@ -1,4 +1,4 @@
-"""The grammar of CLUSTER, MAP, SNAPSHOT and CLONE, and of what servers of the original send to each other."""
+"""The grammar of CLUSTER, MAP, SNAPSHOT and CLONE, and of the commands that servers of the original send each other."""
 
 from __future__ import annotations
 

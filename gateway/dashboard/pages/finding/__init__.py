@@ -1,3 +1,3 @@
-"""Pages that find jobs: dead ones by what they died of, others by number, id, key or what they are; and what is done in
-the background with all that are found.
+"""Pages that find jobs: dead ones by reason, others by number, id, key or properties. Also background actions on all
+jobs found.
 """

@@ -1,4 +1,4 @@
-"""The page of dead jobs: how many died of what in which queue, since when, and the buttons that put them back."""
+"""The page of dead jobs: their numbers by queue and reason, since when, and the buttons that put them back."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ async def show(view: View) -> str:
 
 
 async def _queues(view: View, word: str) -> tuple[int, int, list[tuple[int, str]]]:
-    """Return the number of dead jobs, and of queues, that the visitor sees and whose name has `word`.
+    """Return the numbers of dead jobs and of queues that the visitor sees and whose names contain `word`.
 
-    And the queues that are shown, with the number of theirs.
+    Also returns the queues to show, with the number of their dead jobs.
     """
     machine, total, queues = view.cluster.machine, 0, 0
     most: list[tuple[int, str]] = []
@@ -79,7 +79,7 @@ async def _queues(view: View, word: str) -> tuple[int, int, list[tuple[int, str]
 
 
 async def _causes(view: View, queue: str, most: int) -> tuple[list[Deaths], int]:
-    """Group the dead jobs of the queue by their reason; returns also how many were looked at, `most` at most."""
+    """Group the dead jobs of the queue by their reason; also returns how many were inspected, at most `most`."""
     found: dict[tuple[str, str], Deaths] = {}      # by the reason, and where they lie
     jobs = view.cluster.machine.next_jobs(queue, JobState.DEAD, most, [])
     for at, job in enumerate(jobs, start=1):

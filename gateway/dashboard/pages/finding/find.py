@@ -50,8 +50,8 @@ def _numbered(view: View, word: str) -> list[JobView]:
 async def _matches(view: View, word: str) -> tuple[int, list[str], list[JobView]]:
     """Return the queues whose names contain the word, and the jobs that have it as their key.
 
-    Of the queues that is how many there are, and the names of the first, an exact match before the others; of the jobs
-    as many as are shown.
+    For queues: their number, and the first names, with an exact match before the others. For jobs: as many as are
+    shown.
     """
     machine = view.cluster.machine
     seen: set[str] = set()

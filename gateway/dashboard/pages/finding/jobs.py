@@ -1,4 +1,4 @@
-"""The page that searches for jobs by what they are, as FIND does, with what can be done with all that are found."""
+"""The page that searches for jobs by their properties, as FIND does, with actions on all jobs found."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ INPUTS = (
 
 
 async def show(view: View) -> str:
-    """Return the page. It searches when the address says for what."""
+    """Return the page. It searches if the address contains a filter."""
     asked = {name: view.word(name) for name in FIELDS if view.word(name)}
     try:
         chosen = filter_of(asked, view.cluster.time_ms) if asked else None

@@ -1,4 +1,4 @@
-"""Finds what needs attention: each is a word, a sentence, and a link to where something can be done."""
+"""Finds problems that need attention: each has a word, a sentence, and a link to a page with a remedy."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Concern(Struct, frozen=True):
 
 
 async def concerns(view: View, nodes: list[NodeStatus], figures: Figures) -> list[Concern]:
-    """Find what needs attention of what the visitor may see, severe things first."""
+    """Return the problems that the visitor may see, severe ones first."""
     found = [*_nodes(view, nodes, figures), *await _dead(view), *_old(view), *await _paused(view),
              *await _groups(view), *await _pulses(view), *_workers(view), *await _unleased(view), *_certificates(view)]
     return sorted(found, key=lambda concern: not concern.severe)
@@ -93,7 +93,7 @@ async def _dead(view: View) -> list[Concern]:
 
 
 def _since(view: View, name: str) -> str:
-    """Say since when the queue has dead jobs: a dead job has its place since it died."""
+    """Return, in words, since when the queue has dead jobs: the place of a dead job dates from its death."""
     first = view.cluster.machine.next_jobs(name, JobState.DEAD, 1, [])
     since_ms = max(0, view.cluster.time_ms - (first[0].seq >> SEQ_BITS)) if first else 0
     return f", the first died {duration(since_ms)} ago" if first else ""
@@ -181,7 +181,7 @@ def _workers(view: View) -> Iterator[Concern]:
 
 
 async def _unleased(view: View) -> list[Concern]:
-    """Find jobs that run without a lease and were put long ago: nothing brings them back when their worker is dead."""
+    """Find jobs that run without a lease and were put long ago: if their workers are dead, nothing puts them back."""
     machine = view.cluster.machine
     before_ms = view.cluster.time_ms - UNLEASED_MS
     found: dict[str, int] = {}

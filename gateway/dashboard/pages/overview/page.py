@@ -50,7 +50,7 @@ async def show(view: View) -> str:
 
 
 def _now(view: View) -> Markup:
-    """Return the figures of now."""
+    """Return the current figures."""
     series = view.samples.cluster
     now = series.now()
     hour = series.window(view.samples.now_s, HOUR_S, POINTS, ("put", "done", "failed", "died")).values

@@ -22,7 +22,7 @@ class Verdict(Struct, frozen=True):
 
 
 def verdict(view: View, nodes: list[NodeStatus], figures: Figures, found: list[Concern]) -> Verdict:
-    """Return the verdict. What stops everything counts for most, then what needs attention."""
+    """Return the verdict. A problem that stops everything comes first, then those that need attention."""
     leading = any(node.role == "LEADER" for node in nodes)
     lost = who_may_be_lost(nodes)
     if not view.cluster.machine.online:

@@ -30,7 +30,7 @@ def preview(data: bytes) -> Markup:
 
 
 async def whole(data: bytes, form: str) -> Markup:
-    """Return a body in this form, or in the one that suits it; the rest of a long one is left out."""
+    """Return a body in this form, or in the most suitable one; a long body is cut."""
     shown = data[:SHOWN_BYTES]
     text = None
     if form == "hex" or (not form and not _is_text(shown)):
@@ -57,7 +57,7 @@ def _is_text(data: bytes) -> bool:
 
 
 async def _json(data: bytes) -> str | None:
-    """Return JSON with indentation; None if it is none, or too long."""
+    """Return JSON with indentation; None if the data are not JSON, or too long."""
     if len(data) > JSON_BYTES:
         return None
     pieces: list[str] = []

@@ -37,7 +37,7 @@ def span_of(view: View) -> str:
 
 
 def spans(view: View, path: str, words: dict[str, str], known: tuple[str, ...] = tuple(SPANS)) -> Markup:
-    """Return links to the page with each span. `words`: of its address, besides."""
+    """Return links to the page with each span. `words`: further words of the address."""
     return tag("p", "Last ", [
         [tag("a", SPANS[name][0], href=f"{path}?{urlencode({**words, 'span': name})}",
              aria_current="true" if name == span_of(view) else None), " "] for name in known
@@ -45,7 +45,7 @@ def spans(view: View, path: str, words: dict[str, str], known: tuple[str, ...] =
 
 
 async def charts(view: View, drawn: Iterable[Chart], series: FigureSeries, of: str, name: str = "") -> Markup:
-    """Return charts of a series. `of`, `name`: what figures.py calls it."""
+    """Return charts of a series. `of`, `name`: as in figures.py."""
     return tag("div", [await _chart(view, one, series, of, name) for one in drawn], class_="charts")
 
 

@@ -16,7 +16,7 @@ STAGES_MAX = 40
 
 
 class FlowStage(Struct):
-    """An item with its jobs, or one job without an item that waits for some. `after`: the items waited for."""
+    """An item with its jobs, or a job without an item that waits for items. `after`: the items waited for."""
 
     name: str
     jobs: list[ItemJob] = field(default_factory=list)
@@ -28,7 +28,7 @@ class FlowStage(Struct):
 
 
 class ItemFlow(Struct):
-    """The stages of a flow, those that wait behind those for which they do. `cut`: there is more."""
+    """The stages of a flow, each after the stages for which it waits. `cut`: there is more."""
 
     stages: list[FlowStage]
     cut: bool
@@ -74,7 +74,7 @@ def _waiting(found: dict[str, FlowStage], job: ItemJob) -> FlowStage | None:
 
 
 def _layers(found: dict[str, FlowStage]) -> None:
-    """Put each stage behind those for which it waits. Items that wait for each other get some layer."""
+    """Put each stage behind those for which it waits. Items that wait for each other get arbitrary layers."""
     for _ in found:
         changed = False
         for stage in found.values():

@@ -95,7 +95,7 @@ def _address(job: ItemJob) -> str:
 
 
 def _label(view: View, job: ItemJob) -> str:
-    """Return how a job is called: its key, the name of its task, its number, or the name of its queue."""
+    """Return a label for a job: its key, the name of its task, its number, or the name of its queue."""
     if not view.visitor.manages(job.queue):
         return "a job"
     return job.key or task_of(job.body()) or (str(job.number) if job.number is not None else job.queue)

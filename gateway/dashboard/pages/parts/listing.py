@@ -1,4 +1,4 @@
-"""Long lists on pages: searched, sorted, and shown a page at a time, in portions that hold the loop for moments."""
+"""Long lists on pages: searched, sorted, and shown a page at a time, in portions that do not block the loop."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sockpqd.gateway.dashboard.pages.parts.view import View
 ROWS = 50                   # on a page
 NAMES_PER_PORTION = 100     # looked at before others have a turn: a fraction of a millisecond
 
-# What a name is sorted by, and the name itself; None: it is not to be listed.
+# The sort key of a name, and the name itself; None: do not list it.
 Rank = Callable[[str], int | None]
 
 
@@ -28,7 +28,7 @@ class Listing(Struct, frozen=True):
 
 
 async def listed(view: View, names: Sequence[str], rank: Rank) -> Listing:
-    """Return the names on the page that the view asks for, the least ranks first, equal ones by name."""
+    """Return the names on the page that the view asks for, the smallest ranks first, equal ones by name."""
     runs: list[list[tuple[int, str]]] = []
     count = 0
     for at in range(0, len(names), NAMES_PER_PORTION):

@@ -10,7 +10,7 @@ from sockpqd.gateway.dashboard.pages.parts.view import View, counted, size
 
 
 def who_may_be_lost(nodes: list[NodeStatus]) -> str:
-    """Say how many voters can be lost before the cluster stops serving."""
+    """Return, in words, how many voters can be lost before the cluster stops serving."""
     voters = [node for node in nodes if node.role != "LEARNER"]
     up = sum(node.role != "DOWN" for node in voters)
     if len(voters) == 1 and up:
@@ -26,7 +26,7 @@ def who_may_be_lost(nodes: list[NodeStatus]) -> str:
 
 
 def nearest_limit(nodes: list[NodeStatus]) -> str | None:
-    """Say which node will be the first without room, of those that work; None if nothing is known of them."""
+    """Return, in words, which working node will run out of room first; None if nothing is known."""
     found: list[tuple[float, str]] = []
     for node in nodes:
         if node.host is None or node.role == "DOWN":

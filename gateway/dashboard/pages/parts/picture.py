@@ -24,7 +24,7 @@ def recent(view: View) -> tuple[str, int]:
 def recent_rows(view: View, queue: str, *fields: str) -> FigureRows | None:
     """Return these fields of a queue over the span of pictures, in POINTS rows.
 
-    None until something is known of it, which is some seconds after somebody has looked at it first.
+    None until figures are known, some seconds after the first visit to the queue.
     """
     series = view.samples.queue(queue)
     return None if series is None else series.window(view.samples.now_s, recent(view)[1], POINTS, fields)

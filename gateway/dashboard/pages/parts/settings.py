@@ -1,4 +1,4 @@
-"""The settings of a queue in words: what each of them does, and what it means that one is not set."""
+"""The settings of a queue in words: the effect of each, set or not set."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The events of a job, as far as the cluster keeps them: of jobs with a number nearly all, of others their place."""
+"""The events of a job that the cluster keeps: nearly all for numbered jobs, only the place for others."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sockpqd.gateway.dashboard.pages.parts.view import View, counted, duration
 
 
 def timeline(view: View, job: JobView) -> Markup:
-    """Return the moments of a job in their order, and how often what happened to it."""
+    """Return the dated events of a job in order, and the counts of its other events."""
     moments = sorted(_moments(job), key=lambda moment: moment[0])
     often = list(_often(job))
     return tag(
@@ -20,7 +20,7 @@ def timeline(view: View, job: JobView) -> Markup:
 
 
 def when(view: View, time_ms: int) -> Markup:
-    """Say how long ago or in how long that is; the script adds the time in the zone of the visitor."""
+    """Return how long ago, or in how long, that is; the script adds the time in the zone of the visitor."""
     since_ms = view.cluster.time_ms - time_ms
     said = f"in {duration(-since_ms)}" if since_ms < 0 else f"{duration(since_ms)} ago" if since_ms else "just now"
     return tag("time", said, data_ms=time_ms)

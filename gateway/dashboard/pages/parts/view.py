@@ -69,7 +69,7 @@ class NotThere(Exception):
 
 
 def whom(name: str, leader: str | None) -> str:
-    """Say which node `name`, which does not serve, takes for the leader."""
+    """Return a sentence with the node that `name`, which does not serve, takes for the leader."""
     if leader is None:
         return "knows no leader"
     return f"follows {leader}" if leader != name else "leads, but does not serve at the moment"
@@ -137,7 +137,7 @@ def state(cluster: Cluster) -> str:
 
 
 def age(cluster: Cluster) -> str:
-    """Say how old the page's data, the state of this node, may be."""
+    """Return a sentence about the age of the page's data, the state of this node."""
     if cluster.serving:
         return "the newest"
     age_s = cluster.age_s()
@@ -149,7 +149,7 @@ def age(cluster: Cluster) -> str:
 def form(
     view: View, action: str, label: str, fields: Mapping[str, str] | None = None, *inputs: Child, back: str = "/",
 ) -> Markup:
-    """Return a form of one action: hidden `fields`, visible `inputs`, and its button; nothing if pages only show."""
+    """Return a form of one action: hidden `fields`, visible `inputs`, and a button; nothing on read-only pages."""
     if view.read_only:
         return Markup()
     hidden = {"action": action, "token": view.token, "back": back, **(fields or {})}
@@ -202,7 +202,7 @@ def counted(count: int, one: str, many: str | None = None) -> str:
 
 
 def size(count: int) -> str:
-    """Return a number of bytes with a unit, as pqctl says it, which shares no code with the server."""
+    """Return a number of bytes with a unit, as pqctl formats it, which shares no code with the server."""
     number, unit = float(count), "B"
     for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
         if number < 1000 or unit == "TiB":

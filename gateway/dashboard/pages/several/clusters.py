@@ -62,7 +62,7 @@ def _unowned(known: ClusterMap) -> Markup:
 
 
 def _counts(known: ClusterMap) -> tuple[Counter[str | None], Counter[str]]:
-    """Return, by cluster, how many prefixes it owns, and how many move away from it."""
+    """Return, by cluster, the number of prefixes that it owns, and of those that move away from it."""
     owners = Counter(known.rules.values())
     owners.subtract(known.rules[prefix] for prefix in known.moving.keys() & known.rules.keys())
     owners.update(one.to for one in known.moving.values())
@@ -78,7 +78,7 @@ def _clusters(known: ClusterMap, counts: tuple[Counter[str | None], Counter[str]
 
 
 def _here(view: View) -> Iterator[tuple[str, Child]]:
-    """Yield what is known of this cluster; of others a node knows only what the map says."""
+    """Yield the known facts about this cluster; about the others a node knows only what is in the map."""
     cluster = view.cluster
     own = cluster.machine.cluster_id
     yield "id", "-" if own is None else tag("code", own[:CLUSTER_ID_BYTES].hex())

@@ -1,4 +1,4 @@
-"""Periodic tasks on the page of workers: their next and last runs, and what runs them now or stops them."""
+"""Periodic tasks on the page of workers: their next and last runs, and buttons to run or stop them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RUN_BYTES_MAX = 16 * 1024   # the body of a run is small
 
 
 class CronRun(Struct, frozen=True):
-    """The body of a job that is the next run of a periodic task. `call`: the same without its schedule."""
+    """The body of a job that is the next run of a periodic task. `call`: the task's call, without its schedule."""
 
     task: str
     line: str
@@ -47,7 +47,7 @@ async def periodic_tasks(view: View) -> list[Child]:
 
 
 def _pause(view: View, queue: str, *, paused: bool) -> list[Child]:
-    """Return the button that stops all runs of the queue, or lets them go on."""
+    """Return the button that stops all runs of the queue, or resumes them."""
     its = {"queue": queue}
     if paused:
         return [tag("p", tag("strong", "Paused"), ": no run begins until the queue is resumed.", class_="mark"),
@@ -56,7 +56,7 @@ def _pause(view: View, queue: str, *, paused: bool) -> list[Child]:
 
 
 async def _last(view: View, queue: str) -> Child:
-    """Return the runs that have ended, the newest first, as far as the queue keeps records of them."""
+    """Return the runs that have ended, the newest first, if the queue keeps records of them."""
     settings = view.cluster.machine.queue_settings(queue)
     if settings is None or not settings.retain_ms:
         return tag("p", f"The last runs are shown here when the queue keeps them: QUEUE CONFIG {queue} RETAIN 86400.")
@@ -93,7 +93,7 @@ def _next(view: View, queue: str) -> Iterator[list[Child]]:
 
 
 def _run(data: bytes) -> CronRun | None:
-    """Return the contents of a job's body; None if it is no run of a periodic task."""
+    """Return the contents of a job's body; None if it is not a run of a periodic task."""
     if len(data) > RUN_BYTES_MAX:
         return None
     try:

@@ -50,7 +50,7 @@ def _workers(view: View, workers: list[WorkerPool]) -> Iterator[list[Child]]:
 
 
 def _jobs(view: View, one: WorkerPool) -> Child:
-    """Return the jobs that run in its session, as far as the visitor manages their queues."""
+    """Return the jobs running in its session, in queues that the visitor manages."""
     taken = view.cluster.machine.taken(one.session) if one.session else []
     shown: list[Child] = []
     for number in taken[:JOBS]:
@@ -62,7 +62,7 @@ def _jobs(view: View, one: WorkerPool) -> Child:
 
 
 def _bounds(one: WorkerPool) -> str:
-    """Say what an operator has set, as only that is known here."""
+    """Return, in words, the bounds that an operator has set; no others are known here."""
     least = "" if one.least is None else f"at least {one.least}"
     most = "" if one.most is None else f"at most {one.most}"
     return ", ".join(filter(None, (least, most))) or "its own"

@@ -1,1 +1,1 @@
-"""The grammar of the commands on jobs: put, take and end them, and those on one that is selected."""
+"""The grammar of the commands on jobs: to put, take and end jobs, and commands on a selected job."""

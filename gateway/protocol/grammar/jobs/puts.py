@@ -82,7 +82,7 @@ OPTIONS = {
 _SPREAD_OPTIONS = {word: option for word, option in OPTIONS.items() if word not in (b"WITHIN", b"NUMBER", b"LEASE")}
 _TOPIC_OPTIONS = {**_SPREAD_OPTIONS, b"ROUTE": Option("route", routing_key)}
 
-# Why words that are known elsewhere cannot stand where they do.
+# The reasons why words that are valid elsewhere are not allowed at their positions.
 _ELSEWHERE = {
     b"IS": "IS stands directly behind the length",
     b"NEW": "NEW stands directly behind the length",
@@ -220,7 +220,7 @@ def _put_with(put: Put, found: dict[str, Any], targets: ToQueues | ToTopic | Non
 
 
 def _begin_with_headers(command: Command) -> Command:
-    """Note the length of the headers with which the data of a PUT begin."""
+    """Note the length of the headers at the start of a PUT's data."""
     command.head = command.operation.head
     if command.head > (command.length or 0):
         raise ArgumentError("HEAD is longer than the data, of which it is the beginning")

@@ -1,7 +1,7 @@
 """The kinds of data that follow lines, and where their length is found in a malformed line.
 
-Where an option says that data follow, a malformed line is read like a good one: from the left, a known option takes its
-value, and any other word stands alone. Data follow if the last word but one is such an option in its place.
+If data follow only with an option, a malformed line is read like a valid one: from the left, a known option takes its
+value, and any other word stands alone. Data follow if the second-to-last word is such an option.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ def length_at(words: Words, at: int) -> int | None:
 
 
 def with_option(table: Table, begin: Callable[[Words], int]) -> BodyRule:
-    """The data of lines that end with an option of this table that has any. `begin`: where the options begin."""
+    """Return the rule for lines that may end with an option of this table that has data.
+
+    `begin`: where the options begin.
+    """
     def length(words: Words) -> int | None:
         at, last = begin(words), len(words) - 2
         while at < last:

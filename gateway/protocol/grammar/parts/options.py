@@ -18,7 +18,7 @@ class Option(Struct, frozen=True):
 
     Keywords that set the same field are mutually exclusive. `behind`: a keyword allowed only directly behind this one.
     `second`: the field of a second value and its parser. `alone`: first values that it does not follow.
-    `data`: the value is the length of data that follow the line, so that the option ends it, but for one `behind`.
+    `data`: the value is the length of data that follow the line, so the option comes last, except for one `behind` it.
     """
 
     field: str
@@ -39,7 +39,7 @@ def read_options(
 ) -> dict[str, Any]:
     """Parse the options from position `at` to the end of the line; return the fields they set.
 
-    `elsewhere` has the reasons why certain keywords that are no options of this line cannot stand here.
+    `elsewhere` has the reasons why certain keywords, which are not options of this line, are not allowed here.
     """
     begin = at
     found: dict[str, Any] = {}
@@ -92,7 +92,7 @@ def _read_second(
 
 
 def unknown_option(word: bytes, table: Table, elsewhere: Mapping[bytes, str] = NOWHERE) -> ArgumentError:
-    """The error for a word that is no option here."""
+    """Return the error for a word that is not an option here."""
     if word in elsewhere:
         return ArgumentError(elsewhere[word])
     for first, option in table.items():
@@ -105,7 +105,7 @@ def unknown_option(word: bytes, table: Table, elsewhere: Mapping[bytes, str] = N
 
 
 def _second(word: bytes, option: Option, table: Table, before: Words) -> ArgumentError:
-    """The error for a second option that sets the same field."""
+    """Return the error for a second option that sets the same field."""
     first = next((one for one in before if one in table and table[one].field == option.field), word)
     if first == word:
         return ArgumentError(f"{word.decode()} is given twice")

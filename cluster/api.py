@@ -257,7 +257,7 @@ class Cluster(Protocol):
 
     @property
     def collecting(self) -> int:
-        """The number of the entry that operations are collected for, which may grow; 0 while clients take turns.
+        """The number of the entry for which operations are being collected; 0 while clients take turns.
 
         An operation proposed while this number is unchanged follows earlier ones in their entry, if there is room.
         """

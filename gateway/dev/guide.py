@@ -60,7 +60,7 @@ def _on_the_map(pqctl: str, names: Sequence[str]) -> list[str]:
 
 
 def program(name: str) -> str:
-    """Return how to call another program of this installation: by its name if that is found, else by its path."""
+    """Return how to call another program of this installation: by name if it is on the PATH, else by path."""
     beside = Path(sys.argv[0]).absolute().with_name(name)
     if not beside.exists():
         return name

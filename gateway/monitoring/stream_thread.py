@@ -94,7 +94,7 @@ class Stream:
     def __init__(
         self, wish: Filter, guard: StreamGuard, seq: int, past: list[Recorded], cut: Callable[[], None],
     ) -> None:
-        """`seq`: up to this number only `past` is due; `cut()`: closes the connection, from any thread."""
+        """`seq`: up to this number only `past` is sent; `cut()`: closes the connection, from any thread."""
         self.connection: StreamConnection | None = None       # nothing is sent before there is one; see connect()
         self.chunked = True                             # as HTTP/1.1 sends what has no known length
         self.ended = False

@@ -221,14 +221,14 @@ class LocalCluster:
         """Give a node that has ended other addresses, which are not in the files of the others."""
         if self.running(name):
             raise ValueError(f"{name} still runs")
-        (self._listens[name],) = _listens(1)
+        (self._listens[name],) = _listens([self.host(name)])
         self._configure(name)
 
     def spare(self) -> str:
         """Prepare one more node, which is not a member and does not run yet; returns its name."""
         name = f"n{len(self.names) + 1}"
         self.names.append(name)
-        (self._listens[name],) = _listens(1)
+        (self._listens[name],) = _listens([self.host(name)])
         self._prepare_node(name)
         return name
 
@@ -267,6 +267,14 @@ class LocalCluster:
     def data_dir(self, name: str) -> Path:
         return self._nodes[name].data_dir
 
+    def host(self, name: str) -> str:
+        """The address of the machine on which this node runs; overridden where each has its own."""
+        return HOST
+
+    def place(self, name: str) -> Path:
+        """The path of this node's data directory; overridden where it is on a disk of its own."""
+        return self.folder / name
+
     def peer_address(self, dialing: str, dialed: str, address: str) -> str:
         """The address `dialing` dials to reach `dialed`, which listens on `address`; overridden to insert proxies."""
         return address
@@ -291,7 +299,7 @@ class LocalCluster:
 
     def _prepare(self) -> None:
         """Choose new ports, empty the data directories and write the configuration files."""
-        self._listens = dict(zip(self.names, _listens(len(self.names)), strict=True))
+        self._listens = dict(zip(self.names, _listens([*map(self.host, self.names)]), strict=True))
         self._nodes = {}
         for name in self.names:
             self._prepare_node(name)
@@ -299,6 +307,7 @@ class LocalCluster:
     def _prepare_node(self, name: str) -> None:
         assert self._guardian
         node = self._nodes[name] = LocalNode(name, self.folder, self._guardian)
+        node.data_dir = self.place(name)
         shutil.rmtree(node.data_dir, ignore_errors=True)
         node.log_file.unlink(missing_ok=True)
         node.environment = self.environment(name)
@@ -352,10 +361,10 @@ class LocalCluster:
             node.wait(STOP_S)
 
 
-def _listens(count: int) -> list[dict[str, str]]:
-    """Free addresses for `count` nodes."""
-    ports = free_ports(3 * count)
-    return [{kind: f"{HOST}:{ports.pop()}" for kind in ("client", "peer", "http")} for _ in range(count)]
+def _listens(hosts: Sequence[str]) -> list[dict[str, str]]:
+    """Free addresses for nodes on these hosts."""
+    ports = free_ports(3 * len(hosts))
+    return [{kind: f"{host}:{ports.pop()}" for kind in ("client", "peer", "http")} for host in hosts]
 
 
 def say(server: str, line: str, timeout: float, context: ssl.SSLContext | None = None) -> str | None:

@@ -7,7 +7,7 @@ import statistics
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, closing
 from itertools import islice
 from pathlib import Path
@@ -29,6 +29,7 @@ from tests.chaos.checker.violation import Violation
 from tests.chaos.faults.fault import during
 from tests.chaos.faults.pages import told
 from tests.chaos.faults.processes import NEAR
+from tests.chaos.machines.alterable import AlterableCluster
 from tests.chaos.machines.cluster import ProxiedCluster
 from tests.chaos.proxies.toxiproxy_api import ToxiproxyError
 from tests.chaos.scenarios import Scenario
@@ -73,6 +74,7 @@ class Result(Struct):
     fault_s: float = 0.0            # from the beginning of the fault until it was over and all were level
     report: str = ""                # what the faults saw
     stall_s: float = 0.0            # how long the machine held up a thread that should have woken up, or a node
+    facts: Facts | None = None      # what the checker was given beside the history, if it was asked
 
     @property
     def passed(self) -> bool:
@@ -86,15 +88,19 @@ def run(scenario: Scenario, seed: int, keep: Path | None = None) -> Result:
     return result
 
 
-def run_in_turn(scenarios: Sequence[Scenario], seed: int, keep: Path | None = None) -> list[Result]:
+def run_in_turn(
+    scenarios: Sequence[Scenario], seed: int, keep: Path | None = None,
+    make: Callable[..., AlterableCluster] = ProxiedCluster, history: History | None = None, deeds: Deeds | None = None,
+) -> list[Result]:
     """Run scenarios that need the same cluster and load: their faults come one after the other, in one history.
 
-    What is wrong in the history is a violation in all results.
+    What is wrong in the history is a violation in all results. `make`: the class of the cluster; `history` and `deeds`:
+    where the commands are written down, those of clients of beanstalkd in the second one.
     """
-    history, deeds = History(), Deeds()
+    history, deeds = history or History(), deeds or Deeds()
     results = [Result(scenario.name, seed, scenario.variants) for scenario in scenarios]
     one = scenarios[0]
-    cluster = ProxiedCluster(
+    cluster = make(
         one.nodes, {**CONFIG, **one.config}, fake_clocks=one.fake_clocks, disk_mb=one.disk_mb,
         slow_disks=one.slow_disks, small_pages=one.small_pages, beanstalkd=one.beanstalkd,
         faulty_disks=one.faulty_disks, thin_disk_mb=one.thin_disk_mb, tls=one.tls,
@@ -112,6 +118,8 @@ def run_in_turn(scenarios: Sequence[Scenario], seed: int, keep: Path | None = No
             for result in results:
                 result.void = f"toxiproxy failed: {error}"
         else:
+            for result in results:
+                result.facts = facts
             _accuse(results, _told(check(history, facts)))
         for result in results:
             result.commands = len(history.records)
@@ -121,7 +129,7 @@ def run_in_turn(scenarios: Sequence[Scenario], seed: int, keep: Path | None = No
 
 
 def _play(
-    scenarios: Sequence[Scenario], cluster: ProxiedCluster, history: History, deeds: Deeds, results: Sequence[Result],
+    scenarios: Sequence[Scenario], cluster: AlterableCluster, history: History, deeds: Deeds, results: Sequence[Result],
     stalls: Stalls,
 ) -> Facts:
     """The run from the first command to the last; what the checker must know beside the history."""
@@ -177,7 +185,7 @@ def _drain(running: load.Running, empties: Empties, results: Sequence[Result]) -
 
 
 def _befall(
-    scenario: Scenario, cluster: ProxiedCluster, history: History, running: load.Running, result: Result,
+    scenario: Scenario, cluster: AlterableCluster, history: History, running: load.Running, result: Result,
     stalls: Stalls,
 ) -> int:
     """The faults of one scenario beside the load; returns when they were healed, by time.monotonic_ns()."""
@@ -246,7 +254,7 @@ def _judge(scenario: Scenario, result: Result, not_fired: list[str], terms: set[
             result.violations += ("term: the leader changed, though nothing befell it",)
 
 
-def _facts(cluster: ProxiedCluster, start_ns: int, *, drained: bool) -> Facts:
+def _facts(cluster: AlterableCluster, start_ns: int, *, drained: bool) -> Facts:
     nodes = _nodes(cluster)
     with Client([cluster.direct(name) for name in cluster.names]) as client:
         totals = client.total()
@@ -257,7 +265,7 @@ def _facts(cluster: ProxiedCluster, start_ns: int, *, drained: bool) -> Facts:
     )
 
 
-def _nodes(cluster: ProxiedCluster) -> tuple[Node, ...]:
+def _nodes(cluster: AlterableCluster) -> tuple[Node, ...]:
     """All nodes in their own words, once all have executed the same entries (sessions may still end for a moment)."""
     until = time.monotonic() + LEVEL_S
     while True:
@@ -267,7 +275,7 @@ def _nodes(cluster: ProxiedCluster) -> tuple[Node, ...]:
         time.sleep(0.1)
 
 
-def _node(cluster: ProxiedCluster, name: str) -> Node:
+def _node(cluster: AlterableCluster, name: str) -> Node:
     """A node in its own words."""
     _, _, applied, value = (say(cluster.direct(name), "CLUSTER HASH", 5.0) or "? ? -1 -").split()
     totals = (say(cluster.direct(name), "TOTAL", 5.0) or "? ? -1 -1 -1 -1").split()[2:]
@@ -275,7 +283,7 @@ def _node(cluster: ProxiedCluster, name: str) -> Node:
     return Node(name, int(applied), value, (queues, priorities, waiting, taken))
 
 
-def _term(cluster: ProxiedCluster) -> int:
+def _term(cluster: AlterableCluster) -> int:
     """The present term, by the node that serves."""
     leader = cluster.wait_for_leader()
     (view,) = survey([cluster.direct(leader)], 5.0)
@@ -285,7 +293,7 @@ def _term(cluster: ProxiedCluster) -> int:
 class Stalls:
     """Measures how late a thread wakes up that wants little, and how long nodes that could run wait for a processor."""
 
-    def __init__(self, cluster: ProxiedCluster) -> None:
+    def __init__(self, cluster: AlterableCluster) -> None:
         self.worst_s = 0.0          # since the beginning
         self.recent_s = 0.0         # since the last `forget`
         self._cluster = cluster
@@ -319,7 +327,7 @@ class Stalls:
             before = now
 
 
-def _waited_s(cluster: ProxiedCluster) -> dict[int, float]:
+def _waited_s(cluster: AlterableCluster) -> dict[int, float]:
     """Return how long each running node was ready and had to wait, since it began; nothing if Linux does not tell."""
     waited: dict[int, float] = {}
     for pid in map(cluster.pid, cluster.names):
@@ -330,7 +338,7 @@ def _waited_s(cluster: ProxiedCluster) -> dict[int, float]:
 
 
 def _keep(
-    folder: Path, cluster: ProxiedCluster, history: History, deeds: Deeds, results: Sequence[Result],
+    folder: Path, cluster: AlterableCluster, history: History, deeds: Deeds, results: Sequence[Result],
 ) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     history.save(folder / "history.jsonl")

@@ -19,7 +19,7 @@ from tests.chaos.faults.membership import Changes, Transfer
 from tests.chaos.faults.partitions import OneWay
 from tests.chaos.faults.processes import Pause, RollingRestart
 from tests.chaos.faults.roles import Role, leader
-from tests.chaos.machines.cluster import ProxiedCluster
+from tests.chaos.machines.alterable import AlterableCluster
 from tests.chaos.scenarios import Scenario
 from tests.chaos.workload.load import Load
 
@@ -33,14 +33,14 @@ REJOINING = {"node": {"rejoins_per_hour": 0}}
 
 def any_node(chance: random.Random) -> Role:
     """One node."""
-    def any_node(cluster: ProxiedCluster) -> list[str]:
+    def any_node(cluster: AlterableCluster) -> list[str]:
         return [chance.choice(cluster.names)]
     return any_node
 
 
 def a_majority(chance: random.Random) -> Role:
     """As many nodes as a majority has."""
-    def a_majority(cluster: ProxiedCluster) -> list[str]:
+    def a_majority(cluster: AlterableCluster) -> list[str]:
         return chance.sample(cluster.names, len(cluster.names) // 2 + 1)
     return a_majority
 

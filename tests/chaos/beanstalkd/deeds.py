@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 
-class Deed(Struct, frozen=True, kw_only=True):
+class Deed(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A command and its answer.
 
     `answer`: its first word, None if the connection ended before it. `job`: the id that the command names or the answer

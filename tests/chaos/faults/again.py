@@ -22,7 +22,7 @@ from devcluster.node import NodeError
 from tests.chaos.faults.fault import Background, Fault, called
 from tests.chaos.faults.files import START_AGAIN
 from tests.chaos.faults.processes import LEVEL_S, NEAR, answers
-from tests.chaos.machines.cluster import ProxiedCluster
+from tests.chaos.machines.alterable import AlterableCluster
 from tests.waiting import eventually
 
 FAILURES = "restarts"       # the file in which a node counts them
@@ -31,7 +31,7 @@ LEVEL_LOOK_S = 0.5
 SERVE_S = 20.0
 KILLS = (3, 12)             # of one node, until it is the turn of another one
 
-Choice = Callable[[ProxiedCluster, random.Random], list[str]]
+Choice = Callable[[AlterableCluster, random.Random], list[str]]
 
 
 class OneAtATime:
@@ -41,7 +41,7 @@ class OneAtATime:
         self._name: str | None = None
         self._left = 0
 
-    def __call__(self, cluster: ProxiedCluster, chance: random.Random) -> list[str]:
+    def __call__(self, cluster: AlterableCluster, chance: random.Random) -> list[str]:
         if self._left == 0:
             bring_back(cluster)
             self._name = chance.choice([None, *cluster.names])
@@ -50,7 +50,7 @@ class OneAtATime:
         return [self._name or chance.choice(cluster.names)]
 
 
-def all_at_once(cluster: ProxiedCluster, chance: random.Random) -> list[str]:
+def all_at_once(cluster: AlterableCluster, chance: random.Random) -> list[str]:
     """All of them; half of the times not before one serves."""
     if chance.random() < 0.5:
         eventually(lambda: cluster.leader() is not None, SERVE_S)
@@ -73,11 +73,11 @@ class Kills(Fault):
     def __repr__(self) -> str:
         return f"Kills {self._what} every {self._least_s:g} to {self._most_s:g} s"
 
-    def _begin(self, cluster: ProxiedCluster) -> None:
+    def _begin(self, cluster: AlterableCluster) -> None:
         self.names = list(cluster.names)
         self._background = Background(lambda stopping: self._kill(cluster, stopping))
 
-    def _kill(self, cluster: ProxiedCluster, stopping: threading.Event) -> None:
+    def _kill(self, cluster: AlterableCluster, stopping: threading.Event) -> None:
         with ThreadPoolExecutor(len(cluster.names)) as pool:
             while not stopping.wait(self._chance.uniform(self._least_s, self._most_s)):
                 names = self._choice(cluster, self._chance)
@@ -86,11 +86,11 @@ class Kills(Fault):
                 list(pool.map(lambda name: self._start(cluster, name), names))
                 keep_running(cluster)
 
-    def _start(self, cluster: ProxiedCluster, name: str) -> None:
+    def _start(self, cluster: AlterableCluster, name: str) -> None:
         cluster.kill(name)                      # waits for its end
         cluster.restart(name, wait=False)
 
-    def _end(self, cluster: ProxiedCluster) -> None:
+    def _end(self, cluster: AlterableCluster) -> None:
         if self._background is not None:
             self._background.finish()
         bring_back(cluster)
@@ -114,11 +114,11 @@ class Again(Fault):
     def __repr__(self) -> str:
         return f"Again {self._rounds[0] if self._rounds else '-'}"
 
-    def _begin(self, cluster: ProxiedCluster) -> None:
+    def _begin(self, cluster: AlterableCluster) -> None:
         self.names = list(cluster.names)
         self._background = Background(lambda stopping: self._repeat(cluster, stopping))
 
-    def _repeat(self, cluster: ProxiedCluster, stopping: threading.Event) -> None:
+    def _repeat(self, cluster: AlterableCluster, stopping: threading.Event) -> None:
         while True:
             fault = self._make(self._chance)
             self._rounds.append(fault)
@@ -130,7 +130,7 @@ class Again(Fault):
             if stopping.wait(self._chance.uniform(*self._good)):
                 return
 
-    def _end(self, cluster: ProxiedCluster) -> None:
+    def _end(self, cluster: AlterableCluster) -> None:
         if self._background is not None:
             self._background.finish()
         self.cuts += [cut for fault in self._rounds for cut in fault.cuts]
@@ -138,7 +138,7 @@ class Again(Fault):
         self._saw(fired > 0, f"{fired} of {len(self._rounds)} rounds fired")
 
 
-def kill_at_once(cluster: ProxiedCluster, names: list[str]) -> None:
+def kill_at_once(cluster: AlterableCluster, names: list[str]) -> None:
     """SIGKILL, without waiting for the ends."""
     for pid in [cluster.pid(name) for name in names]:
         if pid is not None:
@@ -146,7 +146,7 @@ def kill_at_once(cluster: ProxiedCluster, names: list[str]) -> None:
                 os.kill(pid, signal.SIGKILL)
 
 
-def keep_running(cluster: ProxiedCluster) -> None:
+def keep_running(cluster: AlterableCluster) -> None:
     """Start what has ended and may be started again. Raises AssertionError for other ends."""
     for name in cluster.names:
         if cluster.running(name):
@@ -157,13 +157,13 @@ def keep_running(cluster: ProxiedCluster) -> None:
         start_at_once(cluster, name)
 
 
-def start_at_once(cluster: ProxiedCluster, name: str) -> None:
+def start_at_once(cluster: AlterableCluster, name: str) -> None:
     """Start it without the pause that grows with the failures in a row: here they are many, and not its own."""
     (cluster.data_dir(name) / FAILURES).unlink(missing_ok=True)
     cluster.restart(name, wait=False)
 
 
-def bring_back(cluster: ProxiedCluster) -> None:
+def bring_back(cluster: AlterableCluster) -> None:
     """Start what does not run, until all answer."""
     until = time.monotonic() + LEVEL_S
     while not all(answers(cluster, name) for name in cluster.names):
@@ -172,7 +172,7 @@ def bring_back(cluster: ProxiedCluster) -> None:
         time.sleep(LOOK_S)
 
 
-def level_again(cluster: ProxiedCluster) -> None:
+def level_again(cluster: AlterableCluster) -> None:
     """Start what ends and may be started again, until all are level."""
     until = time.monotonic() + LEVEL_S
     while True:

@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from tests.chaos.faults.again import keep_running, level_again
 from tests.chaos.faults.fault import Background, Fault
 from tests.chaos.faults.processes import LEVEL_S, answers
-from tests.chaos.machines.cluster import ProxiedCluster
+from tests.chaos.machines.alterable import AlterableCluster
 from tests.system.damage_rounds import REJOINS, VOTES
 from tests.waiting import until
 
@@ -29,10 +29,10 @@ class _Returns(Fault):
         self._chance = random.Random(seed)
         self._background: Background | None = None
 
-    def _begin(self, cluster: ProxiedCluster) -> None:
+    def _begin(self, cluster: AlterableCluster) -> None:
         self._background = Background(lambda stopping: self._return(cluster, stopping))
 
-    def _return(self, cluster: ProxiedCluster, stopping: threading.Event) -> None:
+    def _return(self, cluster: AlterableCluster, stopping: threading.Event) -> None:
         while True:
             leader = cluster.wait_for_leader()
             name = self._chance.choice([one for one in cluster.names if one != leader])
@@ -45,11 +45,11 @@ class _Returns(Fault):
             if stopping.is_set():
                 return
 
-    def _exchange(self, cluster: ProxiedCluster, name: str, stopping: threading.Event) -> int:
+    def _exchange(self, cluster: AlterableCluster, name: str, stopping: threading.Event) -> int:
         """Kill it and change what it has; returns how much it had logged before its return."""
         raise NotImplementedError
 
-    def _is_back(self, cluster: ProxiedCluster, name: str, before: int) -> bool:
+    def _is_back(self, cluster: AlterableCluster, name: str, before: int) -> bool:
         keep_running(cluster)
         said = cluster.logs(name)[before:]
         return "connected to" in said and answers(cluster, name) and self._votes(said)
@@ -57,7 +57,7 @@ class _Returns(Fault):
     def _votes(self, said: str) -> bool:
         return said.rfind(VOTES) >= said.rfind(REJOINS)
 
-    def _end(self, cluster: ProxiedCluster) -> None:
+    def _end(self, cluster: AlterableCluster) -> None:
         if self._background is not None:
             self._background.finish()
 
@@ -65,7 +65,7 @@ class _Returns(Fault):
 class OlderCopies(_Returns):
     """Its files of a while ago."""
 
-    def _exchange(self, cluster: ProxiedCluster, name: str, stopping: threading.Event) -> int:
+    def _exchange(self, cluster: AlterableCluster, name: str, stopping: threading.Event) -> int:
         with TemporaryDirectory() as folder:
             data_dir, copy = cluster.data_dir(name), Path(folder) / "copy"
             cluster.kill(name)
@@ -84,7 +84,7 @@ class OlderCopies(_Returns):
 class Wiped(_Returns):
     """Nothing."""
 
-    def _exchange(self, cluster: ProxiedCluster, name: str, stopping: threading.Event) -> int:
+    def _exchange(self, cluster: AlterableCluster, name: str, stopping: threading.Event) -> int:
         cluster.kill(name)
         for path in cluster.data_dir(name).iterdir():
             shutil.rmtree(path) if path.is_dir() else path.unlink()

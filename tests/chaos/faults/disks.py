@@ -13,6 +13,7 @@ from tests.chaos.faults.again import bring_back, keep_running, kill_at_once, lev
 from tests.chaos.faults.fault import Background, Fault
 from tests.chaos.faults.processes import LEVEL_S
 from tests.chaos.machines import disks, thin_disks
+from tests.chaos.machines.alterable import AlterableCluster
 from tests.chaos.machines.cluster import ProxiedCluster
 from tests.chaos.proxies.proxies import TO
 from tests.chaos.workload.bodies import body
@@ -42,20 +43,20 @@ class _Disks(Fault):
         self._did: Counter[str] = Counter()
         self._background: Background | None = None
 
-    def _begin(self, cluster: ProxiedCluster) -> None:
+    def _begin(self, cluster: AlterableCluster) -> None:
         self.names = list(cluster.names)
         self._background = Background(lambda stopping: self._work(cluster, stopping))
 
-    def _work(self, cluster: ProxiedCluster, stopping: threading.Event) -> None:
+    def _work(self, cluster: AlterableCluster, stopping: threading.Event) -> None:
         while True:
             self._round(cluster)
             if stopping.is_set():
                 return
 
-    def _round(self, cluster: ProxiedCluster) -> None:
+    def _round(self, cluster: AlterableCluster) -> None:
         raise NotImplementedError
 
-    def _watch(self, cluster: ProxiedCluster, seconds: float) -> None:
+    def _watch(self, cluster: AlterableCluster, seconds: float) -> None:
         """For so long do what a service manager does."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
@@ -63,7 +64,7 @@ class _Disks(Fault):
             keep_running(cluster)
             time.sleep(LOOK_S)
 
-    def _end(self, cluster: ProxiedCluster) -> None:
+    def _end(self, cluster: AlterableCluster) -> None:
         if self._background is not None:
             self._background.finish()
         bring_back(cluster)
@@ -76,7 +77,7 @@ class FailingCalls(_Disks):
     The cluster must have been made with `faulty_disks`.
     """
 
-    def _round(self, cluster: ProxiedCluster) -> None:
+    def _round(self, cluster: AlterableCluster) -> None:
         chance, name = self._chance, self._chance.choice(cluster.names)
         disk, before = cluster.faulty_disk(name), cluster.faulty_disk(name).failed
         call, code, times = chance.choice(("sync", "sync", "write")), chance.choice(list(CODES)), chance.choice(BURSTS)
@@ -97,7 +98,7 @@ class SlowSyncs(_Disks):
     The cluster must have been made with `faulty_disks`.
     """
 
-    def _round(self, cluster: ProxiedCluster) -> None:
+    def _round(self, cluster: AlterableCluster) -> None:
         chance = self._chance
         slow = chance.sample(cluster.names, chance.randint(1, len(cluster.names)))
         before = sum(cluster.faulty_disk(name)["syncs"] for name in slow)
@@ -119,7 +120,7 @@ class EmptyPromises(_Disks):
     The cluster must have been made with `thin_disk_mb`.
     """
 
-    def _round(self, cluster: ProxiedCluster) -> None:
+    def _round(self, cluster: AlterableCluster) -> None:
         chance, name = self._chance, self._chance.choice(cluster.names)
         store = thin_disks.store_of(cluster.data_dir(name))
         disks.fill(store)
@@ -151,7 +152,8 @@ class BelievedSync(Fault):
         self._name = next(name for number in count() if len(body(name := f"believed-{seed}-{number}")) > LARGE_BYTES)
         self._last = ""
 
-    def _begin(self, cluster: ProxiedCluster) -> None:
+    def _begin(self, cluster: AlterableCluster) -> None:
+        assert isinstance(cluster, ProxiedCluster)
         leader = self._last = cluster.wait_for_leader()
         away, victim = [name for name in cluster.names if name != leader]
         self.names = [victim]
@@ -179,7 +181,7 @@ class BelievedSync(Fault):
             cluster.restart(name, wait=False)
         self._wait_to_see(lambda: cluster.leader() is not None, "the others serve without it", LEVEL_S)
 
-    def _put(self, cluster: ProxiedCluster, leader: str) -> None:
+    def _put(self, cluster: AlterableCluster, leader: str) -> None:
         """Put the job; the power fails as soon as it is acknowledged."""
         put, start = Put(self._name, "q0", 0), time.monotonic_ns()
         outcome = Outcome.UNKNOWN
@@ -193,13 +195,13 @@ class BelievedSync(Fault):
             outcome = Outcome.UNKNOWN
         self.records.append(Record("believer", put, start, time.monotonic_ns(), outcome, leader))
 
-    def _end(self, cluster: ProxiedCluster) -> None:
+    def _end(self, cluster: AlterableCluster) -> None:
         if not cluster.running(self._last):
             cluster.restart(self._last, wait=False)
         bring_back(cluster)
 
 
-def cut_power(cluster: ProxiedCluster, names: list[str]) -> None:
+def cut_power(cluster: AlterableCluster, names: list[str]) -> None:
     """All these nodes are gone at the same moment, and have what is really on their disks."""
     kill_at_once(cluster, names)
     for name in names:

@@ -14,6 +14,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 
+from tests.chaos.machines.alterable import AlterableCluster
 from tests.chaos.machines.cluster import ProxiedCluster
 from tests.chaos.proxies.proxies import Link
 from tests.chaos.workload.history import Cut, Record
@@ -36,10 +37,10 @@ class Fault(ABC):
         self.missing: list[str] = []
         self.cuts: list[Cut] = []
         self.records: list[Record] = []
-        self._cluster: ProxiedCluster | None = None
+        self._cluster: AlterableCluster | None = None
         self._log_sizes: dict[str, int] = {}
 
-    def begin(self, cluster: ProxiedCluster) -> None:
+    def begin(self, cluster: AlterableCluster) -> None:
         """Let it happen; returns when it has. When this raises, `end` is still to be called."""
         self._cluster = cluster
         self._log_sizes = {name: len(cluster.logs(name)) for name in cluster.names}
@@ -68,10 +69,10 @@ class Fault(ABC):
     # for the faults
 
     @abstractmethod
-    def _begin(self, cluster: ProxiedCluster) -> None: ...
+    def _begin(self, cluster: AlterableCluster) -> None: ...
 
     @abstractmethod
-    def _end(self, cluster: ProxiedCluster) -> None: ...
+    def _end(self, cluster: AlterableCluster) -> None: ...
 
     def _saw(self, seen: bool, what: str) -> None:
         (self.evidence if seen else self.missing).append(what)
@@ -81,7 +82,7 @@ class Fault(ABC):
         self._saw(seen, what)
         return seen
 
-    def _logged(self, cluster: ProxiedCluster, name: str, text: str) -> bool:
+    def _logged(self, cluster: AlterableCluster, name: str, text: str) -> bool:
         """Return whether this node has logged this since the fault began."""
         return text in cluster.logs(name)[self._log_sizes[name]:]
 
@@ -101,7 +102,8 @@ class LinkedFault(Fault):
     def _take(self, links: Iterable[Link]) -> None:
         self._conditions = {link: link.condition for link in links}
 
-    def _heal_links(self, cluster: ProxiedCluster) -> None:
+    def _heal_links(self, cluster: AlterableCluster) -> None:
+        assert isinstance(cluster, ProxiedCluster)
         cluster.together(self._links, lambda link: link.heal(self._conditions[link]))
 
 
@@ -111,7 +113,7 @@ def called(function: Callable[..., object]) -> str:
 
 
 @contextlib.contextmanager
-def during(cluster: ProxiedCluster, *faults: Fault) -> Iterator[tuple[Fault, ...]]:
+def during(cluster: AlterableCluster, *faults: Fault) -> Iterator[tuple[Fault, ...]]:
     """All these faults are there in this block. They begin in this order and end in the reverse one, also when
     something fails."""
     with contextlib.ExitStack() as begun:
@@ -141,6 +143,10 @@ class Background:
     def finish(self) -> None:
         """Stop and wait."""
         self._stopping.set()
+        self.wait()
+
+    def wait(self) -> None:
+        """Wait until it is done by itself."""
         self._thread.join()
         if self._error is not None:
             raise self._error

@@ -9,14 +9,15 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from devcluster.node import NodeError
 from tests.chaos.faults.fault import Background, Fault, called
 from tests.chaos.faults.processes import LEVEL_S, NEAR
 from tests.chaos.faults.roles import Role
-from tests.chaos.machines.cluster import ProxiedCluster
-from tests.system.damages import DAMAGES
+from tests.chaos.machines.alterable import AlterableCluster
+from tests.system.damages import DAMAGES, Damage
 from tests.system.second_process import twin_of
 
 LOOK_S = 0.5
@@ -27,15 +28,17 @@ NEXT = (sys.executable, "-m", "tests.upgrade.next_release")
 class Damaged(Fault):
     """A node is killed and its files are damaged; it is started as its service manager does, and must be whole."""
 
-    def __init__(self, role: Role, seed: int) -> None:
+    def __init__(self, role: Role, seed: int, damages: Sequence[Damage] = DAMAGES) -> None:
+        """`damages`: of which one is chosen."""
         super().__init__()
         self._role = role
+        self._damages = damages
         self._rng = random.Random(seed)
 
     def __repr__(self) -> str:
         return f"Damaged {called(self._role)}"
 
-    def _begin(self, cluster: ProxiedCluster) -> None:
+    def _begin(self, cluster: AlterableCluster) -> None:
         self.names = self._role(cluster)
         for name in self.names:
             data_dir = cluster.data_dir(name)
@@ -43,18 +46,18 @@ class Damaged(Fault):
                 copy = Path(folder) / "copy"
                 shutil.copytree(data_dir, copy)             # taken while it runs: an older one, and perhaps a torn one
                 cluster.kill(name)
-                self._saw(True, f"{name}: {self._rng.choice(DAMAGES)(data_dir, copy, self._rng)}")
+                self._saw(True, f"{name}: {self._rng.choice(self._damages)(data_dir, copy, self._rng)}")
             self._log_sizes[name] = len(cluster.logs(name))
             cluster.restart(name, wait=False)
 
-    def _end(self, cluster: ProxiedCluster) -> None:
+    def _end(self, cluster: AlterableCluster) -> None:
         until = time.monotonic() + LEVEL_S
         while not self.missing and not self._level(cluster):
             self._keep_running(cluster)
             if time.monotonic() > until:
                 self.missing.append("all are level again")
 
-    def _keep_running(self, cluster: ProxiedCluster) -> None:
+    def _keep_running(self, cluster: AlterableCluster) -> None:
         """Do what a service manager does: a node may find out by others that its files are damaged."""
         for name in self.names:
             if not cluster.running(name):
@@ -63,7 +66,7 @@ class Damaged(Fault):
                 self._log_sizes[name] = len(cluster.logs(name))
                 cluster.restart(name, wait=False)
 
-    def _level(self, cluster: ProxiedCluster) -> bool:
+    def _level(self, cluster: AlterableCluster) -> bool:
         """Before it has met another node it does not know what it lacks."""
         if not all(self._logged(cluster, name, "connected to") for name in self.names):
             return False
@@ -85,7 +88,7 @@ class SecondProcess(Fault):
     def __repr__(self) -> str:
         return f"SecondProcess {called(self._role)}"
 
-    def _begin(self, cluster: ProxiedCluster) -> None:
+    def _begin(self, cluster: AlterableCluster) -> None:
         self.names = self._role(cluster)
         for name in self.names:
             folder = Path(self._running.enter_context(tempfile.TemporaryDirectory())) / "twin"
@@ -94,7 +97,7 @@ class SecondProcess(Fault):
             self._wait_to_see(
                 lambda twin=twin, refused=refused: refused in twin.log(), f"{name} has one, refused", LEVEL_S)
 
-    def _end(self, cluster: ProxiedCluster) -> None:
+    def _end(self, cluster: AlterableCluster) -> None:
         self._running.close()
 
 
@@ -108,11 +111,11 @@ class RollingUpgrade(Fault):
         super().__init__()
         self._background: Background | None = None
 
-    def _begin(self, cluster: ProxiedCluster) -> None:
+    def _begin(self, cluster: AlterableCluster) -> None:
         self.names = list(cluster.names)
         self._background = Background(lambda stopping: self._roll(cluster, stopping))
 
-    def _roll(self, cluster: ProxiedCluster, _: threading.Event) -> None:
+    def _roll(self, cluster: AlterableCluster, _: threading.Event) -> None:
         for name in self.names:
             code = cluster.terminate(name)
             self._saw(code == 0, f"{name} ended with {code}")
@@ -122,6 +125,6 @@ class RollingUpgrade(Fault):
         raised = "the cluster has feature level 2"
         self._wait_to_see(lambda: self._logged(cluster, cluster.wait_for_leader(), raised), raised, LEVEL_S)
 
-    def _end(self, cluster: ProxiedCluster) -> None:
+    def _end(self, cluster: AlterableCluster) -> None:
         if self._background is not None:
             self._background.finish()

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 
 from tests.chaos.faults.fault import Background, LinkedFault, called
 from tests.chaos.faults.roles import Role
+from tests.chaos.machines.alterable import AlterableCluster
 from tests.chaos.machines.cluster import ProxiedCluster
 from tests.chaos.proxies.proxies import FRO, NEVER_MS, TO, Link
 from tests.chaos.workload.history import Cut
@@ -112,14 +113,15 @@ class LinkFault(_Links):
     def __repr__(self) -> str:
         return f"LinkFault {called(self._where)} {called(self._what)}"
 
-    def _begin(self, cluster: ProxiedCluster) -> None:
+    def _begin(self, cluster: AlterableCluster) -> None:
+        assert isinstance(cluster, ProxiedCluster)
         self._begin_on(self._where(cluster))
         standing = sum(link.connections for link in self._links)
         if standing:
             self.evidence.append(f"{standing} connections stood")
         cluster.together(self._links, self._what)
 
-    def _end(self, cluster: ProxiedCluster) -> None:
+    def _end(self, cluster: AlterableCluster) -> None:
         made = self._count_accepted()
         if made:
             self.evidence.append(f"{made} connections were made meanwhile")
@@ -144,11 +146,13 @@ class Storm(_Links):
     def __repr__(self) -> str:
         return f"Storm {called(self._where)} {' '.join(map(called, self._what))}"
 
-    def _begin(self, cluster: ProxiedCluster) -> None:
+    def _begin(self, cluster: AlterableCluster) -> None:
+        assert isinstance(cluster, ProxiedCluster)
         self._begin_on(self._where(cluster))
         self._background = Background(lambda stopping: self._blow(cluster, stopping))
 
-    def _blow(self, cluster: ProxiedCluster, stopping: threading.Event) -> None:
+    def _blow(self, cluster: AlterableCluster, stopping: threading.Event) -> None:
+        assert isinstance(cluster, ProxiedCluster)
         while not stopping.is_set():
             try:
                 cluster.together(self._links, self._random.choice(self._what))
@@ -158,7 +162,7 @@ class Storm(_Links):
                 self._heal_links(cluster)
             stopping.wait(self._good_s * self._random.uniform(0.5, 1.5))
 
-    def _end(self, cluster: ProxiedCluster) -> None:
+    def _end(self, cluster: AlterableCluster) -> None:
         if self._background is None:
             return
         self._background.finish()
@@ -183,7 +187,8 @@ class HalfOpen(LinkedFault):
     def __repr__(self) -> str:
         return f"HalfOpen {called(self._role)}{' dropped' if self._dropped else ''}"
 
-    def _begin(self, cluster: ProxiedCluster) -> None:
+    def _begin(self, cluster: AlterableCluster) -> None:
+        assert isinstance(cluster, ProxiedCluster)
         self.names = self._role(cluster)
         rest = [name for name in cluster.names if name not in self.names]
         self._take(cluster.between(self.names, rest))
@@ -202,10 +207,10 @@ class HalfOpen(LinkedFault):
             if self._dropped:
                 link.silence()
 
-    def _lost(self, cluster: ProxiedCluster, name: str, other: str) -> bool:
+    def _lost(self, cluster: AlterableCluster, name: str, other: str) -> bool:
         return self._logged(cluster, name, f"connection to {other} lost")
 
-    def _end(self, cluster: ProxiedCluster) -> None:
+    def _end(self, cluster: AlterableCluster) -> None:
         if self._since_ns and 2 * len(self.names) < len(cluster.names):     # nothing that they send arrives
             self.cuts += [Cut(name, self._since_ns, time.monotonic_ns()) for name in self.names]
         self._heal_links(cluster)

@@ -10,7 +10,7 @@ from sockpq import survey
 from tests.chaos.faults.fault import Fault, called
 from tests.chaos.faults.roles import Role
 from tests.chaos.machines import disks
-from tests.chaos.machines.cluster import ProxiedCluster
+from tests.chaos.machines.alterable import AlterableCluster
 
 ASK_S = 1.0
 TOLERANCE_MS = 2000
@@ -31,19 +31,19 @@ class ClockJump(Fault):
     def __repr__(self) -> str:
         return f"ClockJump {called(self._role)} {self._seconds:+g} s"
 
-    def _begin(self, cluster: ProxiedCluster) -> None:
+    def _begin(self, cluster: AlterableCluster) -> None:
         self.names = self._role(cluster)
         for name in self.names:
             cluster.set_clock(name, self._seconds)
         for name in self.names:
             self._wait_to_see(lambda name=name: self._seen(cluster, name), f"the others see it at {name}")
 
-    def _seen(self, cluster: ProxiedCluster, name: str) -> bool:
+    def _seen(self, cluster: AlterableCluster, name: str) -> bool:
         others = [cluster.direct(other) for other in cluster.names if other not in self.names]
         ahead = [node.ahead_ms for view in survey(others, ASK_S) for node in view.nodes if node.name == name]
         return any(ms is not None and abs(ms - 1000 * self._seconds) < TOLERANCE_MS for ms in ahead)
 
-    def _end(self, cluster: ProxiedCluster) -> None:
+    def _end(self, cluster: AlterableCluster) -> None:
         for name in self.names:
             cluster.set_clock(name, 0)
 
@@ -61,13 +61,13 @@ class SlowDisk(Fault):
     def __repr__(self) -> str:
         return f"SlowDisk {called(self._role)} +{self._slower_ms:g} ms"
 
-    def _begin(self, cluster: ProxiedCluster) -> None:
+    def _begin(self, cluster: AlterableCluster) -> None:
         self.names = self._role(cluster)
         for name in self.names:
             cluster.set_disk(name, self._slower_ms)
             self._before[name] = cluster.pid(name), _syncs(cluster, name)
 
-    def _end(self, cluster: ProxiedCluster) -> None:
+    def _end(self, cluster: AlterableCluster) -> None:
         """A node that was started anew meanwhile counts from its start."""
         for name in self.names:
             pid, before = self._before[name]
@@ -82,7 +82,7 @@ class SlowDisk(Fault):
 Syncs = tuple[int, float]           # how many a node has made since its start, and how many seconds that took
 
 
-def _syncs(cluster: ProxiedCluster, name: str) -> Syncs:
+def _syncs(cluster: AlterableCluster, name: str) -> Syncs:
     url = f"http://{cluster.http(name)}/metrics"
     with contextlib.suppress(OSError), urllib.request.urlopen(url, timeout=ASK_S) as page:
         told = dict(line.rpartition(" ")[::2] for line in page.read().decode().splitlines())
@@ -101,14 +101,14 @@ class FullDisk(Fault):
     def __repr__(self) -> str:
         return f"FullDisk {called(self._role)}"
 
-    def _begin(self, cluster: ProxiedCluster) -> None:
+    def _begin(self, cluster: AlterableCluster) -> None:
         self.names = self._role(cluster)
         for name in self.names:
             size = disks.fill(cluster.data_dir(name))
             free = disks.free_bytes(cluster.data_dir(name))
             self._saw(free == 0, f"{name} has {free} bytes left, {size} were taken")
 
-    def _end(self, cluster: ProxiedCluster) -> None:
+    def _end(self, cluster: AlterableCluster) -> None:
         for name in self.names:
             if self._logged(cluster, name, "no space for the next journal segment"):
                 self.evidence.append(f"{name} noticed")

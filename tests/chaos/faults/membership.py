@@ -12,7 +12,7 @@ from sockpq import survey
 from tests.chaos.faults.again import bring_back, keep_running, kill_at_once
 from tests.chaos.faults.fault import Background, Fault
 from tests.chaos.faults.processes import LEVEL_S
-from tests.chaos.machines.cluster import ProxiedCluster
+from tests.chaos.machines.alterable import AlterableCluster
 
 ASK_S = 1.0
 ANSWER_S = 10.0
@@ -30,11 +30,11 @@ class Changes(Fault):
         self._said: Counter[str] = Counter()
         self._background: Background | None = None
 
-    def _begin(self, cluster: ProxiedCluster) -> None:
+    def _begin(self, cluster: AlterableCluster) -> None:
         self.names = list(cluster.names)
         self._background = Background(lambda stopping: self._change(cluster, stopping))
 
-    def _change(self, cluster: ProxiedCluster, stopping: threading.Event) -> None:
+    def _change(self, cluster: AlterableCluster, stopping: threading.Event) -> None:
         while not stopping.is_set():
             name = self._chance.choice(cluster.names)
             try:
@@ -44,7 +44,7 @@ class Changes(Fault):
                 self._beside_a_kill(cluster, _add(cluster, name))
                 self._make_whole(cluster, name)
 
-    def _beside_a_kill(self, cluster: ProxiedCluster, command: str) -> None:
+    def _beside_a_kill(self, cluster: AlterableCluster, command: str) -> None:
         """Give the command, and kill a node before it or after it; while it is executed if the answer takes longer."""
         killing = threading.Timer(self._chance.uniform(0, NEAR_KILL_S), self._kill, [cluster])
         killing.start()
@@ -56,10 +56,10 @@ class Changes(Fault):
             killing.join()
             bring_back(cluster)
 
-    def _kill(self, cluster: ProxiedCluster) -> None:
+    def _kill(self, cluster: AlterableCluster) -> None:
         kill_at_once(cluster, [self._chance.choice(cluster.names)])
 
-    def _make_whole(self, cluster: ProxiedCluster, name: str) -> None:
+    def _make_whole(self, cluster: AlterableCluster, name: str) -> None:
         """Wait until this node is a member that counts."""
         until = time.monotonic() + LEVEL_S
         while not _counts(cluster, name):
@@ -68,7 +68,7 @@ class Changes(Fault):
             assert time.monotonic() < until, f"{name} is not a member after {LEVEL_S:g} s"
             time.sleep(LOOK_S)
 
-    def _end(self, cluster: ProxiedCluster) -> None:
+    def _end(self, cluster: AlterableCluster) -> None:
         if self._background is not None:
             self._background.finish()
         bring_back(cluster)
@@ -83,18 +83,18 @@ class Transfer(Fault):
         super().__init__()
         self._chance = chance
 
-    def _begin(self, cluster: ProxiedCluster) -> None:
+    def _begin(self, cluster: AlterableCluster) -> None:
         leader = cluster.wait_for_leader()
         others = [name for name in cluster.names if name != leader]
         self.names = [self._chance.choice(["", *others])]
         answer = cluster.say(leader, f"CLUSTER TRANSFER {self.names[0]}".strip(), ANSWER_S) or "no answer"
         self._saw(answer.startswith("200"), answer)
 
-    def _end(self, cluster: ProxiedCluster) -> None:
+    def _end(self, cluster: AlterableCluster) -> None:
         cluster.wait_for_leader()
 
 
-def order(cluster: ProxiedCluster, command: str) -> str:
+def order(cluster: AlterableCluster, command: str) -> str:
     """The leader's answer, asked of all nodes until there is one; those that have ended are started again meanwhile.
     Raises AssertionError."""
     until = time.monotonic() + LEVEL_S
@@ -108,12 +108,12 @@ def order(cluster: ProxiedCluster, command: str) -> str:
     raise AssertionError(f"nobody answers {command!r} within {LEVEL_S:g} s")
 
 
-def _add(cluster: ProxiedCluster, name: str) -> str:
+def _add(cluster: AlterableCluster, name: str) -> str:
     addresses = (cluster.peer(name), cluster.server(name))
     return " ".join(["CLUSTER ADD", name, *(part for one in addresses for part in one.split(":"))])
 
 
-def _counts(cluster: ProxiedCluster, name: str) -> bool:
+def _counts(cluster: AlterableCluster, name: str) -> bool:
     """Return whether a leader says that this node is a member that has caught up."""
     for view in survey([cluster.direct(one) for one in cluster.names], ASK_S):
         leads = any(node.role == "LEADER" and node.id == view.id for node in view.nodes)

@@ -14,7 +14,7 @@ from devcluster.cluster import say
 from tests.chaos.faults.fault import Background, Fault, called
 from tests.chaos.faults.processes import LEVEL_S, NEAR
 from tests.chaos.faults.roles import Role
-from tests.chaos.machines.cluster import ProxiedCluster
+from tests.chaos.machines.alterable import AlterableCluster
 
 ASK_S = 1.0
 SNAPSHOT_S = 10.0
@@ -41,7 +41,7 @@ class Paged(Fault):
         self._moved = moved
         self._damaged = damaged
 
-    def _begin(self, cluster: ProxiedCluster) -> None:
+    def _begin(self, cluster: AlterableCluster) -> None:
         self.names = list(cluster.names)
         for name in self.names:
             self._wait_to_see(lambda name=name: told(cluster, name, "paged_jobs") >= PAGED_JOBS_MIN,
@@ -58,7 +58,7 @@ class Paged(Fault):
                 self._wait_to_see(lambda name=name, enough=enough: told(cluster, name, "pages_moved_total") >= enough,
                                   f"{name} moved pages", PAGED_S)
 
-    def _end(self, cluster: ProxiedCluster) -> None:
+    def _end(self, cluster: AlterableCluster) -> None:
         for what in ("written", "read"):
             self._wait_to_see(lambda what=what: any(told(cluster, name, f"pages_{what}_total") for name in self.names),
                               f"pages were {what}", PAGED_S)
@@ -74,17 +74,17 @@ class Snapshots(Fault):
         self._background: Background | None = None
         self._written = 0
 
-    def _begin(self, cluster: ProxiedCluster) -> None:
+    def _begin(self, cluster: AlterableCluster) -> None:
         self.names = list(cluster.names)
         self._background = Background(lambda stopping: self._write(cluster, stopping))
 
-    def _write(self, cluster: ProxiedCluster, stopping: threading.Event) -> None:
+    def _write(self, cluster: AlterableCluster, stopping: threading.Event) -> None:
         while not stopping.is_set():
             for name in self.names:
                 answer = say(cluster.direct(name), "CLUSTER SNAPSHOT", SNAPSHOT_S) or ""
                 self._written += answer.startswith("200")
 
-    def _end(self, cluster: ProxiedCluster) -> None:
+    def _end(self, cluster: AlterableCluster) -> None:
         if self._background is not None:
             self._background.finish()
         self._saw(self._written > 0, f"{self._written} snapshots were written")
@@ -102,7 +102,7 @@ class DamagedPages(Fault):
     def __repr__(self) -> str:
         return f"DamagedPages {called(self._role)}"
 
-    def _begin(self, cluster: ProxiedCluster) -> None:
+    def _begin(self, cluster: AlterableCluster) -> None:
         self.names = self._role(cluster)
         for name in self.names:
             say(cluster.direct(name), "CLUSTER SNAPSHOT", SNAPSHOT_S)
@@ -111,7 +111,7 @@ class DamagedPages(Fault):
             self._saw(bool(done), f"{name}: {', '.join(done)}")
             cluster.restart(name, wait=False)
 
-    def _damage(self, cluster: ProxiedCluster, name: str) -> list[str]:
+    def _damage(self, cluster: AlterableCluster, name: str) -> list[str]:
         files = sorted(path for path in (cluster.data_dir(name) / "pages").glob("pages-*") if path.stat().st_size)
         how, done = self._rng.choice(("changed", "changed", "cut", "lost", "swapped")), []
         for path in files:
@@ -133,7 +133,7 @@ class DamagedPages(Fault):
             done.append(f"{path.name} {how}")
         return done
 
-    def _end(self, cluster: ProxiedCluster) -> None:
+    def _end(self, cluster: AlterableCluster) -> None:
         for name in self.names:
             while not cluster.running(name):        # it has set its files aside, and ended for that
                 cluster.restart(name, wait=False)
@@ -143,7 +143,7 @@ class DamagedPages(Fault):
             self._wait_to_see(lambda name=name: cluster.leader() == name, f"{name} leads", LEVEL_S)
 
 
-def told(cluster: ProxiedCluster, name: str, figure: str) -> float:
+def told(cluster: AlterableCluster, name: str, figure: str) -> float:
     """A metric of a node; 0 when it does not answer."""
     url = f"http://{cluster.http(name)}/metrics"
     with contextlib.suppress(OSError), urllib.request.urlopen(url, timeout=ASK_S) as page:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 
 from tests.chaos.faults.fault import LinkedFault, called
 from tests.chaos.faults.roles import Role
+from tests.chaos.machines.alterable import AlterableCluster
 from tests.chaos.machines.cluster import ProxiedCluster
 from tests.chaos.proxies.proxies import FRO, TO, Link
 from tests.chaos.workload.history import Cut
@@ -39,7 +40,8 @@ class _Partition(LinkedFault):
     def __repr__(self) -> str:
         return f"{type(self).__name__} {called(self._how)}"
 
-    def _break(self, cluster: ProxiedCluster, links: Iterable[Link]) -> None:
+    def _break(self, cluster: AlterableCluster, links: Iterable[Link]) -> None:
+        assert isinstance(cluster, ProxiedCluster)
         self._take(links)
         for link in self._links:
             self._wait_to_see(lambda link=link: link.connections > 0, f"{link} stood")
@@ -47,7 +49,7 @@ class _Partition(LinkedFault):
         if self._how is cut:
             self._wait_to_see(lambda: not any(link.connections for link in self._links), "all of them ended")
 
-    def _end(self, cluster: ProxiedCluster) -> None:
+    def _end(self, cluster: AlterableCluster) -> None:
         for link in self._links:
             dialing, _, dialed = link.name.partition(">")
             if self._logged(cluster, dialing, f"connection to {dialed} lost"):
@@ -66,13 +68,14 @@ class Partition(_Partition):
     def __repr__(self) -> str:
         return f"Partition {called(self._role)} {called(self._how)}"
 
-    def _begin(self, cluster: ProxiedCluster) -> None:
+    def _begin(self, cluster: AlterableCluster) -> None:
+        assert isinstance(cluster, ProxiedCluster)
         self.names = self._role(cluster)
         rest = [name for name in cluster.names if name not in self.names]
         self._break(cluster, cluster.between(self.names, rest))
         self._since_ns = time.monotonic_ns()
 
-    def _end(self, cluster: ProxiedCluster) -> None:
+    def _end(self, cluster: AlterableCluster) -> None:
         until_ns = time.monotonic_ns()
         if self._since_ns:
             rest = [name for name in cluster.names if name not in self.names]
@@ -84,7 +87,8 @@ class Partition(_Partition):
 class Bridge(_Partition):
     """One node sees all, the others are two groups that do not see each other; the leader is in one of these."""
 
-    def _begin(self, cluster: ProxiedCluster) -> None:
+    def _begin(self, cluster: AlterableCluster) -> None:
+        assert isinstance(cluster, ProxiedCluster)
         serving = cluster.wait_for_leader()
         names = [serving, *(name for name in cluster.names if name != serving)]
         half = (len(names) - 1) // 2
@@ -108,7 +112,8 @@ class OneWay(LinkedFault):
     def __repr__(self) -> str:
         return f"OneWay {called(self._role)} {'deaf' if self._deaf else 'mute'}{' lossy' if self._lost else ''}"
 
-    def _begin(self, cluster: ProxiedCluster) -> None:
+    def _begin(self, cluster: AlterableCluster) -> None:
+        assert isinstance(cluster, ProxiedCluster)
         self.names = self._role(cluster)
         self._take(cluster.between(self.names, [name for name in cluster.names if name not in self.names]))
         for link in self._links:
@@ -119,7 +124,7 @@ class OneWay(LinkedFault):
         dials = link.name.partition(">")[0] in self.names
         link.silence(FRO if dials == self._deaf else TO, lost=self._lost)
 
-    def _end(self, cluster: ProxiedCluster) -> None:
+    def _end(self, cluster: AlterableCluster) -> None:
         self._heal_links(cluster)
 
 
@@ -133,7 +138,8 @@ class Undialable(_Partition):
     def __repr__(self) -> str:
         return f"Undialable {called(self._role)}"
 
-    def _begin(self, cluster: ProxiedCluster) -> None:
+    def _begin(self, cluster: AlterableCluster) -> None:
+        assert isinstance(cluster, ProxiedCluster)
         self.names = self._role(cluster)
         self._break(cluster, [cluster.peer_link(other, name) for name in self.names for other in cluster.names
                               if other not in self.names])

@@ -12,7 +12,7 @@ from pathlib import Path
 from devcluster.cluster import say
 from tests.chaos.faults.fault import Background, Fault, called
 from tests.chaos.faults.roles import Role
-from tests.chaos.machines.cluster import ProxiedCluster
+from tests.chaos.machines.alterable import AlterableCluster
 
 ANSWER_S = 0.5
 LEVEL_S = 120.0         # a safety limit: on a busy machine everything takes its time
@@ -29,7 +29,7 @@ class Kill(Fault):
     def __repr__(self) -> str:
         return f"Kill {called(self._role)}"
 
-    def _begin(self, cluster: ProxiedCluster) -> None:
+    def _begin(self, cluster: AlterableCluster) -> None:
         self.names = self._role(cluster)
         pids = {name: cluster.pid(name) for name in self.names}
         for pid in pids.values():
@@ -40,7 +40,7 @@ class Kill(Fault):
             cluster.kill(name)                  # waits for the end
             self._saw(pids[name] is not None and not cluster.running(name), f"{name} is dead")
 
-    def _end(self, cluster: ProxiedCluster) -> None:
+    def _end(self, cluster: AlterableCluster) -> None:
         dead = [name for name in self.names if not cluster.running(name)]
         with ThreadPoolExecutor() as pool:
             list(pool.map(cluster.restart, dead))
@@ -50,11 +50,11 @@ class KillProgram(Fault):
     """SIGKILL of `sockpq-beanstalkd`: its connections end, and the jobs reserved on them stay so until their time is
     over. `end` starts it again. The cluster must have been made with `beanstalkd`."""
 
-    def _begin(self, cluster: ProxiedCluster) -> None:
+    def _begin(self, cluster: AlterableCluster) -> None:
         cluster.program.kill()
         self._saw(not cluster.program.running, "the program is dead")
 
-    def _end(self, cluster: ProxiedCluster) -> None:
+    def _end(self, cluster: AlterableCluster) -> None:
         cluster.program.start()
 
 
@@ -68,14 +68,14 @@ class Pause(Fault):
     def __repr__(self) -> str:
         return f"Pause {called(self._role)}"
 
-    def _begin(self, cluster: ProxiedCluster) -> None:
+    def _begin(self, cluster: AlterableCluster) -> None:
         self.names = self._role(cluster)
         for name in self.names:
             cluster.pause(name)
         for name in self.names:
             self._wait_to_see(lambda name=name: state(cluster, name) == "T", f"{name} is stopped")
 
-    def _end(self, cluster: ProxiedCluster) -> None:
+    def _end(self, cluster: AlterableCluster) -> None:
         for name in self.names:
             cluster.resume(name)
         for name in self.names:
@@ -92,23 +92,23 @@ class RollingRestart(Fault):
         super().__init__()
         self._background: Background | None = None
 
-    def _begin(self, cluster: ProxiedCluster) -> None:
+    def _begin(self, cluster: AlterableCluster) -> None:
         self.names = list(cluster.names)
         self._background = Background(lambda stopping: self._roll(cluster, stopping))
 
-    def _roll(self, cluster: ProxiedCluster, _: threading.Event) -> None:
+    def _roll(self, cluster: AlterableCluster, _: threading.Event) -> None:
         for name in self.names:
             code = cluster.terminate(name)
             self._saw(code == 0, f"{name} ended with {code}")
             cluster.restart(name)
             cluster.wait_until_level(LEVEL_S, NEAR)
 
-    def _end(self, cluster: ProxiedCluster) -> None:
+    def _end(self, cluster: AlterableCluster) -> None:
         if self._background is not None:
             self._background.finish()
 
 
-def state(cluster: ProxiedCluster, name: str) -> str | None:
+def state(cluster: AlterableCluster, name: str) -> str | None:
     """One letter: T is stopped; None without a process."""
     try:
         return Path(f"/proc/{cluster.pid(name)}/stat").read_text().rpartition(")")[2].split()[0]
@@ -116,6 +116,6 @@ def state(cluster: ProxiedCluster, name: str) -> str | None:
         return None
 
 
-def answers(cluster: ProxiedCluster, name: str) -> bool:
+def answers(cluster: AlterableCluster, name: str) -> bool:
     """Return whether the node answers a PING now."""
     return say(cluster.direct(name), "PING", ANSWER_S) is not None

@@ -4,40 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.chaos.machines.cluster import ProxiedCluster
+from tests.chaos.machines.alterable import AlterableCluster
 
-Role = Callable[[ProxiedCluster], list[str]]
+Role = Callable[[AlterableCluster], list[str]]
 
 
-def leader(cluster: ProxiedCluster) -> list[str]:
+def leader(cluster: AlterableCluster) -> list[str]:
     """The node that serves."""
     return [cluster.wait_for_leader()]
 
 
-def followers(cluster: ProxiedCluster) -> list[str]:
+def followers(cluster: AlterableCluster) -> list[str]:
     """All but the leader."""
     serving = cluster.wait_for_leader()
     return [name for name in cluster.names if name != serving]
 
 
-def a_follower(cluster: ProxiedCluster) -> list[str]:
+def a_follower(cluster: AlterableCluster) -> list[str]:
     """One node that does not serve."""
     return followers(cluster)[:1]
 
 
-def everyone(cluster: ProxiedCluster) -> list[str]:
+def everyone(cluster: AlterableCluster) -> list[str]:
     """All nodes."""
     return list(cluster.names)
 
 
-def minority_with_leader(cluster: ProxiedCluster) -> list[str]:
+def minority_with_leader(cluster: AlterableCluster) -> list[str]:
     """The leader, and of five nodes one more."""
     (serving,) = leader(cluster)
     others = [name for name in cluster.names if name != serving]
     return [serving, *others[:(len(cluster.names) - 1) // 2 - 1]]
 
 
-def minority_without_leader(cluster: ProxiedCluster) -> list[str]:
+def minority_without_leader(cluster: AlterableCluster) -> list[str]:
     """One follower, of five nodes two."""
     return followers(cluster)[:(len(cluster.names) - 1) // 2]
 

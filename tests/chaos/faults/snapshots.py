@@ -7,7 +7,7 @@ from tests.chaos.faults.fault import Fault, called
 from tests.chaos.faults.partitions import How, Partition
 from tests.chaos.faults.processes import Kill
 from tests.chaos.faults.roles import Role
-from tests.chaos.machines.cluster import ProxiedCluster
+from tests.chaos.machines.alterable import AlterableCluster
 from tests.waiting import eventually
 
 SNAPSHOT_S = 30.0
@@ -34,13 +34,13 @@ class LeftBehind(Fault):
     def __repr__(self) -> str:
         return f"LeftBehind {called(self._role)} {called(self._how) if self._how else 'killed'}"
 
-    def _begin(self, cluster: ProxiedCluster) -> None:
+    def _begin(self, cluster: AlterableCluster) -> None:
         self.names = self._role(cluster)
         names = list(self.names)                # the same nodes, whoever leads when the other fault begins
         self._away = Partition(lambda _: names, self._how) if self._how else Kill(lambda _: names)
         self._away.begin(cluster)
 
-    def _end(self, cluster: ProxiedCluster) -> None:
+    def _end(self, cluster: AlterableCluster) -> None:
         if self._away is None:
             return
         try:
@@ -62,7 +62,7 @@ class LeftBehind(Fault):
             self._wait_to_see(lambda name=name: self._logged(cluster, name, TAKEN), f"{name} got a snapshot",
                               SNAPSHOT_S)
 
-    def _progress(self, cluster: ProxiedCluster, rest: list[str]) -> bool:
+    def _progress(self, cluster: AlterableCluster, rest: list[str]) -> bool:
         """Return whether each of them applies further entries."""
         def applied() -> list[int]:
             return [position(cluster, name) for name in rest]
@@ -71,7 +71,7 @@ class LeftBehind(Fault):
         return eventually(lambda: all(now > then >= 0 for now, then in zip(applied(), before, strict=True)), 1.0)
 
 
-def position(cluster: ProxiedCluster, name: str) -> int:
+def position(cluster: AlterableCluster, name: str) -> int:
     """Up to where a node has executed the log, -1 when it does not answer."""
     answer = say(cluster.direct(name), "CLUSTER HASH", 1.0)
     words = answer.split() if answer else []

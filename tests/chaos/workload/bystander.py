@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 
-from tests.chaos.machines.cluster import ProxiedCluster
+from tests.chaos.machines.alterable import AlterableCluster
 from tests.wire import Broken, Wire
 
 PATIENCE_S = 15.0
@@ -14,7 +14,7 @@ PATIENCE_S = 15.0
 class Bystander:
     """Blocked in GETB at the node that leads when it is made."""
 
-    def __init__(self, cluster: ProxiedCluster) -> None:
+    def __init__(self, cluster: AlterableCluster) -> None:
         self._wire = Wire(cluster.server(cluster.wait_for_leader()), PATIENCE_S)
         self._wire.send("GETB nobody.puts.here")
         self._ended_s: float | None = None

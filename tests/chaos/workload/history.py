@@ -27,7 +27,7 @@ class Outcome(Enum):
     UNKNOWN = "unknown"             # the connection ended, or no answer came, or it never ended
 
 
-class Put(Struct, frozen=True, tag="put"):
+class Put(Struct, frozen=True, omit_defaults=True, tag="put"):
     """PUT of a body nobody else puts. `item`: its name as given, or as answered after NEW."""
 
     body: str
@@ -36,7 +36,7 @@ class Put(Struct, frozen=True, tag="put"):
     item: str | None = None
 
 
-class Get(Struct, frozen=True, tag="get"):
+class Get(Struct, frozen=True, omit_defaults=True, tag="get"):
     """GET, GETB, GETBE; the output of a PUT .. WAIT is one of queue `queues[0]` and item `item`.
 
     `expire_ms`: the lease, None for one without end. `then_done`: the job is dropped when the lease ends. `policy`: how
@@ -64,7 +64,7 @@ class Later(Struct, frozen=True, tag="later"):
     id: int
 
 
-class PutWith(Struct, frozen=True, tag="put with"):
+class PutWith(Struct, frozen=True, omit_defaults=True, tag="put with"):
     """PUT of a body nobody else puts, with DELAY, KEY, GROUP and NUMBER."""
 
     body: str
@@ -82,7 +82,7 @@ class Puts(Struct, frozen=True, tag="puts"):
     puts: tuple[PutWith, ...]
 
 
-class GetMany(Struct, frozen=True, tag="get many"):
+class GetMany(Struct, frozen=True, omit_defaults=True, tag="get many"):
     """GET or GETB with COUNT and META, perhaps BY a policy; when the lease ends a job goes back.
 
     `number`: instead it is GET NUMBER, of a job that may be in `queues`.
@@ -115,7 +115,7 @@ class TouchMany(Struct, frozen=True, tag="touch many"):
     expire_ms: int
 
 
-class PutOff(Struct, frozen=True, tag="put off"):
+class PutOff(Struct, frozen=True, omit_defaults=True, tag="put off"):
     """LATER .. DELAY of the job handed out as `id`, perhaps with RAN.
 
     `kicked`: instead it is buried in its queue, and kicked by this number.
@@ -134,7 +134,7 @@ class Touch(Struct, frozen=True, tag="touch"):
     expire_ms: int
 
 
-class Move(Struct, frozen=True, tag="move"):
+class Move(Struct, frozen=True, omit_defaults=True, tag="move"):
     """MOVE of the job handed out as `id`."""
 
     id: int
@@ -142,7 +142,7 @@ class Move(Struct, frozen=True, tag="move"):
     delay_ms: int = 0
 
 
-class Cascade(Struct, frozen=True, tag="cascade"):
+class Cascade(Struct, frozen=True, omit_defaults=True, tag="cascade"):
     """BEGIN, DONE of the job handed out as `done` and a PUT of each of `puts`, COMMIT. `puts_first`: the PUTs stand
     before the DONE."""
 
@@ -151,7 +151,7 @@ class Cascade(Struct, frozen=True, tag="cascade"):
     puts_first: bool = False
 
 
-class Copies(Struct, frozen=True, tag="copies"):
+class Copies(Struct, frozen=True, omit_defaults=True, tag="copies"):
     """One PUT of the same data into several queues, by their names or by a topic: all of them or none.
 
     The copy in the queue `q` of the job `name` is the job `name@q` here, so that each body is still put once.
@@ -180,7 +180,7 @@ Command = (
 )
 
 
-class Handed(Struct, frozen=True):
+class Handed(Struct, frozen=True, omit_defaults=True):
     """The job that was the answer to a Get, or one of those to a GetMany. `attempt` and on: if META was asked for."""
 
     id: int
@@ -200,7 +200,7 @@ class Finished(Struct, frozen=True):
     item_done: bool
 
 
-class Record(Struct, frozen=True):
+class Record(Struct, frozen=True, omit_defaults=True):
     """One command. `start_ns` is before its first byte was sent, `end_ns` after the last of the answer was read."""
 
     client: str                     # one client executes one command after the other

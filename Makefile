@@ -17,6 +17,8 @@ SECONDS   ?= 120
 FAILOVERS ?= 5
 MINUTES ?= 60
 EACH    ?= 5
+SEED    ?=
+PUBLISH ?=
 TASKS   ?= 20000
 TIMES   ?= 10
 DEPTHS  ?= 100000,10000000
@@ -36,7 +38,7 @@ PAGED   ?=
 GROUPED ?=
 ONLY    ?= *
 
-.PHONY: install dev check test-fast test test-deploy helm model client-faces toxiproxy kombu-tests test-celery test-beanstalkd celery-faults laws sim sim-pulses moves chaos chaos-long chaos-results torture damage mutants hostile bench-depth docs test-browser demo play play-celery dist lock deb image manual bench-plots clean
+.PHONY: install dev check test-fast test test-deploy helm model client-faces toxiproxy kombu-tests test-celery test-beanstalkd celery-faults laws sim sim-pulses moves chaos chaos-long chaos-results torture damage mutants hostile bench-depth docs test-browser demo play play-celery dist proof lock deb image manual bench-plots clean
 
 install: $(VENV)/.installed          ## .venv with sockpqd, pqctl and pqworker, nothing for developers
 	@echo "Installed in $(BIN). Next: make play, or $(BIN)/sockpqd --dev and in a second terminal $(BIN)/pqctl shell (README.md, Type along); . $(BIN)/activate puts them on your path."
@@ -180,6 +182,11 @@ dist: dev manual                     ## wheels and sources of sockpqd, sockpq an
 	$(BIN)/python -m build --outdir dist integrations/kombu
 	$(BIN)/python -m build --outdir dist .
 	$(BIN)/python deploy/release/checksums.py dist $(KEY)
+
+proof: dist                           ## the installed wheels in network namespaces, all faults mixed, clients of all kinds: MINUTES=60 SEED=7; needs root (docs/PROOF.md)
+	$(BIN)/python -m tests.proof.install dist .proof
+	cd .proof/here && ../venv/bin/python -m tests.proof --what ../what.json --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) \
+		--into "$(CURDIR)/proof" $(if $(PUBLISH),--publish) --keep "$(CURDIR)/proof-failed"
 
 lock: dev                             ## the newest versions of what a release is built with, in deploy/release/requirements.lock
 	$(PIP_INSTALL) -e ./client -e '.[release]'

@@ -1,0 +1,77 @@
+"""Writes the tables of docs/PROOF.md from the pieces in proof/: `python -m tests.proof.page`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from tests.proof.mixture import KINDS
+from tests.proof.results import FAILED, HISTORIES, PASSED, VOID, Piece, read
+
+ROOT = Path(__file__).parents[2]
+PAGE, RESULTS = ROOT / "docs" / "PROOF.md", ROOT / "proof"
+COLUMNS = ("date", "system", "commit", "seed", "minutes", "episodes", "passed", "failed", "void", "commands",
+           "acknowledged", "faults")
+BEGIN, END = "<!-- made by tests/proof/page.py: begin -->", "<!-- made by tests/proof/page.py: end -->"
+
+
+def tables(pieces: Sequence[Piece]) -> str:
+    """Return what stands between BEGIN and END: sums, faults, pieces, and each episode that did not pass."""
+    lines = [*_sums(pieces), "", *_faults(pieces), "", *_pieces(pieces)]
+    told = list(_not_passed(pieces))
+    return "\n".join([*lines, "", *(told or ["No episode failed, and none was void."])])
+
+
+def write(page: Path, results: Path) -> bool:
+    """Put the tables into the page; returns whether that changed it."""
+    before = page.read_text("utf-8")
+    head, _, rest = before.partition(BEGIN)
+    _, _, tail = rest.partition(END)
+    after = f"{head}{BEGIN}\n\n{tables(read(results))}\n\n{END}{tail}"
+    page.write_text(after, "utf-8")
+    return after != before
+
+
+def _sums(pieces: Sequence[Piece]) -> Iterator[str]:
+    episodes = [episode for piece in pieces for episode in piece.episodes]
+    hours = sum(episode.seconds for episode in episodes) / 3600
+    yield (f"So far: {len(pieces)} pieces, {len(episodes)} episodes, {hours:.1f} hours, "
+           f"{sum(episode.commands for episode in episodes):,} commands of native clients and "
+           f"{sum(episode.beanstalkd for episode in episodes):,} of clients of beanstalkd, "
+           f"{sum(sum(episode.faults.values()) for episode in episodes):,} faults; "
+           f"{_verdicts(pieces, FAILED)} episodes failed, {_verdicts(pieces, VOID)} were void.")
+
+
+def _faults(pieces: Sequence[Piece]) -> Iterator[str]:
+    yield "| fault | times |"
+    yield "|---|---|"
+    for kind in KINDS:
+        if times := sum(piece.faults[kind] for piece in pieces):
+            yield f"| {kind} | {times} |"
+
+
+def _pieces(pieces: Sequence[Piece]) -> Iterator[str]:
+    yield f"| {' | '.join(COLUMNS)} |"
+    yield "|---" * len(COLUMNS) + "|"
+    for piece in pieces:
+        episodes = piece.episodes
+        yield (f"| {piece.date} | {piece.system} | {piece.commit[:12]}{', changed' * piece.commit.endswith('changed')} "
+               f"| {piece.seed} | {piece.minutes:g} | {len(episodes)} | {piece.verdicts(PASSED)} "
+               f"| {piece.verdicts(FAILED)} | {piece.verdicts(VOID)} | {sum(one.commands for one in episodes):,} "
+               f"| {sum(one.acknowledged for one in episodes):,} | {sum(piece.faults.values())} |")
+
+
+def _not_passed(pieces: Sequence[Piece]) -> Iterator[str]:
+    for piece in pieces:
+        for episode in piece.episodes:
+            if episode.verdict != PASSED:
+                why = "; ".join(line.splitlines()[0] for line in (*episode.violations, episode.reason) if line)
+                yield f"* seed {piece.seed}, episode {episode.number} ({episode.seed}): {episode.verdict}: {why}"
+
+
+def _verdicts(pieces: Sequence[Piece], verdict: str) -> int:
+    return sum(piece.verdicts(verdict) for piece in pieces)
+
+
+if __name__ == "__main__":
+    print(f"{PAGE.name}: {'changed' if write(PAGE, RESULTS) else 'as it was'}; histories: {RESULTS / HISTORIES}")

@@ -1,0 +1,64 @@
+"""docs/PROOF.md says what is in proof/."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.proof.page import BEGIN, END, PAGE, RESULTS, tables, write
+from tests.proof.results import FAILED, HISTORIES, VOID, Episode, Piece, append, evidence_of, lines_of, load, read
+
+PUBLISHED_BYTES_MAX = 5 << 20
+
+
+def piece(*episodes: Episode) -> Piece:
+    return Piece("2026-11-30", "sockpqd 1.0.0", "c0ffee" * 6, {}, "Linux", 7, 30.0, list(episodes))
+
+
+def test_tables_have_sums_and_say_what_did_not_pass() -> None:
+    good = Episode(1, 11, 3, (), seconds=1800.0, commands=1000, acknowledged=900, faults={"kill": 2, "halves": 1})
+    bad = Episode(2, 12, 5, ("paged",), FAILED, violations=("lost: q1\nand more",), faults={"kill": 1})
+    void = Episode(3, 13, 3, (), VOID, "not empty")
+    text = tables([piece(good, bad), piece(void)])
+    assert "2 pieces, 3 episodes, 0.5 hours, 1,000 commands" in text
+    assert "1 episodes failed, 1 were void" in text
+    assert "| kill | 3 |" in text
+    assert "| halves | 1 |" in text
+    assert "pause" not in text
+    assert "episode 2 (12): failed: lost: q1\n" in text
+    assert "episode 3 (13): void: not empty" in text
+    assert "No episode failed" in tables([piece(good)])
+
+
+def test_only_what_is_between_the_marks_is_written(tmp_path: Path) -> None:
+    page = tmp_path / "PROOF.md"
+    page.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
+    append(tmp_path / "proof", piece(Episode(1, 11, 3, ())))
+    assert write(page, tmp_path / "proof")
+    text = page.read_text()
+    assert text.startswith("before\n")
+    assert text.endswith("after\n")
+    assert "old" not in text
+    assert "| 2026-11-30 |" in text
+    assert not write(page, tmp_path / "proof")
+
+
+def test_the_page_has_the_published_results(tmp_path: Path) -> None:
+    copy = tmp_path / "PROOF.md"
+    copy.write_text(PAGE.read_text())
+    assert not write(copy, RESULTS), "python -m tests.proof.page writes them"
+
+
+def test_published_histories_are_those_of_the_rows_and_small() -> None:
+    import hashlib
+
+    files = {f"seed-{piece.seed}/{episode.history}": episode.digest for piece in read(RESULTS)
+             for episode in piece.episodes if episode.history}
+    paths = {path.relative_to(RESULTS / HISTORIES).as_posix(): path for path in (RESULTS / HISTORIES).rglob("*.xz")}
+    assert paths.keys() == files.keys()
+    assert sum(path.stat().st_size for path in paths.values()) < PUBLISHED_BYTES_MAX
+    for name, path in sorted(paths.items())[:1]:
+        evidence = load(path)
+        assert evidence.history.records
+        assert list(lines_of(evidence_of(lines_of(evidence)))) == list(lines_of(evidence))
+        lines = b"".join(lines_of(evidence))
+        assert hashlib.sha256(lines).hexdigest() == files[name]

@@ -43,8 +43,8 @@ ORDER = {
         "doctor", "actions", "over_all", "importing", "live", "shell", "commands", "program", "main",
     ),
     "sockpq": (
-        "_version", "errors", "_process", "model", "configuration", "interpreter", "_protocol", "_backends", "_engine",
-        "_routing", "_streaming", "_async", "_sync", "aio", "worker", "_guardian", "testing",
+        "_version", "errors", "names", "_process", "model", "configuration", "interpreter", "_protocol", "_backends",
+        "_engine", "_routing", "_streaming", "_async", "_sync", "aio", "worker", "_guardian", "testing",
     ),
     "sockpq_kombu": (
         "_version", "mapping", "client", "background", "transient", "link", "channels", "transport", "results",

@@ -11,20 +11,11 @@ import kombu
 import pytest
 from sockpq import Client
 from sockpq.testing import Server
-from sockpq_kombu.mapping.names import GROUP_MAX, group_of
 
 from tests.kombu.test_transport import plain, send
 from tests.waiting import PATIENCE_S
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "celery"
-
-
-def test_names_of_groups() -> None:
-    assert group_of("anna_7.b-c") == "anna_7.b-c"
-    assert group_of("anna@a b") == "anna:40a:20b"
-    first, second = (group_of("x" * 70 + end) for end in "ab")
-    assert first != second
-    assert len(first) == GROUP_MAX
 
 
 def test_a_message_is_of_the_group_that_it_names(own_server: Server, own_client: Client) -> None:

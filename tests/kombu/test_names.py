@@ -6,26 +6,14 @@ from datetime import UTC, datetime
 
 import pytest
 from sockpq_kombu.mapping.messages import eta_of, expiration_of, key_of, pack, unpack
-from sockpq_kombu.mapping.names import NAME_MAX, name_of, pattern_of, prefix_of, route_of
+from sockpq_kombu.mapping.names import name_of, pattern_of, prefix_of, route_of
 from sockpq_kombu.mapping.queue_settings import settings_of
 from sockpq_kombu.transient.local_queues import matcher
 
 
-@pytest.mark.parametrize(("text", "name"), [
-    ("celery", "celery"),
-    ("a b/\u00fc", "a:20b:2F:C3:BC"),
-    (".hidden", "_.hidden"),
-    ("", "_"),
-    ("a:b", "a:3Ab"),
-])
-def test_names(text: str, name: str) -> None:
-    assert name_of("", text) == name
-
-
-def test_long_names_are_cut_and_stay_different() -> None:
-    first, second = (name_of("v.", "x" * 300 + end) for end in "ab")
-    assert first != second
-    assert len(first) <= NAME_MAX
+def test_a_name_is_escaped_behind_its_prefix() -> None:
+    assert name_of("v.", "a b/\u00fc") == "v.a:20b:2F:C3:BC"
+    assert name_of("", "-a") == "+-a"
 
 
 def test_a_virtual_host_is_a_prefix() -> None:

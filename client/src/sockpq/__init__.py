@@ -4,6 +4,7 @@ from sockpq._engine.probe import ServerView
 from sockpq._engine.stats import CallStats, Stats
 from sockpq._protocol.arguments import Codec
 from sockpq._protocol.cluster_map import ClusterMap, MappedCluster, Moving
+from sockpq._protocol.commands.batches import Put
 from sockpq._protocol.commands.groups import GroupSettings
 from sockpq._protocol.commands.pulses import PulseSettings
 from sockpq._protocol.commands.queues import ClusterSettings, FairSettings, QueueSettings
@@ -172,6 +173,7 @@ __all__ = [
     "PulseInUse",
     "PulseNotFound",
     "PulseSettings",
+    "Put",
     "QueueExists",
     "QueueFull",
     "QueueNotEmpty",

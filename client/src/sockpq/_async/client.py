@@ -47,12 +47,13 @@ from sockpq._protocol.command import Command
 from sockpq._protocol.commands import batches, cluster, clusters, groups, items, jobs, pulses, records
 from sockpq._protocol.commands import events as event_commands
 from sockpq._protocol.commands import queues as queue_commands
+from sockpq._protocol.commands.batches import Put
 from sockpq._routing import batches as batch_calls
 from sockpq._routing.pages import Pages
 from sockpq._routing.router import Router
 from sockpq._streaming.event_stream import EventStream
 from sockpq.configuration import configuration
-from sockpq.errors import NoOutput, SockpqError
+from sockpq.errors import BadArguments, NoOutput, SockpqError
 from sockpq.model import (
     Awaited,
     Binding,
@@ -420,6 +421,12 @@ class Client:
 
     # many jobs at once
 
+    @overload
+    async def put_many(
+        self, queue: str, *, jobs: Iterable[Put], timeout: float | None = None, retry_unknown: bool | None = None,
+    ) -> list[Stored | SockpqError]: ...
+
+    @overload
     async def put_many(
         self,
         queue: str,
@@ -443,14 +450,50 @@ class Client:
         headers: Mapping[str, str] | None = None,
         timeout: float | None = None,
         retry_unknown: bool | None = None,
-    ) -> int:
+    ) -> int: ...
+
+    async def put_many(
+        self,
+        queue: str,
+        datas: Iterable[Data] | None = None,
+        priority: int = 0,
+        item: str | None = None,
+        *,
+        jobs: Iterable[Put] | None = None,
+        json: Iterable[Any] | None = None,
+        values: Iterable[Any] | None = None,
+        keys: Iterable[str] | None = None,
+        delay: float | None = None,
+        at: float | None = None,
+        ttl: float | None = None,
+        every: float | None = None,
+        after: str | Iterable[str] | None = None,
+        when: AfterWhen | None = None,
+        key: str | None = None,
+        on_duplicate: OnDuplicate | None = None,
+        tries: int | None = None,
+        group: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        timeout: float | None = None,
+        retry_unknown: bool | None = None,
+    ) -> int | list[Stored | SockpqError]:
         """Queue a job for each of `datas`, thousands in one command: much faster than one by one.
 
         `json`, or `values` for the client's `codec`: other bodies, as for put(). `keys`: one for each; the other
         options are as for put(), and apply to all. Returns how many are queued because of it: all, or with
         `on_duplicate="ignore"` those whose keys were new. `timeout` limits the time without progress, not the whole.
         Raises BatchFailed when some are acknowledged and others are not; it says which.
+
+        `jobs`, and no other option: each a `Put` with options of its own. Returns for each of them what put() would,
+        or the error that it would raise; BatchFailed is raised when servers did not answer.
         """
+        if jobs is not None:
+            others = (datas, item, json, values, keys, delay, at, ttl, every, after, when, key, on_duplicate, tries,
+                      group, headers)
+            if priority or any(other is not None for other in others):
+                raise BadArguments("put_many(jobs=) takes no other option: each Put has its own")
+            each = batches.puts_of(queue, jobs, self._executor.bodies)
+            return await run(batch_calls.put_each(self._executor, each, timeout, retry_unknown))
         bodies = batches.bodies_of(datas, json, values, self._executor.bodies)
         puts = batches.puts(
             queue, bodies, priority, item, keys=keys, delay=delay, at=at, ttl=ttl, every=every, after=after, when=when,

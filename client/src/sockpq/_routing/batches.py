@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import accumulate, count
-from typing import Any
+from typing import Any, cast
 
 from sockpq._protocol.command import Command
 from sockpq._protocol.commands.batches import BATCH_JOBS_MAX, Part, TakeSource, puts_batch
@@ -27,15 +27,7 @@ async def put_many(
     executor: Router, puts: Sequence[Command[Stored]], timeout: float | None, retry_unknown: bool | None
 ) -> int:
     """Execute these PUTs; returns how many jobs are there because of them. Raises BatchFailed."""
-    until = executor.network.now() + executor.calls_timeout(timeout)
-    results = await _put(executor, puts, timeout, retry_unknown)
-    for attempts in count(1):
-        moved = [position for position, found in enumerate(results) if isinstance(found, Elsewhere)]
-        if not moved or not await executor.may_try_again(attempts, until):
-            break
-        again = await _put(executor, [puts[position] for position in moved], timeout, retry_unknown)
-        for position, result in zip(moved, again, strict=True):
-            results[position] = result
+    results = await _put_where_owned(executor, puts, timeout, retry_unknown, counted=True)
     refused = {position: found for position, found in enumerate(results) if isinstance(found, SockpqError)}
     for error in refused.values():
         if len(refused) == len(puts) and isinstance(error, AuthError | ForbiddenError):
@@ -44,22 +36,48 @@ async def put_many(
     return sum(found is not False for found in results)
 
 
-async def _put(
+async def put_each(
     executor: Router, puts: Sequence[Command[Stored]], timeout: float | None, retry_unknown: bool | None
+) -> list[Stored | SockpqError]:
+    """Execute these PUTs; returns what became of each, or its refusal. Raises BatchFailed."""
+    results = await _put_where_owned(executor, puts, timeout, retry_unknown, counted=False)
+    return cast(list[Stored | SockpqError], results)
+
+
+async def _put_where_owned(
+    executor: Router, puts: Sequence[Command[Stored]], timeout: float | None, retry_unknown: bool | None, *,
+    counted: bool,
 ) -> list[object]:
-    """Return for each of these PUTs whether it has made the job, or its error. Raises BatchFailed, about all."""
+    """Execute these PUTs, those again whose queue has moved to another cluster. Raises BatchFailed."""
+    until = executor.network.now() + executor.calls_timeout(timeout)
+    results = await _put(executor, puts, timeout, retry_unknown, counted=counted)
+    for attempts in count(1):
+        moved = [position for position, found in enumerate(results) if isinstance(found, Elsewhere)]
+        if not moved or not await executor.may_try_again(attempts, until):
+            break
+        again = await _put(executor, [puts[position] for position in moved], timeout, retry_unknown, counted=counted)
+        for position, result in zip(moved, again, strict=True):
+            results[position] = result
+    return results
+
+
+async def _put(
+    executor: Router, puts: Sequence[Command[Stored]], timeout: float | None, retry_unknown: bool | None, *,
+    counted: bool,
+) -> list[object]:
+    """Return for each of these PUTs what its answer says, or its error. Raises BatchFailed, about all."""
     groups = executor.by_cluster(puts)
     if len(groups) > 1:
-        return await _put_apart(executor, puts, groups, timeout, retry_unknown)
+        return await _put_apart(executor, puts, groups, timeout, retry_unknown, counted=counted)
     try:
-        return await _run_parts(executor, puts_batch(puts), timeout, retry_unknown)
+        return await _run_parts(executor, puts_batch(puts, counted=counted), timeout, retry_unknown)
     except NotSupported:
         return await _run_parts(executor, [Part(put.older or put, 1) for put in puts], timeout, retry_unknown)
 
 
 async def _put_apart(
     executor: Router, puts: Sequence[Command[Stored]], groups: Sequence[Sequence[int]], timeout: float | None,
-    retry_unknown: bool | None,
+    retry_unknown: bool | None, *, counted: bool,
 ) -> list[object]:
     """Execute the PUTs of each group for itself; of what a group has done nothing is lost when another one fails."""
     results: list[object] = [None] * len(puts)
@@ -68,7 +86,8 @@ async def _put_apart(
     failure: SockpqError | None = None
     for group in groups:
         try:
-            found = await _put(executor, [puts[position] for position in group], timeout, retry_unknown)
+            found = await _put(
+                executor, [puts[position] for position in group], timeout, retry_unknown, counted=counted)
         except BatchFailed as error:
             failure = error
             unknown += [group[at] for at in error.unknown]

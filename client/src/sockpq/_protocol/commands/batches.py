@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, fields
 from functools import partial
 from itertools import groupby
 from typing import Any, Literal, NamedTuple, TypeVar
@@ -31,6 +32,7 @@ from sockpq._protocol.commands.jobs import (
     get_options,
     handed_line,
     of_when,
+    put,
     put_line,
     put_of,
     put_options,
@@ -64,6 +66,41 @@ class Part(NamedTuple):
 
     command: Command[Any]
     members: int
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """One of the jobs of put_many(jobs=): its body, and options of its own. See put()."""
+
+    data: Data | None = None
+    priority: int = 0
+    item: str | None = None
+    _: KW_ONLY
+    new_item: bool = False
+    json: Any = ABSENT
+    value: Any = ABSENT
+    delay: float | None = None
+    at: float | None = None
+    ttl: float | None = None
+    every: float | None = None
+    after: str | Iterable[str] | None = None
+    when: AfterWhen | None = None
+    key: str | None = None
+    on_duplicate: OnDuplicate | None = None
+    tries: int | None = None
+    group: str | None = None
+    number: bool = False
+    lease: float | None = None
+    headers: Mapping[str, str] | None = None
+    dedup: tuple[str, float] | None = None
+
+
+PUT_OPTIONS = tuple(field.name for field in fields(Put))
+
+
+def puts_of(queue: str, jobs: Iterable[Put], bodies: Bodies) -> list[Command[Stored]]:
+    """Return a PUT for each of these jobs."""
+    return [put(queue, **{name: getattr(job, name) for name in PUT_OPTIONS}, bodies=bodies) for job in jobs]
 
 
 def puts(
@@ -113,8 +150,11 @@ def bodies_of(
     return (arguments.must_have(arguments.body_of(None, ABSENT, one, bodies)) for one in values or ())
 
 
-def puts_batch(puts: Sequence[Command[Stored]]) -> list[Part]:
-    """Combine PUTs into as many PUTS as needed. A job that fits into none is sent alone."""
+def puts_batch(puts: Sequence[Command[Stored]], *, counted: bool) -> list[Part]:
+    """Combine PUTs into as many PUTS as needed. A job that fits into none is sent alone.
+
+    `counted`: read of each answer only whether the job is new, which is cheaper than a Stored.
+    """
     parts = []
     for piece in _pieces(puts, lambda put: len(put.line) - 4 + len(put.data), BATCH_BYTES_MAX):
         head = f"PUTS {len(piece)}\r\n".encode()
@@ -122,11 +162,22 @@ def puts_batch(puts: Sequence[Command[Stored]]) -> list[Part]:
         if len(body) > BATCH_BYTES_MAX:
             parts.append(Part(piece[0], 1))
             continue
-        read = partial(_each, _is_new, len(piece))
+        read = partial(_each, _is_new, len(piece)) if counted else partial(_stored, piece)
         needs = tuple({"batch": None} | dict.fromkeys(word for put in piece for word in put.needs))
         parts.append(Part(Command(head, body, read, Repeat.IF_ASKED, logged=True, needs=needs,
                                   members=tuple(piece)), len(piece)))
     return parts
+
+
+def _stored(puts: Sequence[Command[Stored]]) -> Reader[list[Stored | SockpqError]]:
+    """Read for each PUT its Stored or its error."""
+    lines = yield from lines_of_list()
+    expect(len(lines) == len(puts), f"{len(lines)} lines in the answer to {len(puts)} jobs")
+    stored = []
+    for line, one in zip(lines, puts, strict=True):
+        assert one.of_line is not None      # a PUT has an answer of one line
+        stored.append(_value_or_error(line, one.of_line))
+    return stored
 
 
 def _is_new(text: str) -> bool:

@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 from uuid import uuid4
 
 from kombu.utils.json import dumps, loads
-
-from sockpq_kombu.mapping.names import group_of
+from sockpq.names import escape_group
 
 KEY = "sockpq_key"      # a property: what a message is called in its queue, however often it is published
 GROUP = "MessageGroupId"        # a property: whose message it is; the word of kombu's transport for SQS
@@ -63,7 +62,7 @@ def job_group(message: Raw) -> str | None:
         return None
     if not isinstance(group, str) or not group:
         raise ValueError(f"{GROUP} is a string with at least one character, not {group!r}")
-    return group_of(group)
+    return escape_group(group)
 
 
 def job_headers(message: Raw) -> dict[str, str] | None:

@@ -107,6 +107,7 @@ async def _run(
         loop.add_signal_handler(signal.SIGHUP, manager.reload, lambda: _reload(certificates, hub.access, logs))
         node = ClusterNode(settings(config, bootstrap=bootstrap, certificates=certificates), hub)
         hub.attach(node)
+        hub.audit_behind = logs.audit_behind
         hub.execute, hub.call_executor = partial(execute, hub), partial(execute_call, hub)
         hub.empty_export_dir()
         await node.start()

@@ -44,15 +44,20 @@ class Logs:
         self._audit: FileWriter | None = None
         if settings.audit_file is not None:
             try:
-                self._audit = FileWriter(formatter, Path(settings.audit_file), waits=waits)
+                self._audit = FileWriter(formatter, Path(settings.audit_file), waits=waits, kept=audit.log.name)
             except OSError as error:
                 raise ConfigError(f"log.audit_file: {settings.audit_file}: {error.strerror}") from None
-        self._main = LogWriter(formatter, descriptor, "standard error was not read in time", waits=waits)
+        self._main = LogWriter(
+            formatter, descriptor, "standard error was not read in time", waits=waits, kept=audit.log.name)
 
     @property
     def lines_lost(self) -> int:
         """Lines dropped since the start because they could not be written in time."""
         return self._main.lost + (0 if self._audit is None else self._audit.lost)
+
+    def audit_behind(self) -> bool:
+        """Return whether so many lines of the audit log wait that no command which leaves one should be begun."""
+        return (self._main if self._audit is None else self._audit).behind
 
     def start(self) -> None:
         """Handle all logging from now on, and uncaught exceptions."""

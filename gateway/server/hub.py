@@ -106,6 +106,8 @@ class Hub:
         self.exports = asyncio.Semaphore(EXPORTS_MAX)
         self.searches = 0                           # FINDs that search at present,
         self.search_line = asyncio.Lock()           # and have their slices one after the other
+        self.audit_behind: Callable[[], bool] = lambda: False   # many lines of the audit log wait to be written,
+        self.audit_line = asyncio.Lock()            # and commands that leave one wait for these, one after the other
         self.work: set[asyncio.Future[Outcome]] = set()     # operators' commands, which outlive their clients
         self.connections: set[Closable] = set()
         self.refused: set[Closable] = set()       # still being sent their refusal; not clients

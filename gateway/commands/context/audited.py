@@ -1,7 +1,11 @@
-"""Commands that administer the cluster or its queues, with a line in the audit log for each when it is answered."""
+"""Commands that administer the cluster or its queues, with a line in the audit log for each when it is answered.
+
+No such line is lost to a flood: while very many wait to be written no further command that leaves one is begun.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import functools
 from collections.abc import Callable, Coroutine, Iterator
 from enum import Enum
@@ -21,6 +25,7 @@ from sockpqd.gateway.waiting.slots import NoReply, OperationSlot, Outcome, Reque
 
 BEGUN = "begun"             # of a command whose data still arrive
 SENT = "sent"               # of one that streams its answer
+ROOM_S = 0.01               # between two looks whether the lines have been written
 GONE = "the client has gone; perhaps it was executed"
 
 
@@ -28,11 +33,28 @@ def audited(run: Run) -> Run:
     """Return the command with a line in the audit log. Commands of the dashboard are logged by the dashboard."""
     @functools.wraps(run)
     def run_audited(client: Client, command: Command) -> None:
-        if not client.link.peer.endswith(audit.DASHBOARD):
-            client = cast(Client, _Audited(client, command))
-        run(client, command)
+        if client.link.peer.endswith(audit.DASHBOARD):
+            run(client, command)
+            return
+        noted = _Audited(client, command)
+        if client.hub.audit_line.locked() or client.hub.audit_behind():
+            client.run(_in_time(client, noted, functools.partial(run, cast(Client, noted), command)))
+        else:
+            run(cast(Client, noted), command)
 
     return run_audited
+
+
+async def _in_time(client: Client, noted: _Audited, begin: Callable[[], None]) -> None:
+    """Begin the command when the lines of those before it have been written; nothing behind it is begun until then."""
+    async with client.hub.audit_line:
+        while client.hub.audit_behind():
+            await asyncio.sleep(ROOM_S)
+    noted.waits = True
+    begin()
+    noted.waits = False
+    if noted.work is not None:
+        await noted.work
 
 
 class _Audited:
@@ -42,6 +64,8 @@ class _Audited:
         self._client = client
         self._command = command
         self._noted = False
+        self.waits = False          # it is begun by a long-running command, which goes on with
+        self.work: Coroutine[None, None, None] | None = None
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._client, name)
@@ -71,7 +95,10 @@ class _Audited:
 
     def run(self, work: Coroutine[None, None, None]) -> None:
         """Run a long-running command; log its end even if it answers in its own way, or never."""
-        self._client.run(self._to_its_end(work))
+        if self.waits:
+            self.work = self._to_its_end(work)
+        else:
+            self._client.run(self._to_its_end(work))
 
     async def _to_its_end(self, work: Coroutine[None, None, None]) -> None:
         end = GONE

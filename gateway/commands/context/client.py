@@ -49,6 +49,8 @@ class Services(Protocol):
     exports: asyncio.Semaphore                  # limits concurrent snapshot exports
     searches: int                               # FINDs that search at present,
     search_line: asyncio.Lock                   # and have their slices one after the other
+    audit_behind: Callable[[], bool]            # many lines of the audit log wait to be written,
+    audit_line: asyncio.Lock                    # and commands that leave one wait for these
     work: set[asyncio.Future[Outcome]]          # operators' commands, which outlive their clients
     shut_down: Callable[[str], None]            # takes the reason
     new_secret: Callable[[], int]               # for a session

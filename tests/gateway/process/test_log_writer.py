@@ -185,6 +185,40 @@ def test_a_file_that_cannot_be_opened_is_an_error_of_the_configuration(tmp_path:
         Logs(Log(audit_file=str(tmp_path / "none" / "audit.log")), "n1")
 
 
+def test_a_flood_of_other_lines_loses_none_of_the_audit_log(pipe: tuple[int, int]) -> None:
+    logs = started(pipe[1], Log())
+    for number in range(2 * LINES_MAX):
+        log.warning("flood %d %s", number, "x" * 100)
+    for number in range(50):
+        audit.note(None, "a", "QUEUE DELETE", f"q{number}", "200 OK")
+        log.warning("flood")
+    assert not logs.audit_behind()
+    got = b""
+    while got.count(b"action=QUEUE DELETE") < 50:       # for ever, if one was lost
+        got += os.read(pipe[0], 1 << 16)
+    logs.close()
+    assert logs.lines_lost > 0
+
+
+def test_many_lines_of_the_audit_log_are_behind_until_they_are_written(
+    pipe: tuple[int, int], monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(log_writer, "STUCK_S", PATIENCE_S)
+    logs = started(pipe[1], Log())
+    for number in range(LINES_MAX):
+        audit.note(None, "a", "QUEUE DELETE", f"q{number}", "x" * 100)
+    assert logs.audit_behind()
+    monkeypatch.setattr(log_writer, "STUCK_S", 0.0)
+    assert not logs.audit_behind(), "nobody reads: operators must be able to act"
+    monkeypatch.setattr(log_writer, "STUCK_S", PATIENCE_S)
+    got = b""
+    while got.count(b"\n") < LINES_MAX:
+        got += os.read(pipe[0], 1 << 16)
+    until(lambda: not logs.audit_behind())
+    logs.close()
+    assert logs.lines_lost == 0
+
+
 def test_lines_lost_by_the_audit_log_count_too(
     pipe: tuple[int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
 ) -> None:

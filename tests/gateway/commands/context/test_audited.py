@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from sockpqd.core import CreateQueue, Put
 from sockpqd.gateway.auth import permissions as may
 from sockpqd.gateway.commands.catalog import ROWS
 from sockpqd.gateway.protocol.command import Kind
@@ -82,6 +83,49 @@ def test_a_refusal_is_noted_and_so_is_what_nobody_waits_for(caplog: pytest.LogCa
     assert "outcome='REFUSED'" in first
     assert "action=CLUSTER OFFLINE" in second
     assert "the client has gone; perhaps it was executed" in second
+
+
+BEHIND = (
+    b"SESSION TTL 60\r\nQUEUE CREATE q WEIGHT 2\r\nPUT q 0 1\r\nxQUEUE PURGE q READY\r\nQUEUE DELETE q FORCE\r\n"
+    b"REQ 1 QUEUE CREATE q WEIGHT 3\r\nTOTAL q\r\nSNAPSHOT\r\n"
+)
+
+
+def test_while_many_lines_wait_no_command_that_leaves_one_is_begun(
+    caplog: pytest.LogCaptureFixture, tmp_path: Path,
+) -> None:
+    """A flood of them would lose lines. The answers are the same, in their order."""
+    async def talk(*, behind: bool) -> bytes:
+        gateway = Gateway()
+        await gateway.start()
+        gateway.hub._export_dir = tmp_path
+        waiting = behind
+        gateway.hub.audit_behind = lambda: waiting
+        client, other = await gateway.connect(), await gateway.connect()
+        client.send(BEHIND)
+        client.writer.write_eof()
+        if behind:
+            other.send(b"PUT free 0 1\r\nxQUEUE CREATE kept WEIGHT 2\r\n")
+            await gateway.until(lambda: gateway.cluster.operations(Put))
+            assert await other.line() == b"200 OK\r\n"
+            assert not gateway.cluster.operations(CreateQueue)
+            waiting = False
+            assert await other.line() == b"200 OK\r\n"
+        try:
+            return await client.rest()
+        finally:
+            await gateway.close()
+
+    with caplog.at_level(logging.INFO, "sockpqd.audit"):
+        free = asyncio.run(asyncio.wait_for(talk(behind=False), 60))
+        lines = len(caplog.records)
+        late = asyncio.run(asyncio.wait_for(talk(behind=True), 60))
+    end = b" 1 0 0 0\r\n"
+    (before, _, snapshot), (before_late, _, snapshot_late) = free.partition(end), late.partition(end)
+    assert re.sub(rb"SESSION \S+", b"", before) == re.sub(rb"SESSION \S+", b"", before_late)
+    assert b"PQRAFT" in snapshot
+    assert b"PQRAFT" in snapshot_late
+    assert len(caplog.records) == 2 * lines + 1
 
 
 def test_what_changes_queues_pulses_and_topics_is_noted_without_bodies(caplog: pytest.LogCaptureFixture) -> None:

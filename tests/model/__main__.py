@@ -1,10 +1,11 @@
-"""`make model`: all states of the long configurations, and the mistakes.
+"""`make model`: all states of the long configurations, the mistakes, and simulated runs compared with the model.
 
     python -m tests.model                   # 20 minutes
     python -m tests.model --seconds 60      # at most so long for each configuration
     python -m tests.model --only "syncs *"  # these
+    python -m tests.model --only "" --seeds 2000 --first 300    # only runs
 
-Exit code 1: an invariant does not hold, or a mistake breaks none.
+Exit code 1: an invariant does not hold, a mistake breaks none, or nodes did what the model forbids.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from fnmatch import fnmatch
 
 import click
 
+from tests.model.comparison import compared_run
 from tests.model.configurations import LONG, SHORT, Configuration
 from tests.model.mistakes import MISTAKES, Mistake
 from tests.model.search import Outcome, search
@@ -47,17 +49,33 @@ def figures(outcome: Outcome) -> str:
     return f"{outcome.states:,} states, {outcome.steps:,} steps, depth {outcome.depth}, {outcome.seconds:.1f} s"
 
 
+def compare(seeds: range) -> bool:
+    """Compare what nodes do in simulated runs with the model; returns whether it allows all."""
+    allowed, steps = True, 0
+    for seed in seeds:
+        count, found = compared_run(seed)
+        steps += count
+        if found:
+            allowed = False
+            click.echo(f"seed {seed}: {found}")
+    click.echo(f"{len(seeds)} runs compared, {steps:,} steps of nodes")
+    return allowed
+
+
 @click.command()
 @click.option("--seconds", default=600.0, help="Of processor time, for each configuration.  [default: 600]")
 @click.option("--only", default=["*"], multiple=True, metavar="GLOB",
               help="Configurations and mistakes of these names.")
-def main(seconds: float, only: tuple[str, ...]) -> None:
-    """Look at all states of the model, and for the mistakes."""
+@click.option("--seeds", default=300, help="Runs to compare.  [default: 300]")
+@click.option("--first", default=0, help="The seed of the first of them.  [default: 0]")
+def main(seconds: float, only: tuple[str, ...], seeds: int, first: int) -> None:
+    """Look at all states of the model, and for the mistakes; compare what simulated nodes do."""
     good = [
         look(configuration, seconds) for configuration in (*SHORT, *LONG)
         if any(fnmatch(configuration.name, glob) for glob in only)
     ]
     good += [look_for(mistake) for mistake in MISTAKES if any(fnmatch(mistake.name, glob) for glob in only)]
+    good.append(compare(range(first, first + seeds)))
     sys.exit(not all(good))
 
 

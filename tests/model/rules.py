@@ -192,7 +192,7 @@ class Rules:
         state = put(state, one, self.kept(node._replace(log=log, leads=True, stands=False)))
         return put_term(state, term, record._replace(
             leaders=record.leaders | 1 << one, log=log if len(log) >= len(record.log) else record.log,
-            serial=record.serial + 1))
+            commit=max(record.commit, node.commit), serial=record.serial + 1))
 
     # The log
 

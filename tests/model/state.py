@@ -15,7 +15,7 @@ from __future__ import annotations
 from itertools import permutations
 from typing import NamedTuple
 
-SERIAL_BITS, VOTER_BITS = 8, 8
+SERIAL_BITS, VOTER_BITS = 16, 8
 TERM_SHIFT = SERIAL_BITS + VOTER_BITS
 NOBODY = 0                      # in `vote`; node n is n + 1
 

@@ -247,6 +247,10 @@ class SimNode:
             self._forget()
         journal = open_journal(self, JOURNAL, self.disk, self.world.plan.segment_bytes, self.world.plan.window_bytes)
         try:
+            terms = tuple(journal.term_at(index) for index in range(journal.first_index, journal.last_index + 1))
+            self.world.trace.step(
+                "starts", self.name, journal.getCurrentTerm(), journal.getVotedForNodeId(), journal.voter,
+                journal.getRaftCommitIndex(), journal.first_index, terms)
             self.memory.found(journal)
             store = SnapshotStore.open(
                 SNAPSHOTS, self.disk, journal, self.machine, fork=False, clock=self.clock.monotonic,
@@ -350,12 +354,15 @@ class SimNode:
         """Forget what it promised."""
         if self.voter or self.damaged:
             self._lose_memory()
+        else:
+            self.world.trace.step("loses its disk", self.name)
         self.voter = self.damaged = self.older = False
         self.copy = None
         self.memory = Durability(self.name, self.world.events, self.checks)
 
     def _lose_memory(self) -> None:
         """Keep what the disk held when it counted: what is put in its place counts no more than it has."""
+        self.world.trace.step("loses its disk", self.name)
         if self._before is None:
             self.memory.hurry()
             self._before = self.memory
@@ -503,9 +510,18 @@ class SimNode:
             self.counts_again()
         if self.checks.turned(self.name, driver, self._applied_before):
             self._elected()
+            if self.world.trace.steps is not None:
+                self._write_down_leases(driver)
         self.world.leases.judge(self)
         if errors:
             self.world.trace.seen["errors survived"] += 1
+
+    def _write_down_leases(self, driver: Driver) -> None:
+        """Write down who leads, and who holds a lease at this moment."""
+        self.world.trace.step("leads", self.name, driver.replica.term)
+        for other in self.world.nodes.values():
+            if other.driver is not None and other.driver.holds_lease() and not other.clock.beyond:
+                self.world.trace.step("holds a lease", other.name, other.driver.replica.term)
 
     def _elected(self) -> None:
         """A majority that knows that this node was removed does not elect it.
@@ -561,6 +577,7 @@ class SimNode:
                 f" the voters are {counted}{self.world.describe()}"
             )
         configurations.applied(index, tuple(self.checks.model.voters))
+        self.world.trace.step("changes members", self.name, index, configurations.voters)
         self.world.commits.append((self._events.now, index, term))
 
     def _promotes(self, learner: SimNode) -> None:

@@ -31,15 +31,35 @@ class ObservedJournal(Journal):
         super().add(command, index, term)
         node: SimNode | None = getattr(self, "node", None)
         if node is not None:
+            node.world.trace.step("appends", node.name, index, term)
             node.checks.appended(node.name, command, index, term, before)
 
     def deleteEntriesFrom(self, position: int) -> None:  # noqa: N802
         self.node.memory.loses(self.first_index + position)
+        self.node.world.trace.step("cuts", self.node.name, self.first_index + position)
         super().deleteEntriesFrom(position)
 
     def clear(self) -> None:
         self.node.memory.loses(1)
+        self.node.world.trace.step("clears", self.node.name)
         super().clear()
+
+    def setCurrentTerm(self, term: int, vote: str | None) -> None:  # noqa: N802
+        super().setCurrentTerm(term, vote)
+        self.node.world.trace.step("adopts", self.node.name, term, vote)
+
+    def set_voter(self) -> None:
+        super().set_voter()
+        self.node.world.trace.step("may vote", self.node.name)
+
+    def setRaftCommitIndex(self, index: int) -> None:  # noqa: N802
+        super().setRaftCommitIndex(index)
+        self.node.world.trace.step("commits", self.node.name, index)
+
+    def _synced(self) -> None:
+        super()._synced()
+        state = self._synced_state
+        self.node.world.trace.step("syncs", self.node.name, self.durable_index, state.term, state.vote)
 
     def sync(self, *, alone: bool = True) -> None:
         self._watch(partial(super().sync, alone=alone))

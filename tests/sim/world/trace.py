@@ -6,6 +6,7 @@ import random
 from array import array
 from collections import Counter, deque
 from hashlib import blake2b
+from typing import Any
 
 from sockpqd.core import Operation, Reply
 from tests.sim.world.digest_codes import FAULTS, OUTCOMES, Kind, node_number, operations_bytes, replies_bytes
@@ -32,6 +33,12 @@ class Trace:
         self._digest = blake2b(digest_size=16)
         self.faults: Counter[str] = Counter()
         self.seen: Counter[str] = Counter()
+        self.steps: list[tuple[Any, ...]] | None = None     # of the replication, for tests/model
+
+    def step(self, *step: Any) -> None:
+        """Write a step of the replication down, if somebody wants them: its kind, its node, and what it is about."""
+        if self.steps is not None:
+            self.steps.append(step)
 
     # For a reader, and for the digest
 

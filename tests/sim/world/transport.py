@@ -75,10 +75,15 @@ class SimOutbox:
 
     def _promises(self, receiver: str, message: Message) -> None:
         """Note what leaves this node, as it binds it for good."""
-        memory = self._node.memory
+        memory, step = self._node.memory, self._node.world.trace.step
         if isinstance(message, Ack):
+            if message.success and message.next_index:
+                held = self._node.up.transport.right.held
+                step("acknowledges", self._name, message.term, message.next_index - 1, held)
             memory.acknowledges(message, self._node.disk.spent_s)
         elif isinstance(message, Vote):
+            step("votes", self._name, receiver, message.term)
             memory.votes(message.term, receiver)
         elif isinstance(message, RequestVote):
+            step("asks", self._name, message.term, message.last_index, message.last_term)
             memory.votes(message.term, self._name)

@@ -211,6 +211,7 @@ class State:
         "records",
         "remembered_keys",
         "retained_keys",
+        "route_steps_left",
         "running",
         "seed",
         "seqs_since_ms",
@@ -278,6 +279,7 @@ class State:
         self.seed = 0
         self.put_item: str | None = None
         self.spread_left: int | None = None         # jobs that the present batch may still put into several queues
+        self.route_steps_left: int | None = None    # words that it may still compare with patterns
         self.spent = 0
         self.effects = Effects()
         self.turned_items: list[tuple[str, ItemTurn]] = []

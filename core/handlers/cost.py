@@ -25,6 +25,7 @@ JOB_WITH_EXTRAS = 24            # the same with all rare attributes: key, TTL, t
 AFTER = 2                       # to note that a job waits for an item
 NAMED = 24                      # each further queue or group among the jobs of a Batch: it is looked up or created
 BOUND = 4                       # a queue bound to the topic of a Put
+ROUTE_STEPS = 3                 # this many words of its key, each compared with a pattern, are one unit of work
 FAIR = 16                       # to put a job, or end a hand-out, where groups are ranked
 DROP = 48                       # to remove a job that makes room for one with options (OVERFLOW DROPOLDEST)
 USERS = 160                     # to change a user, which copies the table of all users

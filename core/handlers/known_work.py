@@ -7,7 +7,7 @@ work. It may be outdated when the operation is executed; what matters then is St
 from __future__ import annotations
 
 from sockpqd.core import limits
-from sockpqd.core.handlers.cost import BOUND, DROP, FAIR
+from sockpqd.core.handlers.cost import BOUND, DROP, FAIR, ROUTE_STEPS
 from sockpqd.core.ops.entry import Operation
 from sockpqd.core.ops.jobs import Batch, CancelItem, End, PutWith, ToTopic
 from sockpqd.core.ops.queues import Overflow
@@ -26,18 +26,36 @@ def known_work(state: State, operation: Operation) -> int:
     if type(operation) is Request:
         return known_work(state, operation.operation)
     if type(operation) is Batch:
-        work = sum([known_work(state, part) for part in operation.operations if type(part) is PutWith])
-        return min(work, (BOUND + FAIR) * limits.SPREAD_JOBS_MAX)       # it puts no more jobs than that
+        puts = [part for part in operation.operations if type(part) is PutWith]
+        work = sum([_put_work(state, put) for put in puts])
+        steps = sum([_route_steps(state, put) for put in puts])
+        # It puts no more jobs than that, and compares no more words.
+        return (
+            min(work, (BOUND + FAIR) * limits.SPREAD_JOBS_MAX) + min(steps, limits.ROUTE_STEPS_BATCH) // ROUTE_STEPS
+        )
     if type(operation) is PutWith:
-        targets = operation.targets
-        if type(targets) is ToTopic:
-            bound = len(state.topics.by_name.get(targets.topic, ()))
-            return (BOUND if state.fair is None else BOUND + FAIR) * bound
-        settings = state.queues.settings.get(operation.put.queue)
-        if settings is not None and settings.overflow is Overflow.DROPOLDEST:
-            return DROP
-    elif type(operation) is CancelItem:
+        return _put_work(state, operation) + _route_steps(state, operation) // ROUTE_STEPS
+    if type(operation) is CancelItem:
         return cancel_work(state, operation.item)
-    elif type(operation) is End and state.fair is not None:
+    if type(operation) is End and state.fair is not None:
         return FAIR if isinstance(operation.ids, int) else FAIR * len(operation.ids)
     return 0
+
+
+def _put_work(state: State, operation: PutWith) -> int:
+    """Return the work of its jobs beyond the cost: those of queues bound to a topic, and one that makes room."""
+    targets = operation.targets
+    if type(targets) is ToTopic:
+        bound = len(state.topics.by_name.get(targets.topic, ()))
+        return (BOUND if state.fair is None else BOUND + FAIR) * bound
+    settings = state.queues.settings.get(operation.put.queue)
+    return DROP if settings is not None and settings.overflow is Overflow.DROPOLDEST else 0
+
+
+def _route_steps(state: State, operation: PutWith) -> int:
+    """Return how many words of its key are compared with patterns, at most: above ROUTE_STEPS_MAX it is refused."""
+    targets = operation.targets
+    if type(targets) is not ToTopic:
+        return 0
+    steps = state.topics.route_steps(targets.topic, targets.route)
+    return steps if steps <= limits.ROUTE_STEPS_MAX else 0

@@ -48,18 +48,21 @@ def compiled(pattern: str) -> Pattern:
 class Topics:
     """The bindings of each topic, in order, and of each queue."""
 
-    __slots__ = ("by_name", "count", "of_queue")
+    __slots__ = ("by_name", "count", "of_queue", "patterns")
 
     def __init__(self) -> None:
         self.by_name: dict[str, dict[Binding, Pattern | None]] = SortedDict()
         self.of_queue: dict[str, dict[tuple[str, str | None], None]] = {}      # topics and patterns
         self.count = 0
+        self.patterns: dict[str, int] = {}      # of each topic that has bindings with one: how many these are
 
     def bind(self, topic: str, queue: str, pattern: str | None) -> None:
         """Add a binding, which must not exist yet."""
         self.by_name.setdefault(topic, {})[queue, pattern] = None if pattern is None else compiled(pattern)
         self.of_queue.setdefault(queue, {})[topic, pattern] = None
         self.count += 1
+        if pattern is not None:
+            self.patterns[topic] = self.patterns.get(topic, 0) + 1
 
     def unbind(self, topic: str, queue: str, pattern: str | None) -> None:
         """Remove a binding, which must exist."""
@@ -71,11 +74,19 @@ class Topics:
         if not bound:
             del self.of_queue[queue]
         self.count -= 1
+        if pattern is not None:
+            self.patterns[topic] -= 1
+            if not self.patterns[topic]:
+                del self.patterns[topic]
 
     def drop_queue(self, queue: str) -> None:
         """Remove all bindings of the queue."""
         for topic, pattern in list(self.of_queue.get(queue, ())):
             self.unbind(topic, queue, pattern)
+
+    def route_steps(self, topic: str, key: str) -> int:
+        """Return how many words of the key are compared with a pattern, at most, to find the queues that it reaches."""
+        return self.patterns.get(topic, 0) * (key.count(".") + 1)
 
     def reached(self, topic: str, key: str) -> list[str]:
         """Return the queues that this key reaches, each once, in the order of their bindings."""

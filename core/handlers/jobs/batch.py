@@ -22,7 +22,7 @@ def batch(state: State, operation: Batch, seed: int) -> Reply:
     """Execute the operations in order; with `atomic` none takes effect if one is refused."""
     put_item = state.put_item
     undo = Undo(state) if operation.atomic else None
-    state.spread_left = limits.SPREAD_JOBS_MAX
+    state.spread_left, state.route_steps_left = limits.SPREAD_JOBS_MAX, limits.ROUTE_STEPS_BATCH
     answers: list[Reply] = []
     execute = ATOMIC if state.cluster_map is None else OWNED
     for part in operation.operations:
@@ -35,7 +35,7 @@ def batch(state: State, operation: Batch, seed: int) -> Reply:
         if undo is not None and type(reply) not in _EXECUTED:
             break
     state.put_item = put_item
-    state.spread_left = None
+    state.spread_left = state.route_steps_left = None
     if undo is None:
         return replies.Results(tuple(answers))
     if answers and type(answers[-1]) not in _EXECUTED:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from msgspec.structs import replace
 
@@ -28,7 +28,6 @@ from sockpqd.core.rules.items.cancel import refused_put
 from sockpqd.core.state import State
 from sockpqd.core.store.job import Job, is_plain
 from sockpqd.core.store.queues import PUT
-from sockpqd.core.store.topics import Binding, Pattern
 
 
 def spread(state: State, operation: PutWith, targets: ToQueues | ToTopic) -> Reply:
@@ -39,10 +38,14 @@ def spread(state: State, operation: PutWith, targets: ToQueues | ToTopic) -> Rep
         return _spread(state, tuple(dict.fromkeys(targets.queues)), operation)
     bindings = state.topics.by_name.get(targets.topic)
     if bindings is not None:
-        words = targets.route.count(".") + 1
-        if len(bindings) * words > limits.ROUTE_STEPS_MAX and _patterns(bindings) * words > limits.ROUTE_STEPS_MAX:
+        steps = state.topics.route_steps(targets.topic, targets.route)
+        if steps > limits.ROUTE_STEPS_MAX:
             return replies.DATA_TOO_LARGE
-        state.spent += limits.STEP // 7 * len(bindings) * words
+        if state.route_steps_left is not None:
+            if steps > state.route_steps_left:
+                return replies.DATA_TOO_LARGE
+            state.route_steps_left -= steps
+        state.spent += limits.STEP // 7 * max(steps, len(bindings))
     names = state.topics.reached(targets.topic, targets.route)
     return elsewhere(state, names) or _spread(state, names, operation)
 
@@ -65,10 +68,6 @@ def _plain(job: PutWith) -> bool:
 def _unmarked(job: PutWith) -> bool:
     put = job.put
     return job == PutWith(Put(put.queue, put.priority, put.data), targets=job.targets, head=job.head, user=job.user)
-
-
-def _patterns(bindings: Mapping[Binding, Pattern | None]) -> int:
-    return sum(pattern is not None for pattern in bindings.values())
 
 
 def _spread(state: State, names: Sequence[str], operation: PutWith) -> Reply:

@@ -44,7 +44,7 @@ def split(operation: Many, known_work: Callable[[Operation], int]) -> list[Many]
     if size <= OPERATION_BYTES_MAX and work <= OPERATION_WORK_MAX:
         return [operation]
     if isinstance(operation, Batch):
-        return [replace(operation, operations=puts) for puts in _portions(operation)]
+        return [replace(operation, operations=puts) for puts in _portions(operation, known_work)]
     ids = operation.ids
     assert not isinstance(ids, int)         # of one job it is no work that is to be split
     count = -(-work // OPERATION_WORK_MAX)
@@ -52,7 +52,7 @@ def split(operation: Many, known_work: Callable[[Operation], int]) -> list[Many]
     return [replace(operation, ids=ids[start:start + length]) for start in range(0, len(ids), length)]
 
 
-def _portions(batch: Batch) -> Iterable[tuple[JobPut, ...]]:
+def _portions(batch: Batch, known_work: Callable[[Operation], int]) -> Iterable[tuple[JobPut, ...]]:
     """Yield the batch's operations in portions within the cost limit."""
     portion: list[JobPut] = []
     total = total_work = 0
@@ -60,6 +60,7 @@ def _portions(batch: Batch) -> Iterable[tuple[JobPut, ...]]:
     for part in batch.operations:
         assert isinstance(part, JobPut)
         size, work = cost(part)
+        work += known_work(part)
         total += size
         total_work += work + names.work(part)
         if portion and (total > OPERATION_BYTES_MAX - SPARE or total_work > OPERATION_WORK_MAX - SPARE):

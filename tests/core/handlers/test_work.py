@@ -14,6 +14,7 @@ from sockpqd.core import (
     Batch,
     BindQueue,
     ConfigureQueue,
+    DeleteTopic,
     Due,
     End,
     Get,
@@ -28,9 +29,11 @@ from sockpqd.core import (
     PutWith,
     QueueChange,
     ToTopic,
+    UnbindQueue,
     cost,
 )
-from sockpqd.core.handlers.cost import DROP
+from sockpqd.core.handlers.cost import BOUND, DROP, FAIR, ROUTE_STEPS
+from sockpqd.core.ops import replies
 from tests.core.helpers.logs import ask
 
 STEPS_PER_WORK = 15
@@ -136,3 +139,41 @@ def test_a_put_that_may_drop_another_job_is_more_work() -> None:
     assert machine.known_work(PutWith(Put("full", 0, b""), delayed)) == DROP
     assert machine.known_work(PutWith(Put("other", 0, b""), delayed)) == 0
     assert machine.known_work(Batch((PutWith(Put("full", 0, b""), delayed),) * 3, atomic=False)) == 3 * DROP
+
+
+def bind_deep(machine: Machine) -> None:
+    """Bind a queue to the topic "deep" by MANY patterns, each of which looks at every word of a key."""
+    fill(machine, (BindQueue("deep", "bound", f"#.a{number}.#") for number in range(MANY)))
+
+
+def put_of(words: int) -> PutWith:
+    return PutWith(Put("", 0, b""), targets=ToTopic("deep", ".".join(["b"] * words)))
+
+
+@pytest.mark.parametrize("words", [1, 10, 60])
+def test_a_batch_to_a_topic_is_as_much_work_as_patterns_are_compared(machine: Machine, words: int) -> None:
+    bind_deep(machine)
+    operation = Batch((put_of(words),) * (180 // words), atomic=False)
+    assert steps_of(machine, operation) <= STEPS_PER_WORK * work_of(machine, operation)
+
+
+def test_a_batch_compares_no_more_words_than_an_entry_has_time_for(machine: Machine) -> None:
+    bind_deep(machine)
+    put, refused = put_of(60), replies.DATA_TOO_LARGE
+    assert ask(machine, Batch((put,) * 5, atomic=True)) == [replies.Results((replies.Spread(0),) * 5)]
+    assert ask(machine, Batch((Put("q", 0, b""), *(put,) * 6), atomic=True)) == [replies.Aborted(7, refused)]
+    assert machine.ready("q") == 0
+    answers = *(replies.Spread(0),) * 5, refused, replies.STORED
+    assert ask(machine, Batch((*(put,) * 6, Put("q", 0, b"")), atomic=False)) == [replies.Results(answers)]
+    assert ask(machine, put) == [replies.Spread(0)]
+
+
+def test_bindings_that_have_gone_are_no_work(machine: Machine) -> None:
+    before = work_of(machine, put_of(60))
+    bind_deep(machine)
+    assert work_of(machine, put_of(60)) > before + MANY * 60 // ROUTE_STEPS
+    fill(machine, (UnbindQueue("deep", "bound", f"#.a{number}.#") for number in range(0, MANY, 2)))
+    ask(machine, BindQueue("deep", "all", None))
+    assert work_of(machine, put_of(60)) == before + (MANY // 2 + 1) * (BOUND + FAIR) + MANY // 2 * 60 // ROUTE_STEPS
+    ask(machine, DeleteTopic("deep"))
+    assert work_of(machine, put_of(60)) == before

@@ -8,6 +8,7 @@ from sockpqd.core import (
     OPERATION_BYTES_MAX,
     OPERATION_WORK_MAX,
     Batch,
+    BindQueue,
     CloseSession,
     DeleteQueue,
     End,
@@ -17,10 +18,14 @@ from sockpqd.core import (
     Put,
     PutWith,
     Request,
+    Results,
+    Spread,
+    ToTopic,
     cost,
 )
 from sockpqd.gateway.commands.context.splitting import AHEAD, split
 from sockpqd.gateway.limits import QUEUES_MAX, Limits
+from tests.core.helpers.logs import ask
 from tests.gateway.helpers.many_jobs import put, settle
 from tests.gateway.helpers.memory import MemoryClient, MemoryGateway, attached, with_gateway
 from tests.gateway.helpers.parsing import parser_of
@@ -60,6 +65,18 @@ def test_no_part_costs_too_much_and_together_they_are_the_whole(operation: Batch
 def test_what_costs_little_is_one_operation() -> None:
     operation = Batch((Put("q", 0, b""),) * 100, False)
     assert split(operation, Machine().known_work) == [operation]
+
+
+def test_jobs_for_a_topic_count_with_its_queues_and_patterns() -> None:
+    machine = Machine()
+    ask(machine, *[BindQueue("t", "bound", f"#.a{number}.#") for number in range(1000)])
+    put = PutWith(Put("", 0, b""), targets=ToTopic("t", ".".join(["b"] * 60)))
+    parts = split(Batch((put,) * 10, False), machine.known_work)
+    assert sum(len(part.operations) for part in parts if isinstance(part, Batch)) == 10
+    assert all(machine.known_work(part) + cost(part)[1] <= OPERATION_WORK_MAX for part in parts)
+    answers = [answer for part in parts for reply in ask(machine, part) if isinstance(reply, Results)
+               for answer in reply.replies]
+    assert answers == [Spread(0)] * 10
 
 
 def test_puts_of_many_has_one_answer() -> None:

@@ -145,7 +145,7 @@ class Driver:
             apply=execution.apply, enough=self._applied_enough,
         )
         self.transport.bind(self.replica, clock.monotonic())
-        self.recording = Recording(machine, listener.recording)
+        self.recording = Recording(machine, self._recording_changed)
         self.notices = Notices(settings.name, network, self.peers, self.leader, listener)
         ballast = Ballast(store.disk, settings.data_dir / "ballast")
         self.capacity = Capacity(journal, store, transport.quorum, ballast, pages, lambda: machine.hot_bytes)
@@ -254,6 +254,10 @@ class Driver:
         self._listener.turn_ended()
         self.syncing.sync(now, leads=replica.is_leader)
         self.paging.between_turns()
+
+    def _recording_changed(self, types: frozenset[str]) -> None:
+        self.transport.lane.prompt = bool(types)        # subscribers of a follower hear of entries when it applies them
+        self._listener.recording(types)
 
     def _tell_commit_index(self) -> None:
         """Leader: send the commit index at once if no further entry will bring it.

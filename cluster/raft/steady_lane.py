@@ -40,9 +40,13 @@ ENTRY_KINDS = (b"\0", b"\1")    # REGULAR and NO_OP; the library mishandles MEMB
 
 
 class SteadyLane:
-    """One node's lane. `open`: it may be used; while it is closed the library does everything."""
+    """One node's lane. `open`: it may be used; while it is closed the library does everything.
+
+    `prompt`: a follower applies each entry as soon as it is known to be committed.
+    """
 
     open = True
+    prompt = False
 
     def __init__(self, context: Context, quorum: Quorum) -> None:
         self._context = context
@@ -61,7 +65,8 @@ class SteadyLane:
             return False
         if replica.is_leader:
             self._commit()
-        replica.apply_committed()
+        if replica.is_leader or not self._postpones():
+            replica.apply_committed()
         if replica.proposed and not (replica.is_leader and self._append()):
             return False
         return not self._context.replica.attention
@@ -140,6 +145,19 @@ class SteadyLane:
         self.entries += len(entries)
         self.followed_at = context.now
         return True
+
+    def _postpones(self) -> bool:
+        """Return whether committed entries wait, to be applied together in a later turn: few entries of few commands.
+
+        Another message comes soon, as the last entry is not known to be committed.
+        """
+        replica, journal = self._context.replica, self._context.journal
+        commit, following = replica.commit_index, replica.applied_index + 1
+        return (
+            not self.prompt and not replica.behind
+            and commit < journal.last_index and commit - following < limits.POSTPONED_ENTRIES_MAX
+            and journal.bytes_from(following) <= limits.POSTPONED_BYTES_MAX * (journal.last_index + 1 - following)
+        )
 
     def _continues(self, message: Append) -> bool:
         """Return whether our log ends where the entries of this message begin."""

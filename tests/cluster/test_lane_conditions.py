@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -26,9 +27,11 @@ class Node:
         self.match = LAST
         self.room = True
         self.buffered = 0
+        self.entry_bytes = limits.POSTPONED_BYTES_MAX
         self.terms = {LAST: TERM, LAST - 1: TERM, LAST - 2: TERM - 1}
-        self.replica = SimpleNamespace(
+        self.replica: SimpleNamespace = SimpleNamespace(
             is_leader=True, attention=False, proposed=[], term=TERM, commit_index=LAST - 3, followed=True,
+            applied_index=LAST - 3, behind=False,
             apply_committed=lambda: self.did.append("apply"), commit_to=lambda index: self.did.append(index),
             append_proposed=self.append_proposed, sent=lambda node, index: None,
             beaten=lambda now: self.did.append("beaten"),
@@ -36,7 +39,8 @@ class Node:
             extend=lambda entries, commit: self.did.append((len(entries), commit)),
         )
         self.journal = SimpleNamespace(
-            last_index=LAST, last_term=TERM, term_at=self.terms.get, has_room_for=lambda entries: self.room)
+            last_index=LAST, last_term=TERM, term_at=self.terms.get, has_room_for=lambda entries: self.room,
+            bytes_from=lambda index: (LAST + 1 - index) * self.entry_bytes)
         self.peer = Peer(PeerNode("p"))
         self.peer.up, self.peer.term, self.peer.sent_up_to, self.peer.epoch = True, TERM, (LAST, TERM), 3
         network = SimpleNamespace(
@@ -90,6 +94,36 @@ def test_with_all_committed_it_counts_nobody(node: Node) -> None:
 
 def test_a_follower_commits_nothing_by_itself(node: Node) -> None:
     node.replica.is_leader = False
+    node.replica.commit_index = LAST
+    assert node.lane.turn()
+    assert node.did == ["apply"]
+
+
+def few_committed(node: Node) -> None:
+    """This node follows, and has an entry that is not known to be committed behind some that are."""
+    node.replica.is_leader = False
+    node.replica.commit_index = LAST - 1
+    node.replica.applied_index = LAST - 1 - limits.POSTPONED_ENTRIES_MAX
+
+
+def test_a_follower_postpones_few_small_entries_while_others_follow_them(node: Node) -> None:
+    few_committed(node)
+    assert node.lane.turn()
+    assert node.did == []
+
+
+@pytest.mark.parametrize("change", [
+    lambda node: setattr(node.replica, "commit_index", LAST),                       # no message comes soon
+    lambda node: setattr(node.replica, "applied_index", node.replica.applied_index - 1),        # they are not few
+    lambda node: setattr(node, "entry_bytes", limits.POSTPONED_BYTES_MAX + 1),
+    lambda node: setattr(node.replica, "behind", True),
+    lambda node: setattr(node.lane, "prompt", True),
+    lambda node: setattr(node.replica, "is_leader", True),
+])
+def test_otherwise_it_applies_all_of_them(node: Node, change: Callable[[Node], None]) -> None:
+    few_committed(node)
+    node.match = 0
+    change(node)
     assert node.lane.turn()
     assert node.did == ["apply"]
 

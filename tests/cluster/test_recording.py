@@ -50,3 +50,24 @@ def test_followers_hear_of_a_commit_at_once_while_somebody_listens() -> None:
     assert max(lag_s() for _ in range(3)) > 0.05        # the commit index comes with the next heartbeat
     world.followers()[0].up.subscribed(frozenset({"FINI"}))
     assert max(lag_s() for _ in range(3)) < 0.05
+
+
+def test_followers_execute_every_entry_of_a_stream_at_once_while_somebody_listens() -> None:
+    """Otherwise they postpone some, to execute them together."""
+    world = SmallCluster()
+    world.run_until(world.settled)
+    follower = world.followers()[0].up
+
+    def most_unapplied() -> int:
+        most = 0
+        for _ in range(30):
+            world.put_now()
+            replica = follower.replica
+            most = max(most, replica.commit_index - replica.applied_index)
+        return most
+
+    world.run(1.0)
+    assert most_unapplied() > 0
+    world.followers()[1].up.subscribed(frozenset({"FINI"}))
+    world.run(1.0)
+    assert most_unapplied() == 0

@@ -19,6 +19,7 @@ import sys
 import time
 import unittest
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -93,7 +94,7 @@ LONG = (
     "cluster/test_real_files.py",
     "sim/test_cures.py", "sim/test_digest.py", "sim/test_faults.py", "sim/test_group_laws.py", "sim/test_repeatable.py",
     "sim/test_scenarios.py", "sim/test_seeds.py", "sim/gateway/test_awaited.py", "sim/gateway/test_pulses.py",
-    "sim/clusters/test_two_clusters.py", "sim/test_preference.py", "cluster/test_preference.py",
+    "sim/clusters/test_moves.py", "sim/clusters/test_two_clusters.py", "sim/test_preference.py", "cluster/test_preference.py",
     "client/test_batches.py::test_many_jobs_are_put_in_order",
     "client/test_aio.py::test_tasks_share_a_client",
     "client/test_unknown.py::test_half_a_command_is_not_executed_and_not_unknown",
@@ -360,6 +361,7 @@ def _more(budget: settings, times: float) -> settings:
     return settings(budget, max_examples=max(EXAMPLES_MIN, int(budget.max_examples * times)))
 
 
+@cache
 def _lane(place: str) -> str:
     """Return in which lane a file is."""
     if not _listed(place, PROCESSES):
@@ -367,6 +369,7 @@ def _lane(place: str) -> str:
     return next((lane for lane, places in PROCESS_LANES.items() if _listed(place, places)), "waiting")
 
 
+@cache            # a file has many tests
 def _listed(place: str, places: tuple[str, ...]) -> bool:
     return any(place == one or place.startswith(f"{one}/") for one in places)
 

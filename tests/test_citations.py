@@ -26,6 +26,7 @@ NOT_HERE = re.compile(
     r"|\bPROTOCOL\.md(?: section)? A?\d"
     r"|(?<![\"'\w.])A[1-9]\d?\b"
 )
+FORMS = (CITED_RULE, CITED_PART, CITED_HEADING, NOT_HERE)     # all are found within a line
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 SECTION = re.compile(r"^#{2,3} (\d+(?:\.\d+)?)\.? ", re.MULTILINE)
 LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)\s]+))?\)")
@@ -35,6 +36,8 @@ Rules = dict[str, set[str]]     # the sections of each page
 
 def findings(text: str, rules: Rules, headings: set[str]) -> Iterator[str]:
     """Yield what is wrong with the citations in `text`, each with the number of its line."""
+    if not any(form.search(text) for form in FORMS):
+        return
     for number, line in enumerate(text.splitlines(), start=1):
         for page, suffix, section in CITED_RULE.findall(line):
             if page not in rules:

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.statements import statements
+
 ROOT = Path(__file__).parents[1]
 
 DONE = (
@@ -63,6 +65,8 @@ EVENT = re.compile(rf"{_SUBJECT} {_PLAIN}(?:has|have|had|is|are|was|were|came|ma
 # A function that returns nothing is named by what it does.
 THING = re.compile(r"(?:The|An?|Its|All|One|This|These|Those|There|Each|Every|Some|Any|It|Many)\b")
 CODE = re.compile(r"`[^`]*`")
+# Between two parts of a string that is written in several.
+SEAM = re.compile(r"[\"']\s*[rRfFbBuU]{0,2}[\"']")
 
 
 Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
@@ -70,7 +74,7 @@ Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 def documented(tree: ast.AST) -> Iterator[tuple[Documented, str]]:
     """The nodes of a module that have docstrings, with these."""
-    for node in ast.walk(tree):
+    for node in statements(tree):
         if isinstance(node, Documented):
             text = ast.get_docstring(node)
             if text is not None:
@@ -85,8 +89,9 @@ def docstrings(tree: ast.AST) -> Iterator[tuple[int, str]]:
 def only_acts(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     """Return whether a call of the function has no result: it is none of a generator, a class or a decorator."""
     named = node.returns is None or not isinstance(node.returns, ast.Constant) or node.returns.value is not None
-    yields = any(isinstance(part, ast.Yield | ast.YieldFrom) for part in ast.walk(node))
-    return not (named or yields or node.decorator_list or node.name == "__init__")
+    if named or node.decorator_list or node.name == "__init__":
+        return False
+    return not any(isinstance(part, ast.Yield | ast.YieldFrom) for part in ast.walk(node))
 
 
 def translated(source: str) -> list[tuple[int, str]]:
@@ -105,11 +110,13 @@ def translated(source: str) -> list[tuple[int, str]]:
 
 
 def remarks(source: str) -> Iterator[tuple[int, str]]:
-    """The comments and the messages in a module, with their lines; comments only if a line of one has a denied word."""
+    """The comments, and the messages, in a module, with their lines, if any of them may have a denied word."""
     if any(DENIED.search(line, line.index("#")) for line in source.splitlines() if "#" in line):
         for token in tokenize.generate_tokens(StringIO(source).readline):
             if token.type == tokenize.COMMENT:
                 yield token.start[0], token.string
+    if not DENIED.search(SEAM.sub("", source)):
+        return
     tree = ast.parse(source)
     known = {text for _, text in docstrings(tree)}
     for node in ast.walk(tree):
@@ -195,4 +202,5 @@ def test_remarks_are_comments_and_messages() -> None:
     assert list(remarks('"""Told so."""\nx = f"{told} is said"      # whoever\ny = "told"\n')) == [
         (2, "# whoever"), (2, " is said"),
     ]
+    assert list(remarks('x = ("It goes on beside "\n     "the loop.")\n')) == [(1, "It goes on beside the loop.")]
     assert denied("`told` is whoever said it") == ["whoever", "said"]

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.statements import statements
+
 ROOT = Path(__file__).parents[1]
 
 # Where each package lives, and which others it may know. What lives at the top is imported from `sockpqd`.
@@ -79,7 +81,7 @@ def _imports(path: str, package: str, tree: ast.AST, faces: dict[str, set[str]])
 
 def _imported(tree: ast.AST) -> Iterator[tuple[str, list[str]]]:
     """Each module imported, with the names taken from it. Our own imports are all absolute (ruff's TID sees to it)."""
-    for node in ast.walk(tree):
+    for node in statements(tree):
         if isinstance(node, ast.Import):
             yield from ((alias.name, []) for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module == "sockpqd":
@@ -91,10 +93,10 @@ def _imported(tree: ast.AST) -> Iterator[tuple[str, list[str]]]:
 def _imported_at_the_top(tree: ast.AST) -> Iterator[str]:
     """The modules that are imported by importing this one."""
     within = {
-        id(node) for function in ast.walk(tree) if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
-        for node in ast.walk(function)
+        id(node) for function in statements(tree) if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
+        for node in statements(function)
     }
-    for node in ast.walk(tree):
+    for node in statements(tree):
         if id(node) not in within:
             if isinstance(node, ast.Import):
                 yield from (alias.name for alias in node.names)

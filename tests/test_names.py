@@ -9,6 +9,8 @@ import ast
 from collections import defaultdict
 from pathlib import Path
 
+from tests.statements import statements
+
 ROOT = Path(__file__).parents[1]
 
 PACKAGES = (
@@ -21,7 +23,7 @@ def class_names(root: Path, packages: tuple[str, ...]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = defaultdict(list)
     for package in packages:
         for path in sorted((root / package).rglob("*.py")):
-            for node in ast.walk(ast.parse(path.read_text())):
+            for node in statements(ast.parse(path.read_text())):
                 if isinstance(node, ast.ClassDef):
                     found[node.name].append(path.relative_to(root).as_posix())
     return found

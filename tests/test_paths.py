@@ -6,6 +6,7 @@ import io
 import re
 import tokenize
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,7 @@ NAMED = re.compile(r"(?<![\w./*{<-])((?:[a-z_]\w*/)*[a-z_]\w*\.py)\b(?!\w)")
 FOREIGN = {"worker.py", "syncobj.py", "app.py", "proj.py", "tasks.py", "test_mail.py"}
 
 
+@cache
 def files() -> set[str]:
     """All Python files of the project, by their paths and by the ends of these."""
     found = set()
@@ -39,10 +41,12 @@ def files() -> set[str]:
 
 
 def words_of(path: Path) -> str:
-    """The text of a document; the comments and strings of a program."""
+    """The text of a document; the comments and strings of a program, if any may name a file."""
     text = path.read_text()
     if path.suffix != ".py":
         return text
+    if not NAMED.search(text):
+        return ""
     tokens = tokenize.generate_tokens(io.StringIO(text).readline)
     return "\n".join(token.string for token in tokens if token.type in (tokenize.COMMENT, tokenize.STRING))
 

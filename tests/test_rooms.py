@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.statements import statements
+
 ROOT = Path(__file__).parents[1]
 
 # Modules directly in the package are rooms of their own.
@@ -72,7 +74,7 @@ def imports_of(package: str, root: Path = ROOT) -> Imports:
     imports: Imports = {}
     for module, path in modules.items():
         imports[module] = set()
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in statements(ast.parse(path.read_text())):
             source = node.module.removeprefix("sockpqd.") if isinstance(node, ast.ImportFrom) and node.module else ""
             if source.split(".")[0] == package:
                 base = source.partition(".")[2]

@@ -39,6 +39,7 @@ class World:
         self.calls = 0
         self.last: int | None = None
         self.after = False          # killed after the call was executed, not before
+        self._read: dict[str, tuple[ClusterMap, ServedMap]] = {}      # what each cluster serves
 
     @contextmanager
     def step(self) -> Iterator[None]:
@@ -53,7 +54,13 @@ class World:
 
     def served(self, id_: str) -> ServedMap | None:
         held = self.maps[id_]
-        return read_map(held.version, held.text().encode(), bytes.fromhex(id_)) if held.version else None
+        if not held.version:
+            return None
+        known = self._read.get(id_)
+        if known is None or known[0] is not held:
+            known = held, read_map(held.version, held.text().encode(), bytes.fromhex(id_))
+            self._read[id_] = known
+        return known[1]
 
     def accepting(self, name: str) -> list[str]:
         """The clusters of a map that accept the name: by the law one at most, unless it is spread."""

@@ -34,6 +34,7 @@ from tests.chaos.machines.cluster import ProxiedCluster
 from tests.chaos.proxies.toxiproxy_api import ToxiproxyError
 from tests.chaos.scenarios import Scenario
 from tests.chaos.workload import load
+from tests.chaos.workload.beside import Beside
 from tests.chaos.workload.bodies import job_of
 from tests.chaos.workload.bystander import Bystander
 from tests.chaos.workload.empties import Empties
@@ -91,11 +92,12 @@ def run(scenario: Scenario, seed: int, keep: Path | None = None) -> Result:
 def run_in_turn(
     scenarios: Sequence[Scenario], seed: int, keep: Path | None = None,
     make: Callable[..., AlterableCluster] = ProxiedCluster, history: History | None = None, deeds: Deeds | None = None,
+    besides: Sequence[Beside] = (),
 ) -> list[Result]:
     """Run scenarios that need the same cluster and load: their faults come one after the other, in one history.
 
     What is wrong in the history is a violation in all results. `make`: the class of the cluster; `history` and `deeds`:
-    where the commands are written down, those of clients of beanstalkd in the second one.
+    where the commands are written down, those of clients of beanstalkd in the second one; `besides`: further clients.
     """
     history, deeds = history or History(), deeds or Deeds()
     results = [Result(scenario.name, seed, scenario.variants) for scenario in scenarios]
@@ -107,7 +109,7 @@ def run_in_turn(
     )
     with cluster, Stalls(cluster) as stalls:
         try:
-            facts = _play(scenarios, cluster, history, deeds, results, stalls)
+            facts = _play(scenarios, cluster, history, deeds, results, stalls, besides)
             facts = structs.replace(
                 facts, wake_slack_ms=facts.wake_slack_ms + int(1000 * stalls.worst_s),
                 lease_late_ms=LATE_MS + availability(history.records) // 1_000_000,
@@ -130,7 +132,7 @@ def run_in_turn(
 
 def _play(
     scenarios: Sequence[Scenario], cluster: AlterableCluster, history: History, deeds: Deeds, results: Sequence[Result],
-    stalls: Stalls,
+    stalls: Stalls, besides: Sequence[Beside],
 ) -> Facts:
     """The run from the first command to the last; what the checker must know beside the history."""
     start_ns, one, last, heard = time.monotonic_ns(), scenarios[0], results[-1], Heard()
@@ -140,6 +142,9 @@ def _play(
         empties = held.enter_context(Empties({name: cluster.direct(name) for name in cluster.names}, on=one.fast_empty))
         jobs = held.enter_context(
             BeanstalkdLoad(cluster.beanstalkd_doors, deeds, last.seed)) if one.beanstalkd else None
+        for beside in besides:
+            held.callback(beside.close)
+            beside.begin(cluster, last.seed)
         _warm_up(history, results[0])
         listeners = held.enter_context(Listeners(servers, heard)) if one.listeners else None
         for scenario, result in zip(scenarios, results, strict=True):
@@ -151,6 +156,9 @@ def _play(
         cluster.wait_until_level(LEVEL_S)
         if jobs is not None:
             jobs.finish()
+        for beside in besides:
+            _accuse(results, beside.finish())
+            last.report += f"; {beside.report()}"
         drained = _drain(running, empties, results)
         if listeners is not None:
             listeners.finish()

@@ -13,8 +13,11 @@ from tests.chaos.beanstalkd.deeds import Deeds
 from tests.chaos.runner import Result, run_in_turn
 from tests.chaos.scenarios import Scenario
 from tests.chaos.variants import VARIANTS
+from tests.chaos.workload.beside import Beside
 from tests.chaos.workload.history import History
 from tests.chaos.workload.load import Load
+from tests.proof.clients.awaiting import Awaiting
+from tests.proof.clients.celery_tasks import CeleryTasks
 from tests.proof.cluster import NamespacedCluster
 from tests.proof.mixture import Mixture
 from tests.proof.results import FAILED, PASSED, VOID, Episode, Evidence, count, lines_of, save
@@ -24,7 +27,7 @@ LOAD = Load(producers=1, workers=1, waiters=1, callers=1, planners=1, handlers=1
 CONFIG = {"node": {"rejoins_per_hour": 0}}      # without a limit: disks are damaged more often than that
 SHARES = {                                      # of the episodes that have it
     "clocks": 0.4, "beanstalkd": 0.4, "listeners": 0.4, "five": 0.2, "paged": 0.3, "fragments": 0.25, "sessions": 0.2,
-    "fast empty": 0.3,
+    "fast empty": 0.3, "awaiting": 0.6, "celery": 0.25,
 }
 OF_CHAOS = ("paged", "fragments", "sessions", "fast empty", "five")
 
@@ -54,9 +57,13 @@ def play(episode: Episode, lasts_s: float, publish: Path | None, keep: Path, onl
             scenario = VARIANTS[word][1](scenario)
     history, deeds, began = History(), Deeds(), time.monotonic()
     scenario = replace(scenario, variants=episode.variants)
-    (result,) = run_in_turn([scenario], episode.seed, keep, NamespacedCluster, history, deeds)
+    celery, awaiting = CeleryTasks(), Awaiting()
+    besides: list[Beside] = [
+        *([awaiting] if "awaiting" in episode.variants else []), *([celery] if "celery" in episode.variants else [])]
+    (result,) = run_in_turn([scenario], episode.seed, keep, NamespacedCluster, history, deeds, besides)
     episode.seconds = round(time.monotonic() - began, 1)
     _note(episode, result)
+    episode.awaited, episode.celery = len(awaiting.tasks), celery.found.sent if celery.found else 0
     evidence = Evidence(history, deeds, mixture.rounds, result.facts)
     count(episode, evidence)
     name = f"{episode.number:03}-{episode.seed}.xz"

@@ -38,7 +38,8 @@ class Episode(Struct):
     refused: int = 0
     unknown: int = 0
     beanstalkd: int = 0                     # commands of clients of beanstalkd
-    celery: int = 0                         # tasks
+    awaited: int = 0                        # tasks whose results were waited for (AWAIT)
+    celery: int = 0                         # tasks of Celery's
     faults: dict[str, int] = field(default_factory=dict)
     digest: str = ""                        # SHA-256 of the uncompressed history
     history: str = ""                       # the file that has it, if it is published

@@ -43,7 +43,7 @@ PROCESSES = (
     "beanstalk/test_cluster.py", "beanstalk/test_node.py", "beanstalk/test_program_and_another_cluster.py",
     "beanstalk/test_program_start.py",
     "browser", "deploy", "packaging", "hostile/test_runner.py",
-    "proof/test_machines.py", "system", "upgrade",
+    "proof/test_machines.py", "proof/test_short.py", "system", "upgrade",
     "client/test_against_sockpqd.py", "client/test_awaited_jobs.py", "client/test_cluster_map.py",
     "client/test_events.py", "client/test_examples.py", "client/test_faces.py", "client/test_find.py",
     "client/test_forks.py", "client/test_jobs_in_time.py",

@@ -27,7 +27,17 @@ from tests.proof import power
 from tests.proof.episode import draw, play
 from tests.proof.mixture import KINDS
 from tests.proof.network import OWN, alone, run
-from tests.proof.results import FAILED, HISTORIES, PASSED, VOID, Episode, Piece, append
+from tests.proof.results import (
+    FAILED,
+    HISTORIES,
+    PASSED,
+    PUBLISH_BYTES_MAX,
+    VOID,
+    Episode,
+    Piece,
+    append,
+    published_bytes,
+)
 from tests.proof.what import What
 
 SEEDS = 2**31
@@ -42,7 +52,7 @@ MACHINES = Path("/run/sockpqd-proof")
 @click.option("--only", type=click.Choice(KINDS), help="Only this kind of fault.")
 @click.option("--what", type=Path, help="A file that says what was installed.")
 @click.option("--into", type=Path, help="The folder that gets a row; none is written without it.")
-@click.option("--publish", is_flag=True, help="Write the histories there, too.")
+@click.option("--publish", is_flag=True, help="Write the histories there, too, as long as they are few.")
 @click.option("--keep", type=Path, default=Path("proof-failed"), show_default=True,
               help="Where histories and logs are left of episodes that did not pass.")
 def main(
@@ -70,7 +80,8 @@ def main(
     while not piece.episodes or (again is None and time.monotonic() < end):
         number += 1
         episode = draw(number, chance.randrange(SEEDS) if again is None else again, without)
-        histories = into / HISTORIES / f"seed-{seed}" if into and publish else None
+        publishes = into is not None and publish and published_bytes(into) < PUBLISH_BYTES_MAX
+        histories = into / HISTORIES / f"seed-{seed}" if into and publishes else None
         left_s = end - time.monotonic()
         play(episode, min(EPISODE_S, max(left_s / 2, 5.0)), histories, keep, only or "")
         piece.episodes.append(episode)

@@ -36,19 +36,23 @@ def draw(number: int, seed: int, without: Sequence[str] = ()) -> Episode:
     """Draw an episode by its seed, with no variant that is in `without`."""
     chance = random.Random(f"episode {seed}")
     drawn = {word: chance.random() < share for word, share in SHARES.items()}
+    if drawn["celery"]:
+        without = (*without, "listeners")       # which take each message for one of theirs
     variants = tuple(word for word, is_on in drawn.items() if is_on and word not in without)
     return Episode(number, seed, 5 if "five" in variants else 3, variants)
 
 
-def play(episode: Episode, lasts_s: float, publish: Path | None, keep: Path, only: str = "") -> None:
+def play(
+    episode: Episode, lasts_s: float, publish: Path | None, keep: Path, only: str = "", load: Load = LOAD,
+) -> None:
     """Play it, and note in it how it went.
 
     `publish`: the folder of histories, None when only the digest is wanted; `keep`: where the logs of one that did not
-    pass are left; `only`: nothing but this kind of fault.
+    pass are left; `only`: nothing but this kind of fault; `load`: the native clients.
     """
     mixture = Mixture(episode.seed, clocks="clocks" in episode.variants, only=only)
     scenario = Scenario(
-        f"proof {episode.number}", lambda seed: [mixture], lasts_s=lasts_s, after_s=2.0, load=LOAD, config=CONFIG,
+        f"proof {episode.number}", lambda seed: [mixture], lasts_s=lasts_s, after_s=2.0, load=load, config=CONFIG,
         faulty_disks=True, fake_clocks="clocks" in episode.variants, beanstalkd="beanstalkd" in episode.variants,
         listeners="listeners" in episode.variants,
     )

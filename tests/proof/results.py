@@ -18,6 +18,7 @@ from tests.proof.mixture import Round
 
 PIECES = "pieces.jsonl"
 HISTORIES = "histories"
+PUBLISH_BYTES_MAX = 4 << 20      # of all pieces: then histories have a digest only
 PASSED, FAILED, VOID = "passed", "failed", "void"
 
 
@@ -127,7 +128,7 @@ def evidence_of(lines: Iterable[bytes]) -> Evidence:
 
 def save(path: Path, lines: Iterator[bytes], *, publish: bool) -> str:
     """Compress the lines into this file, if it is to be published; returns their digest in any case."""
-    digest, packer, parts = hashlib.sha256(), lzma.LZMACompressor(preset=6), []
+    digest, packer, parts = hashlib.sha256(), lzma.LZMACompressor(preset=9 | lzma.PRESET_EXTREME), []
     for line in lines:
         digest.update(line)
         if publish:
@@ -136,6 +137,11 @@ def save(path: Path, lines: Iterator[bytes], *, publish: bool) -> str:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(b"".join([*parts, packer.flush()]))
     return digest.hexdigest()
+
+
+def published_bytes(folder: Path) -> int:
+    """Return how much the histories in this folder take."""
+    return sum(path.stat().st_size for path in (folder / HISTORIES).rglob("*.xz"))
 
 
 def load(path: Path) -> Evidence:

@@ -18,7 +18,10 @@ import click
 from tests.model.comparison import compared_run
 from tests.model.configurations import LONG, SHORT, Configuration
 from tests.model.mistakes import MISTAKES, Mistake
+from tests.model.mistakes_of_losses import MISTAKES_OF_LOSSES
 from tests.model.search import Outcome, search
+
+ALL_MISTAKES = (*MISTAKES, *MISTAKES_OF_LOSSES)
 
 
 def look(configuration: Configuration, seconds: float) -> bool:
@@ -74,7 +77,7 @@ def main(seconds: float, only: tuple[str, ...], seeds: int, first: int) -> None:
         look(configuration, seconds) for configuration in (*SHORT, *LONG)
         if any(fnmatch(configuration.name, glob) for glob in only)
     ]
-    good += [look_for(mistake) for mistake in MISTAKES if any(fnmatch(mistake.name, glob) for glob in only)]
+    good += [look_for(mistake) for mistake in ALL_MISTAKES if any(fnmatch(mistake.name, glob) for glob in only)]
     good.append(compare(range(first, first + seeds)))
     sys.exit(not all(good))
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tests.model.invariants import WHOLE_DISKS, Invariant
-from tests.model.rules import Rules
+from tests.model.invariants import ALWAYS, WHOLE_DISKS, Invariant
+from tests.model.losses import Losses
+from tests.model.mistakes_of_losses import CAUGHT_UP, FORGOTTEN, OFFERED, VOTED, Copies
+from tests.model.rules import Label, Rules
+from tests.model.search import follow
 from tests.model.state import State, start
 
 
@@ -13,6 +16,19 @@ class Synced(Rules):
     """Syncs are steps of their own, so a crash may leave the state before or after."""
 
     syncs = True
+
+
+class HandingOver(Losses):
+    """Disks are lost while leaders hand over."""
+
+    hands_over = True
+
+
+def after(rules: Rules, path: tuple[Label, ...], first: State) -> State:
+    """Return the state after these steps, from which the search begins: what came before is looked at elsewhere."""
+    state = follow(rules, first, path)
+    assert state is not None
+    return state
 
 
 @dataclass(frozen=True)
@@ -29,10 +45,14 @@ class Configuration:
 SHORT = (
     Configuration("three nodes, two terms, an entry", Rules(), start(3, 2, entries=1, crashes=0), 4905),
     Configuration("crashes", Rules(), start(3, 2, entries=0, crashes=1), 2679),
-    Configuration("three terms", Rules(), start(3, 3, entries=0, crashes=0), 7764),
     Configuration("syncs", Synced(), start(3, 2, entries=0, crashes=0), 6328),
+    Configuration("a lost disk, after a commit", Losses(), after(
+        Losses(), CAUGHT_UP, start(3, 2, entries=0, crashes=0, losses=1)), 458, ALWAYS),
+    Configuration("an older copy, after a vote", Copies(), after(
+        Copies(), FORGOTTEN, start(3, 2, entries=0, crashes=0, losses=1)), 9581, ALWAYS),
 )
 LONG = (
+    Configuration("three terms", Rules(), start(3, 3, entries=0, crashes=0), 7764),
     Configuration("three nodes, two terms, two entries", Rules(), start(3, 2, entries=2, crashes=1), 0),
     Configuration("three terms and an entry", Rules(), start(3, 3, entries=1, crashes=0), 0),
     Configuration("three terms and a crash", Rules(), start(3, 3, entries=0, crashes=1), 0),
@@ -40,4 +60,13 @@ LONG = (
     Configuration("syncs and a crash", Synced(), start(3, 2, entries=0, crashes=2), 0),
     Configuration("syncs and an entry", Synced(), start(3, 2, entries=1, crashes=1), 0),
     Configuration("five nodes", Rules(), start(5, 2, entries=0, crashes=0), 0),
+    Configuration("a lost disk", Losses(), start(3, 2, entries=0, crashes=0, losses=1), 0, ALWAYS),
+    Configuration("an older copy", Copies(), start(3, 2, entries=0, crashes=0, losses=1), 0, ALWAYS),
+    Configuration("a lost disk and handing over", HandingOver(), start(
+        3, 2, entries=0, crashes=0, losses=1), 0, ALWAYS),
+    Configuration("a lost disk, three terms", Losses(), start(3, 3, entries=0, crashes=0, losses=1), 0, ALWAYS),
+    Configuration("five nodes, a lost disk after a vote", Losses(), after(
+        Losses(), VOTED[:-1], start(5, 2, entries=0, crashes=0, losses=1)), 0, ALWAYS),
+    Configuration("five nodes, a lost disk after an offer", HandingOver(), after(
+        HandingOver(), OFFERED[:-3], start(5, 2, entries=0, crashes=0, losses=1)), 0, ALWAYS),
 )

@@ -142,8 +142,8 @@ class Mistake:
     rules: type[Rules]
     stands_for: str             # hazards as in docs/ARCHITECTURE.md, issues of nats-server as NATS #7564
     cluster: dict[str, Any] = field(default_factory=dict)
-    before: tuple[Label, ...] = ()      # steps from the founding to the state from which the search begins
     invariants: tuple[Invariant, ...] = DURABLE
+    before: tuple[Label, ...] = ()      # steps from the founding to the state from which the search begins
 
     @property
     def name(self) -> str:
@@ -153,7 +153,7 @@ class Mistake:
     def start(self) -> State:
         """Return the state from which the search begins."""
         first = start(**{"nodes": 3, "terms": 3, "entries": 0, "crashes": 0, **self.cluster})
-        state = follow(Rules(), first, self.before)
+        state = follow(self.rules(), first, self.before)
         assert state is not None, self.name
         return state
 

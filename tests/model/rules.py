@@ -299,7 +299,7 @@ class Rules:
             sent = tuple([
                 was if was == NOTHING_SENT else Sent(
                     was.asked if (one, term) in standing else None, was.handover and (one, term) in standing,
-                    was.votes & counted.get(term, 0), *(was[3:] if term in leading else (0, 0, False)),
+                    was.votes & counted.get(term, 0), *(was[3:] if term in leading else (0, 0)),
                 ) for term, was in enumerate(node.sent)
             ])
             nodes.append(node if sent == node.sent else node._replace(sent=sent))

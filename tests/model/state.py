@@ -72,7 +72,6 @@ class Sent(NamedTuple):
     votes: int = 0                      # for whom it has voted; for more than one only by a mistake
     match: int = 0                      # the longest part of the leader's log that it has acknowledged
     caught_up: int = 0                  # the same, acknowledged without the right to vote
-    admitted: bool = False              # the leader has sent it the right to vote
 
 
 class Found(NamedTuple):
@@ -113,6 +112,7 @@ class Term(NamedTuple):
     log: Log = ()
     commit: int = 0
     serial: int = 0             # of the next entry (ghost)
+    heirs: int = 0              # nodes that it has asked to take over
 
 
 class Chosen(NamedTuple):
@@ -205,7 +205,9 @@ def renamed(state: State, order: list[int]) -> State:
 
     return state._replace(
         nodes=tuple(node(state.nodes[old]) for old in order),
-        terms=tuple(term._replace(leaders=bits[term.leaders], log=log(term.log)) for term in state.terms),
+        terms=tuple(
+            term._replace(leaders=bits[term.leaders], log=log(term.log), heirs=bits[term.heirs])
+            for term in state.terms),
         chosen=tuple(one._replace(one=log((one.one,))[0]) for one in state.chosen) if moves else state.chosen,
     )
 

@@ -10,13 +10,15 @@ import pytest
 from tests.model.configurations import LONG, SHORT, Configuration
 from tests.model.invariants import broken
 from tests.model.mistakes import MISTAKES, Mistake
+from tests.model.mistakes_of_losses import MISTAKES_OF_LOSSES
 from tests.model.search import follow, search
 from tests.model.state import canonical, renamed, start
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "spec" / "model.md").read_text()
+ALL_MISTAKES = (*MISTAKES, *MISTAKES_OF_LOSSES)
 HAZARDS = {*(f"H{number}" for number in range(1, 12))}
-FINDINGS = {f"#{number}" for number in (6888, 7564, 7567)}
+FINDINGS = {f"#{number}" for number in (6888, 7545, 7549, 7556, 7564, 7567)}
 
 
 @pytest.mark.parametrize("configuration", SHORT, ids=lambda configuration: configuration.name)
@@ -27,7 +29,7 @@ def test_all_states_keep_the_promises(configuration: Configuration) -> None:
     assert outcome.states == configuration.states       # a rule that forbids too much shows here
 
 
-@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake.name)
+@pytest.mark.parametrize("mistake", ALL_MISTAKES, ids=lambda mistake: mistake.name)
 def test_a_mistake_breaks_a_promise(mistake: Mistake) -> None:
     outcome = search(mistake.rules(), mistake.start(), mistake.invariants)
     assert outcome.broken

@@ -23,8 +23,8 @@ _RIGHT = re.compile(r"(put|get|queue|admin|item|group)(?::([A-Za-z0-9_.+/;$()@][
 class Rights(Struct, frozen=True):
     """The rights of one user. `admin` for all queues implies all other rights.
 
-    `seen`: the union of those for queues; `item`: the items that are theirs, those of `put` unless it says otherwise;
-    `own_item`: only those named by `item`. `group`: the groups that PUT may name; none: any.
+    `seen`: the union of those for queues; `item`: the user's items, by default those of `put`; `own_item`: only items
+    named by an explicit `item` right. `group`: the groups that PUT may name; none: any.
     """
 
     text: str                       # as written
@@ -39,7 +39,7 @@ class Rights(Struct, frozen=True):
 
 
 def of_words(words: Iterable[str]) -> Rights:
-    """Parse rights given as words like `put:mail*` or `get`; raises ValueError that says what is wrong."""
+    """Parse rights given as words like `put:mail*` or `get`; raises ValueError with the reason."""
     prefixes: dict[str, dict[str, None]] = {kind: {} for kind in KINDS}
     granted: dict[str, None] = {}
     for word in words:

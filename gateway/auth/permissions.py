@@ -179,8 +179,8 @@ def _of_job(prefixes: tuple[str, ...], number: int, cluster: Cluster) -> bytes |
 
 
 def _to_come(cluster: Cluster, not_found: bytes) -> bytes | None:
-    """Refuse a number not assigned yet, as far as this node knows; a node that does not serve refuses anyway. Without
-    its lease it may not know the newest ones.
+    """Refuse a number that is not assigned yet, as far as this node knows; a node that does not serve always refuses
+    it.
     """
     if not cluster.serving:
         return None

@@ -20,7 +20,7 @@ _TOO_MANY = f"more than {NUMBERED_BATCH_JOBS_MAX} jobs behind REQ"
 USUAL_BYTES = 4             # tell the verbs apart that have a usual line
 
 Rows = tuple[Row, ...]
-# A row's usual line, as UsualLine has it, and whether data follow it: in one, as it is looked at for each command.
+# A row's usual line (see UsualLine) and whether data follow it, in one tuple, as it is read for each command.
 Usual = tuple[
     Callable[[bytes, int], re.Match[bytes] | None], Callable[[re.Match[bytes], bytes], Command], bool, Row,
 ]
@@ -30,7 +30,7 @@ class Verbs:
     """All verbs of the protocol. The first word of a line is case-insensitive, all others are case-sensitive.
 
     There are also rows for the parser's own commands: `refused` for a command that cannot be executed, `broken` for a
-    stream that cannot be parsed any further, and `data` for the data behind a CLONE.
+    stream that cannot be parsed any further, and `data` for the data of a CLONE.
     """
 
     def __init__(self, rows: Iterable[Row], *, refused: Row, broken: Row, data: Row) -> None:
@@ -103,7 +103,7 @@ class Verbs:
         return command
 
     def body_length(self, words: Words) -> int | None:
-        """Return the length of the data behind a malformed line: 0 if there are none, None if unknown."""
+        """Return the length of the data after a malformed line: 0 if there are none, None if unknown."""
         first = 0
         while first + 2 < len(words) and words[first].upper() == REQ:
             first += 1 if self._has_body(words[first + 1].upper()) else 2       # the number may be missing
@@ -122,7 +122,7 @@ class Verbs:
 
 
 def _jobs(operation: object) -> int:
-    """Return how many jobs the answer can contain; one with a time, as TOUCH has, counts twice."""
+    """Return how many jobs the answer can contain; an answer with a time, as for TOUCH, counts twice."""
     if isinstance(operation, GetWith):
         return operation.count or 1
     if isinstance(operation, Touch):

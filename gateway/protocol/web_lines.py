@@ -1,8 +1,8 @@
 """Detects lines of HTTP, which end a connection of another protocol.
 
 A web page can make a browser send any data to any address, including this port, after a request line and headers.
-Without this check those lines would be refused and the data after them executed. With TLS a browser sends bytes that a
-server chose, a session ticket, so the first bytes of TLS end the connection too.
+Without this check those lines would be refused and the data after them executed. With TLS a browser sends bytes chosen
+by a server, a session ticket, so the first bytes of TLS end the connection, too.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The windows of pulses on the serving leader: how many grants the promise leaves room for.
+"""The windows of pulses on the serving leader: how many grants are free.
 
-May import protocol. Nothing of it is replicated (spec/pulse 3.1).
+May import protocol. None of this is replicated (spec/pulse 3.1).
 """

@@ -1,14 +1,15 @@
 """The window of a pulse: how many grants may be given now, so that never too many are written (spec/pulse 2.1).
 
-A grant is in flight from its proposal until it is written, or known never to be. Both kinds count; the time of a
-written one is taken after the bytes have left, so that it is never too early. Times are monotonic seconds of this node.
+A grant is in flight from its proposal until it is written, or is known never to be. Grants in flight and written ones
+count; the time of a written one is taken after its bytes were sent, so that it is never too early. Times are monotonic
+seconds of this node.
 
-With SPREAD only one grant is in flight at a time, and none until the gap after the last written one has passed.
-One that is not written, because its client does not read, must not hold up the others: after STALLED_S the next one
-goes, and the one before is written only if the gaps allow it.
+With SPREAD only one grant is in flight at a time, and none until the gap after the last written one has passed. A grant
+whose client does not read must not hold up the others: after STALLED_S the next one may be given, and the stalled one
+is then written only if the gaps allow it.
 
-A session may ask for an answer again, with the same grant. That needs no room if the grant is still in the window, and
-counts from its last time on; otherwise it needs room like any other.
+A session may request an answer again, with the same grant. That needs no room if the grant is still in the window,
+where it then counts from the new time; otherwise it needs room like any other.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ class Window:
         return number in self._fresh or (at is not None and at >= now - self._length_s)
 
     def _take_out(self, at: float) -> None:
-        """Remove one grant from those written at this time, as it is written again."""
+        """Remove one grant written at the time `at`, as it is being written again."""
         for times in (self._written, self._left):
             for place, (when, count) in enumerate(times):
                 if when == at:
@@ -147,5 +148,5 @@ class Window:
 
 
 def _gap_s(pulse: Pulse) -> float:
-    """The time between two grants that are SPREAD."""
+    """Return the minimum time between two grants with SPREAD, in seconds."""
     return pulse.length_ms / pulse.now / 1000

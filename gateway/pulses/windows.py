@@ -1,6 +1,6 @@
 """The windows of all pulses of this leader, and the callbacks for when a grant may be free (spec/pulse 2.1).
 
-Whatever asks for a grant claims its room first. The claim ends when the grant is written, which only a leader with a
+Every request for a grant first claims room for it. The claim ends when the grant is written, which only a leader with a
 lease may do and not too long after the entry, or when it is known that it never will be.
 """
 
@@ -31,7 +31,7 @@ class GrantClaim(Struct, gc=False, eq=False):
         """Return whether they may be written now; `stamp_ms` is the time of their entry.
 
         A new leader relies on no later writes. It may be this node itself: then the pulse has another window, as after
-        deleting and recreating it. With SPREAD another grant may have been written by then, if the client of these has
+        deleting and recreating it. With SPREAD another grant may have been written in the meantime, if this client has
         not read (window.py).
         """
         windows, cluster = self.windows, self.windows.cluster
@@ -56,7 +56,7 @@ class GrantClaim(Struct, gc=False, eq=False):
 
 
 class PulseWindows:
-    """Tracks which grants are free. Whenever that may have changed, all that wait for grants are checked again."""
+    """Tracks which grants are free. Whenever that may have changed, all waiting requests are checked again."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
@@ -71,7 +71,7 @@ class PulseWindows:
         self._feed: Callable[[str], None] = lambda pulse: None
 
     def attach(self, look_at: Callable[[str], None], feed: Callable[[str], None]) -> None:
-        """Call these with the name of a pulse when it may have a free grant: `feed` serves blocked hand-outs."""
+        """Set callbacks that get the name of a pulse when it may have a free grant; `feed` serves blocked hand-outs."""
         self._look_at, self._feed = look_at, feed
 
     # ---- free grants
@@ -104,7 +104,7 @@ class PulseWindows:
         return asleep_s if asleep_s > 0 else self.of(pulse.name).opens_s(pulse, self.now_s)
 
     def claim(self, pulse: str, count: int = 1, window: Window | None = None) -> GrantClaim:
-        """Claim grants for something that is being proposed, or (`window`) was proposed with grants of this window."""
+        """Claim grants for an operation that is being proposed, or was proposed with grants of `window`."""
         claim = GrantClaim(self, pulse, window or self.of(pulse), count)
         claim.window.claim(count, self.now_s)
         return claim
@@ -112,7 +112,7 @@ class PulseWindows:
     def room(self, name: str, own: int, numbers: tuple[GrantId, ...]) -> bool:
         """Return whether there is room for these grants of hand-outs, of which `own` are in flight already.
 
-        Rewritten grants may be more than the pulse now gives at once: then there must be room for that many.
+        Repeated grants may exceed the number that the pulse now gives at once: then room for that number is enough.
         """
         pulse = self.cluster.machine.pulses.get(name)
         if pulse is None or not self.cluster.serving:
@@ -121,7 +121,7 @@ class PulseWindows:
         return free >= min(len(self._needing_room(pulse, numbers)), pulse.at_once)
 
     def beyond(self, name: str, numbers: tuple[GrantId, ...]) -> list[GrantId]:
-        """Return those of these grants that never fit together with the others, as the pulse gives fewer by now."""
+        """Return those of these grants that no longer fit into the window together, as the pulse now gives fewer."""
         pulse = self.cluster.machine.pulses.get(name)
         return [] if pulse is None else self._needing_room(pulse, numbers)[pulse.at_once:]
 
@@ -132,12 +132,12 @@ class PulseWindows:
     # ---- changes
 
     def changed(self, pulse: str) -> None:
-        """Check all that wait for grants of this pulse, as some may be free."""
+        """Check all requests that wait for grants of this pulse, as some may be free."""
         self._look_at(pulse)
         self._serve_queues(pulse)
 
     def stamp_soon(self, claim: GrantClaim) -> None:
-        """Take the time of grants that are being written once the bytes have left."""
+        """Record the time of grants being written, once their bytes have been sent."""
         if not self._writing:
             self._loop.call_soon(self._stamp)
         self._writing[claim.pulse] = claim.window
@@ -184,7 +184,7 @@ class PulseWindows:
     # ---- queues with a rate
 
     def await_grants(self, pulse: str, *, shut: bool) -> None:
-        """Serve the queues of this pulse once it may have more free grants; `shut`: it has none now."""
+        """Serve the queues of this pulse when it may have more free grants; `shut`: it has none now."""
         if shut:
             self.shut.add(pulse)
         self._serve_later(pulse)
@@ -198,7 +198,7 @@ class PulseWindows:
         pulse = self.cluster.machine.pulses.get(name)
         if name in self._timers or pulse is None or (pulse.deny and name not in self._held):
             return                              # or until it is changed
-        # What is held was granted before, so it does not matter whether the pulse sleeps.
+        # Held jobs were granted before, so it does not matter whether the pulse sleeps.
         pause_s = self.of(name).opens_s(pulse, self.now_s) if name in self._held else self.opens_s(pulse)
         if pause_s is not None:                 # else grants in flight decide
             self._timers[name] = self.call_later(pause_s, self._serve_queues, name)

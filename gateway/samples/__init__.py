@@ -1,10 +1,9 @@
 """Samples: the figures of the cluster, of this node and of its queues over the last seven days.
 
 `ring` keeps rows of figures at equal steps of time, `course` one subject in rings of coarser and coarser steps,
-`flows`, `latencies` (with `quantiles`) and `oldest` find the figures of queues, `cluster_figures` has the cluster's and
-the node's, `kept_queues` chooses the queues that have a course, `kept_pulses` has the courses of pulses, `sample_file`
-keeps all of it through a restart, and `sampler` takes a sample each second.
-May use all rooms before it.
+`flows`, `latencies` (with `quantiles`) and `oldest` compute the figures of queues, `cluster_figures` has the cluster's
+and the node's, `kept_queues` chooses the queues that have a course, `kept_pulses` has the courses of pulses,
+`sample_file` preserves them over a restart, and `sampler` takes a sample each second. May use all rooms before it.
 """
 
 from sockpqd.gateway.samples.cluster_figures import CLUSTER_FIELDS, NODE_FIELDS

@@ -14,7 +14,7 @@ from sockpqd.gateway.samples.flows import QueueRates
 from sockpqd.gateway.samples.quantiles import quantile
 from sockpqd.gateway.server.hub import Hub
 
-# As of a queue, and: jobs that are DELAYED, BURIED, and dead. What waits is READY and not dead.
+# The fields of a queue, and the numbers of DELAYED, BURIED and dead jobs. Waiting jobs are READY and not dead.
 CLUSTER_FIELDS = (
     Field("put"), Field("taken"), Field("done"), Field("failed"), Field("died"), Field("waiting"), Field("delayed"),
     Field("running"), Field("dead"), Field("buried"), Field("oldest", greatest=True), Field("queues"),
@@ -53,7 +53,7 @@ def cluster_row(
 
 
 class NodeFigures:
-    """The figures of this node, second by second: some are differences to the second before."""
+    """The figures of this node, second by second: some are differences from the previous second."""
 
     def __init__(self, hub: Hub, loop_lag: LoopLag) -> None:
         self._hub = hub
@@ -79,14 +79,14 @@ class NodeFigures:
 
 
 class Difference:
-    """The observations of a histogram since the last look."""
+    """The observations of a histogram since the last call."""
 
     def __init__(self, histogram: Histogram) -> None:
         self._histogram = histogram
         self._counts = list(histogram.counts)
 
     def quantiles(self, *shares: float) -> list[float]:
-        """Return the values below which these shares lie, as finely as the bounds allow; NaN if nothing was counted."""
+        """Return the quantiles for these shares, as precise as the bounds allow; NaN if nothing was counted."""
         counts = list(self._histogram.counts)
         new = [after - before for before, after in zip(self._counts, counts, strict=True)]
         self._counts = counts

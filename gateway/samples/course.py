@@ -15,13 +15,13 @@ SHORT = STEPS[:2]       # of a queue
 
 
 class Field(Struct, frozen=True):
-    """A figure. `greatest`: of several rows the greatest counts, not the mean."""
+    """A figure. `greatest`: rows are merged by their maximum, not their mean."""
 
     name: str
     greatest: bool = False
 
 
-# Of the hand-outs measured, in seconds: how long their jobs had waited at their places, and how long they lasted.
+# Of the measured hand-outs, in seconds: the waiting times of their jobs, and their durations.
 LATENCY_FIELDS = (Field("wait_p50"), Field("wait_p95"), Field("run_p50"), Field("run_p95"))
 # Jobs per second: that came, were handed out, done, put back (LATER, or the end of a lease) and died; and jobs that
 # wait, that run, and the seconds that the oldest READY one has been waiting.
@@ -71,16 +71,17 @@ class FigureSeries:
         }
 
     def reaches(self, now_s: int, span_s: int) -> bool:
-        """Return whether something is known of a time `span_s` seconds ago, or of one before."""
+        """Return whether there are values from `span_s` seconds ago or earlier."""
         ring = next((one for one in self.rings if one.step_s * one.rows > span_s), self.rings[-1])
         end = now_s // ring.step_s
         before = ring.column(len(self.fields) - 1, end - ring.rows, end - span_s // ring.step_s + 1)
         return not all(map(isnan, before))
 
     def window(self, now_s: int, span_s: int, rows_max: int, names: Collection[str] = ()) -> FigureRows:
-        """Return the rows of the last `span_s` seconds, at most `rows_max`, from the finest ring that goes so far.
+        """Return the rows of the last `span_s` seconds, at most `rows_max`, from the finest ring that reaches that far.
 
-        Where none goes so far it is the coarsest. More rows are merged. `names`: of fields, all by default.
+        If none does, the coarsest ring is used. More rows than `rows_max` are merged. `names`: of fields, all by
+        default.
         """
         ring = next((one for one in self.rings if one.step_s * one.rows >= span_s), self.rings[-1])
         each = -(-span_s // (ring.step_s * rows_max))

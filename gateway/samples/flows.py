@@ -1,4 +1,4 @@
-"""The rates of all queues, from their counters: each pass looks at some thousand queues a second, a few at a time."""
+"""The rates of all queues, from their counters: each pass reads some thousand queues a second, a few at a time."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class QueueRates(Struct, frozen=True, gc=False):
 
     @property
     def busy(self) -> float:
-        """Return a measure of how much happens in the queue."""
+        """Return a measure of the activity in the queue."""
         return self.put + self.taken
 
 
@@ -38,7 +38,7 @@ STILL = QueueRates()
 
 
 class Flows:
-    """The rates of each queue in which something happened, and of all together, as of the last pass."""
+    """The rates of each active queue, and of all queues together, as of the last pass."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.of: dict[str, QueueRates] = {}
@@ -48,7 +48,7 @@ class Flows:
         self._passed: float | None = None       # the time of the last pass
 
     def forget(self) -> None:
-        """Make the next pass a first one: this node did not follow the log, so what has changed came in no time."""
+        """Make the next pass a first one: this node was behind, so its counters have jumped."""
         self.total, self.of, self._passed = None, {}, None
 
     async def look(self, machine: Machine) -> None:
@@ -59,7 +59,7 @@ class Flows:
         changed, counted = dict[str, list[int]](), dict[str, QueueFlow]()
         before = self._counted
         gone = machine.take_gone()
-        # The counters of a queue begin at 0 with it, so those of one that is gone since are a part of what happened.
+        # The counters of a new queue begin at 0, so the counters of queues removed since the last pass must be added.
         for at, (name, counters) in enumerate(gone.items(), start=1):
             changed[name] = _less(flow_of(counters), before.pop(name, NOTHING))
             if at % PORTION == 0:

@@ -1,4 +1,4 @@
-"""The courses of pulses: their grants, results, pauses and what they allow at present."""
+"""The courses of pulses: their grants, results, pauses and current limits."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class KeptPulses:
         self._counted: dict[str, tuple[int, int, int]] = {}     # grants and errors so far, and when that was
 
     async def sample(self, cluster: Cluster, now_s: int) -> None:
-        """Add a row to each course; those of pulses that are gone go."""
+        """Add a row to each course; courses of pulses that are gone are dropped."""
         pulses = cluster.machine.pulses
         before, self._counted = self._counted, {}
         self.courses = {name: course for name, course in self.courses.items() if name in pulses}
@@ -34,7 +34,7 @@ class KeptPulses:
                 self._counted[name] = before[name]
                 continue
             self._counted[name] = pulse.granted, pulse.errors, now_s
-            # One that was deleted and created again begins at 0.
+            # The counters of a pulse deleted and created again start at 0.
             counts = max(0, pulse.granted - granted), max(0, pulse.errors - errors)
             rates = [count / (now_s - last_s) for count in counts] if 0 < last_s < now_s else [nan, nan]
             course = self.courses.get(name)

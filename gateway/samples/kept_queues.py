@@ -1,4 +1,4 @@
-"""The queues that have a course: the busiest ones, and those that somebody looks at."""
+"""The queues that have a course: the busiest ones, and those shown on a page recently."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class KeptQueues:
                 await asyncio.sleep(0)
 
     def restore(self, queue: str, course: FigureSeries, now_s: int) -> None:
-        """Take a course that was kept through a restart."""
+        """Add a course stored before a restart."""
         if len(self.courses) < KEPT_MAX:
             self.courses[queue] = course
             self._wanted[queue] = False, now_s
@@ -77,7 +77,7 @@ class KeptQueues:
         self._wanted[queue] = looked, now_s
 
     def _make_room(self, now_s: int, *, looked: bool) -> bool:
-        """Give up the course that was wanted least; returns whether there was one to give up."""
+        """Drop the least wanted course; returns whether there was one to drop."""
         oldest = min(self._wanted, key=self._wanted.__getitem__)
         if not looked and now_s - self._wanted[oldest][1] < WANTED_S:
             return False

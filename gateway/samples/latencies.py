@@ -1,4 +1,4 @@
-"""Latencies of the last second: of the wait for a hand-out, and of its length, from a part of the hand-outs."""
+"""Latencies of the last second: of the wait for a hand-out, and of its length, from a sample of the hand-outs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class QueueLatencies:
         self._next_id: int | None = None
 
     def look(self, cluster: Cluster) -> None:
-        """Take what was measured since the last look."""
+        """Take the measurements since the last call."""
         machine = cluster.machine
         last, self._next_id = self._next_id, machine.next_id
         mask = 0

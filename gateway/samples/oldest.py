@@ -1,4 +1,4 @@
-"""Finds how long the oldest READY job of all queues has been waiting, by looking at some queues each second."""
+"""Finds the waiting time of the oldest READY job of all queues, by checking some of the queues each second."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DEAD_SUFFIX = "_dead"       # of dead-letter queues, unless their queue says oth
 class Oldest:
     """The queues whose oldest jobs have waited longest, `longest` first: (milliseconds, queue).
 
-    Dead jobs wait for nobody, so dead-letter queues are left out.
+    Dead jobs are not waiting to be taken, so dead-letter queues are left out.
     """
 
     def __init__(self) -> None:
@@ -27,7 +27,7 @@ class Oldest:
         self._dead: set[str] = set()        # the dead-letter queues that settings name
 
     async def look(self, cluster: Cluster) -> None:
-        """Look at the candidates, and at the next queues."""
+        """Check the candidates and the next queues."""
         machine = cluster.machine
         names = list(islice(self._names, QUEUES_PER_LOOK))
         if len(names) < QUEUES_PER_LOOK:

@@ -1,6 +1,6 @@
 """A ring of rows: figures at equal steps of time, of which the newest are kept.
 
-A row has its number, the Unix time divided by the step. Rows that nobody wrote are NaN.
+A row has its number, the Unix time divided by the step. Rows that were never written are NaN.
 """
 
 from __future__ import annotations

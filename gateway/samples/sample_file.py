@@ -1,7 +1,7 @@
-"""Keeps the samples in a file of the data directory through a restart.
+"""Keeps the samples in a file of the data directory, to preserve them over a restart.
 
 The file is a convenience: it is not synced, and one that is torn, damaged, or of another version is ignored. A thread
-writes it, one course after the other: nothing it does keeps the loop waiting.
+writes it, one course after the other, so the event loop never waits.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ class FigureSampler:
         return int(self._clock())
 
     def queue(self, name: str) -> FigureSeries | None:
-        """Return the course of a queue, None if it has none yet; as somebody looks at it, it is kept from now on."""
+        """Return the course of a queue, None if it has none yet; as it is being looked at, it is kept from now on."""
         return self.queues.look(name, self.now_s)
 
     async def sample(self) -> None:
@@ -85,7 +85,7 @@ class FigureSampler:
         await self.pulses.sample(cluster, now_s)
 
     async def look(self) -> None:
-        """Look at the flows of all queues, which are not known on a node that is behind."""
+        """Compute the flows of all queues, which are unknown on a node that is behind."""
         if self._hub.cluster.age_s() > BEHIND_S:
             self.flows.forget()
         await self.flows.look(self._hub.cluster.machine)
@@ -140,7 +140,7 @@ class FigureSampler:
 
 
 async def _reported(sample: Awaitable[None]) -> None:
-    """Log what goes wrong with a sample, and rest: a later one may be better."""
+    """Log an error of a sample, and pause: a later one may succeed."""
     try:
         await sample
     except Exception:

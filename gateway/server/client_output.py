@@ -1,8 +1,8 @@
 """Output that waits until a client reads: an event for many clients is held once, not once for each.
 
 A message of 1 MiB for a thousand subscribers that do not read would otherwise take 1 GiB. The transport gets a slice at
-a time, so that little of it is in buffers that cannot be shared; and all transports together get so much in one
-iteration of the loop, as to write 1 GiB takes half a second, in which a leader is deposed.
+a time, so that little of it is in buffers that cannot be shared; and all transports together get a limited amount in
+one iteration of the loop, as writing 1 GiB takes half a second, in which a leader would be deposed.
 """
 
 from __future__ import annotations
@@ -81,8 +81,8 @@ class SharedOutput:
 class ClientOutput:
     """The unsent output of one client.
 
-    `recharged()` is called when a shared piece begins to count for this client, because the client it counted for
-    has been sent it or is gone.
+    `recharged()` is called when a shared piece begins to count for this client, because the client for which it counted
+    has received it or is gone.
     """
 
     def __init__(self, shared: SharedOutput, recharged: Callable[[], None]) -> None:
@@ -98,13 +98,13 @@ class ClientOutput:
         return bool(self._pieces)
 
     def add(self, data: bytes) -> None:
-        """Send this when everything before it is sent."""
+        """Send this after everything before it."""
         self._pieces.append((data, False))
         self.unsent_bytes += len(data)
         self.charged_bytes += len(data)
 
     def share(self, data: bytes) -> None:
-        """Send this, of which other clients hold the same object, when everything before it is sent."""
+        """Send this object, which other clients hold too, after everything before it."""
         self._pieces.append((data, True))
         self.unsent_bytes += len(data)
         count = self._held.get(id(data), 0)
@@ -115,7 +115,7 @@ class ClientOutput:
     def next(self) -> bytes | memoryview:
         """Take the next slice.
 
-        The last one of a piece is a copy, so that it does not keep alive what no longer counts.
+        The last one of a piece is a copy, so that it does not keep alive memory that no longer counts.
         """
         piece, shared = self._pieces[0]
         start, end = self._start, self._start + SLICE_BYTES

@@ -152,7 +152,7 @@ class Connection(asyncio.Protocol):
             self._conversation.pipeline.weigh()
 
     def cut(self, why: str) -> None:
-        """See ManagedConnection. Even if the conversation has ended and only its answers are left."""
+        """See ManagedConnection. Also works when the conversation has ended and only its answers are left."""
         if self._conversation is not None:
             self._conversation.cut(why)
         self.abort()
@@ -219,7 +219,7 @@ class Connection(asyncio.Protocol):
         return unsent if self._outbox is None else unsent + self._outbox.unsent_bytes
 
     def held_bytes(self) -> int:
-        """Return how much memory is held for what was written: here, and by the kernel."""
+        """Return the memory held for written data, here and by the kernel, in bytes."""
         if self._lost:
             return 0
         held = self._transport.get_write_buffer_size()
@@ -260,8 +260,7 @@ class Connection(asyncio.Protocol):
     def _taken(self) -> bool:
         """Return whether the client has accepted nearly all of its answers.
 
-        The kernel would keep the rest of a closed connection for minutes if nobody reads it, and it would not be
-        counted.
+        The kernel would keep unread data of a closed connection for minutes, and it would not be counted.
         """
         if self._accepted is None or self._lost:
             return True

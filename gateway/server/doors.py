@@ -2,7 +2,7 @@
 
 A door is a port of one kind. Its opener passes the function that serves its connections; each of these is registered
 with the node's ConnectionManager (connections/), which assigns its slot, timeouts and share in the memory account. A
-new kind of door needs a row here, and the test of the doors names the rest.
+new kind of door needs a row here; the test of the doors lists everything else it needs.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Doors:
     ) -> Door:
         """Open a door for a server that makes protocols itself, and has them `layered`.
 
-        `pause_s`: for how long no more connections are accepted now.
+        `pause_s`: returns how many seconds to wait before accepting more connections.
         """
         if kind not in KINDS:
             raise ValueError(f"{kind.name!r} is no kind of door that is known")

@@ -33,7 +33,7 @@ class Flow:
     def flush(self) -> None:
         """Write the collected answers to the connection in one piece, but a large job at the end separately.
 
-        To join it would be to copy it: a hundred clients that take jobs of 8 MiB would have another 800 MiB of memory.
+        Joining it would copy it: a hundred clients that take jobs of 8 MiB would need another 800 MiB of memory.
         """
         out = self.out
         last = out.pop() if len(out[-1]) > LARGE_BODY_BYTES else b""
@@ -91,7 +91,7 @@ class Flow:
     # ---- memory accounting
 
     def weigh(self, talk: Scheduled, held_bytes: int) -> None:
-        """Report to the account: `held_bytes`, plus what is held of the output."""
+        """Report to the account: `held_bytes`, plus the memory of the output."""
         held_bytes += self._link.held_bytes()
         if held_bytes != self.held_bytes:
             self.held_bytes = held_bytes

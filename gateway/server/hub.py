@@ -88,8 +88,8 @@ class Hub:
     nodes. Conversations with more to execute than one slice queue up behind all others and take turns.
 
     All commands of a turn share one budget; each takes what its row says. One that has taken far more has used up the
-    next turns as well: in these only clients that are not far ahead are served. Long answers are made in
-    pieces, which stand in a line of their own: so few of them in each turn that nobody else waits for them.
+    next turns as well: in these only clients that are not far ahead are served. Long answers are made in pieces, which
+    have their own line: so few of them in each turn that other clients are not delayed.
     """
 
     def __init__(
@@ -152,7 +152,7 @@ class Hub:
         self.pulse_windows.attach(self.grant_waiters.look_at, self.job_waiters.feed)
 
     def announce_serving(self, announce: Callable[[], None]) -> None:
-        """Call this whenever this node starts to serve, and now if it serves: it may have begun while ports opened."""
+        """Call `announce` whenever this node starts to serve, and now if it serves already."""
         self._on_serving = announce
         if self.cluster.serving:
             announce()
@@ -208,7 +208,7 @@ class Hub:
         self.subscriptions.notice(channel, data)
 
     def notices_lost(self) -> None:
-        """Tell the subscribers that messages of NOTIFY may have been lost."""
+        """Inform the subscribers that messages of NOTIFY may have been lost."""
         self.subscriptions.notices_lost()
 
     def state_replaced(self) -> None:
@@ -225,7 +225,7 @@ class Hub:
             self._advance((self._small_turns.popleft(),))
         entry = self.cluster.collecting
         self.job_waiters.pending_puts.turn_ended(entry)
-        # While no clients take turns, nobody's share is smaller than that.
+        # While no clients take turns, no client's share is smaller than that.
         self.in_flight_max = COMMANDS_IN_FLIGHT_MAX if entry else min(COMMANDS_IN_FLIGHT_MAX, self.cluster.share)
         if self.crowded and self.cluster.backlog_bytes * 2 < BACKLOG_BYTES_MAX:
             self.crowded = False
@@ -261,7 +261,7 @@ class Hub:
                 break
 
     def _do_pieces(self) -> None:
-        """Do the pieces of this turn. One whose client has gone takes nothing of the turn's budget."""
+        """Do the pieces of this turn. A piece whose client has gone uses none of the turn's budget."""
         left = LINES_PER_TURN
         pieces = self._pieces
         for _ in range(len(pieces)):        # those that come meanwhile have the next turn
@@ -291,8 +291,8 @@ class Hub:
     def advance_in_turn(self, conversation: Scheduled, backlog_bytes: int) -> None:
         """Schedule the conversation's advance() for after all others have had their turn.
 
-        One with a small backlog does not queue behind the busy ones: what is done for these, as when grants come for
-        very many who wait, may have taken all of a turn.
+        One with a small backlog does not queue behind busy ones, whose work (such as grants for very many waiters) may
+        take a whole turn.
         """
         if conversation.awake:
             return
@@ -344,7 +344,7 @@ class Hub:
 
     def _outside_a_turn(self) -> None:
         self._scheduled = False
-        # Otherwise a turn has ended meanwhile.
+        # Otherwise a turn has ended in the meantime.
         if (
             self._awake or self._turns or self._small_turns or self._pieces or self._readers
             or self.subscriptions.pending
@@ -363,8 +363,8 @@ class Hub:
     def holds_up(self, backlog_bytes: int, *, in_flight: bool) -> bool:
         """Return whether a conversation must wait until the cluster has worked off half of its backlog.
 
-        One with little to execute and nothing in flight adds next to nothing to it, and did not make it: it goes on,
-        unless there are so many of them that the backlog is twice as large.
+        A conversation with little to execute and nothing in flight hardly adds to the backlog: it may continue, unless
+        there are so many of them that the backlog is twice as large.
         """
         if not self.crowded:
             return False
@@ -395,7 +395,7 @@ class Hub:
         self._go_on_soon()
 
     def forget(self, conversation: Scheduled) -> None:
-        """Drop a conversation that has ended from those that wait to be read."""
+        """Remove a conversation that has ended from the conversations that wait to be read."""
         self._unread.pop(conversation, None)
         self._readers.pop(conversation, None)
 

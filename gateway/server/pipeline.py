@@ -88,7 +88,7 @@ class Pipeline:
     def propose_mapped(
         self, operation: Requested, tell: Callable[[Reply], Outcome], numbering: Numbering | None = None,
     ) -> None:
-        """Propose an operation whose answer is what `tell` makes of the reply."""
+        """Propose an operation; `tell` turns its reply into the answer."""
         slot = (MappedSlot if numbering is None else MappedRequestSlot)(self, tell=tell)
         self._slots.append((slot, self._began, self._taking))
         self.over_share = self._cluster.propose_for(
@@ -111,7 +111,7 @@ class Pipeline:
         self._slots.append((slot, self._began, self._taking))
 
     def block(self, waiter: Waiter) -> None:
-        """Make `waiter`'s outcome the next answer; nothing behind it is executed until then."""
+        """Make `waiter`'s outcome the next answer; later commands wait until then."""
         self.waiter = waiter
         self._slots.append((waiter, NEVER, None))       # it may wait
         self.parser.trim()
@@ -130,7 +130,7 @@ class Pipeline:
         self.finish()
 
     def run(self, work: Coroutine[None, None, None]) -> None:
-        """Run a long-running command; nothing behind it is executed until it ends."""
+        """Run a long-running command; later commands wait until it ends."""
         if self.flow.out:
             self._flush()
         if self.closed:
@@ -146,9 +146,9 @@ class Pipeline:
         return self.guard.rights != self._task_rights
 
     async def stream(self, piece: bytes) -> None:
-        """Send a piece of a long answer, then wait until the client has read most of what was sent.
+        """Send a piece of a long answer, then wait until the client has read most of the sent bytes.
 
-        The answer was begun with the rights of its user: if these have changed since, the rest is not sent.
+        If the user's rights have changed since the answer began, the rest is not sent.
         """
         if self.rights_changed:
             self.cut("the rights of its user have changed while it was being answered")
@@ -314,7 +314,7 @@ class Pipeline:
                         return
 
     def _handed_out(self, outcome: HandingOut) -> None:
-        """Note that the client has these jobs."""
+        """Record the jobs handed out to the client."""
         jobs = outcome.jobs if isinstance(outcome, responses.AtWriting) else outcome
         if jobs is None:            # a grant of PULSE WAIT
             return
@@ -390,7 +390,7 @@ class Pipeline:
         )
 
     def weigh(self) -> None:
-        """Report to the account what is held for the client."""
+        """Report the memory held for the client to the account."""
         held_bytes = self.parser.held_bytes + self.state.parts_bytes + self.state.gathered_bytes
         if self.waiter is not None:
             held_bytes += self.waiter.held_bytes

@@ -1,7 +1,7 @@
-"""The commands that took long, from when they were taken up until they were answered: the last thousand of this node.
+"""The last thousand slow commands of this node, by the time from their start to their answer.
 
-Commands that wait on purpose (GETB, GETBE, PUT .. WAIT, PULSE WAIT) count until they begin to wait. Lines that stand
-behind others of their connection, unread, are not counted: how long these wait is up to the client.
+Commands that wait on purpose (GETB, GETBE, PUT .. WAIT, PULSE WAIT) count until they begin to wait. The time that a
+line waits unread behind others of its connection does not count: that is up to the client.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class SlowCommand(Struct, gc=False, frozen=True):
 
 
 class SlowCommands:
-    """The last of them."""
+    """The most recent slow commands."""
 
     def __init__(self) -> None:
         self._kept: deque[SlowCommand] = deque(maxlen=KEPT_MAX)
@@ -52,7 +52,7 @@ class SlowCommands:
         ))
 
     def newest(self) -> Iterator[SlowCommand]:
-        """The commands that are kept, the newest first."""
+        """Yield the recorded commands, the newest first."""
         return reversed(self._kept)
 
 
@@ -72,7 +72,7 @@ def _about(command: Command) -> str:
 
 
 def _answer(outcome: Outcome) -> str:
-    """The refusal; what is behind `200 OK` may be a job, or the secret of a session."""
+    """Return the refusal. The rest of a `200 OK` line is left out: it may be a job, or the secret of a session."""
     if isinstance(outcome, NoReply):
         return outcome.name
     if isinstance(outcome, responses.AtWriting | Handed | HandedMany):

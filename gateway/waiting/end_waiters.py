@@ -1,11 +1,12 @@
 """Clients that wait for the end of a job: it is done, cancelled, expired, dead or buried (AWAIT).
 
-Unless the applied state has the job, the log is asked once: it knows the job that has a key, whether the job has ended
-already, and that there is none. While the client waits there is no entry: the machine watches the job, and the effects
-of the entry that ends it bring the answer, for all who wait for that job. Where they say nothing of a job the client
-waits on, also when it goes to another queue.
+Unless the applied state has the job, one operation asks the log: it finds the job by its key, and knows whether it has
+ended or does not exist. While the client waits there are no entries: the machine watches the job, and the effects of
+the entry that ends it bring the answer to all clients that wait for it. Until then the client waits, even if the job
+moves to another queue.
 
-Waiting has no outcome that could be lost, so a client whose question may have been executed just asks another leader.
+Waiting has no outcome that could be lost, so a client whose AWAIT may have been executed just sends it to another
+leader.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from sockpqd.gateway.waiting.waiting_line import Waiter, WaitingLine
 
 
 class EndWaiter(Waiter, gc=False, eq=False, kw_only=True):
-    """An AWAIT. It keeps nothing of its command while it waits, so ten thousand of them are cheap."""
+    """An AWAIT. It does not keep its command while it waits, so ten thousand of them are cheap."""
 
     question: Await | None                  # what the log is asked, until the job is known
     by_key: bool                            # the job was named by its key
@@ -36,12 +37,12 @@ class EndWaiter(Waiter, gc=False, eq=False, kw_only=True):
 
     @property
     def refusal(self) -> bytes | None:
-        """Return the answer if its client may no longer hear of the job, else None."""
+        """Return the refusal if its client may no longer learn about the job, otherwise None."""
         return None if self.queue is None else self.client.guard.refusal_to_await(self.queue, by_key=self.by_key)
 
     @property
     def session(self) -> int | None:
-        """The session that must not end while it waits."""
+        """The session to keep alive while it waits."""
         return self.in_session
 
     def unknown(self) -> None:
@@ -65,7 +66,7 @@ class EndWaiters(WaitingLine[EndWaiter]):
         self.arrive(waiter)
         self.limit(waiter, within_ms)
         assert waiter.question is not None
-        # Only the log may say that there is no answer yet, or that there is one.
+        # Only the log may decide whether there is an answer yet.
         found = None if waiter.timed_out else self.cluster.machine.watch(waiter.question.selector)
         if found is None:
             self.propose(waiter)
@@ -74,7 +75,7 @@ class EndWaiters(WaitingLine[EndWaiter]):
             self.enqueue_or_end(waiter)
 
     def settle(self, waiter: EndWaiter, reply: Reply) -> None:
-        """Handle the answer of the log: the end of the job, or that it has not come yet."""
+        """Handle the answer of the log: the job's end, or that it has not ended yet."""
         if waiter.outcome is not None:          # its client has gone
             return
         if waiter.queue is None and isinstance(reply, JobAwaited | JobEnded):
@@ -105,7 +106,7 @@ class EndWaiters(WaitingLine[EndWaiter]):
             self.cluster.machine.unwatch(waiter.job)
 
     def ended(self, outcomes: Mapping[int, Outcome]) -> None:
-        """Answer all that wait for these jobs, which an applied entry has ended."""
+        """Answer all clients that wait for these jobs, which an applied entry has ended."""
         for job, outcome in outcomes.items():
             for number in self._of_jobs.take(job):
                 waiter = self._queued[number]

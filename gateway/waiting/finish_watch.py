@@ -12,7 +12,7 @@ Watched = tuple[str | None, str | None]         # a queue or any, an item or any
 
 
 class Watchers:
-    """Waiters that each watch one unfinished queue or item: their wait cannot be over before that has finished.
+    """Waiters that each watch one unfinished queue or item: they cannot stop waiting before that has finished.
 
     Watching one is enough, and keeps the end of a queue cheap when many wait for other queues as well.
     """
@@ -21,14 +21,14 @@ class Watchers:
         self._by_watched: Lines[Watched] = Lines()
 
     def watch(self, waiter: JobWaiter, machine: Machine) -> bool:
-        """Watch something unfinished among what the waiter waits for; False if there is nothing."""
+        """Watch one of the unfinished queues or items that the waiter waits for; returns False if there are none."""
         waiter.watched = self.unfinished(waiter.wants.get, machine)
         if waiter.watched is not None:
             self._by_watched.add(waiter.watched, waiter.number)
         return waiter.watched is not None
 
     def unfinished(self, get: Get, machine: Machine) -> Watched | None:
-        """Find something unfinished among what the Get asks for; None: there is nothing."""
+        """Find an unfinished queue or item that the Get names; None: there are none."""
         for queue in get.queues or (None,):
             if machine.unfinished(queue, get.item):
                 return queue, get.item
@@ -40,7 +40,7 @@ class Watchers:
             self._by_watched.remove(waiter.watched, waiter.number)
 
     def after(self, effects: Effects, machine: Machine) -> Iterator[int]:
-        """Yield the numbers of waiters that must watch something else, as what they watched has finished."""
+        """Yield the numbers of waiters that must watch something else, as their queue or item has finished."""
         if effects.restored:
             for watched in list(self._by_watched):      # anything can have finished
                 yield from self._ended(watched, machine)

@@ -1,9 +1,9 @@
 """Clients that wait for grants, first come first served, and the grants proposed for them (spec/pulse 3).
 
-Whenever something may be free (a grant leaves the window, somebody comes, the pulse changes) the pulse is looked at,
-once in a round of the loop: all grants that are free then are one operation, and those of all pulses one entry. A grant
-finds its client when the entry is applied, so one whose client has gone goes to the next. Only a numbered command has
-an operation of its own, as the session must remember its ticket.
+Whenever grants may be free (a grant leaves the window, a client arrives, the pulse changes) the pulse is checked, once
+per iteration of the loop: all free grants of a pulse are one operation, and those of all pulses one entry. A grant is
+assigned to a client when the entry is applied, so if a client has gone the next one gets it. Only a numbered command
+has an operation of its own, as the session must remember its ticket.
 
 An answer is formed when it is written: only then is it known whether this node may still write it.
 """
@@ -52,14 +52,14 @@ class GrantWaiter(Waiter, gc=False, eq=False, kw_only=True):
 
     @property
     def operation(self) -> Operation:
-        """Return the operation to propose: a numbered command's own, else one that looks up the pulse."""
+        """Return the operation to propose: for a numbered command its own, otherwise one that looks up the pulse."""
         if self.numbering is None:
             return Grant(self.pulse, 0)
         return self.numbering.request(TakeTurn(self.pulse, self.claim is not None), keep_waiting=True)
 
     @property
     def refusal(self) -> bytes | None:
-        """Return the answer if its client may no longer have a grant, else None."""
+        """Return the refusal if its client may no longer have a grant, otherwise None."""
         return self.client.guard.refusal_of_turn(self.pulse)
 
 
@@ -73,7 +73,7 @@ class PulseLine(Struct, eq=False):
 
 
 class PendingGrant(Struct, gc=False, eq=False):
-    """A grant on its way to a client.
+    """A grant assigned to a client and not written yet.
 
     It does not refer to its waiter, whose outcome refers to it: the garbage collector would not see that cycle.
     """
@@ -85,7 +85,7 @@ class PendingGrant(Struct, gc=False, eq=False):
     numbered: bool = False
 
     def write(self) -> bytes:
-        """Return the answer that gives this grant, at the moment when it is written, if it still may be."""
+        """Return the answer with this grant, called when it is written; without the grant if that is too late."""
         pulse = self.waiters.cluster.machine.pulses.get(self.claim.pulse)
         numbers = (_number(self.ticket),) if self.numbered else ()
         if pulse is None or not self.claim.may_write(self.stamp_ms, numbers):
@@ -213,10 +213,10 @@ class GrantWaiters(WaitingLine[GrantWaiter]):
             self.remove(waiter)
             self.finish(waiter, outcome)
 
-    # ---- looking at pulses
+    # ---- checking pulses
 
     def effects(self, effects: Effects) -> None:
-        """Look at the pulses that an applied entry has changed."""
+        """Check the pulses that an applied entry has changed."""
         self._windows.effects(effects)
         if effects.restored:
             for name in list(self._lines):
@@ -295,7 +295,7 @@ class GrantWaiters(WaitingLine[GrantWaiter]):
             self.cluster.propose(Grant(pulse.name, anonymous), GrantProposal(self, claim))
 
     def _look_later(self, line: PulseLine, pulse: Pulse) -> None:
-        """Look again when a grant becomes free by time."""
+        """Check again when a grant becomes free by time."""
         if line.timer is not None:
             line.timer.cancel()
             line.timer = None
@@ -314,7 +314,7 @@ class GrantWaiters(WaitingLine[GrantWaiter]):
     # ---- grants
 
     def hand_out(self, claim: GrantClaim, granted: Granted) -> None:
-        """Give these grants to the clients they were requested for, or to those that wait now."""
+        """Give these grants to the clients for which they were requested, or to those that wait now."""
         stamp_ms = self.cluster.machine.clock_ms
         for ticket in range(granted.first, granted.first + granted.count):
             one = GrantClaim(claim.windows, claim.pulse, claim.window)
@@ -355,7 +355,7 @@ class GrantWaiters(WaitingLine[GrantWaiter]):
         self.finish(waiter, AtWriting(pending.write, pending.drop))
 
     def take_back(self, claim: GrantClaim) -> None:
-        """Put the clients of grants that will not come back in line."""
+        """Put the clients of grants that will not arrive back in line."""
         claim.release()
         line = self._lines.get(claim.pulse)
         if line is None:

@@ -1,9 +1,9 @@
 """Unused queues: the serving leader has them deleted when their IDLE time is over (spec/state-machine 10.2).
 
 Most uses are in the log, so the state knows when each queue was last used. Only the leader knows which clients wait for
-a job. So it proposes the deletion, with the time since which it knows the queue to be idle, and applying it does
-nothing if the state has recorded a later use. A leader does not know the clients that waited before it, so it counts
-from the beginning of its own service.
+a job. So it proposes the deletion, with the time since which it knows the queue to be idle, and the operation does
+nothing if the state has recorded a later use. A leader does not know which clients waited at its predecessor, so it
+counts from the start of its own service.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class IdleQueues:
         return since_ms if self._cluster.time_ms - since_ms >= settings.idle_ms else None
 
     def _delete_some(self) -> None:
-        """Propose deletions as long as few are in flight, as they precede what clients have proposed."""
+        """Propose deletions while few are in flight, as they precede clients' operations."""
         due, expiring = self._due, self._expiring
         while due and len(expiring) - len(due) < IDLE_DELETIONS_MAX:
             name = due.popleft()
@@ -100,16 +100,16 @@ class IdleQueues:
                 self._cluster.propose(ExpireQueue(name, since_ms), _Deletion(self, name, since_ms))
 
     def delete_rest(self, deletion: _Deletion) -> None:
-        """Go on with a deletion that has deleted a portion of the jobs."""
+        """Continue a deletion that has removed a portion of the jobs."""
         self._cluster.propose(ExpireQueue(deletion.name, deletion.since_ms), deletion)
 
     def ended(self, name: str) -> None:
-        """Forget the deletion, which has an outcome, and begin with the next one."""
+        """Forget the deletion, which has an outcome, and begin the next one."""
         self._expiring.discard(name)
         self._delete_some()
 
     def given_up(self, name: str) -> None:
-        """Forget the deletion and all that are due: this node does not serve any more."""
+        """Forget this deletion and all due ones: this node no longer serves."""
         self._expiring.difference_update(self._due, (name,))
         self._due.clear()
 
@@ -123,7 +123,7 @@ class _Deletion:
         self._queues = queues
 
     def applied(self, reply: Reply) -> None:
-        """Go on if there were more jobs than one entry may remove."""
+        """Continue if there were more jobs than one entry may remove."""
         if isinstance(reply, Removed):
             self._queues.delete_rest(self)
         else:
@@ -134,5 +134,5 @@ class _Deletion:
         self._queues.given_up(self.name)
 
     def unknown(self) -> None:
-        """Note that another leader looks after it now."""
+        """Note that another leader is responsible now."""
         self._queues.given_up(self.name)

@@ -1,12 +1,12 @@
 """Grants for hand-outs from queues with a rate (spec/pulse 5.1).
 
-Which grants are free is known here and travels with the Get. They are in flight until the jobs are written to their
-client; then it is decided, as for grants of PULSE WAIT, whether this node may still do that.
+The free grants are known here and are sent with the Get. They are in flight until the jobs are written to their client;
+as for grants of PULSE WAIT, that is checked once more when they are written.
 
 A numbered Get may be answered with jobs that were handed out before, which need room like any other unless they are in
 the window still. If there is none, the answer is held until there is; then the Get is proposed again with grants for
-these jobs, as by then the stamp of its entry is too old. If they are more than the pulse gives at once by now, those
-beyond that are returned before it: otherwise the answer, which is one, could never be written.
+these jobs, as by then the stamp of its entry is too old. If the pulse now gives fewer grants at once than there are
+jobs, the surplus jobs are returned first: otherwise the answer, which is written as a whole, could never be written.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Grants = dict[str, tuple[GrantId, ...]]     # the jobs handed out with grants, b
 
 
 class GrantReservations:
-    """Gives out grants to Gets, for all clients of this node. `charge` takes what that costs, in plain commands."""
+    """Reserves grants for Gets of all clients of this node. `charge` is called with the cost, in plain commands."""
 
     def __init__(self, windows: PulseWindows, charge: Callable[[int], None]) -> None:
         self.cluster: Cluster = windows.cluster
@@ -66,7 +66,7 @@ class GrantReservations:
         return GrantReservation(self, claims, numbered) if claims or numbered else None
 
     def _asked(self, queues: tuple[str, ...] | None) -> Collection[str]:
-        """The pulses that may have a grant for those of these queues (None: of all) that have jobs."""
+        """Return the pulses that may have a grant for those of these queues (None: of all) that have jobs."""
         machine, shut = self.cluster.machine, self.windows.shut
         if queues is None:
             self.charge(len(machine.ready_of_pulse) // LOOKED_PER_COMMAND)
@@ -141,7 +141,7 @@ class GrantReservation:
         deliver(AtWriting(pending.write, pending.drop, reply))
 
     def _ask_again(self, used: Grants, again: Callable[[], None]) -> None:
-        """Ask for these jobs once more, with grants, as soon as there is room."""
+        """Request these jobs once more, with grants, as soon as there is room."""
         windows, cluster = self._reservations.windows, self._reservations.cluster
         for pulse, numbers in used.items():
             if not windows.room(pulse, 0, numbers):
@@ -156,7 +156,10 @@ class GrantReservation:
 
 
 class PendingJobs(Struct, eq=False):
-    """Jobs with grants on their way to a client. `claims`: with the numbers of those that may be requested again."""
+    """Jobs with grants, handed out to a client and not written yet.
+
+    `claims`: with the numbers of those that may be requested again.
+    """
 
     reply: Handed | HandedMany
     claims: list[tuple[GrantClaim, tuple[GrantId, ...]]]
@@ -164,7 +167,10 @@ class PendingJobs(Struct, eq=False):
     numbered: bool
 
     def write(self) -> bytes:
-        """The answer. If it is too late for it, the jobs go back, unless their session will ask for them again."""
+        """Return the answer.
+
+        If it is too late to write it, the jobs go back, unless their session will request them again.
+        """
         if not all(claim.may_write(self.stamp_ms, numbers) for claim, numbers in self.claims):
             self.drop()
             return responses.OFFLINE_MODE
@@ -181,7 +187,7 @@ class PendingJobs(Struct, eq=False):
 
 
 class RatedGetSlot(Struct, gc=False, eq=False):
-    """A GET with grants: the slot of its answer. `note`: what the connection notes of the reply."""
+    """A GET with grants: the slot of its answer. `note`: called with the reply, for the connection."""
 
     client: ProposingClient
     cluster: Cluster

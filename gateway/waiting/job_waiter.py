@@ -68,13 +68,13 @@ class JobWaiter(Waiter, gc=False, eq=False, kw_only=True):
 
     @property
     def held_bytes(self) -> int:
-        """Memory used by waiting for many queues; counted as 0 for a few."""
+        """The memory used for waiting for many queues, in bytes; 0 for a few queues."""
         queues = self.wants.get.queues
         return 0 if queues is None or len(queues) <= FEW_QUEUES else len(queues) * WAITER_QUEUE_BYTES
 
     @property
     def waits_for_output(self) -> bool:
-        """Return whether it is a PUT .. WAIT, for which a cancelled item has no output any more."""
+        """Return whether it is a PUT .. WAIT, which ends without output if its item is cancelled."""
         return self.timeout_answer == responses.WAIT_TIMEOUT
 
     @property
@@ -83,11 +83,11 @@ class JobWaiter(Waiter, gc=False, eq=False, kw_only=True):
 
     @property
     def refusal(self) -> bytes | None:
-        """Return the answer if its client may no longer have the jobs, else None."""
+        """Return the refusal if its client may no longer have the jobs, otherwise None."""
         return self.client.guard.refusal_to_take(self.wants.get)
 
     def end(self, outcome: Outcome) -> None:
-        """Set its answer: at once, or for jobs with grants as soon as they may be written."""
+        """Set its answer: at once or, for jobs with grants, as soon as they may be written."""
         if self.grants is None:
             Waiter.end(self, outcome)
         else:
@@ -127,7 +127,7 @@ class JobWaiter(Waiter, gc=False, eq=False, kw_only=True):
         self.line.give_up(self, b"" if self.suppressed else NoReply.REFUSED)
 
     def overdue(self) -> None:
-        """Propose its Get again, which an overloaded node has dropped: a client willing to wait need not be refused."""
+        """Propose its Get again, which the overloaded node has dropped, as the client is willing to wait."""
         if self.suppressed:
             self.line.drop(self, b"")
         elif self.client.ended:

@@ -2,7 +2,7 @@
 
 A waiter for which the applied state has no job joins the lines at once, without an entry of the log: not to answer is
 always correct. But if a PUT before it is not in an entry yet, its Get goes into the same one. A waiter is woken by
-proposing its Get. What it gets is decided by that operation's position in the log, so a Get can come back empty; the
+proposing its Get. Its result is decided by the operation's position in the log, so a Get can come back empty; the
 waiter then returns to its old place in line. While its Get is in flight it is not in line. Only the log decides that
 there is nothing: when the time of WITHIN has passed, and when all work is finished (GETBE), the Get is proposed and its
 outcome is the answer.
@@ -20,11 +20,11 @@ waiters is sent first gets the job, and the machine gives the same one to the ot
 has its answer. And since an answer can be a stored one, it says nothing about the jobs claimed: the claim of such a
 waiter always counts as having taken none.
 
-The rights of a client may be taken from it while it waits, and its user deleted: they are looked up when its Get is
-sent, and when it has a job, which otherwise goes back to its old place.
+A client may lose its rights or its user while it waits: they are checked when its Get is sent and again when it has a
+job, which goes back to its old place if they are gone.
 
-A number counts from its proposal: a number that has an answer, or may get one from a command in flight, is asked about
-at once, and so is a session that would end before the waiter uses it again.
+A number counts from its proposal: if a number has an answer, or may get one from a command in flight, the Get is
+proposed at once, as it is if the session would end before the waiter uses it again.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ class JobWaiters(WaitingLine[JobWaiter]):
         return self._free_jobs_for(wants) != (None, 0)
 
     def _must_propose(self, waiter: JobWaiter) -> bool:
-        """Return whether the log has to answer now although there may be no job."""
+        """Return whether the Get must be proposed now although there may be no job."""
         cluster, wants = self.cluster, waiter.wants
         if waiter.timed_out or waiter.client.ended or not cluster.serving:
             return True
@@ -172,7 +172,7 @@ class JobWaiters(WaitingLine[JobWaiter]):
         return wants.until_finished and self._watchers.unfinished(wants.get, cluster.machine) is None
 
     def _is_crowded(self, get: Get) -> bool:
-        """Return whether to look for a job that is not claimed may take long: the Get is sent without a claim."""
+        """Return whether the search for an unclaimed job may take long, so that the Get is sent without a claim."""
         return get.queues is None and len(self._claims) > CLAIMS_LOOKED_AT_MAX
 
     def _free_jobs_for(self, wants: WaitRequest) -> tuple[str | None, int]:
@@ -260,7 +260,7 @@ class JobWaiters(WaitingLine[JobWaiter]):
         self.job_ready(queue)
 
     def _request_settled(self, waiter: JobWaiter) -> None:
-        """Send the other waiters of a numbered command that has its answer: they get the same one."""
+        """Send the other waiters of a numbered command that has its answer; they get the same answer."""
         if not self.is_queued(waiter) and not isinstance(waiter.outcome, NoReply):
             for same in self.same_request(waiter):
                 self._send(same, None)
@@ -279,7 +279,7 @@ class JobWaiters(WaitingLine[JobWaiter]):
     def end_of_input(self, waiter: JobWaiter) -> None:
         """Handle that the client has sent its last byte, while commands before this one have no answer yet.
 
-        They may make the job that this one would get, so it is asked for once, as if it stood right behind them.
+        These may create the job for this one, so its Get is proposed once, as if it directly followed them.
         """
         if self.is_queued(waiter):
             self._send(waiter, None)
@@ -297,7 +297,7 @@ class JobWaiters(WaitingLine[JobWaiter]):
     # ---- reasons to send a waiter's Get
 
     def keep_session(self, waiter: JobWaiter) -> None:
-        """Propose the waiter's Get although nothing has happened, because that counts as a use of its session."""
+        """Propose the waiter's Get without a new job, because that counts as a use of its session."""
         if self.is_queued(waiter) and waiter.wants.in_session:
             self._send(waiter, None)
         elif not waiter.in_flight:              # there is no room for its answer yet
@@ -357,7 +357,7 @@ class JobWaiters(WaitingLine[JobWaiter]):
         self.feed(pulse)
 
     def _item_cancelled(self, item: str) -> None:
-        """Answer who waits for the output of an item that was cancelled."""
+        """Answer the clients that wait for the output of a cancelled item."""
         for number in dict.fromkeys(self._wait_lists.of_item(item)):
             waiter = self._queued.get(number)
             if waiter is not None and waiter.waits_for_output:

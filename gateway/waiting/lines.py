@@ -1,4 +1,4 @@
-"""Lines: for each thing that is waited for, the numbers of its waiters in order of arrival.
+"""Wait lists: for each key (such as a queue), the numbers of its waiters in order of arrival.
 
 Most lines have a single waiter, and one waiter can be in ten thousand lines, so a line of one is stored as just the
 number.
@@ -14,7 +14,7 @@ K = TypeVar("K")
 
 
 class Lines(dict[K, int | list[int]]):
-    """The lines of some kind of thing; empty ones are not kept."""
+    """The lines of one kind of key; empty lines are not kept."""
 
     __slots__ = ()
 
@@ -69,7 +69,7 @@ class Lines(dict[K, int | list[int]]):
             self[key] = line[0]
 
     def first(self, key: K) -> int | None:
-        """Return the number of the longest waiter in this line, None if nobody waits in it."""
+        """Return the number of the longest waiter in this line, None if the line is empty."""
         line = self.get(key)
         return line if line is None or isinstance(line, int) else line[0]
 

@@ -1,4 +1,4 @@
-"""Jobs that the entry being collected will make READY: a client that comes now can get one in the same entry."""
+"""Jobs that the entry being collected will make READY: a client that asks now can get one in the same entry."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from sockpqd.core import Get, Put
 
 
 class PendingPuts:
-    """PUTs that are proposed and not yet in an entry, and for whose jobs nobody has been sent.
+    """PUTs that are proposed and not yet in an entry, and for whose jobs no waiter has been sent.
 
-    Entries are made in turns only, so what is noted after a turn is for one and the same.
+    Entries are created only in turns, so all PUTs noted between two turns belong to the same entry.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -37,7 +37,7 @@ class PendingPuts:
             items.append(put.item)
 
     def queue_for(self, get: Get) -> str | None:
-        """A queue with a job for this Get, if that is proposed now."""
+        """Return a queue with a job for this Get, if it is proposed now; None if there is none."""
         found = self._of_queues
         if not found or not self._entry or self._entry != self._cluster.collecting:
             return None

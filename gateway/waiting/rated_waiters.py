@@ -1,8 +1,8 @@
-"""Tracks queues whose jobs for waiters need a grant of a pulse: which have one, and which gets the next.
+"""Tracks queues whose jobs need a grant before waiters can take them: which have a grant, and which gets the next.
 
-Nothing here looks at all queues of a pulse: what waits for grants is noted by pulse, and when grants come it is taken
-from there until they are used up. Waiters for any queue need no note, as every queue of the pulse is theirs; they are
-given portions of these. A pulse without a free grant is passed over with a glance (PulseWindows.shut).
+Nothing here visits all queues of a pulse: queues that lack grants are noted by pulse, and served from these notes when
+there are new grants, until these are used up. Waiters for any queue need no note, as they can use every queue of the
+pulse; these are tried in portions. A pulse without a free grant is skipped by a single check (PulseWindows.shut).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class RatedQueues:
         self._fed: dict[str, str] = {}      # up to which queue a portion went, by pulse
 
     def granted(self, queue: str, free: int) -> int:
-        """Return for how many of the free jobs a grant is free; if not for all, the queue is fed when there are more.
+        """Return for how many of the free jobs there is a grant; if not for all, the queue is fed when there are more.
         """
         pulse = self._grants.pulse_of(queue)
         if pulse is None:
@@ -43,7 +43,7 @@ class RatedQueues:
         return pulse is None or self._grants.free(pulse) > 0
 
     def asked(self, get: Get) -> Iterator[str]:
-        """The queues with jobs for this Get that may have a grant, to be looked at by `granted`; others are noted."""
+        """Yield the queues with jobs for this Get that may have a grant, for `granted` to check; others are noted."""
         shut, machine = self._grants.windows.shut, self._cluster.machine
         if get.queues is None and get.item is None:
             yield from self._any(shut)

@@ -22,7 +22,7 @@ class RoundRobin:
         self.last: str | None = None        # the queue that gave the last job without names
 
     def order(self, queues: tuple[str, ...]) -> tuple[str, ...]:
-        """The queues in the order of the cycle, each once; new ones join at its end."""
+        """Return the queues in the order of the cycle, each once; new ones join at its end."""
         places = self._places
         if len(places) > ROTATION_QUEUES_MAX:
             self._places = places = {name: places[name] for name in queues if name in places}
@@ -36,7 +36,7 @@ class RoundRobin:
         self._places[name] = self._turn
 
     def note(self, reply: Reply, *, named: bool) -> Reply:
-        """Turn the cycle by the jobs of this reply to a Get with names or without; returns the reply."""
+        """Advance the cycle by the jobs of this reply to a Get with (`named`) or without names; returns the reply."""
         if isinstance(reply, Handed | HandedMany):
             for job in (reply,) if isinstance(reply, Handed) else reply.jobs:
                 if job.turned is not True:

@@ -23,7 +23,7 @@ class WaitingClient(Protocol):
 
     @property
     def guard(self) -> Guard:
-        """Return the client's rights as they are now."""
+        """Return the client's current rights."""
 
     def wake(self) -> None:
         """Note that an answer has become available."""
@@ -63,7 +63,7 @@ class Slot(Protocol):
 
 
 NEVER = float("inf")
-# A slot with its command and when that was taken up, in monotonic seconds; None and NEVER if it may wait.
+# A slot with its command and the time at which that was started, in monotonic seconds; None and NEVER if it may wait.
 Awaited = tuple[Slot, float, Command | None]
 
 
@@ -109,7 +109,7 @@ class RequestSlot(OperationSlot):
 
 
 class MappedSlot(OperationSlot, kw_only=True):
-    """A command that is a single operation; its outcome is what `tell` makes of the reply."""
+    """A command that is a single operation; `tell` turns its reply into the outcome."""
 
     tell: Callable[[Reply], Outcome]
 

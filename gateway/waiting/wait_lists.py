@@ -1,12 +1,12 @@
-"""The lines of waiters for jobs, and the jobs claimed for those that were sent for some.
+"""The wait lists for jobs, and the jobs claimed by waiters whose Gets are in flight.
 
-There is a line per queue, or for any queue, and one per item for waiters that want one.
+There is a line per queue, one for any queue, and one per item for waiters that want a certain item.
 
-To take a waiter for 9,000 queues out of its lines takes milliseconds, and a thousand may leave at once, as their
-clients are gone or this node does not serve any more. So a waiter for many queues is only noted to have left, and taken
-out of its lines in portions (`clear`); until then it is passed over. A waiter that comes for many queues first
-clears twice as many lines, so that those who have left become fewer however fast they come back. When all have left,
-the lines are dropped.
+Removing a waiter for 9,000 queues from its lines takes milliseconds, and a thousand may leave at once, when their
+clients disconnect or this node stops serving. So a waiter for many queues is only marked as having left, and removed
+from its lines in portions (`clear`); until then it is skipped. A new waiter for many queues first clears twice as many
+lines, so that the number of leftovers shrinks however fast clients come back. When all have left, the lines are
+dropped.
 """
 
 from __future__ import annotations
@@ -60,14 +60,14 @@ class WaitLists:
         return bool(self._left)
 
     def clear(self, names: int) -> bool:
-        """Take waiters that have left out of the lines of `names` queues; return whether there are more."""
+        """Remove waiters that have left from the lines of `names` queues; return whether there are more."""
         while names > 0 and self._left:
             number, (get, out) = next(iter(self._left.items()))
             names -= self._clear_one(number, get, out, names)
         return bool(self._left)
 
     def _clear_one(self, number: int, get: Get, out: int, names: int) -> int:
-        """Take a waiter that has left, and is `out` of some lines, out of `names` more; return of how many."""
+        """Remove a waiter that has left from `names` more of its lines, after the first `out`; return from how many."""
         queues = get.queues or ()
         until = min(out + names, len(queues))
         for queue in queues[out:until]:
@@ -111,7 +111,7 @@ class WaitLists:
         return [number for lines in self._items.values() for number in lines.numbers(item)]
 
     def _skip(self, lines: Lines[K], key: K) -> None:
-        """Take waiters that have left out of the line until one is first that has not."""
+        """Remove waiters that have left from the head of the line."""
         while (first := lines.first(key)) is not None and first in self._left:
             lines.discard(key, first)
 

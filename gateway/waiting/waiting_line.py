@@ -1,11 +1,11 @@
-"""A line of blocked commands, in order of arrival: what all kinds of waiting have in common.
+"""A line of blocked commands, in order of arrival: the common part of all kinds of waiting.
 
 GETB, GETBE and PUT .. WAIT wait for jobs (job_waiters.py), PULSE WAIT waits for grants (grant_waiters.py), and others
-can wait for the end of a job (end_waiters.py). A waiter that arrives is queued, or something is proposed for it at
-once. While its operation is in flight it is not in line, and if that brings nothing it returns to its old place.
+can wait for the end of a job (end_waiters.py). A waiter that arrives is queued, or an operation is proposed for it at
+once. While its operation is in flight it is not in line, and if the result is empty it returns to its old place.
 
-A kind of waiting adds an index of its waiters to the line, by what they wait for, and takes them out of it when an
-applied entry brings that. Where its waiters do not behave like most, it overrides the methods at the end.
+A kind of waiting adds an index of its waiters to the line, by what they wait for, and removes them from the line when
+an applied entry brings that. If its waiters do not behave like most, it overrides the methods at the end.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Waiter(Struct, gc=False, eq=False):
 
     @property
     def refusal(self) -> bytes | None:
-        """Return the answer if its client may no longer have what it waits for, else None."""
+        """Return the refusal if its client may no longer have what it waits for, otherwise None."""
         raise NotImplementedError
 
     @property
@@ -111,7 +111,7 @@ T = TypeVar("T", bound=Waiter)
 
 
 class WaitingLine(ABC, Generic[T]):
-    """The blocked commands of this node that wait for one kind of thing, first come first served."""
+    """The blocked commands of this node that wait in one way, first come first served."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
@@ -198,7 +198,7 @@ class WaitingLine(ABC, Generic[T]):
             self.remove(waiter)
             self.finish(waiter, NoReply.REFUSED)
 
-    # ---- what may differ
+    # ---- methods to override
 
     @abstractmethod
     def settle(self, waiter: T, reply: Reply) -> None:

@@ -2,7 +2,7 @@
 
     python -I _guardian.py FOLDER SECONDS PROGRAM ARGUMENTS..
 
-Any byte on standard input is the signal to stop, or its end, which comes however the parent ends. The program has
+Any byte on standard input, or its end, is the signal to stop; the end comes however the parent ends. The program gets
 SECONDS to end. Nothing but the standard library is needed.
 """
 

@@ -1,7 +1,7 @@
 """The parts of the client that a forked child inherits: no job, no session, no loop, and no usable connection.
 
-Whatever a child closes, ends or leaves, its parent is not affected. A blocking client may be used in both: the
-calls of the child make connections and sessions of their own.
+Nothing that a child closes, ends or leaves affects its parent. A blocking client may be used in both: the child's calls
+create their own connections and sessions.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ def note_connection(connection: Connected) -> None:
 def _sever() -> None:
     """Redirect the descriptors of the parent's connections to a closed connection.
 
-    Closing them is not enough: asyncio's epoll is shared with the parent, and whatever the child does with a descriptor
-    before (shutdown, receiving, no longer listening to it) is done to the parent's connection.
+    Closing them is not enough: asyncio's epoll is shared with the parent, and anything that the child does with a
+    descriptor before that (shutdown, receive, removing it from epoll) affects the parent's connection.
     """
     dead, other = socket.socketpair()
     other.close()

@@ -1,7 +1,7 @@
 """The cluster and the user of a client without arguments: the configuration that pqctl reads as well.
 
 Each setting is taken from the first of these that has it: the environment (SOCKPQ_SERVERS, SOCKPQ_CA, SOCKPQ_USER, and
-SOCKPQ_SECRET or SOCKPQ_SECRET_FILE), the user's file ~/.config/sockpq/config.toml, or if there is none
+SOCKPQ_SECRET or SOCKPQ_SECRET_FILE), the user's file ~/.config/sockpq/config.toml, or, if there is none,
 /etc/sockpq.toml. Without any the server is 127.0.0.1:11361.
 """
 

@@ -10,9 +10,9 @@ from sockpq.model import Event
 
 
 class Events:
-    """Iterates over events as they come, from any live server: `async for event in events`. See Client.events.
+    """Iterates over events as they arrive, from any live server: `async for event in events`. See Client.events.
 
-    After EventsLost the loop may be started again: it continues behind the lost events.
+    After EventsLost the loop may be started again: it continues after the lost events.
     """
 
     def __init__(self, stream: EventStream) -> None:
@@ -20,7 +20,7 @@ class Events:
 
     @property
     def position(self) -> int | None:
-        """The number of the newest event received, or of the one before; None before the first answer of a server."""
+        """The number of the newest event received, or before the loop began; None before a server's first answer."""
         return self._stream.position
 
     def __aiter__(self) -> Events:

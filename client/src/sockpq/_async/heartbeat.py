@@ -42,7 +42,7 @@ class Heartbeat:
     def check(self) -> None:
         """Raise the error that makes heartbeats hopeless, if there is one.
 
-        Jobs are ended before: their work is done.
+        Finished jobs are reported first, as their work is done.
         """
         self._beats.check()
 

@@ -15,7 +15,8 @@ from sockpq.errors import BadArguments
 if TYPE_CHECKING:
     import ssl
 
-# True: the CAs of the system; a path: of a file with CAs. As a string: ssl is loaded where it is needed only.
+# True: the CAs of the system; a path: of a file with CAs. A string annotation, as ssl is imported only where it is
+# needed.
 Tls: TypeAlias = "bool | str | os.PathLike[str] | ssl.SSLContext | None"
 
 
@@ -43,7 +44,7 @@ class Login:
 
 
 class Access:
-    """The opening of every connection of a client. Settings given as files are read again when these have changed."""
+    """TLS and login for every connection of a client. Settings given as files are read again when the files change."""
 
     def __init__(
         self, tls: Tls = None, user: str | None = None, secret: str | None = None,
@@ -78,13 +79,13 @@ class Access:
         return self._secret.value if self._secret else self._login
 
     def read_again(self) -> None:
-        """Read the files that look different, at the start of a connection."""
+        """Read files that have changed, before a connection is opened."""
         for file in (self._ca, self._secret):
             if file:
                 file.read_again()
 
     def is_outdated(self, refused: ssl.SSLContext | Login) -> bool:
-        """Read the files again; return whether what a server refused has been replaced since."""
+        """Read the files again; return whether the setting that a server refused has been replaced since."""
         for file in (self._ca, self._secret):
             if file:
                 file.read_again(whatever=True)
@@ -129,7 +130,7 @@ def _context(tls: Tls) -> ssl.SSLContext | None:
 
 
 def _trusting(ca: str | os.PathLike[str] | None) -> ssl.SSLContext:
-    """Return a context for servers with certificates of the authorities in this file, None: of the system's."""
+    """Return a context for servers with certificates of the authorities in this file, None: the system's."""
     import ssl
 
     try:
@@ -147,7 +148,7 @@ def _unusable(ca: str | os.PathLike[str], error: OSError | ValueError) -> BadArg
 
 
 def _strict(context: ssl.SSLContext) -> ssl.SSLContext:
-    """A connection that is cut must not look like one that the server has ended; Python 3.11.2 lets it."""
+    """Make a truncated connection an error instead of a regular end, which it is by default in Python 3.11.2."""
     import ssl
 
     context.options &= ~ssl.OP_IGNORE_UNEXPECTED_EOF

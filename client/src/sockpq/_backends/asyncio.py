@@ -35,7 +35,7 @@ async def run(coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 def at_once(coroutine: Coroutine[Any, Any, T], instead: str) -> T:
-    """Refuse a property that would have to wait: raises BadArguments, which names `instead`."""
+    """Refuse a property that would have to wait: raises BadArguments, whose message names `instead`."""
     coroutine.close()
     raise BadArguments(f"asyncio: {instead}")
 
@@ -44,7 +44,7 @@ class LoopNetwork:
     """The network access of one asyncio client, in the event loop of its first call."""
 
     def __init__(self, access: Access) -> None:
-        """`access`: what every connection begins with."""
+        """`access`: TLS and login of every connection."""
         self.access = access
         self._closed = asyncio.Event()
         self._connecting = asyncio.Semaphore(CONNECTING_MAX)
@@ -58,7 +58,7 @@ class LoopNetwork:
         return self._closed.is_set()
 
     def close(self) -> None:
-        """Wake all sleeping calls, and let none sleep from now on."""
+        """Wake all sleeping calls; later calls to `sleep` return at once."""
         self._closed.set()
 
     def enter(self) -> None:
@@ -85,7 +85,7 @@ class LoopNetwork:
                 await self._closed.wait()
 
     async def connect(self, address: Address, timeout: float) -> Stream:
-        """Open a connection within `timeout` seconds, from the moment it is its turn."""
+        """Open a connection within `timeout` seconds, not counting the wait for its turn."""
         async with self._connecting, TimeLimit(timeout):
             until = monotonic() + timeout
             stream = await self._connect(address, timeout)
@@ -138,12 +138,12 @@ class LoopNetwork:
             task.add_done_callback(self._leaving.discard)
 
     async def settle(self, timeout: float) -> None:
-        """Wait for loops that were abandoned."""
+        """Wait up to `timeout` seconds for abandoned loops to be cleaned up."""
         if self._leaving and not self._inherited:
             await asyncio.wait(self._leaving, timeout=timeout)
 
     async def drain(self, timeout: float) -> None:
-        """Wait until all closed connections have sent their last bytes; abort those that do not in time."""
+        """Wait until all closed connections have sent their last bytes; abort those that are not ready in time."""
         if self._inherited:         # the parent's loop reports their ends
             return
         if self._streams:
@@ -184,7 +184,7 @@ class LoopLock:
 
 
 class LoopRace(Generic[T]):
-    """Coroutines in tasks of their own."""
+    """Coroutines that run in separate tasks."""
 
     def __init__(self, coroutines: Sequence[Coroutine[Any, Any, T]]) -> None:
         self._ended: asyncio.Queue[tuple[int, T]] = asyncio.Queue()

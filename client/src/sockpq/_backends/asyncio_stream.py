@@ -31,7 +31,7 @@ class TransportStream(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None  # one for many waits: most are over long before
         self.ended: asyncio.Future[None] = self._loop.create_future()
 
-    # what the transport calls
+    # called by the transport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)    # uvloop's is one without inheriting from it
@@ -49,7 +49,7 @@ class TransportStream(asyncio.Protocol):
         self._wake()
 
     def eof_received(self) -> bool:
-        """Note the end of input; the other side does not read any more either, so the transport may close."""
+        """Note the end of input; the other side no longer reads either, so the transport may close."""
         self._at_end = True
         self._wake()
         return False
@@ -73,7 +73,7 @@ class TransportStream(asyncio.Protocol):
         self._full = False
         self._wake()
 
-    # what the library calls
+    # called by the library
 
     def fileno(self) -> int:
         """See Connected. A closing connection is left out: its descriptor may belong to another file by now."""
@@ -151,7 +151,7 @@ class TransportStream(asyncio.Protocol):
         self.finish()
 
     def abort(self) -> None:
-        """Wake the task that uses it."""
+        """Wake the task that uses the stream."""
         self._transport.abort()
 
     def close(self, farewell: bytes = b"") -> None:
@@ -185,7 +185,7 @@ class TransportStream(asyncio.Protocol):
         self._timer = self._loop.call_at(self._wait_until, self._ring)
 
     def _ring(self) -> None:
-        """End the wait if its time is over; otherwise set the timer again, as this one was for an earlier wait."""
+        """End the wait if its time is over; otherwise reset the timer, which was set for an earlier wait."""
         self._timer = None
         if self._waiter is None or self._waiter.done():
             return

@@ -1,8 +1,8 @@
 """The interface of this library to the outside world: connections, time, waiting, several things at once.
 
-Every decision (what to send to whom, how long to wait, when to try again) is a coroutine over this interface and stands
-once, for both clients. sync.py implements it with calls that block and never suspend, so that `run` there takes a
-coroutine to its end in one go; asyncio.py implements it with asyncio.
+Every decision (what to send where, how long to wait, when to retry) is a coroutine over this interface, written once
+for both clients. sync.py implements it with calls that block and never suspend, so that `run` there takes a coroutine
+to its end in one go; asyncio.py implements it with asyncio.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ KEEPALIVE = (                   # a host that vanished while this client was blo
 
 
 def cause_of(error: SockpqError) -> BaseException | None:
-    """Return the causes of errors that callers see: of a batch the refusal of one of its jobs, and ForeignCluster.
+    """Return the cause to show with an error: for a batch the refusal of a job, and ForeignCluster; otherwise None.
 
-    All others say in their message what has led to them.
+    All other errors explain their causes in their messages.
     """
     cause = error.__cause__ if isinstance(error, BatchFailed) or isinstance(error.__cause__, ForeignCluster) else None
     return cause.with_traceback(None) if cause else None
@@ -46,12 +46,12 @@ def share_s(timeout: float, addresses: int) -> float:
 
 
 class Stream(Protocol):
-    """An open connection. For one user at a time, except `abort`."""
+    """An open connection. For one thread or task at a time, except `abort` and `withdraw`."""
 
     async def send(self, buffers: Sequence[bytes], timeout: float) -> int:
         """Send all bytes; returns how many were handed over, fewer than all when the connection broke.
 
-        `timeout` seconds limit the time without progress; what is not handed over then never will be.
+        `timeout`: seconds without progress; bytes that are not handed over by then never will be.
         """
         ...
 
@@ -80,11 +80,11 @@ class Stream(Protocol):
         ...
 
     def withdraw(self) -> None:
-        """Let the other side see the end of what is sent, so that it answers and closes; callable from any thread."""
+        """Half-close the connection, so that the other side answers and closes; callable from any thread."""
         ...
 
     def abort(self) -> None:
-        """Wake the user of this stream with an error; callable from any thread."""
+        """Wake the thread or task that uses this stream with an error; callable from any thread."""
         ...
 
     def close(self, farewell: bytes = b"") -> None:
@@ -93,7 +93,7 @@ class Stream(Protocol):
 
 
 class Lock(Protocol):
-    """A mutual exclusion that may be held while waiting for the network."""
+    """A lock that may be held while waiting for the network."""
 
     async def acquire(self, timeout: float) -> bool:
         """Acquire the lock; returns whether it was free within `timeout` seconds."""
@@ -128,7 +128,7 @@ class Network(Protocol):
         ...
 
     def close(self) -> None:
-        """Wake all sleeping calls, and let none sleep from now on."""
+        """Wake all sleeping calls; later calls to `sleep` return at once."""
         ...
 
     def enter(self) -> None:
@@ -145,7 +145,7 @@ class Network(Protocol):
 
     @property
     def access(self) -> Access:
-        """The opening of every connection."""
+        """TLS and login of every connection."""
         ...
 
     async def connect(self, address: Address, timeout: float) -> Stream:

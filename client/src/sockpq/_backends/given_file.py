@@ -21,7 +21,7 @@ class GivenFile(Generic[T]):
     """A file, and the value made of its content when it was last read. Any thread may use it."""
 
     def __init__(self, path: str | os.PathLike[str], make: Callable[[], T]) -> None:
-        """`make` reads it, and raises OSError, or BadArguments for a content that cannot be used; so does this."""
+        """`make` reads the file, and raises OSError, or BadArguments for unusable content. So does this."""
         self._path = path
         self._make = make
         self._seen = self._look()
@@ -29,7 +29,7 @@ class GivenFile(Generic[T]):
         self.value = make()
 
     def read_again(self, whatever: bool = False) -> bool:
-        """Read the file if it looks different, or always if `whatever`; return whether its value has changed.
+        """Read the file if it has changed, or always if `whatever`; return whether its value has changed.
 
         Unusable content leaves the value unchanged, with a warning.
         """
@@ -50,7 +50,7 @@ class GivenFile(Generic[T]):
         return True
 
     def _look(self) -> Seen | None:
-        """Return a value that differs between states of the file, None if it is no regular file."""
+        """Return a value that differs between states of the file, None if it is not a regular file."""
         found = os.stat(self._path)
         if not stat.S_ISREG(found.st_mode):
             return None

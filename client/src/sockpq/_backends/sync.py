@@ -44,7 +44,7 @@ class ThreadNetwork:
     """The network access of one blocking client."""
 
     def __init__(self, access: Access) -> None:
-        """`access`: what every connection begins with."""
+        """`access`: TLS and login of every connection."""
         self.access = access
         self._closed = threading.Event()
 
@@ -53,7 +53,7 @@ class ThreadNetwork:
         return self._closed.is_set()
 
     def close(self) -> None:
-        """Wake all sleeping calls, and let none sleep from now on."""
+        """Wake all sleeping calls; later calls to `sleep` return at once."""
         self._closed.set()
 
     def enter(self) -> None:
@@ -187,7 +187,7 @@ class SocketStream:
             self._socket.shutdown(socket.SHUT_WR)
 
     def abort(self) -> None:
-        """Wake the thread that uses it."""
+        """Wake the thread that uses the stream."""
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
 
@@ -220,7 +220,7 @@ class ThreadLock:
 
 
 class ThreadRace(Generic[T]):
-    """Coroutines in threads of their own. One that is no longer needed ends by its own time limit."""
+    """Coroutines in separate threads. One that is no longer needed ends by its own time limit."""
 
     def __init__(self, coroutines: Sequence[Coroutine[Any, Any, T]]) -> None:
         self._ended: SimpleQueue[tuple[int, T]] = SimpleQueue()

@@ -1,4 +1,4 @@
-"""A limit of time for asyncio that holds in a task which was cancelled, and is putting back what it had taken."""
+"""A time limit for asyncio that also works in a cancelled task, which still has to put back its jobs."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from types import TracebackType
 
 
 class TimeLimit:
-    """asyncio.timeout(), whose end is a TimeoutError also there.
+    """Like asyncio.timeout(), but raises TimeoutError in a cancelled task, too.
 
-    Older releases of Python (3.11.2 is one) take an earlier cancellation of the task for its own: CancelledError.
+    Older releases of Python (such as 3.11.2) mistake an earlier cancellation of the task for the timeout's own, and
+    raise CancelledError.
     """
 
     def __init__(self, seconds: float | None) -> None:

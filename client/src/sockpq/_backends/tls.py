@@ -1,8 +1,8 @@
 """TLS over any stream, without IO of its own: the same code for the blocking client and for asyncio.
 
-The bytes of TLS come and go through two buffers in memory, so that each promise of Stream is kept here and not left to
-the TLS of a socket or of an event loop: how many bytes were handed over, limits of time while bytes come that are no
-data (parts of records, session tickets, changes of keys), a connection that ends in one direction first.
+The bytes of TLS pass through two buffers in memory, so that the guarantees of Stream do not depend on the TLS of a
+socket or of an event loop: the number of bytes handed over, time limits while bytes without data arrive (parts of
+records, session tickets, key updates), a connection that is closed in one direction first.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ RECORD_BYTES = 16_384       # of data in one record of TLS, at most
 READ_BYTES = 65_536
 TINY_S = 0.001              # a timeout that is over still takes what is there
 
-# What OpenSSL's numbers mean (X509_V_ERR_..).
+# The meanings of OpenSSL's error numbers (X509_V_ERR_..).
 VERDICTS = {
     9: "its certificate is not valid yet, or the clock here is slow",
     10: "its certificate has expired",
@@ -34,10 +34,10 @@ VERDICTS = {
 
 
 class TlsStream:
-    """A connection over TLS. For one user at a time, except `abort`."""
+    """A connection over TLS. For one thread or task at a time, except `abort` and `withdraw`."""
 
     def __init__(self, stream: Stream, context: ssl.SSLContext, address: Address, now: Callable[[], float]) -> None:
-        """`address`: as it was dialed, the server's certificate must be for it; `now`: the monotonic clock."""
+        """`address`: as dialed, it must match the server's certificate; `now`: the monotonic clock."""
         self._stream = stream
         self._address = address
         self._now = now
@@ -77,7 +77,7 @@ class TlsStream:
     async def send(self, buffers: Sequence[bytes], timeout: float) -> int:
         """Send all bytes; returns how many were handed over.
 
-        One record after the other: of one that was not handed over completely the other side can read nothing.
+        Sends one record after another, because the other side cannot read an incomplete record.
         """
         if len(buffers) > 1 and sum(map(len, buffers)) <= RECORD_BYTES:
             buffers = [b"".join(buffers)]
@@ -142,7 +142,7 @@ class TlsStream:
         self._stream.withdraw()
 
     def abort(self) -> None:
-        """Wake the user of this stream with an error."""
+        """Wake the thread or task that uses this stream with an error."""
         self._stream.abort()
 
     def close(self, farewell: bytes = b"") -> None:
@@ -158,7 +158,7 @@ class TlsStream:
         return self._outgoing.read()
 
     async def _flush(self, timeout: float) -> bool:
-        """Send what TLS has to send; return whether it was handed over."""
+        """Send the pending bytes of TLS; return whether they were handed over."""
         data = self._outgoing.read()
         return not data or await self._stream.send((data,), timeout) == len(data)
 
@@ -200,9 +200,11 @@ class TlsStream:
 async def secured(
     stream: Stream, context: ssl.SSLContext, access: Access, address: Address, until: float, now: Callable[[], float]
 ) -> Stream:
-    """TLS over a new connection, by the time `until`; raises what shake_hands() does, and closes the stream then.
+    """Return TLS over a new connection, by the time `until`; closes the stream on errors, which are as of
+    shake_hands().
 
-    A refusal because of what `access` knows better by now is an OSError: the next connection may do.
+    A refusal because of settings that `access` has replaced in the meantime is an OSError: the next connection may
+    succeed.
     """
     try:
         tls = TlsStream(stream, context, address, now)

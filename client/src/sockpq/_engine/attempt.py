@@ -1,8 +1,8 @@
-"""One command, or one batch, over one connection: send, wait as long as that makes sense, or declare it lost.
+"""One command or batch over one connection: send it, wait for the answer while that makes sense, or declare it lost.
 
-A server that owes an answer may be silent for `server_timeout`. If another server has begun to serve meanwhile the
-answer is not waited for: it could only be "not executed" or never come. A server that may delay an answer (a
-blocked GETB, the output of a PUT .. WAIT) is asked now and then, on another connection, whether it lives.
+A server that owes an answer may be silent for `server_timeout`. If another server has begun to serve in the meantime,
+waiting ends: the answer could only be "not executed" or never arrive. A server that may delay an answer (a blocked
+GETB, the output of a PUT .. WAIT) is probed now and then, on another connection.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ class Watch(Protocol):
         ...
 
     async def vanished(self, address: Address) -> bool:
-        """Return whether another server serves now, or this one does not answer any more."""
+        """Return whether another server serves now, or this one no longer answers."""
         ...
 
     async def waiting(self) -> None:
-        """Do what is to be done now and then while a command is blocked; never raises."""
+        """Called now and then while a command is blocked; never raises."""
         ...
 
 
 class Alone:
-    """The caller named the server: no other counts, and only their deadline ends the waiting."""
+    """For a server named by the caller: no other server matters, and only the caller's deadline ends the wait."""
 
     leaderless = True
     look_s = math.inf
@@ -77,8 +77,8 @@ class Attempt:
     ) -> Answer:
         """Send one command and wait for its answer. `number`: of the request, or 0.
 
-        `wait_until` is for commands that block: a numbered GET is then GivenUp, unless it is the `last` one; others
-        are taken back, and the answer is None.
+        `wait_until` is for commands that block: a numbered GET then raises GivenUp, unless it is the `last` one; others
+        are withdrawn, and the answer is None.
         """
         if command.repeat is not Repeat.FREELY:
             await self.enter(deadline)
@@ -120,9 +120,9 @@ class Attempt:
     async def _answer(self, command: Command[Any], number: int, deadline: float, wait_until: float) -> Answer:
         """Wait for the answer to the only command that has none yet.
 
-        That a connection has ended does not tell that a blocked command has got nothing: whatever is between may have
-        lost the answer. What has a number is asked for again (GivenUp). What has none is taken back by a half-close,
-        and the end of the connection has to do.
+        The end of a connection does not prove that a blocked command got nothing: the network may have lost the answer.
+        A numbered command is repeated (GivenUp). One without a number is withdrawn by a half-close, and the end of the
+        connection counts as its answer.
         """
         asked_again = number > 0 and command.unblocked is not None
         while True:
@@ -168,7 +168,7 @@ class Attempt:
             raise Lost(str(failure), sent=False) from failure
 
     async def batch(self, batch: Batch, retry: Retry, timeout: float) -> None:
-        """Send and receive until the batch has nothing more to do on this connection."""
+        """Send and receive until the batch is finished with this connection."""
         await self.enter(retry.deadline)
         while True:
             requests = batch.next()
@@ -245,7 +245,7 @@ class Attempt:
 
 
 def _is_blocked(connection: Connection, command: Command[Any]) -> bool:
-    """Return whether the server is right not to answer; once the answer has begun, it no longer is."""
+    """Return whether the server may still delay its answer; not once the answer has begun."""
     if command.blocks is Blocks.NEVER or connection.protocol.amid_answer:
         return False
     return command.blocks is Blocks.AT_ONCE or connection.protocol.waiting is not None

@@ -1,4 +1,4 @@
-"""A pipelined batch without IO: which commands to send next, and how each of them stands."""
+"""A pipelined batch without IO: decides which commands to send next, and tracks the state of each."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ WINDOW_BYTES_MAX = 262_144      # below what a server keeps for one connection, 
 
 
 class Batch:
-    """Commands on their way through one connection after another, until each has its answer.
+    """Commands sent over one connection after another, until each has its answer.
 
-    A position is waiting, sent or answered. When a connection is lost, what was sent on it is open: its session will
-    tell. Without one, or when it is lost, it is unknown.
+    A position is waiting, sent or answered. When a connection is lost, the outcomes of the commands sent on it are
+    open: their session will resolve them. Without a session they are unknown.
     """
 
     def __init__(self, commands: Sequence[Command[Any]], brings_jobs: bool = False) -> None:
-        """`brings_jobs`: the answers are of unknown length, and no more are asked for than a server keeps."""
+        """`brings_jobs`: the answers are of unknown length, and no more are requested than a server remembers."""
         self.answers: list[Answer | None] = [None] * len(commands)
         self.refusal: Refusal | None = None                 # the server executes nothing for now: send no more
         self._commands = commands
@@ -57,7 +57,7 @@ class Batch:
 
     @property
     def open(self) -> bool:
-        """True if there is anything the session must be asked about."""
+        """True if the session must be asked about any outcome."""
         return bool(self._open)
 
     @property
@@ -67,12 +67,12 @@ class Batch:
 
     @property
     def not_executed(self) -> tuple[int, ...]:
-        """The positions that have no answer and were surely not executed."""
+        """The positions that have no answer and were certainly not executed."""
         return tuple(sorted({*self._refused, *self._waiting} - self._open - self._doubtful))
 
     @property
     def in_flight(self) -> bool:
-        """True if any answer is still to come on this connection."""
+        """True if any answer is outstanding on this connection."""
         return bool(self._sent)
 
     def begin(self, session: Session | None) -> None:
@@ -107,7 +107,7 @@ class Batch:
         return requests
 
     def answered(self, answers: Sequence[Answer]) -> bool:
-        """Answers of this connection, in their order. Returns whether that is progress: any command was executed."""
+        """Process the next answers of this connection, in order. Returns whether any command was executed."""
         progress = False
         lengths = [len(answer.value.data) for answer in answers if isinstance(answer.value, Handed)]
         if lengths:
@@ -144,7 +144,7 @@ class Batch:
         return lost
 
     def again(self) -> None:
-        """Put what has no answer back in line, in its old order, the unknown included."""
+        """Queue all commands without an answer again, in their old order, including unknown ones."""
         self._waiting = deque(sorted([*self._waiting, *self._refused, *self._lost]))
         self._refused, self._lost, self.refusal = [], [], None
 

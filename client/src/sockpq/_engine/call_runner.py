@@ -30,7 +30,7 @@ SILENT_S = 3.0          # a call that finds no server for this long says so; fai
 
 
 class Call(Generic[T]):
-    """A command on its way, in all its attempts."""
+    """A command in progress, with all its attempts."""
 
     __slots__ = (
         "_request", "answer", "answered", "bound", "cancelling", "command", "number", "retry", "sent", "taken",
@@ -54,18 +54,19 @@ class Call(Generic[T]):
         self._request = Request()
 
     def number_on(self, connection: Connection) -> int:
-        """Return its number in the session that the connection speaks for, 0 without one."""
+        """Return its number in the session of the connection, 0 without a session."""
         if self.command.logged and connection.session:
             self.number = self._request.number(connection.session)
         return self.number
 
     def command_now(self, now: float) -> tuple[Command[T], float]:
-        """Return the command of this attempt, and until when it may block; the wait counts from the first attempt.
+        """Return the command of this attempt, and the time until which it may block, counted from the first attempt.
 
-        A numbered call whose wait is over takes its number with a GET that does not block. Either that is executed, and
-        then the first command can no longer be, whatever still waits somewhere. Or the number is used: then the first
-        command has got something, and gets it again. If nothing comes, what it got no longer runs, and the command
-        waits again. It is cancelled by a half-close then if the job is sure to be in its queue again (`bound`).
+        When the wait of a numbered call is over, its number is reused for a GET that does not block. If that is
+        executed, the first command no longer can be, even if it still waits on some server. If the number was used, the
+        first command has got a job, which is returned again. If no job is returned, that job no longer runs, and the
+        command waits again; it is then cancelled by a half-close if the job is certain to be back in its queue
+        (`bound`).
         """
         self.wait_until = self.wait_until or now + self.wait
         if self.number and self.command.unblocked and self.retry.attempts and now >= self.wait_until:
@@ -75,7 +76,10 @@ class Call(Generic[T]):
         return self.command, self.wait_until + late
 
     def downgrade(self, connection: Connection) -> None:
-        """Switch to the form that older servers know. Raises NotSupported, even if it may have been executed."""
+        """Switch to the form that older servers know.
+
+        Raises NotSupported if there is none, even if the command may have been executed.
+        """
         if self.command.older is None or self.retry.in_doubt:
             raise unknown_words(connection, self.command.needs)
         self.command, self._request = self.command.older, Request()
@@ -97,7 +101,7 @@ class CallRunner:
         return list(self._blocking)
 
     def withdraw(self, call: Call[Any]) -> None:
-        """End the wait of a call; what it has got is returned. Callable from any thread."""
+        """End the wait of a call, which returns the job that it has, if any. Callable from any thread."""
         call.wait, call.wait_until = 0.0, self.network.now()
         slot = self._blocking.get(call)
         connection = slot.connection if slot else None
@@ -108,7 +112,7 @@ class CallRunner:
         self, command: Command[T], *, timeout: float | None = None, wait: float | None = None,
         retry_unknown: bool | None = None,
     ) -> Call[T]:
-        """Return a call that was not begun; its time begins now."""
+        """Return a call that is not started yet; its time limit counts from now."""
         timeout = self.timeout(timeout)
         wait = math.inf if wait is None else span(wait, "wait")
         return Call(command, self.retry(command.repeat, timeout, retry_unknown), timeout, wait)
@@ -120,7 +124,7 @@ class CallRunner:
         try:
             return await self._counted(slot, call)
         except BaseException as error:
-            # A coroutine that nobody goes on with (GeneratorExit) cannot wait for anything.
+            # An abandoned coroutine (GeneratorExit) cannot wait for anything.
             interrupted = not isinstance(error, Exception | GeneratorExit)
             if put_back and (interrupted or self.network.closed):
                 try:
@@ -143,7 +147,7 @@ class CallRunner:
         return value
 
     async def run_attached(self, slot: Slot, command: Command[T], timeout: float) -> T:
-        """Execute a command about the slot's session itself on a connection that speaks for it: PING, SESSION CLOSE."""
+        """Execute a command about the slot's session itself on a connection attached to it: PING, SESSION CLOSE."""
         call = self.call(command, timeout=timeout)
         while True:
             try:
@@ -163,10 +167,10 @@ class CallRunner:
         timeout: float | None = None,
         wait: float | None = None,
     ) -> T:
-        """Execute `command`, a GET that may block, directly behind `first`, a DONE, in one packet.
+        """Execute `command`, a GET that may block, directly after `first`, a DONE, in one packet.
 
-        Each is executed exactly once in a session: what has no answer is sent again under its number. When `first` is
-        refused, or when the caller is interrupted, a job that `command` has taken goes back by `put_back`.
+        Each is executed exactly once in a session: a command without an answer is sent again under its number. When
+        `first` is refused, or when the caller is interrupted, a job that `command` has taken goes back by `put_back`.
         """
         before = self.call(first, timeout=timeout) if first else None
         call = self.call(command, timeout=timeout, wait=wait)
@@ -195,7 +199,7 @@ class CallRunner:
         return value
 
     async def _together(self, slot: Slot, before: Call[Any], call: Call[Any]) -> Exception | None:
-        """Return the first attempt for both: fills in their answers; returns why one is missing."""
+        """Make the first attempt for both, and fill in their answers; returns why one is missing, None if none is."""
         attempt: Attempt | None = None
         answers: list[Answer] = []
         try:
@@ -233,7 +237,7 @@ class CallRunner:
     async def _take_back(
         self, slot: Slot, before: Call[Any] | None, call: Call[T], put_back: PutBack[T], error: BaseException,
     ) -> None:
-        """Return jobs that a call has taken although it ends with `error`, as far as that is quick.
+        """Put back jobs that a call has taken although it ends with `error`, if that does not take long.
 
         After an interruption, such as the cancellation of a task, `before` is still executed.
         """
@@ -246,7 +250,7 @@ class CallRunner:
                 await self._cancel(slot, self.call(command, timeout=INTERRUPTED_S))
 
     async def _cancel(self, slot: Slot, call: Call[Any]) -> None:
-        """Get the answer to a call that must come to its end, if it has none; do not wait for a job."""
+        """Bring a call that must be completed to its end, without waiting for a job."""
         if call.answer:
             return
         call.cancelling = slot.leaving = True
@@ -260,7 +264,7 @@ class CallRunner:
             call.answer = Answer(await self._execute(slot, call, failure))
 
     async def _execute(self, slot: Slot, call: Call[T], failure: Exception | None = None) -> T:
-        """Return all attempts of a call; `failure`: of one that was made already."""
+        """Make all attempts of a call, and return its value; `failure`: of an attempt that was made already."""
         while True:
             attempt: Attempt | None = None
             try:
@@ -296,7 +300,7 @@ class CallRunner:
                     raise
 
     def _was_blocked(self, call: Call[Any], attempt: Attempt | None) -> None:
-        """Count no time during which the server was legitimately silent. What is `taken` it owes at once."""
+        """Do not count the time during which the server was allowed to be silent. A `taken` job it owes at once."""
         if attempt and attempt.blocked_s and not call.taken:
             call.retry.blocked(attempt.blocked_s)
             if attempt.blocked_s > self.limits.server_timeout:
@@ -321,7 +325,7 @@ class CallRunner:
         await self.network.sleep(pause)
 
     def retry(self, repeat: Repeat, timeout: float, retry_unknown: bool | None) -> Retry:
-        """Return how often to repeat a command, and for how long."""
+        """Return the rules for repeating a command: how often, and for how long."""
         at_least_once = self.limits.retry_unknown if retry_unknown is None else switch(retry_unknown, "retry_unknown")
         deadline = self.network.now() + timeout
         return Retry(repeat, retry_unknown=at_least_once, deadline=deadline, least_s=least_s(timeout))

@@ -1,8 +1,8 @@
 """One connection to one server: commands go in, answers come out.
 
-CLUSTER ID goes ahead, and where there is a user AUTH. A command that changes nothing is sent without waiting for their
-answers, and so is the opening of a session, in general the first one on a connection: no time is lost. Any other one
-waits: it must be executed neither in another cluster nor after a refusal of the secret.
+CLUSTER ID is sent first and, if there is a user, AUTH. A command that changes nothing is sent without waiting for their
+answers, as is the opening of a session, usually the first command on a connection, so no time is lost. Any other
+command waits, as it must be executed neither in another cluster nor after a refusal of the secret.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Connection:
         cls, network: Network, address: Address, timeout: float, of_cluster: OfCluster, *,
         login: bool = True,
     ) -> Connection:
-        """Connect within `timeout` seconds, ask for the cluster, and say AUTH if there is a user.
+        """Connect within `timeout` seconds, ask for the cluster, and send AUTH if there is a user.
 
         `of_cluster` raises ForeignServer if the client does not use that cluster. Without `login` the connection is
         good for PING only. Raises Lost, Untrusted, AuthError, Busy.
@@ -107,7 +107,7 @@ class Connection:
         """Send commands; returns how many were handed over completely: less than all means the connection is lost.
 
         `timeout` seconds limit the time without progress. A command that was not handed over completely cannot be
-        executed: the server waits for its last byte in vain.
+        executed, as the server never receives its last byte.
         """
         parts = [self.protocol.send(command, number) for command, number in requests]
         buffers = [b"".join(chain.from_iterable(parts))] if len(parts) > 1 else parts[0]
@@ -121,15 +121,15 @@ class Connection:
         return len(parts)
 
     async def add(self, data: bytes, timeout: float) -> None:
-        """Send bytes that the reader of the last command knows of; raises Lost."""
+        """Send further bytes of the last command; raises Lost."""
         if await self._stream.send((data,), timeout) < len(data):
             raise self.lost("the connection broke while sending")
 
     async def receive(self, timeout: float) -> list[Answer]:
-        """Return the answers in what comes next, possibly none yet; waits at most `timeout` seconds for it.
+        """Return the answers in the next bytes, possibly none yet; waits at most `timeout` seconds for these.
 
-        Raises TimeoutError, Lost when the connection has ended, ProtocolError when what came is not the protocol,
-        ForeignServer (a Lost), AuthError and Busy when what went ahead says so.
+        Raises TimeoutError, Lost when the connection has ended, ProtocolError for bytes that are not the protocol,
+        ForeignServer (a Lost), AuthError and Busy from the answers to CLUSTER ID and AUTH.
         """
         try:
             data = await self._stream.receive(timeout)
@@ -149,7 +149,7 @@ class Connection:
         return self._recognized_again(answers) if self._recognized else answers
 
     def _recognized_again(self, answers: list[Answer]) -> list[Answer]:
-        """Tell apart from other refusals that AUTH, which was accepted here, is wanted again."""
+        """Detect that the server wants AUTH again, although it was accepted here, as opposed to other refusals."""
         for place, answer in enumerate(answers):
             if type(answer.error) is AuthError:
                 answers[place] = Answer(answer.value, NotRecognizedAnyMore(f"{self.address}: {answer.error}"))
@@ -170,7 +170,7 @@ class Connection:
         return self.protocol.at_rest and not self._finished
 
     def usable(self) -> bool:
-        """Return whether it is open, at rest, and has received nothing unasked.
+        """Return whether it is open, at rest, and has received no unexpected bytes.
 
         A connection that could not name its cluster is not usable.
         """
@@ -185,7 +185,7 @@ class Connection:
         return self._stream.expires_at()
 
     def finish(self) -> None:
-        """Tell the server that nothing more will be sent: it cancels what is blocked and closes."""
+        """Signal the end of input to the server, which cancels a blocked command and closes."""
         self._finished = True
         self._stream.finish()
 
@@ -195,17 +195,17 @@ class Connection:
         self._stream.withdraw()
 
     def abort(self) -> None:
-        """End it from another thread: the one that waits on it wakes up."""
+        """End the connection from another thread, waking the one that waits on it."""
         self._stream.abort()
 
     def close(self, session: bool = False) -> None:
-        """Close it, and with `session` end the session it speaks for, without waiting for the answer."""
+        """Close it, and with `session` end its session, without waiting for the answer."""
         self._stream.close(SESSION_CLOSE if session and self.session and self.at_rest else b"")
 
     async def _introduce(
         self, access: Access, login: bool, of_cluster: OfCluster, until: float
     ) -> None:
-        """Ask for the cluster, and say AUTH: with the secret where nobody can listen, otherwise with a proof of it."""
+        """Ask for the cluster, and send AUTH: with the secret on a secure connection, otherwise with a proof of it."""
         self._entering.append(("CLUSTER ID", partial(self._judge_cluster, of_cluster)))
         user = access.login if login else None
         if user is None:
@@ -255,7 +255,7 @@ class Connection:
         return Lost(f"{self.address}: no answer to {what}{why}", sent=False)
 
     def _judge_cluster(self, of_cluster: OfCluster, answer: Answer) -> None:
-        """Check the answer to CLUSTER ID; any answer of a server that is too old for it is accepted."""
+        """Check the answer to CLUSTER ID; any answer of a server too old to know it is accepted."""
         if isinstance(answer.error, Busy):
             self._finished = True
             raise answer.error
@@ -271,9 +271,9 @@ class Connection:
                 raise
 
     def _judge(self, access: Access, login: Login, answer: Answer) -> None:
-        """Judge the answer to AUTH. A server that does not know it has no users: everybody may do everything.
+        """Judge the answer to AUTH. A server that does not know AUTH has no users, and requires none.
 
-        After a refusal of a secret that was replaced since, the next connection may do.
+        After a refusal of a secret that has been replaced since, the next connection may succeed.
         """
         error = answer.error
         if error is None or isinstance(error, BadArguments | NotSupported):
@@ -288,7 +288,7 @@ class Connection:
 
 
 def _in_words(error: Exception) -> str:
-    """Describe why there is no connection, or no longer one, without error numbers."""
+    """Describe in words why a connection failed or was lost, without error numbers."""
     if isinstance(error, ConnectionRefusedError):
         return "nobody listens there (connection refused)"
     if isinstance(error, socket.gaierror):

@@ -1,7 +1,7 @@
 """Finds the serving leader by asking all known servers, and remembers it, for all calls of a client, until it fails.
 
-One address of a cluster is enough: a server that answers reports the others. They are remembered, so the first ones
-may vanish.
+One address of a cluster is enough: a server that answers reports the others. They are remembered, so the first ones may
+disappear.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ STRAGGLER_S = 0.1       # how long the answers of slower servers are waited for,
 class Discovery:
     """Knows the serving leader, or finds it. While one call asks, the others wait for its result.
 
-    It believes only servers of the client's cluster; before that is known, of the cluster whose leader it finds.
+    It trusts only servers of the client's cluster or, before that is known, of the cluster whose leader it finds.
     """
 
     leaderless = False
@@ -68,13 +68,13 @@ class Discovery:
         self.new_locks()
 
     def new_locks(self) -> None:
-        """Make new locks, in a child process too: nobody there would release what a thread of the parent held."""
+        """Make new locks, also in a forked child, where nothing would release the parent's locks."""
         self._searching = self._network.lock()
         self._doubting = self._network.lock()
         self._checking = self._network.lock()
 
     async def leader(self, deadline: float, attempts: int) -> Address:
-        """Return the server to send to.
+        """Return the server to which to send.
 
         `deadline`: on the monotonic clock; `attempts`: how often this call failed already.
 
@@ -100,12 +100,12 @@ class Discovery:
         return tuple(dict.fromkeys((*self._given, *self._members)))
 
     def also_at(self, addresses: tuple[Address, ...]) -> None:
-        """Ask these servers, too, when the leader is looked for."""
+        """Ask these servers, too, when searching for the leader."""
         self._given = tuple(dict.fromkeys((*self._given, *addresses)))
 
     @property
     def known_leader(self) -> Address | None:
-        """The server that calls go to now; None while it is looked for."""
+        """The server to which calls are sent now; None while it is being searched for."""
         return self._leader
 
     def _found(self, leader: Address) -> None:
@@ -118,7 +118,7 @@ class Discovery:
     def failed(self, address: Address, refused: bool = False) -> None:
         """Note that this server is unreachable or `refused` to serve.
 
-        If it was the leader, the next command looks for the leader.
+        If it was the leader, the next command searches for a new one.
         """
         self._has_refused |= refused
         if self._leader == address:
@@ -175,12 +175,12 @@ class Discovery:
             self._checking.release()
 
     async def waiting(self) -> None:
-        """Look whether the map of clusters has changed, if there is one."""
+        """Check whether the map of clusters has changed, if there is one."""
         if self.look_around:
             await self.look_around()
 
     def _verdict(self, address: Address) -> bool | None:
-        """Return whether this server has vanished; None if it was not probed lately."""
+        """Return whether this server has vanished; None if it was not probed recently."""
         valid_until, vanished = self._vanished.get(address, (-math.inf, False))
         return vanished if self._network.now() < valid_until else None
 
@@ -195,7 +195,7 @@ class Discovery:
     async def _survey(self, deadline: float, attempts: int) -> Address:
         """Ask all servers, then the members they report, and keep their addresses.
 
-        A single one is asked only after it has refused to serve: before, the command itself will tell.
+        A single server is asked only after it has refused to serve; before that, the command itself is sent to it.
         """
         if not self._has_refused and len(self.addresses) == 1:
             return self.addresses[0]

@@ -1,4 +1,4 @@
-"""Executes commands on whichever server serves: single ones, batches, and on a server that is named."""
+"""Executes commands on whichever server serves: single ones, batches, and commands for a named server."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 
 class Executor:
-    """Executes commands on whichever server serves. For as many threads or tasks at once as its network is for."""
+    """Executes commands on whichever server serves. As many threads or tasks as its network allows may share it."""
 
     def __init__(
         self, network: Network, addresses: tuple[Address, ...], limits: Limits, codec: Codec | None = None,
@@ -62,7 +62,7 @@ class Executor:
 
     @property
     def leader(self) -> Address | None:
-        """The server that calls go to now; None while it is looked for."""
+        """The server to which calls are sent now; None while it is being searched for."""
         return self._connections.discovery.known_leader
 
     @property
@@ -79,7 +79,7 @@ class Executor:
         self._connections.close()
 
     def asks_for(self, headers: bool) -> HeadersWanted:
-        """Return whether jobs are taken with their headers, in which a client that traces finds the trace."""
+        """Return whether jobs are taken with their headers, which a tracing client needs for the trace."""
         return switch(headers, "headers") or ("if_known" if self.tracing else False)
 
     async def connect(self, *, timeout: float | None = None) -> None:
@@ -102,8 +102,8 @@ class Executor:
         """Execute one command on the serving leader.
 
         `timeout` limits the time without a server that executes it, `wait` the time a blocked command stays blocked
-        (None: without limit); a GET whose wait ends without a job is worth None. `put_back`: what to do with what it
-        has got when its caller is interrupted, or the client is closed.
+        (None: without limit); a GET whose wait ends without a job returns None. `put_back`: puts a job back if the
+        caller is interrupted, or the client is closed.
         """
         if self.guard:
             self.guard()
@@ -138,9 +138,9 @@ class Executor:
     ) -> list[Answer | None]:
         """Execute commands pipelined on one connection; returns their answers, which may be errors, in order.
 
-        `timeout` limits the time without any answer. `partly`: after a failure that nobody can tell the outcome of
-        return what was answered so far, None for the rest, instead of going on. Raises BatchFailed, or what `run`
-        raises when nothing at all was executed.
+        `timeout` limits the time without any answer. `partly`: after a failure with an unknown outcome return the
+        answers so far, None for the rest, instead of continuing. Raises BatchFailed, or what `run` raises when nothing
+        at all was executed.
         """
         timeout = self.calls.timeout(timeout)
         if not commands:
@@ -169,7 +169,7 @@ class Executor:
         return batch.answers
 
     async def _try_batch(self, slot: Slot, batch: Batch, retry: Retry, timeout: float) -> Exception | None:
-        """Return one attempt for all that has no answer yet; returns why it must be followed by another."""
+        """Make one attempt for all commands without an answer; returns why another is needed, None if none is."""
         try:
             connection = await self._connections.connection(slot, retry, numbered=True)
             attempt = self._connections.attempt(connection)
@@ -207,7 +207,7 @@ class Executor:
     async def run_at_leader(self, command: Command[T], *, timeout: float | None = None) -> T:
         """Execute one command on the server that leads, even while it serves no jobs.
 
-        Every other one refuses it, so they are asked in turn. What got no answer is not repeated.
+        All others refuse it, so they are asked in turn. A command that got no answer is not repeated.
         """
         timeout = self.calls.timeout(timeout)
         deadline = self.network.now() + timeout
@@ -236,14 +236,14 @@ class Executor:
         return await status_of_best(self.network, self.addresses, timeout, self.identity.check)
 
     def look_around(self, look: Callable[[], Awaitable[None]], every: float) -> None:
-        """Call this every so many seconds, or less often, while a command is blocked; it must not raise."""
+        """Call `look` every `every` seconds, or less often, while a command is blocked; it must not raise."""
         self._connections.discovery.look_around = look
         self._connections.discovery.look_s = every
 
-    # for what lasts longer than a call (_streaming)
+    # for uses that last longer than a call (_streaming)
 
     def take_slot(self, session_ttl: float | None = None) -> Slot:
-        """Return a place with a connection, and if need be a session, of its own. Raises ClientClosed."""
+        """Return a slot with its own connection and, if necessary, session. Raises ClientClosed."""
         slot = self._connections.take(new=True)
         slot.session_ttl = session_ttl
         return slot

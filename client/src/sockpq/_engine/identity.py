@@ -1,7 +1,7 @@
 """Ties a client to one cluster: the first one that it used.
 
-Ids of jobs, sessions and numbers of requests mean something else in another cluster: a DONE would end somebody else's
-job there. So each connection begins with CLUSTER ID, and what changes anything waits for its answer.
+Ids of jobs, sessions and request numbers have other meanings in another cluster: a DONE would end some other client's
+job there. So each connection begins with CLUSTER ID, and commands that change anything wait for its answer.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ LOG = logging.getLogger("sockpq")
 
 
 class Known(NamedTuple):
-    """The cluster of a client, and the server that it was first seen at; None: the caller has named it."""
+    """The cluster of a client, and the server at which it was first seen; None: the caller named the cluster."""
 
     cluster: str
     server: Address | None
 
 
 class Identity:
-    """Remembers one id, for all connections of a client. Safe in threads and behind a fork, and without a lock."""
+    """Remembers one id, for all connections of a client. Safe in threads and after a fork, without a lock."""
 
     def __init__(self, cluster: str | None = None) -> None:
         """`cluster`: the id of the cluster to stay with; None takes the id of the first server that is used."""
@@ -52,7 +52,10 @@ class Identity:
         self.check(address, cluster, name)
 
     def check(self, address: Address, cluster: str, name: str | None) -> None:
-        """Raise ForeignServer for another cluster than the client's. `name`: in the map of clusters, if it has one."""
+        """Raise ForeignServer for any other cluster than the client's.
+
+        `name`: in the map of clusters, if it has one.
+        """
         known = self._known.get(None)
         if known is None or known.cluster == cluster:
             if known and name:

@@ -1,4 +1,4 @@
-"""Connections to the serving leader, with the sessions that they speak for: discovery, attaching, leaving."""
+"""Connections to the serving leader, with their sessions: discovery, attaching, leaving."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ LOG = logging.getLogger("sockpq")
 
 SESSIONLESS_S = 10.0    # how long a connection goes without a session after one was refused
 
-# Failures after which another server may be the one to ask, or a new connection to the same one.
+# Failures after which to try another server, or a new connection to the same one.
 LEAVE = Lost, ProtocolError, NotServing, OutcomeUnknown, AuthError
 
 
 class LeaderConnections:
-    """The connections of one client. For as many threads or tasks at once as its network is for."""
+    """The connections of one client. As many threads or tasks as its network allows may share them."""
 
     def __init__(
         self, network: Network, addresses: tuple[Address, ...], limits: Limits, identity: Identity,
@@ -69,7 +69,7 @@ class LeaderConnections:
         self._pool.close()
 
     def take(self, new: bool = False) -> Slot:
-        """Return a place with a connection, or one for a new connection. Raises ClientClosed."""
+        """Return a slot with a connection, or for a new connection. Raises ClientClosed."""
         self.network.enter()
         self.own()
         return self._pool.take(new)
@@ -79,18 +79,19 @@ class LeaderConnections:
         self._pool.give_back(slot, self.network.now())
 
     def own(self) -> None:
-        """Share nothing with the parent in a child process, not even a lock that one of its threads held."""
+        """In a forked child, drop everything shared with the parent, including locks that its threads held."""
         if self._process != os.getpid():
             self._pool.forget_all()
             self.discovery.new_locks()
             self._process = os.getpid()
 
     async def connection(self, slot: Slot, retry: Retry, numbered: bool) -> Connection:
-        """Return a connection to the leader, for `numbered` requests one that speaks for the slot's session."""
+        """Return a connection to the leader, for `numbered` requests one attached to the slot's session."""
         address = await self.discovery.leader(retry.deadline, retry.attempts)
         connection = slot.connection
         if connection is not None and connection.address == address and not connection.usable():
-            # It was closed while idle. Its server may be back as a follower, and a follower answers TOTAL as well.
+            # The connection was closed while idle. Its server may be back as a follower, and a follower answers TOTAL
+            # as well.
             slot.drop_connection()
             connection = None
             self._leave(address)
@@ -137,7 +138,7 @@ class LeaderConnections:
         return connection
 
     async def _attach(self, slot: Slot, connection: Connection, retry: Retry) -> None:
-        """Let the connection speak for the slot's session, or for a new one. Raises SessionLost."""
+        """Attach the connection to the slot's session, or to a new one. Raises SessionLost."""
         attempt = self.attempt(connection)
         if slot.session:
             await attempt.enter(retry.deadline)         # it is of no other cluster's concern
@@ -164,7 +165,7 @@ class LeaderConnections:
     async def _do_without(self, slot: Slot, connection: Connection, retry: Retry, refusal: Busy) -> None:
         """Work without a session for a while, as there are too many.
 
-        Raises `refusal` when it means the connection.
+        Raises `refusal` if that concerns the connection.
         """
         try:
             await self.attempt(connection).one(PING, 0, retry.deadline, math.inf)

@@ -1,7 +1,7 @@
-"""Places for calls, kept for the next one: each with its connection and its session. No IO but closing.
+"""Slots for calls, reused by later calls: each has a connection and a session. No IO except closing.
 
-A call has a slot for itself, so the requests of a session follow one another strictly, and a session outlives the
-connections it is used over. Thread-safe, so that it serves threads and asyncio's tasks alike.
+A slot belongs to one call at a time, so the requests of a session are strictly sequential, and a session outlives its
+connections. Thread-safe, so that it serves threads and asyncio's tasks alike.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Pool:
     """The slots of one client."""
 
     def __init__(self, idle_max: int) -> None:
-        """`idle_max`: how many are kept without work."""
+        """`idle_max`: the number of idle slots to keep."""
         self._idle_max = idle_max
         self._lock = threading.Lock()
         self._idle: list[Slot] = []         # the one used last at the end
@@ -63,7 +63,7 @@ class Pool:
         return slot
 
     def connected(self, slot: Slot, connection: Connection) -> None:
-        """Note the new connection of this call. Raises ClientClosed when that is too late."""
+        """Note the new connection of this call. Raises ClientClosed if the client has been closed."""
         with self._lock:
             if not self._closed or slot.leaving:
                 slot.connection = connection
@@ -74,8 +74,8 @@ class Pool:
     def give_back(self, slot: Slot, now: float) -> None:
         """Take the slot back after a call. `now` in seconds on the monotonic clock.
 
-        A connection with an unanswered command is closed: its late answer must never be taken for that to another one.
-        So is one of which the server has announced the end.
+        A connection with an unanswered command is closed: its late answer must never be mistaken for the answer to
+        another one. So is a connection whose end the server has announced.
         """
         if slot.connection and not slot.connection.at_rest:
             slot.drop_connection()

@@ -1,4 +1,4 @@
-"""Ask several servers at once, and wait only as long as it is worth it."""
+"""Asks several servers at once, and waits only as long as that is useful."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ MEMBERS_MAX = 32            # of a cluster, as far as a client cares
 NOBODY = 2_147_483_647      # INTERCONNECT of a node that knows no leader
 
 
-# Who are you, who leads, who is there?
+# The questions: the server's id, the leader, the members.
 QUESTIONS: tuple[Command[Any], ...] = (INTERCONNECT, CLUSTER_LEADER, CLUSTER_STATUS)
 
 
 class Response(NamedTuple):
     """The answers of one server: `answers` in the order of the commands, or the reason why there are none.
 
-    `expires_at`: when its certificate ends, in Unix time; `cluster`: the id of its cluster, None where it says none.
+    `expires_at`: when its certificate ends, in Unix time; `cluster`: the id of its cluster, None if it does not report
+    one.
     """
 
     peer: Address | None
@@ -41,9 +42,9 @@ class ServerView(NamedTuple):
     """The cluster as one server reports it.
 
     `peer` is the numeric address that answered, "ip:port"; `id` what it answers to INTERCONNECT; `nodes` its CLUSTER
-    STATUS. When `error` is set the server could not be asked and these are None or empty. `expires_at`: when its
-    certificate ends, in Unix time; None without TLS. `cluster`: the id of its cluster, which no other one has; None
-    when it has not heard of a leader, or is too old to say.
+    STATUS. If `error` is set the server could not be asked, and these are None or empty. `expires_at`: when its
+    certificate ends, in Unix time; None without TLS. `cluster`: the id of its cluster, which no other one has; None if
+    it has not heard of a leader yet, or is too old to report it.
     """
 
     server: str
@@ -127,7 +128,7 @@ async def ask(
     network: Network, address: Address, questions: Sequence[Command[Any]], timeout: float, refusal_s: float = 0.0,
     of_cluster: OfCluster = any_cluster,
 ) -> Response:
-    """Ask one server on a connection of its own, within `timeout` seconds; never raises what the network can cause.
+    """Ask one server on a connection of its own, within `timeout` seconds; never raises network errors.
 
     `refusal_s`: extra seconds allowed for refusing AUTH; `of_cluster`: see Connection.open.
     """
@@ -151,7 +152,7 @@ async def ask(
     except TimeoutError:
         return Response(peer, [], Lost(f"{address}: no answer within {timeout:g} s", sent=False), expires_at)
     except (OSError, Lost, SockpqError) as failure:
-        # A server that is full says so to whatever comes first, and closes.
+        # A full server answers the first command with a refusal, and closes.
         full = answers[0].error if answers and isinstance(answers[0].error, Busy) else None
         return Response(peer, [], full or failure, expires_at)
 
@@ -172,7 +173,7 @@ def members_of(nodes: Sequence[NodeStatus]) -> tuple[Address, ...]:
 
 
 def choose_leader(responses: Mapping[Address, Response]) -> Address:
-    """Return the server that reports serving.
+    """Return the server that reports serving, or else, of those too old to report it, the one with the smallest id.
 
     Else, of those too old to report it, that with the least INTERCONNECT number.
 
@@ -203,7 +204,7 @@ def choose_leader(responses: Mapping[Address, Response]) -> Address:
 def hopeless(failures: Mapping[Address, Exception | None]) -> NotExecuted | None:
     """Return the error when asking these servers again is pointless.
 
-    A certificate and the cluster concern one server, a secret all.
+    A wrong certificate or cluster concerns a single server, a wrong secret all of them.
     """
     told = "; ".join(_reason(address, failure) for address, failure in failures.items())
     if any(isinstance(failure, AuthError) for failure in failures.values()):
@@ -228,7 +229,7 @@ def claims_to_serve(response: Response) -> bool:
 
 
 def _of_leader(address: Address, responses: Mapping[Address, Response]) -> str:
-    """Return what this server reports of a leader that does not answer itself, "" if nothing."""
+    """Return this server's report of a leader that does not answer itself; "" if there is none."""
     answers = responses[address].answers
     if len(answers) < 2 or answers[1].error or not answers[1].value or not answers[1].value.client:
         return ""

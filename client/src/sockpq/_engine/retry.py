@@ -1,9 +1,9 @@
-"""Decides after a failed attempt: try again, after which pause, or give up with which error. No IO, no clock.
+"""Decides after a failed attempt whether to retry, after which pause, or to give up, with which error. No IO, no clock.
 
 An attempt can fail in three ways. *Final*: the server (or this library) refused the command; trying again would not
-help. *Not executed*: nobody could or would execute it; try again until the deadline. *Unknown*: it was sent and the
-answer was lost. When it was a numbered request of a session the same request brings its first answer, so try again.
-Without a session, or when it is lost, try again only where twice does no harm or the caller asked for at-least-once.
+help. *Not executed*: no server could or would execute it; retry until the deadline. *Unknown*: it was sent and the
+answer was lost. A numbered request of a session gets its first answer again, so retry it. Without a session, or if that
+is lost, retry only if a second execution does no harm or the caller asked for at-least-once.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ from sockpq.errors import (
 )
 from sockpq.model import Waiting
 
-# Refused by this server alone, or now, whatever was executed before.
+# Refusals by this server only, or only at the moment, whatever was executed before.
 UNREAD = BadArguments, DataTooLarge, NotSupported, AuthError, ForbiddenError, Untrusted, ForeignCluster
 
-# How a command is refused that was executed before, by somebody else or by an unanswered try.
+# Refusals of a command that was executed before, by another client or by an unanswered attempt.
 TWICE = JobExists, QueueExists, QueueNotFound, Aborted
 
 PAUSE_FIRST_S = 0.01        # a crashed leader is replaced within tens of milliseconds
@@ -51,9 +51,9 @@ PAUSE_MAX_S = 1.0           # a cluster without a majority is not asked more oft
 class Lost(Exception):
     """The connection ended, or fell silent, before the answer was complete.
 
-    `sent`: the whole command left this process, so that the server may have executed it. `waiting`: its 206 had come.
-    `orderly`: the server closed the connection, and not in the middle of an answer.
-    Internal: callers see OutcomeUnknown or Unavailable.
+    `sent`: the whole command left this process, so that the server may have executed it. `waiting`: its 206 had
+    arrived. `orderly`: the server closed the connection, and not in the middle of an answer. Internal: callers see
+    OutcomeUnknown or Unavailable.
     """
 
     def __init__(
@@ -91,10 +91,10 @@ class ForeignLeader(NoLeader):
 
 
 class Retry:
-    """The life of one call: what happened to its attempts so far."""
+    """The history of one call: the outcomes of its attempts so far."""
 
     def __init__(self, repeat: Repeat, *, retry_unknown: bool, deadline: float, least_s: float = 0) -> None:
-        """`least_s`: the time that an attempt needs."""
+        """`least_s`: the minimum time for an attempt, in seconds."""
         self.deadline = deadline
         self._least_s = least_s
         self.attempts = 0               # failed ones
@@ -151,11 +151,11 @@ class Retry:
         self._foreign = None
 
     def too_late(self, now: float) -> bool:
-        """Return whether sending a command that surely was not executed would most likely make that unknown."""
+        """Return whether sending a command again, which was certainly not executed, would likely make that unknown."""
         return now + self._least_s > self.deadline and not self.in_doubt
 
     def blocked(self, seconds: float) -> None:
-        """Leave out the time for which the server was silent legitimately."""
+        """Do not count the time for which the server was allowed to be silent."""
         self.deadline += seconds
         if self.failing_since:
             self.failing_since += seconds
@@ -187,7 +187,7 @@ class Retry:
             raise as_unknown(failure)
 
     def _final(self, failure: Exception) -> Exception:
-        """Return the error for a refusal: OutcomeUnknown if an earlier try may be its cause, otherwise `failure`."""
+        """Return the error for a refusal: OutcomeUnknown if an earlier attempt may have caused it, else `failure`."""
         if isinstance(failure, JobNotFound) and self._unknown:
             error = OutcomeUnknown("no such job: an unanswered try ended it, or it was gone before")
         elif isinstance(failure, TWICE) and self._unknown:
@@ -228,7 +228,7 @@ def is_final_wait(failure: Exception) -> bool:
 
 
 def is_transient(failure: Exception) -> bool:
-    """Return whether it was surely not executed, and could be a moment later or elsewhere."""
+    """Return whether the command was certainly not executed, but may be a moment later or on another server."""
     if isinstance(failure, Lost):
         return not failure.sent
     return isinstance(failure, Busy | NotServing | NotRecognizedAnyMore)
@@ -246,7 +246,7 @@ def as_unknown(failure: Exception) -> OutcomeUnknown:
 
 
 def least_s(timeout: float) -> float:
-    """Return the least time that an attempt of a call with this timeout needs."""
+    """Return the minimum time for an attempt of a call with this timeout, in seconds."""
     return min(ATTEMPT_MIN_S, timeout / 4)
 
 

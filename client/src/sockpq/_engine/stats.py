@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class CallStats(NamedTuple):
-    """All calls of one command, with their repetitions; of those that block the time includes the wait for a job."""
+    """All calls of one command, with their repetitions; for blocking commands the time includes the wait for a job."""
 
     calls: int = 0
     failed: int = 0
@@ -55,7 +55,7 @@ class Counters:
             entry[3] = seconds
 
     def snapshot(self) -> Stats:
-        """Return the counts as they are now."""
+        """Return the current counts."""
         calls = {
             verb.decode(): CallStats(int(count), int(failed), seconds, longest)
             for verb, (count, failed, seconds, longest) in list(self._calls.items())

@@ -1,7 +1,7 @@
-"""OpenTelemetry: spans for calls and for the work on jobs, and a trace that goes on where a job is worked on.
+"""OpenTelemetry: spans for calls and for the work on jobs, and traces that continue where a job is processed.
 
 Only a client with `tracing=True` loads opentelemetry-api and does any of this. A job that it puts has the headers
-`traceparent` and `tracestate` of W3C Trace Context, where the server has headers, and a client with `tracing=True`
+`traceparent` and `tracestate` of W3C Trace Context, if the server supports headers, and a client with `tracing=True`
 that takes the job continues the trace. Its body is the same with and without.
 """
 
@@ -54,7 +54,7 @@ class Tracing:
         return {name: carrier[name] for name in HEADERS if carrier.get(name)}
 
     def begin_work(self, queue: str, headers: dict[str, str] | None) -> tuple[Any, Any]:
-        """Begin work on a job of this queue, which lasts until end_work() with what this returns."""
+        """Begin work on a job of this queue, which lasts until end_work() is called with the result of this."""
         span = self._tracer.start_span(
             f"process {queue}", context=self._propagator.extract(headers) if headers else None,
             kind=self._trace.SpanKind.CONSUMER,

@@ -228,7 +228,7 @@ class Codec(Protocol):
         ...
 
     def decode(self, data: bytes, /) -> Any:
-        """Decode bytes into the value they were made from."""
+        """Decode bytes into the value from which they were made."""
         ...
 
 
@@ -278,7 +278,7 @@ def content_of(body: bytes | None, headers: Mapping[str, str] | None, bodies: Bo
 
 
 def body_of(data: Data | None, json: Any, value: Any, bodies: Bodies = PLAIN) -> bytes | None:
-    """Return the body of a job from the one of `data`, `json` and `value` that is given; None if none is."""
+    """Return the body of a job from whichever of `data`, `json` and `value` is given; None if none is."""
     given = (data is not None) + (json is not ABSENT) + (value is not ABSENT)
     if given > 1:
         raise BadArguments("data, json and value are three ways to say the same: give one of them")
@@ -373,7 +373,7 @@ def error_text(value: str) -> bytes:
 
 
 def key_prefix(value: str) -> str:
-    """Check the beginning of a key and return it as the protocol writes it: "mail-*"."""
+    """Check a prefix of keys and return it as the protocol writes it: "mail-*"."""
     prefix = value.removesuffix("*") if isinstance(value, str) else value
     return f"{job_key(prefix)}*" if prefix else "*"
 

@@ -14,14 +14,14 @@ NOBODY = "-"
 
 
 class MappedCluster(NamedTuple):
-    """A cluster of the map: its id, as ClusterId has it, and servers, "host:port" each."""
+    """A cluster of the map: its id, as in ClusterId, and its servers, each as "host:port"."""
 
     id: str
     servers: tuple[str, ...]
 
 
 class Moving(NamedTuple):
-    """Names that move: their jobs are worked off in the cluster `source`, new ones go to the cluster `to`."""
+    """A move in progress: the cluster `source` drains the jobs of these names, new ones go to the cluster `to`."""
 
     source: str
     to: str
@@ -30,9 +30,9 @@ class Moving(NamedTuple):
 class ClusterMap(NamedTuple):
     """MAP: a version of the map of clusters; version 0: there is no map, the cluster owns all names.
 
-    `clusters`: by name; the first one is home, which owns the names that no rule has. `rules`: by the prefix of names,
-    the cluster that owns them, None for none at present. `moving`: likewise, before a rule of the same prefix.
-    `spread`: queues that every cluster accepts.
+    `clusters`: by name; the first one is home, which owns all names without a rule. `rules`: the owning cluster by
+    prefix of names, None: none at present. `moving`: moves in progress by prefix; they take precedence over a rule of
+    the same prefix. `spread`: queues that every cluster accepts.
     """
 
     version: int = 0
@@ -43,7 +43,7 @@ class ClusterMap(NamedTuple):
 
     @property
     def home(self) -> str | None:
-        """The cluster that owns the names that no rule has; None without a map."""
+        """The cluster that owns all names without a rule; None without a map."""
         return next(iter(self.clusters), None)
 
     def owner(self, name: str) -> str | None:

@@ -21,7 +21,7 @@ class Repeat(Enum):
 
 
 class Blocks(Enum):
-    """The commands whose answers the server may delay for any length of time, and the point of the delay."""
+    """The commands whose answers the server may delay for any length of time, and the point at which it may."""
 
     NEVER = "it answers at once"
     AT_ONCE = "GETB, GETBE: until a job comes"
@@ -31,7 +31,8 @@ class Blocks(Enum):
 class MissingJob(NamedTuple):
     """The value of a command whose repetition finds no such job, after an attempt whose answer was lost.
 
-    `always`: it does not matter which attempt did it; otherwise only for callers that accept at-least-once.
+    `always`: return it for all callers, as it does not matter which attempt succeeded; otherwise only if they accept
+    at-least-once.
     """
 
     value: Any
@@ -39,7 +40,7 @@ class MissingJob(NamedTuple):
 
 
 class Hidden(bytes):
-    """The line of a command with a secret in it: it is not shown in logs or debuggers by accident."""
+    """The line of a command with a secret in it, which must not appear in logs or debuggers."""
 
     def __repr__(self) -> str:
         return "<hidden>"
@@ -68,7 +69,7 @@ class Command(NamedTuple, Generic[T]):
 
 
 class Steps(NamedTuple, Generic[T]):
-    """Commands that are executed one after the other; the call returns the result of the last one."""
+    """Commands that are executed one after another; the call returns the result of the last one."""
 
     before: tuple[Command[Any], ...]
     last: Command[T]

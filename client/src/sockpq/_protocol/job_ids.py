@@ -1,9 +1,10 @@
-"""Ids of jobs that say in which of several clusters the job is.
+"""Ids of jobs that contain the cluster of the job.
 
-Each cluster counts its jobs, numbers and tickets from 1 on, so the same ones are in use in all of them. A client that
-uses several clusters adds a *tag* of the cluster to those that it hands to its program, in bits that no cluster uses,
-and takes it off before it sends them. So they stay plain integers, unique among the clusters of the map, which may be
-kept, compared and given to other processes. Without a map, and for the first cluster of the map, there is no tag.
+Each cluster counts its jobs, numbers and tickets from 1 on, so the same numbers are in use in all of them. A client
+that uses several clusters adds a *tag* of the cluster to the numbers that it returns to its program, in bits that no
+cluster uses, and removes it before it sends them. So they stay plain integers, unique among the clusters of the map,
+which may be stored, compared and passed to other processes. Without a map, and for the first cluster of the map, there
+is no tag.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ def local_id(job: int) -> int:
 def tags(clusters: Sequence[str]) -> list[int]:
     """Return the tag of each of these clusters, by their ids (16 hexadecimal digits), all different and none 0.
 
-    They are bits of the ids; where an earlier cluster has the same ones, other bits: so a cluster that is added behind
-    the others changes nothing for them.
+    A tag consists of bits of the id; if an earlier cluster has the same, of other bits. So a cluster added after the
+    others does not change their tags.
     """
     found: list[int] = []
     for cluster in clusters:

@@ -45,7 +45,7 @@ class Protocol:
 
     @property
     def at_rest(self) -> bool:
-        """True if every command is answered, and nothing of an answer remains."""
+        """True if every command is answered, and no part of an answer remains."""
         return self._in_step and not self._unanswered
 
     @property
@@ -65,8 +65,8 @@ class Protocol:
     def receive(self, data: bytes) -> list[Answer]:
         """Take bytes from the server; returns the answers that are complete, in the order of their commands.
 
-        Raises ProtocolError when the bytes are not the protocol; the connection must then be closed. Answers that came
-        before the invalid bytes are returned first, the error by the next call.
+        Raises ProtocolError when the bytes are not the protocol; the connection must then be closed. Answers before the
+        invalid bytes are returned first; the next call raises the error.
         """
         if self._broken:
             raise self._broken

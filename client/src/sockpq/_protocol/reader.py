@@ -1,9 +1,9 @@
-"""Readers of answers: how a status line is split into fields, and which error a refusal is.
+"""Readers of answers: how a status line is split into fields, and which error a refusal stands for.
 
 A reader yields LINE to get the next line (without its CRLF), a number n to get the next n bytes, or a Waiting to report
-that the first of two answers has come. It returns the value, or raises: a NotExecuted or OutcomeUnknown when the
-server answered so (the connection is still in step), a ProtocolError when the connection cannot be trusted any
-more. Nothing here knows where the bytes come from.
+that the first of two answers has arrived. It returns the value, or raises: a NotExecuted or OutcomeUnknown if that is
+the answer (the connection is still in sync), a ProtocolError if the connection can no longer be trusted. Nothing here
+knows where the bytes come from.
 """
 
 from __future__ import annotations

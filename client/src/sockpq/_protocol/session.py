@@ -1,8 +1,8 @@
 """Sessions in the client: how a call is executed exactly once.
 
 The cluster keeps a session through failovers. Each request has a number in it: a repeated request is not executed again
-but gets its first answer again. So a lost answer does no harm while the session exists; it ends when it was not
-used for some time. Then `404 Session Not Found` distinguishes "not executed" from "unknown".
+but gets its first answer again. So a lost answer does no harm while the session exists; it expires after some time
+without use. Then `404 Session Not Found` distinguishes "not executed" from "unknown".
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ NUMBER_BYTES_MAX = 25   # "REQ " and a 64-bit number before a command
 
 
 class SessionLost(SockpqError):
-    """The session is gone, or has forgotten this request. Internal: callers see OutcomeUnknown at most."""
+    """The session is gone, or has forgotten this request. Internal: callers see at most OutcomeUnknown."""
 
 
 class NumberUsed(SessionLost):
-    """Another command was executed under this number. Internal, like SessionLost, which it implies otherwise."""
+    """Another command was executed under this number, so the session must be given up. Internal, like SessionLost."""
 
 
 class Session:

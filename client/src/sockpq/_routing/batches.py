@@ -1,4 +1,4 @@
-"""Calls for many jobs: cut into commands, executed pipelined, put together again."""
+"""Calls for many jobs: split into commands, pipelined, and merged again."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from sockpq.model import Handed, Stored
 async def put_many(
     executor: Router, puts: Sequence[Command[Stored]], timeout: float | None, retry_unknown: bool | None
 ) -> int:
-    """Execute these PUTs; returns how many jobs are there because of them. Raises BatchFailed."""
+    """Execute these PUTs; returns how many jobs exist because of them. Raises BatchFailed."""
     results = await _put_where_owned(executor, puts, timeout, retry_unknown, counted=True)
     refused = {position: found for position, found in enumerate(results) if isinstance(found, SockpqError)}
     for error in refused.values():
@@ -79,7 +79,7 @@ async def _put_apart(
     executor: Router, puts: Sequence[Command[Stored]], groups: Sequence[Sequence[int]], timeout: float | None,
     retry_unknown: bool | None, *, counted: bool,
 ) -> list[object]:
-    """Execute the PUTs of each group for itself; of what a group has done nothing is lost when another one fails."""
+    """Execute the PUTs of each group separately, so that the results of a group are kept when another one fails."""
     results: list[object] = [None] * len(puts)
     unknown: list[int] = []
     not_executed: list[int] = []
@@ -106,7 +106,7 @@ async def _put_apart(
 
 
 async def get_many(executor: Router, count: int, taking: TakeSource, timeout: float | None) -> list[Handed]:
-    """Take up to `count` jobs; only for the first of them it may wait."""
+    """Take up to `count` jobs; only the first of them is waited for."""
     single = taking.one()
     if taking.headers == "if_known":        # asked for one by one, they would not be known
         single = taking._replace(headers=False).one()
@@ -156,7 +156,7 @@ async def end_many(
 async def _run_parts(
     executor: Router, parts: Sequence[Part], timeout: float | None, retry_unknown: bool | None = None
 ) -> list[object]:
-    """Execute a batch in parts; returns what came for each of its members. Raises BatchFailed, about members."""
+    """Execute a batch in parts; returns the results of all members. Raises BatchFailed, about members."""
     starts = list(accumulate((part.members for part in parts), initial=0))
 
     def members(positions: Iterable[int]) -> tuple[int, ...]:

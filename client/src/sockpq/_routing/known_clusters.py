@@ -1,9 +1,9 @@
-"""The clusters of one client: what executes commands in each of them, and the newest map that they have.
+"""The clusters of one client: the executor of each cluster, and the newest map.
 
-Without a map there is one cluster, the one whose servers the client was given. The first connection tells whether there
-is a map (CLUSTER ID has a name). The newest one of all clusters is kept; they are asked again after a refusal
-(409 Elsewhere) and each minute. Those who only take are refused nowhere: while they find nothing, the first cluster of
-the map, in which each change begins, is asked once in a second or so.
+Without a map there is one cluster, the one whose servers the client was given. The first connection shows whether there
+is a map (CLUSTER ID has a name). The newest map of all clusters is kept; they are asked again after a refusal (409
+Elsewhere) and every minute. Clients that only take jobs are never refused: while they find nothing, the first cluster
+of the map, in which each change begins, is asked about once a second.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ STRAGGLER_S = 0.1       # how long the maps of slower clusters are waited for
 
 
 class KnownClusters:
-    """The clusters of one client. For as many threads or tasks at once as its network is for.
+    """The clusters of one client. As many threads or tasks as its network allows may share them.
 
-    `first`: the one whose servers the client was given. `routes`: of the newest map, None while there is none.
+    `first`: the one whose servers the client was given. `routes`: from the newest map; None while there is none.
     `plain`: jobs were taken before there was a map.
     """
 
@@ -90,7 +90,7 @@ class KnownClusters:
         return self.routes is not None or self.identity.map_is_unread
 
     async def known(self) -> Routes | None:
-        """Return the routes; None when there is no map, as far as is known."""
+        """Return the routes; None if there is no known map."""
         if self.routes is None and self.identity.map_is_unread:
             await self.read_map()
         return None if self.routes is None else await self.now()
@@ -131,9 +131,9 @@ class KnownClusters:
             self._reading.release()
 
     async def look(self) -> None:
-        """Read the map if the first cluster has a newer one, unless somebody has looked a moment ago; never raises.
+        """Read the map if the first cluster has a newer one, unless it was checked a moment ago; never raises.
 
-        To be called when nothing was found: jobs may have moved to another cluster. Without a map, once in a minute.
+        Called when nothing was found, as jobs may have moved to another cluster. Without a map, once in a minute.
         """
         now = self._network.now()
         routes = self.routes
@@ -151,7 +151,10 @@ class KnownClusters:
             self._look_at = self._network.now() + BLIND_S
 
     async def may_try_again(self, attempts: int, until: float) -> bool:
-        """After a wrong cluster has refused: read the map again, and wait unless it is new; False: no time is left."""
+        """Read the map again after a refusal by the wrong cluster; wait unless it is new.
+
+        Returns False without time left.
+        """
         if not self.identity.follows_map:
             return False
         before = self.routes
@@ -165,7 +168,7 @@ class KnownClusters:
         return True
 
     async def _look_around(self) -> None:
-        """While a command is blocked: see whether the map has changed."""
+        """Check whether the map has changed, while a command is blocked."""
         if self.identity.map_is_unread or (self.routes and self._network.now() >= self.read_at):
             with suppress(SockpqError):
                 await self.read_map()
@@ -173,7 +176,7 @@ class KnownClusters:
             await self.look()
 
     def _use(self, found: ClusterMap) -> None:
-        """Follow this map if it is newer than the one in use."""
+        """Use this map if it is newer than the current one."""
         before = self.routes
         if found.version <= (before.map.version if before else 0):
             return

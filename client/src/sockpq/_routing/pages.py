@@ -10,7 +10,7 @@ from sockpq.model import FoundJob
 
 
 class Pages:
-    """A search in progress. For one user at a time."""
+    """A search in progress. For one thread or task at a time."""
 
     def __init__(self, router: Router, search: Search, server: str | None, timeout: float | None) -> None:
         """`server`: the only one to ask; `timeout`: of each page, in seconds."""

@@ -34,7 +34,7 @@ class Resolver:
     ) -> tuple[Route, Command[Any]]:
         """Return the cluster of a command and the form in which it is sent. Raises CrossCluster, Elsewhere.
 
-        `turn`: of a command of which this is a part.
+        `turn`: the number of the command, if this is a part of one; see next_turn().
         """
         turn = self.next_turn() if turn is None else turn
         if command.place:
@@ -45,7 +45,7 @@ class Resolver:
             target = target_of(command.line)
             return self.route(routes, target, command, turn), as_sent(command, target.ids) if target.ids else command
         resolved = [self.resolve(routes, member, turn) for member in command.members]
-        # A new item is held where the other commands are.
+        # A new item is held in the cluster of the other commands.
         bound = [route for route, member in resolved if member.place or target_of(member.line).use is not Use.HOME]
         names = list(dict.fromkeys(route.name for route in bound))
         if len(names) > 1:
@@ -57,7 +57,7 @@ class Resolver:
         return bound[0] if bound else routes.home, command
 
     def route(self, routes: Routes, target: Target, command: Command[Any], turn: int) -> Route:
-        """Return the one cluster for this target. Raises CrossCluster, Elsewhere when there is none at present."""
+        """Return the one cluster for this target. Raises CrossCluster, and Elsewhere if there is none at present."""
         match target.use:
             case Use.JOB:
                 return self._of_jobs(routes, target)
@@ -93,7 +93,7 @@ class Resolver:
         return found
 
     def _beside(self, routes: Routes, command: Command[Any]) -> Route:
-        """Return the cluster that has the item; raises CrossCluster unless it owns what the command names as well."""
+        """Return the cluster that has the item; raises CrossCluster unless it owns the other names too."""
         route = there(routes.of_item(command.beside), command.beside)
         for name in target_of(command.line).names:
             owner = route if routes.is_spread(name) else there(routes.owner(name), name)
@@ -142,7 +142,7 @@ def of_word(routes: Routes, put: Command[Any]) -> Route | None:
 
 
 def there(route: Route | None, name: str) -> Route:
-    """Return the owner of a name; raises Elsewhere when it has none at present."""
+    """Return `route`, the owner of a name; raises Elsewhere if it is None."""
     if route is None:
         raise Elsewhere(f"no cluster owns {name} now", None)
     return route

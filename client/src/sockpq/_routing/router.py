@@ -1,7 +1,7 @@
-"""Sends each command to the cluster that owns what it names, and follows the map of clusters when that changes.
+"""Sends each command to the cluster that owns the names in it, and follows the map of clusters when that changes.
 
-Without a map everything goes to the one cluster there is, as it is. The map is read before the first command that
-changes something. What a wrong cluster refuses is sent again by the newest map.
+Without a map everything is sent unchanged to the only cluster. The map is read before the first command that changes
+something. A command refused by the wrong cluster is sent again by the newest map.
 """
 
 from __future__ import annotations
@@ -55,13 +55,16 @@ class Options(NamedTuple):
 
 
 class Router:
-    """Executes the commands of one client. For as many threads or tasks at once as its network is for."""
+    """Executes the commands of one client. As many threads or tasks as its network allows may share it."""
 
     def __init__(
         self, network: Network, addresses: tuple[Address, ...], limits: Limits, codec: Codec | None = None,
         tracing: Tracing | None = None, cluster: str | None = None, follows_map: bool = True,
     ) -> None:
-        """`cluster`: the id of the first cluster, the only one unless it `follows_map`. The rest is the client's."""
+        """`cluster`: the id of the first cluster, the only one unless it `follows_map`.
+
+        The other arguments are the client's.
+        """
         self.network = network
         self.limits = limits
         self.tracing = tracing
@@ -77,7 +80,7 @@ class Router:
 
     @property
     def leader(self) -> Address | None:
-        """The leader of the first cluster; None while it is looked for."""
+        """The leader of the first cluster; None while it is being searched for."""
         return self.first.leader
 
     @property
@@ -115,9 +118,9 @@ class Router:
         self, command: Command[T], *, timeout: float | None = None, wait: float | None = None,
         retry_unknown: bool | None = None, put_back: PutBack[T] | None = None,
     ) -> T:
-        """Execute one command in the cluster that it is for; see Executor.run.
+        """Execute one command in the right cluster; see Executor.run.
 
-        Raises CrossCluster before anything is sent if it is for several and must be executed in one piece.
+        Raises CrossCluster, before anything is sent, if it is for several clusters and cannot be split.
         """
         begun = self.network.now()
         if self._clusters.routes is None and begun >= self._clusters.read_at:
@@ -143,7 +146,7 @@ class Router:
         self, first: Command[Any] | None, command: Command[T], put_back: PutBack[T], *, timeout: float | None = None,
         wait: float | None = None,
     ) -> T:
-        """Execute `command`, a GET, directly behind `first`, a DONE, in one packet if both are for one cluster.
+        """Execute `command`, a GET, directly after `first`, a DONE, in one packet if both are for the same cluster.
 
         See CallRunner.run_behind.
         """
@@ -183,8 +186,8 @@ class Router:
     ) -> list[Answer | None]:
         """Execute commands pipelined, in one batch for each cluster, all at once; see Executor.run_batch.
 
-        When one of several clusters does not execute its batch, the error is raised when the others have; with `each`
-        it is the answer to each command of that batch instead.
+        If one of several clusters does not execute its batch, the error is raised after the others have finished; with
+        `each`, it becomes the answer to each command of that batch instead.
         """
         if self._clusters.routes is None:
             try:
@@ -229,13 +232,13 @@ class Router:
         return answers
 
     async def run_steps(self, steps: Steps[T], *, timeout: float | None = None) -> T:
-        """Execute commands one after the other, each with this time limit; returns what the last one does."""
+        """Execute commands one after the other, each with this time limit; returns the result of the last one."""
         for command in steps.before:
             await self.run(command, timeout=timeout)
         return await self.run(steps.last, timeout=timeout)
 
     async def run_where(self, command: Command[T], server: str | None, *, timeout: float | None = None) -> T:
-        """Execute one command on this server only, or where it belongs."""
+        """Execute one command on this server only; None: in the right cluster."""
         if server is None:
             return await self.run(command, timeout=timeout)
         return await self.run_at(parse_server(server), command, timeout=timeout)
@@ -257,17 +260,17 @@ class Router:
         """Return CLUSTER STATUS of the best server of the first cluster. Raises Unavailable, AuthError."""
         return await self.first.status_of_best(timeout)
 
-    # for what lasts longer than a call (_streaming)
+    # for uses that last longer than a call (_streaming)
 
     async def sources(self, names: tuple[str, ...]) -> tuple[Route, ...]:
-        """Return the clusters in which something may lie under one of these names ("*": under any), in their order."""
+        """Return the clusters that may have jobs under one of these names ("*": any), in the order of taking."""
         routes = await self._clusters.known()
         return (Route("", self.first, 0),) if routes is None else routes.of_any(names)
 
     async def owner_of(self, queues: Collection[str], *, timeout: float | None = None) -> str:
         """Return the name of the cluster that owns all of these queues; "" without a map, as far as is known.
 
-        Raises CrossCluster if several do, Elsewhere if nobody does for so long.
+        Raises CrossCluster if several do, Elsewhere if none does within `timeout` seconds.
         """
         until = self.network.now() + self.calls_timeout(timeout)
         for attempts in count(1):
@@ -289,9 +292,9 @@ class Router:
         return ""
 
     async def of_events(self, words: str, names: tuple[str, ...] | None) -> Route:
-        """Return the cluster that tells these events; `words`: as in SUBSCRIBE, `names`: None for all.
+        """Return the cluster that sends these events; `words`: as in SUBSCRIBE, `names`: None for all.
 
-        Their numbers mean something in one cluster only: raises CrossCluster for names of several.
+        The numbers of events are valid in one cluster only: raises CrossCluster for names of several.
         """
         routes = await self._clusters.known()
         if routes is None:
@@ -309,25 +312,25 @@ class Router:
         return there(found.pop(), " ".join(names or ()))
 
     async def read_map(self) -> None:
-        """Read the map now, after a cluster has refused what another one should have got (Elsewhere)."""
+        """Read the map now, after a command was sent to the wrong cluster (Elsewhere)."""
         await self._clusters.read_map()
 
     async def look(self) -> None:
-        """See whether the map has changed, when nothing was found; see KnownClusters."""
+        """Check whether the map has changed, when nothing was found; see KnownClusters."""
         await self._clusters.look()
 
     async def may_try_again(self, attempts: int, until: float) -> bool:
-        """After a wrong cluster has refused: see KnownClusters."""
+        """Return whether to retry after a refusal by the wrong cluster; see KnownClusters."""
         return await self._clusters.may_try_again(attempts, until)
 
     def calls_timeout(self, timeout: float | None) -> float:
         """Return the time limit of a call, seconds."""
         return self.first.calls.timeout(timeout)
 
-    # where a command goes
+    # routing of commands
 
     async def _routed(self, command: Command[Any], options: Options) -> Any:
-        """Send by the present map, and again when that has changed or another cluster was right, until the deadline."""
+        """Send by the current map, and again if that has changed or was wrong, until the deadline."""
         begun, limit = self.network.now(), options.timeout
         until = begun + limit
         wait_until = None if options.wait is None else begun + options.wait
@@ -357,7 +360,7 @@ class Router:
             until = self.network.now() + limit      # it has only waited
 
     async def _send(self, routes: Routes, command: Command[Any], options: Options) -> tuple[Any, bool]:
-        """Send a command; returns its value, and whether it is to be sent again because the map has changed."""
+        """Send a command; returns its value, and whether to send it again because the map has changed."""
         target = target_of(command.line)
         if target.use is Use.EVERY:
             return await self._in_every(routes.all, command, options), False
@@ -380,7 +383,7 @@ class Router:
         return labelled(value, route.name, route.tag), again
 
     def by_cluster(self, puts: Sequence[Command[Any]]) -> list[list[int]]:
-        """Return the positions of these PUTs, all into one queue, in groups of which each is for one cluster."""
+        """Return the positions of these PUTs, all into one queue, grouped by cluster."""
         routes = self._clusters.routes
         queue = target_of(puts[0].line).names[0] if puts else ""
         if routes is None or not routes.is_spread(queue):
@@ -423,7 +426,7 @@ class Router:
     async def _in_every(self, clusters: Sequence[Route], command: Command[Any], options: Options) -> Any:
         """Execute a command in each of these clusters; returns their answers together.
 
-        One that refuses does not matter if another one accepts: what the command names may be there only.
+        A refusal does not matter if another cluster accepts, as only that one may have the names.
         """
         values: list[Any] = []
         refusal: Refused | None = None
@@ -444,7 +447,7 @@ class Router:
     async def _lying(
         self, routes: Routes, sources: tuple[Route, ...], target: Target, command: Command[Any], options: Options
     ) -> tuple[Any, bool]:
-        """Execute a command that takes or shows what may lie in several clusters."""
+        """Execute a command that takes or shows jobs that may be in several clusters."""
         if command.line.startswith(TAKES):
             return await self._take(routes, sources, target.names, command, options)
         if command.line.partition(b" ")[2].startswith((b"KEY ", b"SEQ ")):         # one job
@@ -503,7 +506,7 @@ class Router:
 
 
 def _of_whole(error: SockpqError, positions: Sequence[int]) -> SockpqError:
-    """Return the error of a part of a batch with the positions that it speaks of in the whole batch."""
+    """Return the error of a part of a batch with its positions converted to those in the whole batch."""
     if not isinstance(error, BatchFailed):
         return error
     return BatchFailed(
@@ -511,7 +514,7 @@ def _of_whole(error: SockpqError, positions: Sequence[int]) -> SockpqError:
 
 
 def _is_elsewhere(error: SockpqError) -> bool:
-    """Return whether a command, or one of a transaction, was for another cluster."""
+    """Return whether a command, or one in a transaction, was sent to the wrong cluster."""
     return isinstance(error, Elsewhere) or (isinstance(error, Aborted) and isinstance(error.reason, Elsewhere))
 
 

@@ -1,4 +1,4 @@
-"""The routes of one version of the map of clusters: to whom a name belongs, and where what lies under it may be."""
+"""The routes of one version of the map of clusters: the owner of each name, and the clusters that may have its jobs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Routes:
     def __init__(
         self, clusters: ClusterMap, executor_of: Callable[[str, tuple[str, ...]], Executor], plain: str | None
     ) -> None:
-        """`executor_of` makes or finds what executes commands in the cluster with this id and these servers.
+        """`executor_of` returns the executor of the cluster with this id and these servers, creating it if necessary.
 
         `plain`: the id of the cluster whose jobs have no tags, as this client has used it without a map; None: home.
         """
@@ -47,7 +47,7 @@ class Routes:
         self._sources: dict[str, tuple[Route, ...]] = {}
 
     def owner(self, name: str) -> Route | None:
-        """Return the cluster that accepts what is brought to this name; None: none does at present."""
+        """Return the cluster that accepts additions to this name; None: none does at present."""
         try:
             return self._owners[name]
         except KeyError:
@@ -55,9 +55,9 @@ class Routes:
             return _remember(self._owners, name, None if cluster is None else self._by_name[cluster])
 
     def sources(self, name: str) -> tuple[Route, ...]:
-        """Return the clusters in which something may lie under this name, in the order in which it is taken.
+        """Return the clusters that may have jobs under this name, in the order in which these are taken.
 
-        While a name moves these are its old owner, and the new one. While it has no owner it may lie in all of them.
+        While a name moves these are its old owner and the new one. While it has no owner they are all clusters.
         """
         try:
             return self._sources[name]
@@ -65,7 +65,7 @@ class Routes:
             return _remember(self._sources, name, self._find_sources(name))
 
     def of_any(self, names: tuple[str, ...]) -> tuple[Route, ...]:
-        """Return the clusters in which something may lie under one of these names ("*": under any)."""
+        """Return the clusters that may have jobs under one of these names ("*": any)."""
         if names == (ANY,):
             return self.all
         if len(names) == 1:
@@ -78,21 +78,21 @@ class Routes:
         return [route.executor for route in self.all]
 
     def is_spread(self, name: str) -> bool:
-        """Return whether every cluster accepts what is brought to this queue."""
+        """Return whether every cluster accepts jobs for this queue."""
         return name in self.map.spread
 
     def with_tag(self, tag: int) -> Route | None:
-        """Return the cluster of jobs with this tag, None when the map does not have it any more."""
+        """Return the cluster of jobs with this tag, None if the map no longer has it."""
         return self._by_tag.get(tag) or (self.home if tag == 0 else None)
 
     def of_item(self, item: str) -> Route | None:
-        """Return the cluster of an item: the one behind the last dot of its name, else the owner of that name."""
+        """Return the cluster of an item: the one after the last dot of its name, or else the owner of that name."""
         return self._by_name.get(item.rpartition(".")[2]) or self.owner(item)
 
     def of_key(self, key: str) -> Route:
         """Return the cluster for this key, or item, of a spread queue.
 
-        By rendezvous hashing: a cluster that is added or removed changes that of few keys.
+        By rendezvous hashing: adding or removing a cluster moves only a few keys.
         """
         return max(self.all, key=lambda route: _weight(self.map.clusters[route.name].id, key))
 
@@ -105,7 +105,7 @@ class Routes:
         return (self._by_name[moving], owner) if moving else (owner,)
 
     def _moving(self, name: str) -> str | None:
-        """Return the cluster that this name moves from, None if it does not move."""
+        """Return the cluster from which this name moves; None if it does not move."""
         while name.endswith(DEAD_SUFFIX) and name != DEAD_SUFFIX:
             name = name[: -len(DEAD_SUFFIX)]
         for length in range(len(name), 0, -1):

@@ -1,6 +1,6 @@
-"""Takes jobs from several clusters: from each in turn what is there, and if there is none waits in all of them.
+"""Takes jobs from several clusters: asks each in turn for available jobs and, if there are none, waits in all of them.
 
-Knows which of them did not answer lately: nobody who can do without these waits for them.
+Tracks which of them did not answer recently, so that calls that can do without these do not wait for them.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ TRY_S = 1.0             # what one that may not answer has to answer a GET that 
 
 
 class Taken(NamedTuple):
-    """The jobs taken, None or [] for none, and the cluster that had them, by its place in the list.
+    """The jobs taken, None or [] for none, and the index of the cluster that had them.
 
-    `again`: there was nothing because the wait has ended early, when the map has changed or a cluster did not answer.
+    `again`: retry, as the wait has ended early: the map has changed, or a cluster did not answer.
     """
 
     value: Any
@@ -41,11 +41,11 @@ class Taking:
         self._silent: dict[Executor, float] = {}        # clusters that did not answer, and until when
 
     def answers(self, executor: Executor) -> bool:
-        """Return whether this cluster has answered, as far as is known."""
+        """Return whether this cluster answered when last asked."""
         return self._silent.get(executor, 0) <= self._network.now()
 
     async def look(self, clusters: Sequence[Executor]) -> None:
-        """Find out which of the clusters answer, where that is not known."""
+        """Find out which of the clusters answer, if that is unknown."""
         for executor in clusters:
             if executor.leader is None and self.answers(executor):
                 try:
@@ -57,9 +57,9 @@ class Taking:
         self, command: Command[Any], clusters: Sequence[Executor], first: int, timeout: float,
         put_back: PutBack[Any] | None,
     ) -> Taken:
-        """Take what is there, from the first cluster that has something, beginning with number `first`.
+        """Take available jobs from the first cluster that has any, beginning with number `first`.
 
-        One that does not answer is left out, unless none does.
+        Clusters that do not answer are left out, unless none does.
         """
         failure: NotExecuted | None = None
         order = [(first + step) % len(clusters) for step in range(len(clusters))]
@@ -90,9 +90,9 @@ class Taking:
     ) -> Taken:
         """Wait in all of these clusters, for up to `wait` seconds if given; the first job wins.
 
-        `commands`: the GET for each. One more job that comes at the same moment goes back to its place. It ends early
-        with nothing when `changed()`, and when a cluster has not answered for `timeout` seconds, so that it is asked
-        again; and when cluster `last` says that there will be nothing.
+        `commands`: the GET for each. Another job that arrives at the same moment goes back to its place. The wait ends
+        early without a job when `changed()` returns true, when a cluster has not answered for `timeout` seconds and
+        must be asked again, and when cluster `last` reports that there will be no job.
         """
         calls = [
             executor.calls.call(command, timeout=timeout, wait=wait)
@@ -142,7 +142,7 @@ class Taking:
     async def _collect(
         self, race: Any, clusters: Sequence[Executor], left: set[int], put_back: PutBack[Any]
     ) -> None:
-        """Give back what still comes although the caller was interrupted."""
+        """Put back jobs that still arrive after the caller was interrupted."""
         until = self._network.now() + LEAVE_S
         while left and self._network.now() < until:
             ended = await race.next(until - self._network.now())
@@ -167,7 +167,7 @@ def _withdraw(clusters: Sequence[Executor], calls: Sequence[Call[Any]], left: se
 
 
 async def _give_back(executor: Executor, value: Any, put_back: PutBack[Any]) -> None:
-    """Put jobs back to their places that came when they were not wanted any more; else their leases end."""
+    """Put back jobs that arrived too late; if that fails, their leases end."""
     with suppress(SockpqError):
         await executor.run_batch(list(put_back(value)), timeout=LEAVE_S)
 

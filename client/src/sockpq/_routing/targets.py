@@ -1,4 +1,4 @@
-"""Reads from the line of a command what decides to which of several clusters it goes: names, or the id of a job."""
+"""Reads the parts of a command's line that determine its cluster: names, or the id of a job."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ANY = "*"           # instead of names: all queues
 
 
 class Use(Enum):
-    """The relation of a command to what it names."""
+    """The relation of a command to the names in it."""
 
     FIRST = "it concerns a cluster itself: the one whose servers the client was given"
     HOME = "it concerns what belongs to all clusters and is kept in the first one of the map"
@@ -45,7 +45,7 @@ def target_of(line: bytes) -> Target:
 
 
 def as_sent(command: Command[Any], ids: tuple[int, ...]) -> Command[Any]:
-    """Return the command about jobs with these ids with the ids that their cluster knows."""
+    """Return the command about jobs with these ids with the ids used by their cluster."""
     line = command.line
     for job in ids:         # in the order of the line, in which they come before anything else that may look so
         line = line.replace(b" %d" % job, b" %d" % local_id(job), 1)

@@ -1,4 +1,4 @@
-"""Answers of one of several clusters, as the program gets them: with tags in the ids, and the names of clusters."""
+"""Converts answers of one of several clusters for the program: adds tags to the ids, and names of clusters."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def labelled(value: Any, cluster: str, tag: int) -> Any:
 
 
 def together(values: list[Any]) -> Any:
-    """Return the answers of several clusters to the same command as one: counts are added, lists joined."""
+    """Merge the answers of several clusters to the same command: counts are added, lists joined."""
     first = values[0]
     if isinstance(first, Totals):
         return Totals(*map(sum, zip(*values, strict=True)))
@@ -52,7 +52,7 @@ def _stored(value: Stored, cluster: str, tag: int) -> Stored:
     return value if value.number is None else value._replace(number=_tagged(value.number, tag))
 
 
-# How the answers look that have ids in them, or the place for the name of a cluster.
+# The types of answers with ids in them, or with a field for the name of a cluster.
 _FORMS: dict[type, Callable[[Any, str, int], Any]] = {
     list: lambda values, cluster, tag: [labelled(value, cluster, tag) for value in values],
     Page: lambda page, cluster, tag: page._replace(jobs=labelled(page.jobs, cluster, tag)),

@@ -1,4 +1,4 @@
 """Operations that last longer than a call: streams of events, sessions that jobs are bound to, renewals of leases.
 
-All without threads and tasks: those of each client are in its own room. May use the engine and what that may use.
+None of this uses threads or tasks: those are in the room of each client. May use the engine and the rooms before it.
 """

@@ -1,4 +1,4 @@
-"""A session of its own whose jobs are bound to it: they go back when it ends, and need no lease until then."""
+"""A separate session to which jobs are bound: they go back when it ends, and need no lease until then."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CLOSE_S = 5.0               # what the release of the jobs may take; afterwards 
 
 
 class BoundSession:
-    """Takes jobs for one user at a time; others may wake it, and keep it alive, meanwhile."""
+    """Takes jobs for one thread or task at a time; others may wake it, or keep it alive, at the same time."""
 
     def __init__(self, executor: Executor, ttl: float) -> None:
         """`ttl`: in seconds, how long the cluster waits for a sign of life."""
@@ -52,7 +52,7 @@ class BoundSession:
     ) -> list[Handed]:
         """Execute this GET; [] also when `wake` was called since the last one. Raises Inherited.
 
-        When its caller is interrupted, jobs that it has got go back to their places.
+        If its caller is interrupted, the jobs that it has taken go back to their places.
         """
         check_own(self._process, "this consumer")
         await self._lock.acquire(self._executor.limits.timeout)
@@ -69,7 +69,7 @@ class BoundSession:
             self._lock.release()
 
     def wake(self) -> None:
-        """End the GET that waits, or the next one; what it has got is returned. Callable from any thread."""
+        """End the waiting GET, or the next one, which returns the jobs that it has. Callable from any thread."""
         if self.inherited:
             return
         self._woken = True
@@ -95,7 +95,7 @@ class BoundSession:
             self._lock.release()
 
     async def close(self) -> None:
-        """Put the jobs that were not ended back to their places, and end the session."""
+        """Put jobs that were not ended back in their places, and end the session."""
         if self._closed or self.inherited:
             return
         self._closed = True

@@ -1,4 +1,4 @@
-"""The sessions of one consumer, one in each cluster that it takes jobs from; see BoundSession."""
+"""The sessions of one consumer, one in each cluster from which it takes jobs; see BoundSession."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SLICE_S = 30.0          # a wait in several clusters is begun again after this t
 
 
 class BoundSessions:
-    """Takes jobs for one user at a time; others may wake it, and keep it alive, meanwhile."""
+    """Takes jobs for one thread or task at a time; others may wake it, or keep it alive, at the same time."""
 
     def __init__(self, router: Router, ttl: float) -> None:
         """`ttl`: in seconds, how long each cluster waits for a sign of life."""
@@ -47,7 +47,7 @@ class BoundSessions:
     ) -> list[Handed]:
         """Execute this GET; [] also when `wake` was called since the last one. Raises Inherited.
 
-        Over several clusters it takes what one of them has; if none has anything it waits in all.
+        With several clusters it takes the jobs that one of them has; if none has any, it waits in all of them.
         """
         check_own(self._process, "this consumer")
         now = self._router.network.now
@@ -74,7 +74,7 @@ class BoundSessions:
     async def _take(
         self, routes: tuple[Route, ...], command: Command[list[Handed]], wait: float | None, timeout: float | None
     ) -> tuple[list[Handed], bool]:
-        """Take by the map as it is now; returns the jobs, and whether an empty answer is final."""
+        """Take by the current map; returns the jobs, and whether an empty answer is final."""
         if len(routes) == 1:
             return await self._taken(routes[0], command, wait, timeout), True
         if command.line.startswith(b"GETBE") and len({route.name for route in routes}) > 1:
@@ -127,7 +127,7 @@ class BoundSessions:
             return [], error
 
     def wake(self) -> None:
-        """End the GET that waits, or the next one; what it has got is returned. Callable from any thread."""
+        """End the waiting GET, or the next one, which returns the jobs that it has. Callable from any thread."""
         self._woken = True
         for session in list(self._sessions.values()):
             session.wake()
@@ -138,7 +138,7 @@ class BoundSessions:
             await session.beat()
 
     async def close(self) -> None:
-        """Put the jobs that were not ended back to their places, and end the sessions."""
+        """Put jobs that were not ended back in their places, and end the sessions."""
         self._closed = True
         for session in list(self._sessions.values()):
             await session.close()

@@ -1,4 +1,4 @@
-"""Events as they come, from one server after the other: where one dies the next goes on behind the last event heard."""
+"""Events from one server after another: if one dies, the next continues after the last event received."""
 
 from __future__ import annotations
 
@@ -42,15 +42,16 @@ TOO_OLD = "409 Too Old"
 
 
 class EventStream:
-    """The events of one loop. For one user at a time."""
+    """The events of one loop. For one thread or task at a time."""
 
     def __init__(
         self, router: Router, words: str, names: tuple[str, ...] | None, after: int | None, wait: float | None,
         timeout: float,
     ) -> None:
-        """`words`: types and names; `names`: these alone, None for all; `after`: the number of the last known event.
+        """`words`: types and names; `names`: the names only, None for all; `after`: the number of the last known event.
 
-        `wait`: how many seconds without an event end the loop; `timeout`: for how many a server is looked for.
+        `wait`: the seconds without an event after which the loop ends; `timeout`: how many seconds to search for a
+        server.
         """
         self.position = after               # events up to this number were heard, or came before
         self._router = router
@@ -70,7 +71,7 @@ class EventStream:
         self._stopped = False
 
     async def next(self) -> Event | None:
-        """Return the next event; None when none came for as long as `wait` says.
+        """Return the next event; None if there was none for `wait` seconds.
 
         Raises EventsLost, Unavailable, Inherited.
         """
@@ -101,7 +102,7 @@ class EventStream:
         return one
 
     async def open(self) -> None:
-        """Subscribe now. Raises Unavailable, Inherited, and why no server takes the subscription."""
+        """Subscribe now. Raises Unavailable, Inherited, and the error with which servers refuse the subscription."""
         check_own(self._process, "this loop over events")
         if self._slot is None or self._slot.connection is None:
             try:
@@ -137,7 +138,7 @@ class EventStream:
             self._slot.drop_connection()
 
     async def _connect(self) -> None:
-        """Subscribe at any server; raises Unavailable, EventsLost, or why none takes the subscription."""
+        """Subscribe at any server; raises Unavailable, EventsLost, or the error with which servers refuse it."""
         until = self._network.now() + self._timeout
         pause = PAUSE_S[0]
         while True:
@@ -192,7 +193,7 @@ class EventStream:
         self._tag = route.tag
 
     async def _give_up(self, refused: list[Address], until: float) -> None:
-        """Report the events since the last one as lost, as no server has them, and go on behind them."""
+        """Report the events since the last one as lost, as no server has them, and continue after them."""
         for address in refused:
             with suppress(Lost, ProtocolError, Busy):
                 before, self.position = self.position or 0, None
@@ -234,7 +235,7 @@ class EventStream:
         self._sort()
 
     async def _receive(self, connection: Connection, until: float) -> bool:
-        """Take what comes next; False when nothing did until then. Raises Lost, ProtocolError."""
+        """Receive the next bytes; returns False if there were none until `until`. Raises Lost, ProtocolError."""
         now = self._network.now()
         patience = self._executor.limits.server_timeout
         due = self._heard_at + BEAT_S if self._asked_at is None else self._asked_at + patience

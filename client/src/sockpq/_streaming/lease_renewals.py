@@ -1,4 +1,7 @@
-"""Decides which leases to renew and when, and interprets the answers. Threads and tasks beat in `Heartbeat`."""
+"""Decides which leases to renew and when, and interprets the answers.
+
+The threads and tasks that do it are in `Heartbeat`.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from sockpq.errors import (
 
 BEATS_PER_LEASE = 3                 # two may come too late, as through a failover
 
-# Not a matter of one job, and no better the next time: the worker must be notified.
+# Errors that concern all jobs and will not go away: the worker must be notified.
 HOPELESS = BadArguments, NotSupported, AuthError, ForbiddenError, ForeignCluster
 
 
@@ -35,10 +38,10 @@ J = TypeVar("J", bound=Beating)
 
 
 class LeaseRenewals(Generic[J]):
-    """The jobs of one loop, and when the lease of each is to be renewed, on the monotonic clock."""
+    """The jobs of one loop, and when to renew the lease of each, on the monotonic clock."""
 
     def __init__(self, executor: Router, expire: float, *, uncharged: bool = False) -> None:
-        """`expire`: the lease, in seconds; `uncharged`: renewals report no time, as the end of a job reports all."""
+        """`expire`: the lease, in seconds; `uncharged`: report no running time, as the job's end reports all."""
         self._executor = executor
         self._expire = expire
         self._ran = 0.0 if uncharged else None

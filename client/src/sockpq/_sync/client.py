@@ -94,9 +94,9 @@ FAREWELL_S = 1.0        # how long close() waits for the last bytes to leave
 
 
 class Client:
-    """Talks to the serving leader of the cluster, and follows when the leader changes. Safe to share.
+    """Sends commands to the serving leader of the cluster, and follows it when it changes. Safe to share.
 
-    A blocking client may be shared by any number of threads, an asyncio client by the tasks of one event loop, the loop
+    A blocking client may be shared by any number of threads, an asyncio client by the tasks of one event loop: the loop
     of its first call.
 
     A call is executed exactly once, through failovers, by a session that the cluster keeps. It returns, or raises a
@@ -132,24 +132,24 @@ class Client:
     ) -> None:
         """`servers`: of the cluster, "host:port" each, or one string with commas. Nothing is sent yet.
 
-        One server is enough, and need not be the leader: it reports the others. Name more in case that one is down when
-        the client starts. Without `servers` the configuration is used, also for `tls`, `user` and `secret`: the
+        One server is enough, and need not be the leader: it reports the others. Name more of them in case one is down
+        when the client starts. Without `servers` the configuration is used, also for `tls`, `user` and `secret`: the
         variable SOCKPQ_SERVERS, the file ~/.config/sockpq/config.toml or /etc/sockpq.toml, as for pqctl; without any
         the server is 127.0.0.1:11361.
 
         All times in seconds: `timeout` for a whole call with its repetitions, `server_timeout` for one server that has
         not answered, `connect_timeout` for connecting and for finding the leader. The cluster forgets a session that
-        was not used for `session_ttl`.
+        has not been used for `session_ttl`.
 
         `tls`: the file with the CA of the servers' certificates, True for the system's CAs, or an ssl.SSLContext; None
         for plain TCP. `user` with `secret`, or `secret_file`, if the servers require them. Files are read again when
-        they change, so that a client goes on when an authority or a secret is replaced.
+        they change, so that a client continues when an authority or a secret is replaced.
 
         `codec`: an object with `encode(value)` to bytes and `decode(data)`, for `put(value=)` and `job.value`.
-        `tracing`: make OpenTelemetry spans, and continue traces where jobs are processed (sockpq[otel]).
-        `cluster`: the id of the cluster to use; by default the cluster of the first server. Servers of other clusters
-        are refused with ForeignCluster. `follow_map=False`: use this one alone, whatever the map of clusters says, so
-        that what another one owns is Elsewhere. By default a client follows the map unless it is given a `cluster`.
+        `tracing`: make OpenTelemetry spans, and continue traces where jobs are processed (sockpq[otel]). `cluster`: the
+        id of the cluster to use; by default the cluster of the first server. Servers of other clusters are refused with
+        ForeignCluster. `follow_map=False`: use only this cluster, whatever the map of clusters says, so that names of
+        other clusters raise Elsewhere. By default a client follows the map unless it is given a `cluster`.
         """
         if servers is None:
             configured = configuration()
@@ -187,7 +187,7 @@ class Client:
 
     @property
     def cluster(self) -> str | None:
-        """The id of the cluster that it is bound to; None before it has used a server that reports one."""
+        """The id of the cluster to which this client is bound; None before it has used a server that reports one."""
         return self._executor.identity.cluster
 
     def stats(self) -> Stats:
@@ -254,12 +254,12 @@ class Client:
         `block=True` waits for one; `block="until_done"` waits until no unfinished job is left in them; both for `wait`
         seconds at most, if given; `wait` alone blocks as well. `expire` is the lease (visibility timeout) in seconds:
         when it ends before done(), the job goes back to its queue (`then="later"`), is removed (`then="done"`) or given
-        up (`then="dead"`); the cluster has a default. Without a lease a job whose answer is lost would run for ever, so
-        that such a call can raise OutcomeUnknown: give one.
+        up (`then="dead"`); the cluster has a default. Give one: without a lease a job whose answer is lost would run
+        for ever, so such a call can raise OutcomeUnknown.
 
         `item`: only jobs of this item. `meta`: fill the job's `meta` with its attempt, key and times. `headers`: fetch
-        the job's `headers` with it; otherwise the first reading of them takes a command of its own. `policy`: which
-        of several queues: "random", or "priority" for the greatest priority; the cluster has a default.
+        the job's `headers` with it; otherwise the first access to them sends another command. `policy`: the choice
+        among several queues: "random", or "priority" for the greatest priority; the cluster has a default.
 
         In asyncio `job = client.get(..)`, or `with client.get(..) as job:`.
         """
@@ -348,22 +348,22 @@ class Client:
     ) -> Iterator[Job]:
         """Iterate over jobs, each with a lease: `for job in client.consume("q", expire=30)`.
 
-        A job is DONE when the loop comes back for the next one, and LATER when the loop is left before, by an error or
-        by `break`, unless its done() or later() was called. Both travel in one packet, the DONE and the request for the
-        next job. The loop ends when no job comes for `wait` seconds, and with `until_done` when no unfinished job is
-        left in the queues; otherwise it never does.
+        A job is DONE when the loop asks for the next one, and LATER when the loop is left before that, by an error or
+        by `break`, unless its done() or later() was called. The DONE and the request for the next job are sent in one
+        packet. The loop ends when no job comes for `wait` seconds, and with `until_done` when no unfinished job is left
+        in the queues; otherwise it never ends.
 
-        Without `expire` each job has the lease of its queue, if one queue is named and has one; else 60 s, which are
-        renewed as with `heartbeat`. The logger `sockpq` reports which (INFO).
+        Without `expire` each job has the lease of its queue, if one queue is named and has one; otherwise 60 s, which
+        are renewed as with `heartbeat`. The logger `sockpq` reports which (INFO).
 
         With `heartbeat` the lease is renewed every third of it while the job is processed: the job stays here however
-        long it takes, and is free `expire` seconds after this process has died. `job.lost` becomes True if the lease
-        was lost nevertheless, for example because no server served for longer.
+        long it takes, and is handed out again `expire` seconds after this process has died. `job.lost` becomes True if
+        the lease was lost nevertheless, for example because no server served for longer.
 
         `prefetch`: take up to that many jobs at once, which is much faster if jobs take little time. Heartbeats renew
-        the waiting ones; when a job is returned at least two thirds of its lease are left. The DONE of a job that took
-        less than a tenth of a second may wait for the following ones. When the loop is left, jobs that were not begun
-        go back to their places. The other options are as for get().
+        the waiting ones; when the loop returns a job, at least two thirds of its lease are left. The DONE of a job that
+        took less than a tenth of a second may wait for the following ones. When the loop is left, jobs that were not
+        begun go back to their places. The other options are as for get().
 
         With policy="fair" each job's group is charged for the time of the work on it, which is measured here and sent
         with DONE and LATER; waiting time here and heartbeats are not charged. `ran`: "wall", the time that
@@ -385,9 +385,9 @@ class Client:
     def consumer(self, ttl: float = 30.0) -> Consumer:
         """Take jobs without leases: `with client.consumer() as c: jobs = c.get_many(10, "q")`.
 
-        They belong to a session of their own: they stay here however long the work takes, and go back when this process
-        has given no sign of life for `ttl` seconds, or when the block ends. done() and later() are as for any job, in
-        any thread or task.
+        They belong to a separate session: they stay here however long the work takes, and go back when this process has
+        given no sign of life for `ttl` seconds, or when the block ends. done() and later() work as for any job, in any
+        thread or task.
         """
         return Consumer(self._executor, ttl)
 
@@ -402,14 +402,14 @@ class Client:
     ) -> Events:
         """Iterate over events instead of polling: `for event in client.events("FINI", "order_*")`.
 
-        `types`: which events; `names`: about which queues, items and so on, all if not given; a name that ends in `*`
-        is a prefix. Any server sends the same events in the same order, under the same numbers. When one dies the
-        loop continues at another one, behind the last event, so that none is missed or repeated (messages, "MSG", are
+        `types`: of the events; `names`: of queues, items and so on, by default all; a name that ends in `*` is a
+        prefix. Any server sends the same events in the same order, under the same numbers. When one dies the loop
+        continues at another one, after the last event, so that none is missed or repeated (messages, "MSG", are
         delivered at most once). Other calls of this client are not held up.
 
-        `after`: begin behind the event of this number, e.g. the `position` of an earlier loop. `wait`: the loop ends
-        when no event comes for this many seconds. `timeout`: for how long a server is looked for before Unavailable is
-        raised. Raises EventsLost when events may have been missed: read the state again; the loop may go on.
+        `after`: begin after the event of this number, e.g. the `position` of an earlier loop. `wait`: the loop ends
+        when no event comes for this many seconds. `timeout`: how long to search for a server before Unavailable is
+        raised. Raises EventsLost when events may have been missed: read the state again; the loop may be continued.
         """
         about = None if names is None else (names,) if isinstance(names, str) else tuple(names)
         words = event_commands.words_of(types, about)
@@ -481,7 +481,7 @@ class Client:
         """Queue a job for each of `datas`, thousands in one command: much faster than one by one.
 
         `json`, or `values` for the client's `codec`: other bodies, as for put(). `keys`: one for each; the other
-        options are as for put(), and apply to all. Returns how many are queued because of it: all, or with
+        options are as for put(), and apply to all. Returns how many jobs were added: all, or with
         `on_duplicate="ignore"` those whose keys were new. `timeout` limits the time without progress, not the whole.
         Raises BatchFailed when some are acknowledged and others are not; it says which.
 
@@ -545,8 +545,8 @@ class Client:
         """Hold an item while its jobs are put: `with client.hold() as item: client.put(.., item=item)`.
 
         The item, without `item` a new one, does not end before the block does, and is cancelled when that raises.
-        `expire` and `then` as for item_hold(), for the case that this program dies; `queue`: where several clusters are
-        in use, a queue that the jobs go to.
+        `expire` and `then` as for item_hold(), for the case that this program dies; `queue`: if several clusters are in
+        use, a queue into which the jobs are put.
         """
         return Hold(self._executor, item, expire, then, queue, timeout)
 
@@ -577,7 +577,7 @@ class Client:
 
         Without `item` the server generates one. The worker takes the job, puts its result into `output` under
         `job.item`, and calls done(). The result is handed out like any job: call its done(). `wait` in seconds;
-        raises NoOutput when the result did not come; the job itself is still queued.
+        raises NoOutput if there is no result in time; the job itself is still queued.
 
         In asyncio `job = client.call(..)`, or `with client.call(..) as job:`.
         """
@@ -629,12 +629,13 @@ class Client:
         server: str | None = None,
         timeout: float | None = None,
     ) -> Iterator[FoundJob]:
-        """Iterate over the jobs of `queues` (None: of all) that have all of this, as the leader or `server` has them.
+        """Iterate over the jobs of `queues` (None: of all) with all these properties, as the leader or `server` knows
+        them.
 
         `state`: one or several; None: all but those that have ended ("done", "cancelled", "expired"), which a queue
-        keeps if it is so set. `header`: a name and its value. `key`: the beginning of its key. `since` and `until`:
+        keeps if its settings say so. `header`: a name and its value. `key`: a prefix of its key. `since` and `until`:
         the Unix time, both included, at which it was put, took its place, or, of one that has ended, ended. `count`:
-        how many are fetched at once. Each job that stays as it is comes exactly once.
+        how many are fetched at once. Each job that does not change is returned exactly once.
         """
         search = records.search(queues, state, header, key, item, group, reason, since, until, count)
         return self._found(search, server, timeout)
@@ -687,26 +688,25 @@ class Client:
     ) -> Stored:
         """Queue a job; on return it is on the disks of a majority. Greater `priority` first.
 
-        Its body is `data`, bytes or a string (UTF-8); or `json`, any value that JSON has; or `value`, which the
+        Its body is `data`, bytes or a string (UTF-8); or `json`, any JSON value; or `value`, which the
         client's `codec` encodes. `item` puts it into a group, `new_item` into a new group named by the server. The
         result has the `item` and the `key`.
 
-        Times in seconds. `delay`: it becomes active that much later; or `at`: at this Unix time. `ttl`: it is
-        removed unless it is taken within that time (0: never, whatever its queue says). `every`: DONE makes it
-        active again after this period, until it is deleted. `after`: an item, or several: it waits until each of
-        these has had no unfinished job, or with `when="end"` none but dead and buried ones; with `when="failed"`
-        until one of them has such a job, and is removed when all have ended without any, or not queued when they had
-        ended before (`outcome` "dropped"). `key`: its name in its queue; if an unfinished job has that name,
-        `on_duplicate` says what happens: "fail" (JobExists), "ignore", or "replace". `tries`: it is given up after
-        that many hand-outs without done(). `group`: whose job it is, for queues that choose by groups and for
-        get(policy="fair"); by default its queue. `number`: it gets a number, the `number` of the result, by which
-        `Number` finds it in any state and queue, and it always returns to its old place. `lease`: the lease for
-        clients that take it without `expire` (0: none), instead of its queue's.
-        `headers`: names and values beside its body, which a consumer reads as `job.headers` and find() looks for.
-        `dedup`: a key and seconds: while the queue remembers an accepted put() with this key, another one queues
-        nothing and returns `outcome` "exists", whatever has become of the job.
+        Times in seconds. `delay`: it becomes active that much later; or `at`: at this Unix time. `ttl`: it is removed
+        unless it is taken within that time (0: never, whatever the queue's TTL). `every`: DONE makes it active again
+        after this period, until it is deleted. `after`: an item, or several: it waits until each of these has had no
+        unfinished job, or with `when="end"` none but dead and buried ones; with `when="failed"` until one of them has
+        such a job, and is removed when all have ended without any, or not queued when they had ended before (`outcome`
+        "dropped"). `key`: its name in its queue; if an unfinished job has that name, `on_duplicate` decides: "fail"
+        (JobExists), "ignore", or "replace". `tries`: it is given up after that many hand-outs without done(). `group`:
+        its owner, for queues that choose by groups and for get(policy="fair"); by default the queue's name. `number`:
+        it gets a number, the `number` of the result, by which `Number` finds it in any state and queue, and it always
+        returns to its old place. `lease`: the lease for clients that take it without `expire` (0: none), instead of its
+        queue's. `headers`: names and values beside its body, which a consumer reads as `job.headers` and find() looks
+        for. `dedup`: a key and seconds: while the queue remembers an accepted put() with this key, another one queues
+        nothing and returns `outcome` "exists", even if the job has ended.
 
-        Raises JobExists, QueueFull, QueuePaused, QueueNotFound where these options or the queue's settings ask for it.
+        Raises JobExists, QueueFull, QueuePaused, QueueNotFound according to these options and the queue's settings.
         """
         return run(self._executor.run(
             jobs.put(queue, data, priority, item, new_item, json=json, value=value, delay=delay, at=at, ttl=ttl,
@@ -798,8 +798,8 @@ class Client:
     ) -> Finished:
         """Remove a running job; returns whether it was the last unfinished one of its queue or its item.
 
-        A periodic job (`put(every=)`) is not removed unless `last` says that this was the last time: `next_at` of the
-        answer says when it is active again.
+        A periodic job (`put(every=)`) is not removed unless this was the `last` time; `next_at` of the result is when
+        it is active again.
 
         For a queue with a rate: `slow`, this was too fast; `sleep`, no hand-outs for this long, in seconds. `reason`:
         why, for the server's log. `ran`: how many seconds the work took, for get(policy="fair"), instead of the time
@@ -833,10 +833,10 @@ class Client:
         """Put a running job back at the end of its queue. Raises JobNotFound when it is not running (any more).
 
         `delay` (seconds) or `at` (Unix time): when it is active again; `priority`: its new one; `first`: put it back to
-        its old place instead; `yielded`: a slice of the work is finished: the attempt is not counted.
-        `reason`: why, in a word of 1 to 64 letters, digits and _ . : -, kept with the job until kick().
-        `error`: the text of what went wrong, for example a traceback, as job_error() shows it; of more than 16,384
-        bytes the middle is left out. `slow`, `sleep` and `ran`: see done().
+        its old place instead; `yielded`: a slice of the work is finished: the attempt is not counted. `reason`: why, in
+        a word of 1 to 64 letters, digits and _ . : -, kept with the job until kick(). `error`: the text of the error,
+        for example a traceback, for job_error(); beyond 16,384 bytes its middle is left out. `slow`, `sleep` and `ran`:
+        see done().
         """
         run(self._executor.run(
             jobs.later(job, delay=delay, at=at, priority=priority, first=first, yielded=yielded, reason=reason,
@@ -855,7 +855,7 @@ class Client:
     ) -> int | None:
         """Renew the lease of a running job, with the same length or `expire` seconds (0: without limit).
 
-        `progress`: how much of the work is done, 0 to 100, for everybody who looks at the job.
+        `progress`: the percentage of the work that is done, 0 to 100, shown with the job.
         `ran`: how many seconds the work has taken since the hand-out or the last touch(), for get(policy="fair").
 
         Returns when it ends, in Unix time, None for never. Raises JobNotFound when the job is not running (any more).
@@ -892,10 +892,10 @@ class Client:
         headers: Mapping[str, str] | None = None,
         timeout: float | None = None,
     ) -> None:
-        """Change a running job by its id, or another one by its `Key`, `Place` or `Number`; options not given stay.
+        """Change a running job by its id, or another one by its `Key`, `Place` or `Number`; other properties stay.
 
-        `data`, `json` or `value` is its new body, as for put(). `headers` replace all that it has; {} takes them away.
-        `no_item` takes it out of its item. Raises JobNotFound, and JobRunning when the job with this key is running.
+        `data`, `json` or `value` is its new body, as for put(). `headers` replaces all its headers; {} removes them.
+        `no_item` removes it from its item. Raises JobNotFound, and JobRunning when the job with this key is running.
         """
         run(self._executor.run(
             jobs.change(job, data=data, json=json, value=value, priority=priority, delay=delay, at=at, item=item,
@@ -1003,7 +1003,7 @@ class Client:
     ) -> list[PeekedJob]:
         """Look at the first `count` jobs of a queue that are "ready", "delayed", "running", "dead" or "buried".
 
-        The dead ones are the jobs that were given up in this queue. With `places` each job has its `place`, by which
+        Dead ones are jobs that were given up in this queue. With `places` each job has its `place`, by which
         peek(), change() and delete() find it; a server that is too old sends none. `headers`: fill their `headers`.
         """
         return run(self._executor.run_where(
@@ -1095,11 +1095,11 @@ class Client:
         timeout: float | None = None,
         retry_unknown: bool | None = None,
     ) -> int:
-        """Make a job that has ended ready again, as it was put, by its number; returns 1. Raises JobNotFound."""
+        """Make an ended job ready again, as it was put, by its number; returns 1. Raises JobNotFound."""
         return run(self._executor.run(records.retry_ended(number), timeout=timeout, retry_unknown=retry_unknown))
 
     def delete_ended(self, number: Number | int, *, timeout: float | None = None) -> None:
-        """Remove a job that has ended from those that its queue keeps, by its number. Raises JobNotFound."""
+        """Remove the record of an ended job from its queue, by its number. Raises JobNotFound."""
         run(self._executor.run(records.delete_ended(number), timeout=timeout))
 
     def item_stat(self, item: str, *, server: str | None = None, timeout: float | None = None) -> ItemStat:
@@ -1142,11 +1142,11 @@ class Client:
     ) -> str:
         """Hold an item, without `item` a new one that the server names: it does not end before item_release().
 
-        So jobs can be put one by one although the first are done by then. After `expire` seconds (600) the item is
-        cancelled, because the author of half a batch has died, or with `then="release"` released; another hold sets
-        both again. `queue`: where several clusters are in use, a queue that the jobs go to: its cluster has the
-        hold. In a transaction the other commands say which. Returns the item. Raises ItemCancelled. hold() does this
-        around a block.
+        So jobs can be put one by one even if the first ones are done early. After `expire` seconds (600) the item is
+        cancelled, as the producer of an incomplete batch has died, or with `then="release"` released; another hold
+        resets both. `queue`: if several clusters are in use, a queue into which the jobs are put: its cluster keeps the
+        hold. In a transaction the other commands determine the cluster. Returns the item. Raises ItemCancelled. hold()
+        does this around a block.
         """
         return run(self._executor.run(
             items.item_hold(item, expire=expire, then=then, queue=queue), timeout=timeout, retry_unknown=retry_unknown
@@ -1157,10 +1157,10 @@ class Client:
         return run(self._executor.run(items.item_release(item), timeout=timeout, retry_unknown=retry_unknown))
 
     def item_cancel(self, item: str, reason: str | None = None, *, timeout: float | None = None) -> int:
-        """Remove all jobs of an item, and what waits for it to be done; returns how many it has.
+        """Remove all jobs of an item, and jobs that wait for it to be done; returns how many it has.
 
-        None of them is handed out any more, and none is put. Workers of running ones hear of it ("CANCEL" of
-        events()), and end them as they like. A hold stays: the item ends with it at the earliest. `reason`: a word for
+        None of them is handed out any more, and none can be added. Workers of running ones are notified ("CANCEL" of
+        events()), and end them in any way. A hold stays: the item ends with it at the earliest. `reason`: a word for
         records and logs. Raises ItemNotFound when it has neither a job nor a hold.
         """
         return run(self._executor.run(items.item_cancel(item, reason), timeout=timeout))
@@ -1170,7 +1170,7 @@ class Client:
         return run(self._executor.run_where(queue_commands.sched_levels(), server, timeout=timeout))
 
     def sched_group(self, group: str, *, server: str | None = None, timeout: float | None = None) -> FairGroup:
-        """Return what a group of jobs has used so far. Raises GroupNotFound; a `server` that is named may lag."""
+        """Return the time that a group has used so far. Raises GroupNotFound; a `server` that is named may lag."""
         return run(self._executor.run_where(queue_commands.sched_group(group), server, timeout=timeout))
 
     def sched_config(
@@ -1365,7 +1365,7 @@ class Client:
     ) -> None:
         """Remove a queue with its settings, and with `force` also with its jobs, the running ones too.
 
-        `leave`, with `force`: its dead jobs stay in the queues where they lie, as jobs that were put there. Raises
+        `leave`, with `force`: its dead jobs stay in the dead-letter queues, as if they had been put there. Raises
         QueueNotFound, QueueNotEmpty.
         """
         run(self._executor.run(queue_commands.queue_delete(queue, force=force, leave=leave), timeout=timeout))
@@ -1380,8 +1380,8 @@ class Client:
     ) -> int:
         """Remove the jobs that are "ready", "delayed", "running", "dead" or "buried", or "all" but running ones.
 
-        "own": all that lie in the queue itself, running ones too, but no dead ones. "ended": what the queue keeps of
-        jobs that have ended, which "all" removes, too. Returns how many. Raises QueueNotFound.
+        "own": all jobs in the queue itself, including running ones, but no dead ones. "ended": the records of ended
+        jobs, which "all" removes, too. Returns how many. Raises QueueNotFound.
         """
         return run(self._executor.run(
             queue_commands.queue_purge(queue, state), timeout=timeout, retry_unknown=retry_unknown
@@ -1398,12 +1398,12 @@ class Client:
         timeout: float | None = None,
         retry_unknown: bool | None = None,
     ) -> Moved:
-        """Move ready jobs to the end of another queue, in their order: the first `count`, or all that there are.
+        """Move ready jobs to the end of another queue, in order: the first `count`, or all.
 
-        `died`: only the dead ones among them that came from this queue. They keep what they were put with, and their
-        attempts start over. When `to` refuses one, it and those behind it stay, and the result says why. `seq`: only
-        the ready job at this place. Raises QueueNotFound if there is no `queue`, with `seq` JobNotFound if there is no
-        such job, and what `to` refuses.
+        `died`: only the dead ones among them that came from this queue. They keep their options, and their attempts
+        start over. If `to` refuses a job, it and all later ones stay, and the result has the reason. `seq`: only the
+        ready job at this place. Raises QueueNotFound if there is no `queue`, with `seq` JobNotFound if there is no such
+        job, and what `to` refuses.
         """
         return run(self._executor.run(
             queue_commands.queue_move(queue, to, count, died=died, seq=seq), timeout=timeout,
@@ -1420,7 +1420,7 @@ class Client:
     ) -> None:
         """Make put() raise QueuePaused ("in"), get() find the queue empty ("out"), or both.
 
-        `seconds`, with "out": for this long, instead of any pause of this kind before (0 ends it).
+        `seconds`, with "out": for this long, replacing any earlier "out" pause (0 ends it).
         """
         run(self._executor.run(queue_commands.queue_pause(queue, direction, seconds=seconds), timeout=timeout))
 
@@ -1516,7 +1516,7 @@ class Client:
         """Change settings of a group of jobs (sockpq.GroupSettings); without any only read them.
 
         They hold in queues with `sched` "fair" or "groups" and for get(policy="fair"). Returns all of them. Raises Busy
-        when as many groups have settings as may.
+        if the maximum number of groups has settings.
         """
         return run(self._executor.run_steps(
             groups.group_config(group, given(limit=limit, rate=rate, per=per, weight=weight)), timeout=timeout
@@ -1566,7 +1566,7 @@ class Client:
         return run(self._executor.run_where(cluster.help_lines(verb), server, timeout=timeout))
 
     def cluster_id(self, server: str | None = None, *, timeout: float | None = None) -> ClusterId:
-        """Return the cluster that this server belongs to."""
+        """Return the cluster to which this server belongs."""
         return run(self._executor.run_where(cluster.cluster_id(), server, timeout=timeout))
 
     def interconnect(self, server: str | None = None, *, timeout: float | None = None) -> int:
@@ -1578,11 +1578,11 @@ class Client:
         return run(self._executor.run_where(cluster.cluster_leader(), server, timeout=timeout))
 
     def cluster_hash(self, server: str, *, timeout: float | None = None) -> StateHash:
-        """Return a hash of all that this server has executed; at the same position all servers have the same."""
+        """Return a hash of everything this server has executed; at the same position it is the same on all servers."""
         return run(self._executor.run_where(cluster.cluster_hash(), server, timeout=timeout))
 
     def offline(self, server: str, *, timeout: float | None = None) -> None:
-        """Switch one server off for clients; it gives leadership away and goes on replicating."""
+        """Switch one server off for clients; it hands leadership over and continues to replicate."""
         run(self._executor.run_where(cluster.offline(), server, timeout=timeout))
 
     def online(self, server: str, *, timeout: float | None = None) -> None:
@@ -1601,8 +1601,7 @@ class Client:
         """Add a running server: `peer` is its address for the other servers, `client` for clients, "host:port" both.
 
         Returns its server id. It counts as soon as it has caught up; until then cluster_status() shows a LEARNER. This
-        and the following calls are for the leader, which is searched among the client's
-        servers; Refused when it refuses.
+        and the following calls are for the leader, which is searched for among the client's servers. Raises Refused.
         """
         return run(self._executor.run_at_leader(cluster.cluster_add(name, peer, client), timeout=timeout))
 
@@ -1629,14 +1628,14 @@ class Client:
     def end_session(self, number: int, *, timeout: float | None = None) -> bool:
         """End the session of this number; returns whether it existed. Its bound jobs go back to their queues.
 
-        Its client learns that at its next use.
+        Its client notices that at its next use.
         """
         return run(self._executor.run(cluster.end_session(number), timeout=timeout))
 
     def worker_beat(self, name: str, slots: int, busy: int, *, timeout: float | None = None) -> WorkerBounds:
         """Announce the pool of workers `name`, with `slots` places for jobs, of which `busy` are in use.
 
-        Returns the operator's wishes (worker_set()). The name is its own until this client's session ends, or is
+        Returns the operator's settings (worker_set()). The pool keeps the name until this client's session ends or is
         not used for 30 s. Raises WorkerExists when another pool has the name, SessionLost without sessions.
         """
         return run(self._executor.run(cluster.worker_beat(name, slots, busy), timeout=timeout))
@@ -1656,8 +1655,8 @@ class Client:
     ) -> None:
         """Limit a pool to `most` jobs at a time and to `least` at least, or let it "run", "pause" or "stop".
 
-        It learns that with its next heartbeat, and at once if it listens to events, as pqworker does. Needs the right
-        admin. Raises WorkerNotFound.
+        The pool receives that with its next heartbeat, and at once if it listens to events, as pqworker does. Needs the
+        right admin. Raises WorkerNotFound.
         """
         run(self._executor.run(cluster.worker_set(name, most=most, least=least, state=state), timeout=timeout))
 
@@ -1687,7 +1686,7 @@ class Client:
         run(self._executor.run(cluster.delete_user(name), timeout=timeout))
 
     def cluster_map(self, server: str | None = None, *, timeout: float | None = None) -> ClusterMap:
-        """Return the map that says which of several clusters owns a name; its version is 0 without one."""
+        """Return the map of which cluster owns which names; its version is 0 without a map."""
         return run(self._executor.run_where(clusters.cluster_map(), server, timeout=timeout))
 
     def set_cluster_map(self, new: ClusterMap, *, timeout: float | None = None) -> None:
@@ -1747,7 +1746,7 @@ class Client:
         max_wait: float | None = None,
         timeout: float | None = None,
     ) -> None:
-        """Change settings of a pulse; with `rate` or `per` it starts again, at its full rate. Raises PulseNotFound."""
+        """Change settings of a pulse; with `rate` or `per` it restarts at its full rate. Raises PulseNotFound."""
         run(self._executor.run(
             pulses.pulse_config(pulse, given(rate=rate, per=per, step=step, max_pause=max_pause, max_run=max_run,
             together=together, spread=spread, max_wait=max_wait)), timeout=timeout

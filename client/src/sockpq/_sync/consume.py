@@ -1,4 +1,4 @@
-"""The loop of a worker: jobs are taken, processed one after the other, and finished, with one round trip for each."""
+"""The loop of a worker: takes, processes and finishes jobs one after another, with one round trip for each."""
 
 # Made from _async/consume.py by client/tools/faces.py: edit there.
 
@@ -38,7 +38,8 @@ class Consumption:
     """The jobs of one loop: the current one, the prefetched ones and the finished ones.
 
     The DONE of finished jobs and the next GETB go in one packet. With `prefetch` several jobs are taken at once, and
-    more when all are finished: a round trip for fewer would take as long. The DONE of a short job waits for others.
+    more only when all are finished, as a round trip for fewer would take as long. The DONE of a short job waits for
+    others.
     """
 
     def __init__(
@@ -51,9 +52,9 @@ class Consumption:
         ran: str = "wall",
         finds_lease: bool = False,
     ) -> None:
-        """`heartbeat`: also for the current job; `prefetch`: how many jobs may be here; `ran`: which time is charged.
+        """`heartbeat`: also for the current job; `prefetch`: how many jobs to hold; `ran`: the kind of time to charge.
 
-        `finds_lease`: the queue's own lease precedes the lease of `taking`, which is renewed in any case.
+        `finds_lease`: the queue's own lease takes precedence over the lease of `taking`, which is always renewed.
         """
         self._executor = executor
         self._process = os.getpid()
@@ -105,7 +106,7 @@ class Consumption:
     def leave(self, error: BaseException | None) -> None:
         """Leave the loop: finished jobs are DONE, all others go back to their places or their queues.
 
-        In a forked child nothing happens: the parent goes on with its jobs.
+        In a forked child nothing happens: the parent continues with its jobs.
         """
         if is_inherited(self._process):
             return
@@ -210,7 +211,7 @@ class Consumption:
     def _done(self, finished: list[Job]) -> Command[Any]:
         """Return the DONE of these jobs; with fair shares each reports its time, so all but the last are sent here.
 
-        So are those of other clusters than the last one.
+        DONEs for other clusters than the last job's are sent here, too.
         """
         if self._measures:
             ends: list[Command[Any]] = [jobs.done(job, ran=job._ran) for job in finished]

@@ -19,7 +19,7 @@ from sockpq._sync.keepalive import KeepAlive
 class Consumer:
     """Takes jobs that stay here as long as this process lives, without leases. See Client.consumer.
 
-    For one user at a time, except `wake`.
+    For one thread or task at a time, except `wake`.
     """
 
     def __init__(self, executor: Router, ttl: float) -> None:

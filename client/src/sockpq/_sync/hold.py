@@ -22,7 +22,7 @@ T = TypeVar("T")
 class Hold:
     """Holds an item: `with client.hold() as item: client.put("pages", data, item=item)`.
 
-    The end of the block releases it; an exception cancels the item first, so that no half of a batch is left. `item`:
+    The end of the block releases it; an exception cancels the item first, so that no incomplete batch is left. `item`:
     its name, in the block; `ended`: whether the item has ended with the block.
     """
 
@@ -65,7 +65,7 @@ class Hold:
                 error.add_note(f"and the item {self.item} could not be cancelled: {failure}")
 
     def _there(self, command: Command[T]) -> Command[T]:
-        """Return the command for the cluster that has the hold."""
+        """Return the command, addressed to the cluster that has the hold."""
         return command._replace(place=self._queue or "")
 
     def __repr__(self) -> str:

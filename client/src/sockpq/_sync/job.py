@@ -28,9 +28,9 @@ class Job:
 
     `id` is its number for this hand-out only; `item` is the group it belongs to, or None; `meta` has more if
     get(meta=True) requested it. `key`, `number`, `group`, `attempt` and `reason` are taken from `meta`; for a job that
-    was taken without it the blocking client asks the server once, at the first of them; likewise for `headers`.
-    `lost`: consume(heartbeat=True) has found that its lease has ended, so that another worker may have it. As a context
-    manager it is DONE at the end of the block, and LATER when the block raises.
+    was taken without it the blocking client asks the server once, at the first access; likewise for `headers`. `lost`:
+    consume(heartbeat=True) has found that its lease has ended, so that another worker may have it. As a context manager
+    it is DONE at the end of the block, and LATER when the block raises.
     """
 
     __slots__ = (
@@ -97,7 +97,7 @@ class Job:
         return self._headers
 
     def _look(self, option: str, *, headers: bool = False) -> PeekedJob:
-        """Ask the server for what was not asked for when the job was taken, by this option of get()."""
+        """Fetch data not requested when the job was taken; `option`: the option of get() for them."""
         peeked = at_once(
             self._executor.run(jobs.peek(self, headers=headers)), f"take the job with {option}=True to read this"
         )
@@ -107,7 +107,7 @@ class Job:
 
     @property
     def _told(self) -> Meta:
-        """The metadata, fetched once if the job was taken without."""
+        """The metadata, fetched once if the job was taken without them."""
         if self.meta is None:
             peeked = self._look("meta")
             self.meta = Meta(

@@ -60,7 +60,7 @@ class Turn:
         self.ticket = 0
 
     def slow(self, reason: str | None = None) -> None:
-        """Report at the end of the block that this was too fast: all slow down."""
+        """Report at the end of the block that this was too fast, so that all clients slow down."""
         self._feedback, self._reason = "slow", reason if reason is None else arguments.reason(reason)
 
     def sleep(self, seconds: float, reason: str | None = None) -> None:
@@ -70,7 +70,7 @@ class Turn:
         self._reason = reason if reason is None else arguments.reason(reason)
 
     def fail(self, reason: str | None = None) -> None:
-        """Report at the end of the block that it failed, for another reason than the rate."""
+        """Report at the end of the block a failure that is not due to the rate."""
         self._feedback, self._reason = "fail", reason if reason is None else arguments.reason(reason)
 
     def __enter__(self) -> Turn:

@@ -140,7 +140,7 @@ def puts(
 def bodies_of(
     datas: Iterable[Data] | None, json: Iterable[Any] | None, values: Iterable[Any] | None, bodies: Bodies
 ) -> Iterator[bytes]:
-    """Return the bodies of many jobs, from the one of the three that is given."""
+    """Return the bodies of many jobs, from whichever of the three is given."""
     if sum(one is not None for one in (datas, json, values)) != 1:
         raise BadArguments("give one of datas, json and values")
     if datas is not None:
@@ -151,7 +151,7 @@ def bodies_of(
 
 
 def puts_batch(puts: Sequence[Command[Stored]], *, counted: bool) -> list[Part]:
-    """Combine PUTs into as many PUTS as needed. A job that fits into none is sent alone.
+    """Combine PUTs into as many PUTS as needed. A job too large for any is sent alone.
 
     `counted`: read of each answer only whether the job is new, which is cheaper than a Stored.
     """
@@ -241,7 +241,7 @@ class TakeSource(NamedTuple):
         )
 
     def many(self, count: int, blocks: bool) -> Command[list[Handed]]:
-        """GET of up to `count` jobs; unless `blocks` it takes only what is there."""
+        """GET of up to `count` jobs; unless `blocks`, it takes only available jobs."""
         return get_batch(
             count, self.queues, self.block if blocks else False, self.expire, self.then, self.wait if blocks else None,
             item=self.item, meta=self.meta, headers=self.headers, policy=self.policy,
@@ -301,13 +301,13 @@ def _all_good(reader: Reader[list[object]]) -> Reader[list[object]]:
 
 
 def _put_back(text: str) -> bool:
-    """Accept the answer of a LATER of several jobs, with any words behind it."""
+    """Accept the answer of a LATER of several jobs, followed by any words."""
     fields_of(text)
     return True
 
 
 def _each(of_line: Callable[[str], T], count: int) -> Reader[list[T | SockpqError]]:
-    """Read for each command the value that `of_line` makes of its line, or its error."""
+    """Read for each command its error, or its value, which `of_line` parses from its line."""
     lines = yield from lines_of_list()
     expect(len(lines) == count, f"{len(lines)} lines in the answer to {count} commands")
     return [_value_or_error(line, of_line) for line in lines]
@@ -363,7 +363,7 @@ def transaction(commands: Sequence[Command[Any]]) -> Command[list[object]]:
 def _committed(readers: tuple[Callable[[str], object], ...]) -> Reader[list[object]]:
     """Read the answers to the commands of a transaction, then to COMMIT: returns the values of the commands.
 
-    Raises Aborted. A command that the server does not queue makes it abort; so does a server that stops serving.
+    Raises Aborted. A command that the server does not queue makes it abort; a server that stops serving does, too.
     """
     refused = None
     for position in range(1, len(readers) + 1):

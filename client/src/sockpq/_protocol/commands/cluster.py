@@ -33,7 +33,7 @@ _VERB = re.compile(r"[A-Za-z]{1,32}(?: [A-Za-z]{1,32})?")
 _ROLES = ("LEADER", "FOLLOWER", "CANDIDATE", "LEARNER", "DOWN")
 
 
-# what every server answers
+# commands that every server answers
 
 @call("any")
 def ping() -> Command[None]:
@@ -59,7 +59,7 @@ def help_lines(verb: str | None = None) -> Command[tuple[str, ...]]:
 
 @call("any")
 def cluster_id() -> Command[ClusterId]:
-    """Return the cluster that this server belongs to."""
+    """Return the cluster to which this server belongs."""
     return CLUSTER_ID
 
 
@@ -77,15 +77,15 @@ def cluster_leader() -> Command[Leader | None]:
 
 @call("one")
 def cluster_hash() -> Command[StateHash]:
-    """Return a hash of all that this server has executed; at the same position all servers have the same."""
+    """Return a hash of everything this server has executed; at the same position it is the same on all servers."""
     return single("CLUSTER HASH", _state_hash, Repeat.FREELY)
 
 
-# what operators do to one server
+# operators' commands for one server
 
 @call("one")
 def offline() -> Command[None]:
-    """Switch one server off for clients; it gives leadership away and goes on replicating."""
+    """Switch one server off for clients; it hands leadership over and continues to replicate."""
     return single("OFFLINE", _switched_off, Repeat.HARMLESS, slow=True)
 
 
@@ -107,15 +107,14 @@ def shutdown() -> Command[None]:
     return single("SHUTDOWN", partial(accepted_with, "221 Shutting Down"), Repeat.IF_ASKED)
 
 
-# what the leader does for operators
+# operators' commands for the leader
 
 @call("elected")
 def cluster_add(name: str, peer: str, client: str) -> Command[int]:
     """Add a running server: `peer` is its address for the other servers, `client` for clients, "host:port" both.
 
     Returns its server id. It counts as soon as it has caught up; until then cluster_status() shows a LEARNER. This
-    and the following calls are for the leader, which is searched among the client's
-    servers; Refused when it refuses.
+    and the following calls are for the leader, which is searched for among the client's servers. Raises Refused.
     """
     line = f"CLUSTER ADD {arguments.node(name)} {arguments.address(peer)} {arguments.address(client)}"
     return single(line, number_of, Repeat.IF_ASKED, slow=True)
@@ -158,7 +157,7 @@ def sessions() -> Command[list[SessionInfo]]:
 def end_session(number: int) -> Command[bool]:
     """End the session of this number; returns whether it existed. Its bound jobs go back to their queues.
 
-    Its client learns that at its next use.
+    Its client notices that at its next use.
     """
     return single(f"SESSION END {arguments.integer(number, 'number', 1, UINT64_MAX)}", _was_there, Repeat.HARMLESS)
 
@@ -169,7 +168,7 @@ def end_session(number: int) -> Command[bool]:
 def worker_beat(name: str, slots: int, busy: int) -> Command[WorkerBounds]:
     """Announce the pool of workers `name`, with `slots` places for jobs, of which `busy` are in use.
 
-    Returns the operator's wishes (worker_set()). The name is its own until this client's session ends, or is
+    Returns the operator's settings (worker_set()). The pool keeps the name until this client's session ends or is
     not used for 30 s. Raises WorkerExists when another pool has the name, SessionLost without sessions.
     """
     slots = arguments.integer(slots, "slots", 0, WORKER_SLOTS_MAX)
@@ -190,8 +189,8 @@ def worker_set(
 ) -> Command[None]:
     """Limit a pool to `most` jobs at a time and to `least` at least, or let it "run", "pause" or "stop".
 
-    It learns that with its next heartbeat, and at once if it listens to events, as pqworker does. Needs the right
-    admin. Raises WorkerNotFound.
+    The pool receives that with its next heartbeat, and at once if it listens to events, as pqworker does. Needs the
+    right admin. Raises WorkerNotFound.
     """
     words = "" if most is None else f" MAX {arguments.integer(most, 'most', 0, WORKER_SLOTS_MAX)}"
     words += "" if least is None else f" MIN {arguments.integer(least, 'least', 0, WORKER_SLOTS_MAX)}"
@@ -235,7 +234,7 @@ def delete_user(name: str) -> Command[None]:
     return single(f"USER DELETE {arguments.user(name)}", accepted, Repeat.IF_ASKED)
 
 
-# how the answers are read
+# readers of answers
 
 _switched_off = partial(accepted_with, "200 OK Switched to Offline Mode")
 _switched_on = partial(accepted_with, "200 OK Switched to Online Mode")
@@ -303,7 +302,7 @@ def _workers() -> Reader[list[WorkerInfo]]:
 
 
 def _worker_line(line: str) -> WorkerInfo:
-    """Parse `<name> <addr> <slots> <busy> <age> [<state>]`; older servers do not tell the state."""
+    """Parse `<name> <addr> <slots> <busy> <age> [<state>]`; older servers do not report the state."""
     fields = line.split(" ")
     expect(len(fields) >= 5, "a line of WORKER LIST has five fields at least")
     name, address, slots, busy, age = fields[:5]
@@ -363,7 +362,7 @@ def _client(host: str, port: str) -> str | None:
     return None if host == port == "-" else str(Address(host, as_number(port, 65535)))
 
 
-# what the engine says
+# commands of the engine
 
 PING: Command[None] = single("PING", accepted, Repeat.FREELY)
 CAPS: Command[tuple[str, ...]] = Command(b"CAPS\r\n", b"", _words, Repeat.FREELY)

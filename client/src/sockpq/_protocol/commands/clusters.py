@@ -14,7 +14,7 @@ VERSION_MAX = 1 << 53
 
 @call("any")
 def cluster_map() -> Command[ClusterMap]:
-    """Return the map that says which of several clusters owns a name; its version is 0 without one."""
+    """Return the map of which cluster owns which names; its version is 0 without a map."""
     return CLUSTER_MAP
 
 

@@ -1,4 +1,4 @@
-"""Commands about the connection itself: AUTH, and the session that it belongs to."""
+"""Commands about the connection itself: AUTH, and attaching it to a session."""
 
 from __future__ import annotations
 

@@ -22,8 +22,8 @@ PAUSE_LEFT = "PAUSE_LEFT_S"
 class GroupSettings(TypedDict, total=False):
     """The settings of a group of jobs; a setting not given is unchanged, 0 removes a limit or a rate.
 
-    `limit`: how many of its jobs may run at a time, in all queues together. `rate` hand-outs in `per` seconds at most.
-    `weight`: how many times the share of a group with 1 it gets where fair shares choose, 1 to 1000.
+    `limit`: how many of its jobs may run at a time, in all queues together. `rate`: the maximum number of hand-outs in
+    `per` seconds. `weight`: its share in fair shares, as a multiple of the share of a group with weight 1; 1 to 1000.
     """
 
     limit: int
@@ -37,7 +37,7 @@ def group_config(group: str, settings: GroupSettings) -> Steps[GroupConfig]:
     """Change settings of a group of jobs (sockpq.GroupSettings); without any only read them.
 
     They hold in queues with `sched` "fair" or "groups" and for get(policy="fair"). Returns all of them. Raises Busy
-    when as many groups have settings as may.
+    if the maximum number of groups has settings.
     """
     name = arguments.any_group(group)
     look = Command(f"GROUP CONFIG {name}\r\n".encode(), b"", _config, Repeat.FREELY, needs=NEEDS)
@@ -124,7 +124,7 @@ def _list() -> Reader[list[GroupTotals]]:
 def _group_line(line: str) -> GroupTotals:
     """Parse `<group> READY <n> DELAYED <n> RUNNING <n> WEIGHT <w> LIMIT <n> RATE <n>/<s> PAUSED 0|1`, perhaps more.
 
-    The name of a group may be longer than a word of PUT's GROUP: a queue's.
+    A group named like a queue may have a longer name than a word of PUT's GROUP.
     """
     fields = line.split(" ")
     told = dict(zip(fields[1::2], fields[2::2], strict=False))

@@ -1,4 +1,4 @@
-"""Items: what the jobs that share one are doing, holds, the retry of those that failed, and the end of all."""
+"""Items: the states of their jobs, holds, retries of failed jobs, and cancellation."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ def item_hold(
 ) -> Command[str]:
     """Hold an item, without `item` a new one that the server names: it does not end before item_release().
 
-    So jobs can be put one by one although the first are done by then. After `expire` seconds (600) the item is
-    cancelled, because the author of half a batch has died, or with `then="release"` released; another hold sets
-    both again. `queue`: where several clusters are in use, a queue that the jobs go to: its cluster has the
-    hold. In a transaction the other commands say which. Returns the item. Raises ItemCancelled. hold() does this
-    around a block.
+    So jobs can be put one by one even if the first ones are done early. After `expire` seconds (600) the item is
+    cancelled, as the producer of an incomplete batch has died, or with `then="release"` released; another hold
+    resets both. `queue`: if several clusters are in use, a queue into which the jobs are put: its cluster keeps the
+    hold. In a transaction the other commands determine the cluster. Returns the item. Raises ItemCancelled. hold()
+    does this around a block.
     """
     if item == "NEW":
         raise BadArguments("an item cannot be held by the name NEW, which asks for a new one")
@@ -80,10 +80,10 @@ def item_release(item: str) -> Command[bool]:
 
 @call()
 def item_cancel(item: str, reason: str | None = None) -> Command[int]:
-    """Remove all jobs of an item, and what waits for it to be done; returns how many it has.
+    """Remove all jobs of an item, and jobs that wait for it to be done; returns how many it has.
 
-    None of them is handed out any more, and none is put. Workers of running ones hear of it ("CANCEL" of
-    events()), and end them as they like. A hold stays: the item ends with it at the earliest. `reason`: a word for
+    None of them is handed out any more, and none can be added. Workers of running ones are notified ("CANCEL" of
+    events()), and end them in any way. A hold stays: the item ends with it at the earliest. `reason`: a word for
     records and logs. Raises ItemNotFound when it has neither a job nor a hold.
     """
     line = f"ITEM CANCEL {_item(item)}" + ("" if reason is None else f" REASON {arguments.reason(reason)}")

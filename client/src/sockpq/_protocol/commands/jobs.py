@@ -100,26 +100,25 @@ def put(
 ) -> Command[Stored]:
     """Queue a job; on return it is on the disks of a majority. Greater `priority` first.
 
-    Its body is `data`, bytes or a string (UTF-8); or `json`, any value that JSON has; or `value`, which the
+    Its body is `data`, bytes or a string (UTF-8); or `json`, any JSON value; or `value`, which the
     client's `codec` encodes. `item` puts it into a group, `new_item` into a new group named by the server. The
     result has the `item` and the `key`.
 
-    Times in seconds. `delay`: it becomes active that much later; or `at`: at this Unix time. `ttl`: it is
-    removed unless it is taken within that time (0: never, whatever its queue says). `every`: DONE makes it
-    active again after this period, until it is deleted. `after`: an item, or several: it waits until each of
-    these has had no unfinished job, or with `when="end"` none but dead and buried ones; with `when="failed"`
-    until one of them has such a job, and is removed when all have ended without any, or not queued when they had
-    ended before (`outcome` "dropped"). `key`: its name in its queue; if an unfinished job has that name,
-    `on_duplicate` says what happens: "fail" (JobExists), "ignore", or "replace". `tries`: it is given up after
-    that many hand-outs without done(). `group`: whose job it is, for queues that choose by groups and for
-    get(policy="fair"); by default its queue. `number`: it gets a number, the `number` of the result, by which
-    `Number` finds it in any state and queue, and it always returns to its old place. `lease`: the lease for
-    clients that take it without `expire` (0: none), instead of its queue's.
-    `headers`: names and values beside its body, which a consumer reads as `job.headers` and find() looks for.
-    `dedup`: a key and seconds: while the queue remembers an accepted put() with this key, another one queues
-    nothing and returns `outcome` "exists", whatever has become of the job.
+    Times in seconds. `delay`: it becomes active that much later; or `at`: at this Unix time. `ttl`: it is removed
+    unless it is taken within that time (0: never, whatever the queue's TTL). `every`: DONE makes it active again
+    after this period, until it is deleted. `after`: an item, or several: it waits until each of these has had no
+    unfinished job, or with `when="end"` none but dead and buried ones; with `when="failed"` until one of them has
+    such a job, and is removed when all have ended without any, or not queued when they had ended before (`outcome`
+    "dropped"). `key`: its name in its queue; if an unfinished job has that name, `on_duplicate` decides: "fail"
+    (JobExists), "ignore", or "replace". `tries`: it is given up after that many hand-outs without done(). `group`:
+    its owner, for queues that choose by groups and for get(policy="fair"); by default the queue's name. `number`:
+    it gets a number, the `number` of the result, by which `Number` finds it in any state and queue, and it always
+    returns to its old place. `lease`: the lease for clients that take it without `expire` (0: none), instead of its
+    queue's. `headers`: names and values beside its body, which a consumer reads as `job.headers` and find() looks
+    for. `dedup`: a key and seconds: while the queue remembers an accepted put() with this key, another one queues
+    nothing and returns `outcome` "exists", even if the job has ended.
 
-    Raises JobExists, QueueFull, QueuePaused, QueueNotFound where these options or the queue's settings ask for it.
+    Raises JobExists, QueueFull, QueuePaused, QueueNotFound according to these options and the queue's settings.
     """
     start, end, of_line = put_line(
         queue, priority, item, new_item,
@@ -135,7 +134,7 @@ def put(
 def put_of(
     start: str, end: str, content: Content, of_line: Callable[[str], T], needs: tuple[str, ...] = (),
 ) -> Command[T]:
-    """Return a PUT of this content: `start` and `end` are what stands before and behind the length.
+    """Return a PUT of this content: `start` and `end` are the parts of the line before and after the length.
 
     A server without headers gets the job without the trace.
     """
@@ -235,7 +234,7 @@ def put_line(
     queue: str, priority: int, item: str | None, new_item: bool, options: str, key: str | None, *, number: bool = False,
     dedup: bool = False,
 ) -> tuple[str, str, Callable[[str], Stored]]:
-    """Return the parts of the line before and behind the length, and the reader of the answer."""
+    """Return the parts of the line before and after the length, and the reader of the answer."""
     if item is not None and new_item:
         raise BadArguments("item names the job's item, new_item asks the server for a name: not both")
     item = item if item is None else arguments.name(item, "item")
@@ -351,9 +350,9 @@ def remote_call(
 
 
 def _output(queue: str, item: str | None) -> Reader[Handed | Waiting]:
-    """Read the 206, then the output's job; if that does not come in time (WITHIN), the 206 is the value.
+    """Read the 206, then the output's job; if that does not arrive in time (WITHIN), the 206 is the value.
 
-    `item` None: the server makes the name (NEW).
+    `item`: None: the server generates the name (NEW).
     """
     fields = as_text((yield LINE)).split(" ")
     if fields[:4] != ["206", "Wait", "for", "output"]:
@@ -389,7 +388,7 @@ def get(
     headers: HeadersWanted = False,
     policy: Policy | None = None,
 ) -> Command[Handed | None]:
-    """GET, or GETB and GETBE, which wait `wait` seconds at most."""
+    """GET, or GETB and GETBE, which wait up to `wait` seconds."""
     names = queues if queues is None or isinstance(queues, str) else tuple(queues)
     return _get(names, block, expire, then, wait, item, meta, headers, policy)
 
@@ -432,7 +431,7 @@ def get_number(
     number: Number | int, expire: float | None = None, then: Then | None = None, *, meta: bool = False,
     headers: HeadersWanted = False,
 ) -> Command[Handed]:
-    """GET NUMBER: take one job, even if something would keep other GETs from it."""
+    """GET NUMBER: take one job, regardless of pauses and limits."""
     shown = Shown(meta, bool(headers))
     line = f"GET NUMBER {arguments.number(number)}{arguments.lease(expire, then)}{shown.words}\r\n"
     repeat = Repeat.HARMLESS if expire else Repeat.IF_ASKED
@@ -578,7 +577,7 @@ def _meta_tokens(fields: list[str]) -> tuple[str | None, Meta]:
 _NUMBERS = ("NUMBER", "PROGRESS", "ENDED")
 
 
-# what a worker does with its job
+# a worker's commands about its job
 
 @call(retry=True, job=True, transaction=True)
 def done(
@@ -593,8 +592,8 @@ def done(
 ) -> Command[Finished]:
     """Remove a running job; returns whether it was the last unfinished one of its queue or its item.
 
-    A periodic job (`put(every=)`) is not removed unless `last` says that this was the last time: `next_at` of the
-    answer says when it is active again.
+    A periodic job (`put(every=)`) is not removed unless this was the `last` time; `next_at` of the result is when
+    it is active again.
 
     For a queue with a rate: `slow`, this was too fast; `sleep`, no hand-outs for this long, in seconds. `reason`:
     why, for the server's log. `ran`: how many seconds the work took, for get(policy="fair"), instead of the time
@@ -619,7 +618,7 @@ def done(
 
 
 def _measured(job: HeldJob | int, ran: float | None) -> float | None:
-    """Return the running time to report with the end of a job.
+    """Return the running time to report with the end of a job: the given one, or as measured by its loop.
 
     The one given, or the one measured by the loop it came from.
     """
@@ -631,7 +630,8 @@ def _measured(job: HeldJob | int, ran: float | None) -> float | None:
 def ending_with(command: Command[T], option: str, data: bytes, word: str) -> Command[T]:
     """Add an option with data, `ERROR <len>` or `RESULT <len>`, to the end of a command.
 
-    The data must not reach a server that would read them as commands: `word` is the word of CAPS that tells.
+    The data must not reach a server that would read them as commands: `word`: the word of CAPS of servers that support
+    it.
     """
     line = b"%s %s %d\r\n" % (command.line.removesuffix(b"\r\n"), option.encode(), len(data))
     return command._replace(line=line, data=data, needs=(*command.needs, word))
@@ -670,10 +670,10 @@ def later(
     """Put a running job back at the end of its queue. Raises JobNotFound when it is not running (any more).
 
     `delay` (seconds) or `at` (Unix time): when it is active again; `priority`: its new one; `first`: put it back to
-    its old place instead; `yielded`: a slice of the work is finished: the attempt is not counted.
-    `reason`: why, in a word of 1 to 64 letters, digits and _ . : -, kept with the job until kick().
-    `error`: the text of what went wrong, for example a traceback, as job_error() shows it; of more than 16,384
-    bytes the middle is left out. `slow`, `sleep` and `ran`: see done().
+    its old place instead; `yielded`: a slice of the work is finished: the attempt is not counted. `reason`: why, in
+    a word of 1 to 64 letters, digits and _ . : -, kept with the job until kick(). `error`: the text of the error,
+    for example a traceback, for job_error(); beyond 16,384 bytes its middle is left out. `slow`, `sleep` and `ran`:
+    see done().
     """
     if arguments.switch(first, "first") and (delay is not None or at is not None):
         raise BadArguments("first is the job's old place, delay and at another one: not both")
@@ -690,7 +690,7 @@ def later(
 
 
 def _put_back(text: str) -> None:
-    """Accept the answer to LATER; an error that was dropped makes it no failure."""
+    """Accept the answer to LATER; it is a success even if the error text was dropped."""
     accepted(text.removesuffix(" DROPPED"))
 
 
@@ -723,7 +723,7 @@ def touch(
 ) -> Command[int | None]:
     """Renew the lease of a running job, with the same length or `expire` seconds (0: without limit).
 
-    `progress`: how much of the work is done, 0 to 100, for everybody who looks at the job.
+    `progress`: the percentage of the work that is done, 0 to 100, shown with the job.
     `ran`: how many seconds the work has taken since the hand-out or the last touch(), for get(policy="fair").
 
     Returns when it ends, in Unix time, None for never. Raises JobNotFound when the job is not running (any more).
@@ -797,10 +797,10 @@ def change(
     headers: Mapping[str, str] | None = None,
     bodies: Bodies = PLAIN,
 ) -> Command[None]:
-    """Change a running job by its id, or another one by its `Key`, `Place` or `Number`; options not given stay.
+    """Change a running job by its id, or another one by its `Key`, `Place` or `Number`; other properties stay.
 
-    `data`, `json` or `value` is its new body, as for put(). `headers` replace all that it has; {} takes them away.
-    `no_item` takes it out of its item. Raises JobNotFound, and JobRunning when the job with this key is running.
+    `data`, `json` or `value` is its new body, as for put(). `headers` replaces all its headers; {} removes them.
+    `no_item` removes it from its item. Raises JobNotFound, and JobRunning when the job with this key is running.
     """
     if arguments.switch(no_item, "no_item") and item is not None:
         raise BadArguments("item names another item, no_item takes it away: not both")
@@ -884,7 +884,7 @@ def _with_data(
     return single(line, of_line, Repeat.HARMLESS, data=block + (body or b""), logged=True, needs=needs)
 
 
-# jobs in whatever state
+# jobs in any state
 
 @call("any")
 def peek(job: HeldJob | int | Key | Place | Number, *, headers: bool = False) -> Command[PeekedJob | None]:
@@ -919,7 +919,7 @@ def peek_queue(
 ) -> Command[list[PeekedJob]]:
     """Look at the first `count` jobs of a queue that are "ready", "delayed", "running", "dead" or "buried".
 
-    The dead ones are the jobs that were given up in this queue. With `places` each job has its `place`, by which
+    Dead ones are jobs that were given up in this queue. With `places` each job has its `place`, by which
     peek(), change() and delete() find it; a server that is too old sends none. `headers`: fill their `headers`.
     """
     count = arguments.integer(count, "count", 1, PEEK_JOBS_MAX)

@@ -1,4 +1,4 @@
-"""Pulses: rates that many programs keep together."""
+"""Pulses: rates shared by many programs."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ Feedback = Literal["ok", "fail", "slow", "sleep"]
 class PulseSettings(TypedDict, total=False):
     """The settings of a pulse; a setting not given is unchanged, or has the default for a new one. Times in seconds.
 
-    `rate` grants (10) in `per` seconds (1). When it was too fast there is one grant fewer, and when there is only one
-    left the pause between two grows by `step` (1), up to `max_pause` (300). `max_run` (7): how long a result is
-    awaited. `together`: the grants of a period are given at one moment, when as many wait or `max_wait` (7) has passed.
+    `rate` grants (10) in `per` seconds (1). If that was too fast there is one grant fewer; when only one is left, the
+    pause between two grows by `step` (1), up to `max_pause` (300). `max_run` (7): how long to wait for a result.
+    `together`: the grants of a period are given all at once, when as many clients wait or `max_wait` (7) has passed.
     `spread`: they are given one by one, at even distances.
     """
 
@@ -72,7 +72,7 @@ def pulse_create(pulse: str, settings: PulseSettings) -> Command[None]:
 
 @call()
 def pulse_config(pulse: str, settings: PulseSettings) -> Command[None]:
-    """Change settings of a pulse; with `rate` or `per` it starts again, at its full rate. Raises PulseNotFound."""
+    """Change settings of a pulse; with `rate` or `per` it restarts at its full rate. Raises PulseNotFound."""
     if "together" in settings:
         raise BadArguments("whether turns are given together is decided when a pulse is created")
     if not settings:

@@ -40,23 +40,23 @@ class QueueSettings(TypedDict, total=False):
     """The settings of a queue; a setting not given is unchanged, 0 removes a limit. Times in seconds.
 
     `expire`, `then`: the lease of hand-outs that name none, and the action at its end ("later", "done", "dead").
-    `order`: "fifo", or "time" for the order of the times put for. `tries`: after that many hand-outs without DONE a job
+    `order`: "fifo", or "time" for the order of the jobs' times. `tries`: after that many hand-outs without DONE a job
     goes to the queue `dead` (by default the queue's name and "_dead"). `weight`: for the policy "weight". `sched`:
-    "fair" shares its jobs among their groups, "groups" gives the first job of all groups that may have one; with either
-    `group_limit`: how many jobs of one group may run at a time, `group_rate` in `group_per` seconds: how many of one
-    group are handed out, and `group_by`: whose every job is, by its "user", its "item", or its header ("head", name),
-    instead of its put(group=) ("off"). `group_order`: the jobs of a group are worked off in order. `limit`: how many
-    jobs may run at a time, `item_limit`: of one item. `capacity`: how many may wait; others are refused.
-    `data_bytes_max`: of one job. `batch`: how many at most are given
-    to one get_many(). `portion`: how many due jobs are activated at once. `keep`: how long the keys of finished jobs
-    are remembered. `ttl`: of jobs put without one. `idle`: the queue is deleted, with its jobs, when it was not used
-    for this long (1 or more). `overflow`: what a full queue does with another job, "refuse" or "drop_oldest". `rate`
-    hand-outs in `per` seconds at most (0: no limit), with `spread` at even distances, or as a `pulse` allows that
-    others share ("": none). `alarm`: subscribers to DEPTH are notified when this many jobs wait, and when half of it
-    do. `retain`: how long its jobs that have a number are kept when they have ended (0: not), at most `retain_max`
-    jobs with `retain_bytes` of data and results. `numbered`: each of its jobs has a number. `backoff`: the pause of a
-    job after its first attempt that failed, which doubles with each, and the longest ((0, 0): none). `error_bytes`: how
-    much the texts of errors of its jobs may have together; `dedup_max`: how many keys of put(dedup=) are remembered.
+    "fair" shares hand-outs among the groups of its jobs, "groups" gives the first job of any group that may have one.
+    With either, `group_limit`: how many jobs of one group may run at a time; `group_rate` in `group_per` seconds: how
+    many jobs of one group are handed out; `group_by`: the source of each job's group, its "user", its "item", or a
+    header ("head", name), instead of put(group=) ("off"). `group_order`: the jobs of a group are processed in order.
+    `limit`: how many jobs may run at a time, `item_limit`: of one item. `capacity`: how many may wait; others are
+    refused. `data_bytes_max`: of one job. `batch`: the maximum number for one get_many(). `portion`: how many due jobs
+    are activated at once. `keep`: how long the keys of finished jobs are remembered. `ttl`: of jobs put without one.
+    `idle`: the queue is deleted, with its jobs, when it was not used for this long (1 or more). `overflow`: what
+    happens to a new job when the queue is full, "refuse" or "drop_oldest". `rate`: the maximum number of hand-outs in
+    `per` seconds (0: no limit), with `spread` at even distances; or `pulse`: a shared pulse that limits them ("":
+    none). `alarm`: subscribers to DEPTH are notified when this many jobs wait, and when half of it do. `retain`: how
+    long its numbered jobs are kept after their end (0: not at all), up to `retain_max` jobs with `retain_bytes` of data
+    and results. `numbered`: each of its jobs has a number. `backoff`: the pause of a job after its first attempt that
+    failed, which doubles with each, and the longest ((0, 0): none). `error_bytes`: the total size of the error texts of
+    its jobs; `dedup_max`: how many keys of put(dedup=) are remembered.
     """
 
     expire: float
@@ -101,7 +101,7 @@ class ClusterSettings(TypedDict, total=False):
     `expire_default`: the action at the end of a lease whose get() names none. `autocreate`: put() creates queues.
     `policy`: the default of get(). `grace`: how much longer leases are after a failover. `session_ttl`: of clients that
     name none. `fast_empty`: a get() that finds nothing is answered at once, without a majority.
-    `retained_bytes`: how much the data and results of ended jobs that queues keep may have in all queues together.
+    `retained_bytes`: the total size of the data and results of ended jobs kept by all queues.
     """
 
     expire_default: Literal["later", "done"]
@@ -140,9 +140,9 @@ _SETTING = re.compile(r"[A-Z][A-Z_]{0,31}")
 class FairSettings(TypedDict, total=False):
     """The settings of fair shares; a setting not given is unchanged. Times in seconds.
 
-    `levels`: the used time from which on a group is in each level. `cap`: the most that one hand-out is charged to
-    levels. `multiplier`: how many times the share of the next level a level has. `group_keep`: for how long a group
-    without unfinished jobs is remembered.
+    `levels`: the used time from which a group is in each level. `cap`: the most time of one hand-out that is charged to
+    levels. `multiplier`: the ratio of a level's share to the next level's. `group_keep`: how long a group without
+    unfinished jobs is remembered.
     """
 
     levels: Sequence[int]
@@ -164,7 +164,7 @@ def _levels() -> Reader[list[FairLevel]]:
 
 @call("any")
 def sched_group(group: str) -> Command[FairGroup]:
-    """Return what a group of jobs has used so far. Raises GroupNotFound; a `server` that is named may lag."""
+    """Return the time that a group has used so far. Raises GroupNotFound; a `server` that is named may lag."""
     return single(f"SCHED GROUP {arguments.any_group(group)}", _fair_group, Repeat.FREELY, needs=("fair",))
 
 
@@ -240,7 +240,7 @@ def snapshot_into(file: BinaryIO, *, users: bool = False) -> Command[int]:
 
 
 def _into(file: BinaryIO) -> Reader[int]:
-    """Read a length, then that many bytes. Bytes of an earlier server that broke off are dropped."""
+    """Read a length, then that many bytes. Bytes from an earlier server whose connection was lost are dropped."""
     fields = ok((yield LINE))
     expect(len(fields) == 1, "one length expected")
     left = size = as_number(fields[0], arguments.SNAPSHOT_BYTES_MAX)
@@ -337,7 +337,7 @@ def queue_config(queue: str, settings: QueueSettings) -> Steps[dict[str, str]]:
 def queue_delete(queue: str, *, force: bool = False, leave: bool = False) -> Command[None]:
     """Remove a queue with its settings, and with `force` also with its jobs, the running ones too.
 
-    `leave`, with `force`: its dead jobs stay in the queues where they lie, as jobs that were put there. Raises
+    `leave`, with `force`: its dead jobs stay in the dead-letter queues, as if they had been put there. Raises
     QueueNotFound, QueueNotEmpty.
     """
     forced = " FORCE" if arguments.switch(force, "force") else ""
@@ -355,8 +355,8 @@ _PURGE_NEEDS = {"ended": ("retain",), "running": ("movequeue",), "own": ("movequ
 def queue_purge(queue: str, state: State | Literal["all", "ended", "own"]) -> Command[int]:
     """Remove the jobs that are "ready", "delayed", "running", "dead" or "buried", or "all" but running ones.
 
-    "own": all that lie in the queue itself, running ones too, but no dead ones. "ended": what the queue keeps of
-    jobs that have ended, which "all" removes, too. Returns how many. Raises QueueNotFound.
+    "own": all jobs in the queue itself, including running ones, but no dead ones. "ended": the records of ended
+    jobs, which "all" removes, too. Returns how many. Raises QueueNotFound.
     """
     word = state.upper() if state in ("all", "ended", "own") else arguments.state(state)
     return single(
@@ -369,12 +369,12 @@ def queue_purge(queue: str, state: State | Literal["all", "ended", "own"]) -> Co
 def queue_move(
     queue: str, to: str, count: int | None = None, *, died: str | None = None, seq: int | None = None,
 ) -> Command[Moved]:
-    """Move ready jobs to the end of another queue, in their order: the first `count`, or all that there are.
+    """Move ready jobs to the end of another queue, in order: the first `count`, or all.
 
-    `died`: only the dead ones among them that came from this queue. They keep what they were put with, and their
-    attempts start over. When `to` refuses one, it and those behind it stay, and the result says why. `seq`: only
-    the ready job at this place. Raises QueueNotFound if there is no `queue`, with `seq` JobNotFound if there is no
-    such job, and what `to` refuses.
+    `died`: only the dead ones among them that came from this queue. They keep their options, and their attempts
+    start over. If `to` refuses a job, it and all later ones stay, and the result has the reason. `seq`: only the
+    ready job at this place. Raises QueueNotFound if there is no `queue`, with `seq` JobNotFound if there is no such
+    job, and what `to` refuses.
     """
     if queue == to:
         raise BadArguments("jobs move to another queue")
@@ -401,7 +401,7 @@ def _moved(text: str) -> Moved:
 def queue_pause(queue: str, direction: Direction = "all", *, seconds: float | None = None) -> Command[None]:
     """Make put() raise QueuePaused ("in"), get() find the queue empty ("out"), or both.
 
-    `seconds`, with "out": for this long, instead of any pause of this kind before (0 ends it).
+    `seconds`, with "out": for this long, replacing any earlier "out" pause (0 ends it).
     """
     if direction not in ("in", "out", "all"):
         raise BadArguments(f"a queue is paused 'in', 'out' or 'all', not {direction!r}")

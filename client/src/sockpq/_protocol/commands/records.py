@@ -58,14 +58,14 @@ def ended_jobs(queue: str, count: int = 1, *, headers: bool = False) -> Command[
 
 @call(retry=True)
 def retry_ended(number: Number | int) -> Command[int]:
-    """Make a job that has ended ready again, as it was put, by its number; returns 1. Raises JobNotFound."""
+    """Make an ended job ready again, as it was put, by its number; returns 1. Raises JobNotFound."""
     line = f"KICK JOB NUMBER {arguments.number(number)} ENDED"
     return single(line, number_of, Repeat.IF_ASKED, logged=True, needs=("retain",))
 
 
 @call()
 def delete_ended(number: Number | int) -> Command[None]:
-    """Remove a job that has ended from those that its queue keeps, by its number. Raises JobNotFound."""
+    """Remove the record of an ended job from its queue, by its number. Raises JobNotFound."""
     line = f"DELETE NUMBER {arguments.number(number)} ENDED"
     return single(line, accepted, Repeat.IF_ASKED, logged=True, needs=("retain",))
 
@@ -90,14 +90,14 @@ def _awaited() -> Reader[Awaited | None]:
 
 
 class Search(NamedTuple):
-    """The words of a FIND behind its queues."""
+    """The words of a FIND after its queues."""
 
     queues: str
     words: str
     page_jobs: int
 
     def page(self, cursor: str | None) -> Command[Page]:
-        """Return the jobs behind this cursor; None: the first ones."""
+        """Return the jobs after this cursor; None: the first ones."""
         start = f"FIND {self.queues}{self.words} COUNT {self.page_jobs}"
         line = start if cursor is None else f"{start} FROM {cursor}"
         return Command(f"{line}\r\n".encode(), b"", _page, Repeat.FREELY, slow=True, needs=("find",))
@@ -122,7 +122,7 @@ def search(
     until: float | None,
     count: int,
 ) -> Search:
-    """FIND: the jobs of these queues (None: of all) that have all of this. See Client.find."""
+    """FIND: the jobs of these queues (None: of all) with all these properties. See Client.find."""
     names = arguments.queues(queues)
     words = "" if states is None else f" STATE {_states(states)}"
     if header is not None:

@@ -5,50 +5,50 @@
     │   ├── BadArguments        refused before sending, or `400` from the server (also a ValueError)
     │   ├── DataTooLarge        `413`: the body or result is longer than the queue or the server allows
     │   ├── NotSupported        `501`, or a server that is too old for it
-    │   ├── InvalidSnapshot     CLONE: these bytes are no snapshot of this server's kind
+    │   ├── InvalidSnapshot     CLONE: these bytes are not a snapshot that this server can read
     │   ├── JobNotFound         no running job has this id (done before, expired, never handed out), no job this key
     │   ├── Refused             another refusal with a status line of its own
-    │   │   ├── JobExists       put(key=): an unfinished job of the queue has this key, or had it not long ago
+    │   │   ├── JobExists       put(key=): an unfinished or recent job of the queue has this key
     │   │   ├── JobRunning      the job with this key is running: it belongs to its holder
     │   │   ├── QueueNotFound   there is no such queue
     │   │   ├── TopicNotFound   nothing is bound to this topic
     │   │   ├── BindingNotFound the queue is not bound to it in this way
-    │   │   ├── TooManyBindings the topic may have no more
-    │   │   ├── GroupNotFound   sched_group(), group_resume(), group_delete(): no group of this name, or no pause of it
+    │   │   ├── TooManyBindings the topic has the maximum number
+    │   │   ├── GroupNotFound   sched_group(), group_resume(), group_delete(): no such group, or it is not paused
     │   │   ├── ItemNotFound    item_stat(), item_retry(), item_cancel(): the item has no job
-    │   │   ├── ItemNotHeld     item_release(): the item has no hold, or none any more
+    │   │   ├── ItemNotHeld     item_release(): the item has no hold (any more)
     │   │   ├── ItemCancelled   put(), item_hold(), item_retry(): the item is cancelled and takes no jobs
     │   │   ├── WorkerNotFound  there is no such pool of workers
-    │   │   ├── WorkerExists    worker_beat(): a pool of this name is there, in another session
-    │   │   ├── QueueExists     queue_create(): there is one
-    │   │   ├── QueueNotEmpty   queue_delete(), queue_config(): it has (too many) jobs
-    │   │   ├── QueueFull       as many jobs wait in it, or DEDUP keys are remembered, as may; later it will do
-    │   │   ├── QueuePaused     it takes no jobs until queue_resume()
+    │   │   ├── WorkerExists    worker_beat(): another session has a pool of this name
+    │   │   ├── QueueExists     queue_create(): the queue exists
+    │   │   ├── QueueNotEmpty   queue_delete(), queue_config(): the queue has (too many) jobs
+    │   │   ├── QueueFull       the maximum number of jobs wait, or of DEDUP keys are remembered
+    │   │   ├── QueuePaused     the queue takes no jobs until queue_resume()
     │   │   ├── PulseNotFound   there is no such pulse
-    │   │   ├── PulseExists     pulse_create(): there is one
-    │   │   ├── PulseInUse      pulse_delete(): a queue has it
-    │   │   ├── TooManyPulses   there are as many as may be (`limits.pulses_max`)
-    │   │   ├── TicketNotFound  the result of this turn is known, or comes too late
+    │   │   ├── PulseExists     pulse_create(): the pulse exists
+    │   │   ├── PulseInUse      pulse_delete(): a queue uses it
+    │   │   ├── TooManyPulses   the maximum number exists (`limits.pulses_max`)
+    │   │   ├── TicketNotFound  the turn has its result already, or it is too late for one
     │   │   ├── WaitTimeout     turn(within=): no turn came in time
     │   │   ├── Denied          turn(): the pulse says not to act
     │   │   ├── Elsewhere       another cluster owns the name, or at present none does
     │   │   ├── MapChanged      set_cluster_map(): the cluster has this version of the map, or a greater one
     │   │   └── Aborted         transaction(): none of its commands was executed, because one would be refused
-    │   ├── AuthError           user and secret are refused, or missing (`401`); trying again is no use
+    │   ├── AuthError           user and secret are refused, or missing (`401`); retrying is pointless
     │   ├── ForbiddenError      `403`: the user has no right to do that
     │   ├── Busy                `503 Busy` until the deadline: the server is out of memory or its log is full
-    │   ├── NotServing          `500`: this server does not serve; a caller sees it after naming the server
+    │   ├── NotServing          `500`: this server does not serve; only for calls that name the server
     │   ├── Unavailable         no server could execute it before the deadline
-    │   │   └── Untrusted       TLS: no server has a certificate that is good here; trying again is no use
+    │   │   └── Untrusted       TLS: no server has a valid certificate; retrying is pointless
     │   ├── ForeignCluster      the servers belong to another cluster than the one that this client has used
-    │   ├── CrossCluster        with several clusters: what must be done in one piece has names of more than one
+    │   ├── CrossCluster        with several clusters: an atomic command has names of more than one
     │   ├── Inherited           a forked child has used a job, a loop or a session of its parent
     │   └── ClientClosed        close() was called
     ├── EventsLost              events(): some were missed and cannot be delivered any more; the loop may continue
-    ├── OutcomeUnknown          it was sent and no answer came: executed once, or not at all
-    │   ├── NoOutput            call(): the job is queued for sure, but its output did not reach this client
-    │   └── BatchFailed         put_many(): says for each job how it stands
-    └── ProtocolError           the server sent something that is not the protocol; the cause of one of the others
+    ├── OutcomeUnknown          no answer arrived: executed once, or not at all
+    │   ├── NoOutput            call(): the job is queued, but its output did not arrive
+    │   └── BatchFailed         put_many(): has the outcome of each job
+    └── ProtocolError           the server violated the protocol; the cause of one of the others
 
 A wrong type is a plain TypeError, as everywhere in Python, and nothing was sent.
 """
@@ -85,7 +85,7 @@ class JobNotFound(NotExecuted):
 
 
 class Refused(NotExecuted):
-    """The server refused with a status line that has no class of its own here; `args[0]` is the line."""
+    """The server refused with a status line that has no error class here; `args[0]` is the line."""
 
 
 class JobExists(Refused):
@@ -101,11 +101,11 @@ class GroupNotFound(Refused):
 
 
 class ItemNotFound(Refused):
-    """The item has no job, any more or yet: 404 Item Not Found."""
+    """The item has no job (yet, or any more): 404 Item Not Found."""
 
 
 class ItemNotHeld(Refused):
-    """The item has no hold, perhaps because it was over before it was released: 404 Item Not Held."""
+    """The item has no hold, perhaps because it expired before it was released: 404 Item Not Held."""
 
 
 class ItemCancelled(Refused):
@@ -169,7 +169,7 @@ class TooManyPulses(Refused):
 
 
 class TicketNotFound(Refused):
-    """The turn already has its result, or was given up because none came in time."""
+    """The turn already has its result, or was given up because there was no result in time."""
 
 
 class WaitTimeout(Refused):
@@ -203,7 +203,7 @@ class MapUnread(Elsewhere):
 
 
 class MapChanged(Refused):
-    """The cluster has a map of clusters of this `version`, which the new one does not exceed: 409 Map Changed."""
+    """The new map's version is not greater than the cluster's, `version`: 409 Map Changed."""
 
     def __init__(self, message: str, version: int) -> None:
         super().__init__(message)
@@ -255,13 +255,13 @@ class Untrusted(Unavailable):
 class ForeignCluster(NotExecuted):
     """The servers belong to another cluster than the one that this client has used; the message names both.
 
-    The client stays with the first cluster: ids of jobs and sessions mean something else in the other one. It goes on
-    when servers of the first one are back; to use the other one make a new Client.
+    The client stays with the first cluster, as ids of jobs and sessions have other meanings in another one. It
+    continues when servers of the first one are back; to use the other one create a new Client.
     """
 
 
 class CrossCluster(NotExecuted):
-    """A command or transaction that is executed in one piece has names or jobs of several clusters of the map.
+    """A command or transaction that must be atomic has names or jobs of several clusters of the map.
 
     Nothing was sent. Names that belong together need a common prefix in the map: then one cluster owns all of them.
     """
@@ -270,7 +270,7 @@ class CrossCluster(NotExecuted):
 class Inherited(NotExecuted):
     """A job, loop, consumer or asyncio client was used in a forked child: it belongs to the process that made it.
 
-    A child ends nothing of its parent. It may use a blocking client that it inherits, for jobs of its own.
+    A child never ends a job or session of its parent. It may use an inherited blocking client for its own jobs.
     """
 
 
@@ -281,7 +281,7 @@ class ClientClosed(NotExecuted):
 class EventsLost(SockpqError):
     """events(): the events numbered `first` to `last` may have been missed: read the state again.
 
-    The servers do not have them any more, or did not see them themselves. The loop may be started again.
+    The servers no longer have them, or missed them, too. The loop may be started again.
     """
 
     def __init__(self, first: int, last: int) -> None:
@@ -294,13 +294,14 @@ class EventsLost(SockpqError):
 
 
 class OutcomeUnknown(SockpqError):
-    """The command was sent and no answer came: it was executed, or it was not, or it still will be."""
+    """The command was sent and no answer arrived: it may have been executed, or may still be."""
 
 
 class NoOutput(OutcomeUnknown):
     """call(): the job is queued, but the wait for its output ended without one.
 
-    `item` is the name that groups the job and its output: the output, once made, waits in the output queue under it.
+    `item` is the name that groups the job and its output: the output, when it is there, waits in the output queue under
+    this name.
     """
 
     def __init__(self, message: str, item: str) -> None:
@@ -327,4 +328,4 @@ class BatchFailed(OutcomeUnknown):
 
 
 class ProtocolError(SockpqError):
-    """The server sent something that is not the protocol. The connection is closed: its state is unknown."""
+    """The server sent bytes that are not the protocol. The connection is closed: its state is unknown."""

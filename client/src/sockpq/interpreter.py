@@ -12,8 +12,8 @@ UNKNOWN = "not recorded whether optimized"
 def how_built(config: Mapping[str, Any] | None = None) -> str:
     """Return "optimized", "optimized, LTO", "not optimized" or UNKNOWN. `config`: as sysconfig.get_config_vars().
 
-    A build with profiles shows in the arguments of its configuration or in its flags, unless the packager removed
-    them: Debian builds with profiles and LTO, and records neither. So their absence proves nothing.
+    A build with profiles shows in its configuration arguments or flags, unless the packager removed them: Debian builds
+    with profiles and LTO, and records neither. So their absence proves nothing.
     """
     known = sysconfig.get_config_vars() if config is None else config
     arguments, flags = str(known.get("CONFIG_ARGS")), str(known.get("PY_CORE_CFLAGS"))

@@ -34,10 +34,10 @@ class Place(NamedTuple):
 class Meta(NamedTuple):
     """The metadata of a job by get(meta=True): this hand-out is its `attempt`-th.
 
-    `at`: the time for which it was put, if it was; `expires_at`: when its lease ends, None without one. Both are Unix
-    time in seconds, rounded up. `reason`: why a worker put it back last, if given. `group`: the one of put(group=), for
-    fair shares. `number`: the one of put(number=True). `progress`: of a running job, 0 to 100, as its worker reported
-    it last by touch(progress=). `ended`: the Unix time at which a job that is kept has ended.
+    `at`: the time for which it was put, if any; `expires_at`: when its lease ends, None without one. Both are Unix time
+    in seconds, rounded up. `reason`: why a worker put it back last, if given. `group`: the one of put(group=), for fair
+    shares. `number`: the one of put(number=True). `progress`: of a running job, 0 to 100, as last reported by its
+    worker with touch(progress=). `ended`: the Unix time at which an ended job has ended.
     """
 
     key: str | None
@@ -52,7 +52,7 @@ class Meta(NamedTuple):
 
 
 class Moved(NamedTuple):
-    """The result of queue_move(): how many jobs were moved, and what kept the next one from it.
+    """The result of queue_move(): how many jobs were moved, and why the next one was not.
 
     `refusal`: QueueFull, QueuePaused, JobExists, DataTooLarge or QueueNotFound, of the queue that takes them.
     """
@@ -64,7 +64,7 @@ class Moved(NamedTuple):
 class Life(NamedTuple):
     """The times at which a numbered job was put, handed out first and last (Unix time, None: never), and how often.
 
-    `died_in`: of a dead job the queue that gave it up.
+    `died_in`: for a dead job, the queue that gave it up.
     """
 
     created: float
@@ -125,7 +125,7 @@ class GroupTotals(NamedTuple):
 class ItemStat(NamedTuple):
     """The jobs of an item by state, those `done` since it began, and the `waiters`: jobs that wait for it.
 
-    `cancelled`: those that item_cancel() has removed; `cancelling`: it goes on doing so, until none is running.
+    `cancelled`: jobs removed by item_cancel(); `cancelling`: that is still in progress, until no job is running.
     `held`: it does not end before item_release().
     """
 
@@ -172,10 +172,10 @@ class Handed(NamedTuple):
 class Stored(NamedTuple):
     """PUT: the job is queued. `item`: the name of the group it belongs to; `key`: its key in its queue.
 
-    `outcome`: "new"; or with `on_duplicate` "exists" (another job has the key, nothing was changed), "replaced"; or
-    with `dedup` "exists" (it was put before, and nothing is changed); or with `when="failed"` "dropped" (the items have
-    ended already, and it is not queued).
-    `number`: with put(number=True), by which it is found in any state and queue: Number(stored.number).
+    `outcome`: "new"; with `on_duplicate` also "exists" (another job has the key, nothing was changed) or "replaced";
+    with `dedup` also "exists" (it was put before, nothing was changed); with `when="failed"` also "dropped" (the items
+    have ended already, and it is not queued). `number`: with put(number=True), by which it is found in any state and
+    queue: Number(stored.number).
     """
 
     item: str | None = None
@@ -192,8 +192,8 @@ class Finished(NamedTuple):
     """DONE: the job is removed.
 
     `queue_done`: it was the last unfinished job of its queue (FINQ); `item_done`: the last one of its item (FINI).
-    `next_at`: it is not removed, but a periodic one, and active again at this Unix time. `dropped`: its `result` or
-    `error` was not kept, because the servers are short of memory or disk.
+    `next_at`: for a periodic job, which is not removed: the Unix time at which it is active again. `dropped`: its
+    `result` or `error` was not kept, because the servers are short of memory or disk.
     """
 
     queue_done: bool
@@ -247,7 +247,7 @@ class PeekedJob(NamedTuple):
 
 
 class FoundJob(NamedTuple):
-    """A job of find(): as PeekedJob, with the `length` of its data in the place of these, and all else in `meta`.
+    """A job of find(): like PeekedJob, but with only the `length` of its data, and all other properties in `meta`.
 
     `cluster`: the name of the cluster that has it, where a map of clusters is in use.
     """
@@ -271,8 +271,8 @@ class FoundJob(NamedTuple):
 class Awaited(NamedTuple):
     """The end of a job by await_job().
 
-    `state`: "done", "cancelled", "expired", "dead" or "buried"; `data`: of a "done" job its result, of a "dead" or
-    "buried" one the text of its error, b"" without one.
+    `state`: "done", "cancelled", "expired", "dead" or "buried"; `data`: the result of a "done" job, the error text of a
+    "dead" or "buried" one, b"" without one.
     """
 
     state: str
@@ -291,10 +291,10 @@ class Awaited(NamedTuple):
 class JobStat(NamedTuple):
     """The state and the history of a job with a number, by JOB STAT.
 
-    `created`: Unix time; `age`, `left` (until its lease ends or its time comes), `lease` (its own, None: it has none)
-    and `delay` (of its put() or last later()) in seconds. The counts are for its whole life, except `attempts`: since
-    it was put, kicked or moved. `died`: the Unix time at which it was given up last, None if it was not, or was kicked
-    or moved since.
+    `created`: Unix time; `age`, `left` (until its lease ends or it becomes active), `lease` (its own, None: none) and
+    `delay` (of its put() or last later()) in seconds. The counts are for its whole life, except `attempts`: since it
+    was last put, kicked or moved. `died`: the Unix time at which it was given up last, None if it was not, or was
+    kicked or moved since.
     """
 
     queue: str
@@ -316,7 +316,7 @@ class JobStat(NamedTuple):
 
 
 class Totals(NamedTuple):
-    """TOTAL: `priorities` counts pairs of queue and priority with a waiting job, `jobs` the waiting jobs."""
+    """TOTAL: `priorities` counts pairs of queue and priority with a waiting job, `jobs` counts waiting jobs."""
 
     queues: int
     priorities: int
@@ -395,9 +395,9 @@ class Leader(NamedTuple):
 class SessionInfo(NamedTuple):
     """One line of SESSION LIST: a session, by its `number` (the name by which it is used is never shown).
 
-    `user` and `address` are the opening client's, None where there is none or it is unknown; of an IPv6 address only
-    its network of 64 bits. `ttl` and `idle`: how long it lives without use, and since when it was not used, in seconds;
-    `bound`: the number of jobs that go back to their queues with its end.
+    `user` and `address` are the opening client's, None if there is none or it is unknown; for IPv6 only the /64
+    network. `ttl` and `idle`: its lifetime without use, and the time since its last use, in seconds; `bound`: the
+    number of jobs that go back to their queues with its end.
     """
 
     number: int
@@ -417,7 +417,7 @@ class Binding(NamedTuple):
 
 
 class WorkerBounds(NamedTuple):
-    """An operator's wishes for a pool of workers: jobs at a time at `most` and at `least`, None if not set.
+    """An operator's settings for a pool of workers: jobs at a time at `most` and at `least`, None if not set.
 
     `state`: "run", "pause" or "stop".
     """
@@ -430,7 +430,7 @@ class WorkerBounds(NamedTuple):
 class WorkerInfo(NamedTuple):
     """One line of WORKER LIST: a pool of workers, connected from `address`; `age` seconds since its last heartbeat.
 
-    `state`: what an operator wants of it, "run", "pause" or "stop".
+    `state`: as set by an operator: "run", "pause" or "stop".
     """
 
     name: str
@@ -457,7 +457,7 @@ class User(NamedTuple):
 
 
 class Waiting(NamedTuple):
-    """`206 Wait for output`: the PUT is executed, its output has not come yet. `item` groups the two."""
+    """`206 Wait for output`: the PUT is executed, its output has not arrived yet. `item` groups the two."""
 
     item: str
 
@@ -473,8 +473,8 @@ class Event(NamedTuple):
     """One event of events().
 
     `seq`: its number, the same on every server (for "MSG" the number of the newest event). `name`: the queue, item,
-    pulse, worker or channel it is about, for "LEADER" the node. `priority` and `id` of the job, where the type has
-    them. `words`: the rest of its line behind the type. `data`: the message of "MSG".
+    pulse, worker or channel, for "LEADER" the node. `priority` and `id`: of the job, if the type has them. `words`: the
+    rest of its line after the type. `data`: the message of "MSG".
     """
 
     seq: int

@@ -12,8 +12,8 @@
 They need the program sockpqd, which is a distribution of its own, in this Python's environment or in PATH. Without
 pytest: `with Server() as server:`.
 
-The tasks of a worker's app need no server: `with inline(app) as jobs: program(); jobs.run()` keeps in memory what the
-app puts, and works on it as workers do, with all tries.
+The tasks of a worker's app need no server: `with inline(app) as jobs: program(); jobs.run()` keeps the app's jobs in
+memory, and runs them as workers do, with all tries.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class ServerError(Exception):
 class Server:
     """A sockpqd process on loopback, with its data in a temporary directory.
 
-    It ends, and its files are removed, with the block or with this process, however that ends.
+    It ends, and its files are removed, at the end of the block or of this process, however that ends.
     """
 
     def __init__(self) -> None:

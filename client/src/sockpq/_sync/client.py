@@ -629,7 +629,7 @@ class Client:
         server: str | None = None,
         timeout: float | None = None,
     ) -> Iterator[FoundJob]:
-        """Iterate over the jobs of `queues` (None: of all) with all these properties, as the leader or `server` knows
+        """Iterate over the jobs of `queues` (None: of all) with all these properties, as the leader or `server` has
         them.
 
         `state`: one or several; None: all but those that have ended ("done", "cancelled", "expired"), which a queue
@@ -1680,9 +1680,7 @@ class Client:
         run(self._executor.run(cluster.set_user(name, rights, secret), timeout=timeout))
 
     def delete_user(self, name: str, *, timeout: float | None = None) -> None:
-        """Delete a user; their open connections get AuthError. Raises Refused when there is none, or it is in a
-        file.
-        """
+        """Delete a user; their open connections get AuthError. Raises Refused if there is none, or it is in a file."""
         run(self._executor.run(cluster.delete_user(name), timeout=timeout))
 
     def cluster_map(self, server: str | None = None, *, timeout: float | None = None) -> ClusterMap:

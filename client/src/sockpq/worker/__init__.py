@@ -7,8 +7,8 @@
 
     send.put("ann", "hi")
 
-It may use every other room of the library; `testing` alone may use it. What it needs from other distributions
-(sockpq[worker]) is imported where it is used, so that a program that only puts tasks needs none of them.
+It may use every other room of the library; `testing` alone may use it. Other distributions that it needs
+(sockpq[worker]) are imported where they are used, so that a program that only puts tasks needs none of them.
 """
 
 from sockpq.worker.app import App

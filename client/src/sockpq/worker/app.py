@@ -1,4 +1,4 @@
-"""The app: which functions work on the jobs of which queues."""
+"""The app: maps queues and tasks to the functions that process their jobs."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ TASK_NAME_MAX = 100         # with ".<unix time>" it is a key
 
 
 class Handler(NamedTuple):
-    """A function that is given the jobs of a queue as they are."""
+    """A function that gets the raw jobs of a queue."""
 
     function: Callable[[Any], Any]
     queue: str
@@ -51,10 +51,10 @@ class Handler(NamedTuple):
 
 
 class App:
-    """Tasks and handlers, and the clients they are put with.
+    """Tasks and handlers, and the clients that put their jobs.
 
     `servers` and the `client` options are those of sockpq.Client; nothing is sent before the first put. `codec`: an
-    object with `encode(value)` to bytes and `decode(data)`, instead of JSON. `name`: whose schedules these are, for
+    object with `encode(value)` to bytes and `decode(data)`, instead of JSON. `name`: the owner of the schedules, for
     apps that share a queue of periodic jobs. With `eager = True` put() and call() run the function at once, in this
     process, without any server: for tests.
     """
@@ -78,7 +78,7 @@ class App:
 
     @property
     def tracing(self) -> Tracing | None:
-        """The spans of its client; None unless it was made with tracing=True."""
+        """The spans of its client; None unless it was created with tracing=True."""
         return self.client._executor.tracing if self._options.get("tracing") and self.stand_in is None else None
 
     # declaring
@@ -102,12 +102,12 @@ class App:
 
         `expire`: the lease in seconds; a worker renews it as long as it lives. `tries`: how often it is tried before
         the job is given up (dead). `backoff`: the pause after the first failure, doubled by each, and the longest, in
-        seconds; by default (2, 600), and if it is given it becomes the queue's setting, for workers that die.
-        `retry_on`: only these errors are tried again; `give_up_on`: these never are. `retain`: for how many seconds its
-        jobs are known when they have ended; `result`: with what the function returned, for an hour if `retain` says
-        nothing. `on_cancel`: called with a job that was cancelled while the function ran, when it has been interrupted
-        or has returned. `group`: called with the arguments of put(); what it returns is whose job it is, for queues
-        that choose by groups (None: the queue's). `name`: by default the function's module and name.
+        seconds; by default (2, 600). If given, it also becomes the queue's setting, for workers that die. `retry_on`:
+        only these errors are tried again; `give_up_on`: these never are. `retain`: for how many seconds ended jobs are
+        kept; `result`: with the function's return value, for an hour without `retain`. `on_cancel`: called with a job
+        that was cancelled while the function ran, when it has been interrupted or has returned. `group`: called with
+        the arguments of put(), returns the job's group, for queues that choose by groups (None: the queue's name).
+        `name`: by default the function's module and name.
         """
         if callable(queue):
             raise TypeError('a task needs a queue: @app.task("mail")')
@@ -136,9 +136,9 @@ class App:
     ) -> Callable[[Callable[P, R]], Task[P, R]]:
         """Make a function without arguments a periodic task: `line` as in crontab, in the time zone `tz`.
 
-        There is no scheduler: each run is a job with a key and a time, put by the worker of the run before. `catch_up`
-        says what happens with times that passed while no worker ran: "none" of them, "one" run for all, or "all". The
-        other options are those of task(). Needs sockpq[worker].
+        There is no scheduler: each run is a job with a key and a time, put by the worker of the run before. `catch_up`:
+        how to handle times that passed while no worker ran: "none" of them, "one" run for all, or "all". The other
+        options are those of task(). Needs sockpq[worker].
         """
         from sockpq.worker import cron_times
 
@@ -169,7 +169,7 @@ class App:
         retry_on: Errors | None = None,
         give_up_on: Errors = (),
     ) -> Callable[[F], F]:
-        """Let a function work on the jobs of `queue` as they are: it is given the job. The options are those of task().
+        """Make a function process the raw jobs of `queue`: it is called with the job. The options are those of task().
 
         The job is DONE when it returns, unless it ended the job itself.
         """
@@ -194,9 +194,9 @@ class App:
     def flow(self, canvas: Canvas, *, on_failure: Task[Any, Any] | Signature | None = None) -> FlowHandle:
         """Put a flow, `app.flow(fetch.s(1) >> (parse.s() | index.s()) >> report.s())`: all of it, or nothing.
 
-        Each step is a job that waits until those before it are done, and is given what they have returned: first, a
-        list if a group comes before it. A step that is given up fails what comes after it, which is removed, unless it
-        is task.s(..).continue_on_failure(). `on_failure`: called once if the flow fails.
+        Each step is a job that waits until the steps before it are done, and gets their results as its first argument,
+        a list after a group. If a step is given up, the steps after it are removed, unless it is
+        task.s(..).continue_on_failure(). `on_failure`: called once if the flow fails.
         """
         executor = executor_of(self)
         plan, numbers = made(executor, put_flow(canvas, self.codec, executor.bodies, called(on_failure)))
@@ -222,8 +222,8 @@ class App:
     ) -> Batch:
         """Make a batch: `with app.batch(on_success=report.s(7)) as b: b.add(resize, "a.gif")`.
 
-        Called when all its tasks are done (`on_success`), when none is left that can run, whatever became of them
-        (`on_complete`), and as soon as one was given up, or the batch is cancelled (`on_failure`).
+        Called when all its tasks are done (`on_success`), when no task is left to run, whatever their outcomes
+        (`on_complete`), and as soon as one is given up, or the batch is cancelled (`on_failure`).
         """
         return Batch(self, callbacks(on_success, on_complete, on_failure))
 
@@ -265,7 +265,7 @@ class App:
         return next((task.policy for task in self.tasks.values() if task.queue == queue), Policy())
 
     def policies_of(self, queue: str) -> list[Policy]:
-        """Return the policies of all that works on the jobs of this queue, in the order of declaration."""
+        """Return the policies of the queue's handler and tasks, in the order of declaration."""
         handler = self.handlers.get(queue)
         return [handler.policy] if handler else [one.policy for one in self.tasks.values() if one.queue == queue]
 
@@ -278,7 +278,7 @@ class App:
 
     @property
     def servers(self) -> str:
-        """The servers that it talks to, with commas between them."""
+        """The addresses of its servers, separated by commas."""
         if self.stand_in:
             return "none"
         return ",".join(map(str, self.client._executor.addresses))
@@ -320,7 +320,7 @@ class App:
         self.close()
 
     def close(self) -> None:
-        """Close the blocking client, if there is one; it comes back when it is needed."""
+        """Close the blocking client, if there is one; it is created again when needed."""
         client, self._client = self._client, None
         if client:
             client.close()

@@ -1,9 +1,9 @@
 """Periodic tasks without a scheduler: each run is a job with a key and a time, put by the worker of the run before.
 
-The key is `<task>.<unix time>`: another worker that puts the same run finds it, also for a day after it was done (the
-queue's KEEP). The schedule travels in the body, so that workers of an older and of a newer program do not get into each
-other's way; what has changed is put right when a worker starts. The cluster's time counts, which comes with
-each run: a worker whose clock is ahead would take runs that are still to come for missed ones.
+The key is `<task>.<unix time>`: another worker that puts the same run finds it, even for a day after it was done (the
+queue's KEEP). The schedule is in the body, so that workers of an older and of a newer program do not conflict; changed
+schedules are corrected when a worker starts. The cluster's time is used, which is sent with each run: a worker whose
+clock is ahead would mistake future runs for missed ones.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ LOOK_JOBS_MAX = 10_000
 
 
 class Run(NamedTuple):
-    """One run of a periodic task: when, by which schedule, of which app."""
+    """One run of a periodic task: its time, schedule and app."""
 
     task: str
     at: int
@@ -73,7 +73,7 @@ class CronJobs:
                 await self._put(client, task.queue, Run(task.name, at, task.schedule, self._app.name))
 
     async def before_work(self, job: Handed, client: Client) -> bool:
-        """Put the run after this one; False when this one is to be left out (`catch_up="none"`)."""
+        """Put the run after this one; returns False if this one must be skipped (`catch_up="none"`)."""
         run = run_of(job.data, self._app)
         if run is None or run.task not in self._app.tasks:      # of no schedule, or of a task of other workers only
             return job.meta is None or not (job.meta.key or "").startswith(CLOCK)
@@ -139,7 +139,7 @@ class CronJobs:
 
 
 def run_of(data: bytes, app: App) -> Run | None:
-    """Return the run that the body of a job describes, None if it is none."""
+    """Return the run that the body of a job describes, None if it is not a run."""
     try:
         envelope = opened(data, app.codec)
     except BadJob:
@@ -163,7 +163,7 @@ def _run(task: Any, told: Any) -> Run | None:
 
 
 async def _keep_keys(client: Client, queue: str) -> None:
-    """Let the queue remember the keys of its finished jobs for a day at least."""
+    """Make the queue remember the keys of its finished jobs for at least a day."""
     try:
         try:
             settings = await client.queue_config(queue)

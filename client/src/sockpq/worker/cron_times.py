@@ -1,8 +1,8 @@
-"""The times of a line of crontab in a time zone, summer time included. Pure, but for the time zone database.
+"""The times of a crontab line in a time zone, with daylight saving time. Pure functions, except for the zone database.
 
-As in the cron of Debian (Vixie's): a line whose minutes or hours begin with `*` goes on in real time, whatever clocks
-show. Another one runs at the time on the clock: once where the clock shows it twice, and at the end of the gap where it
-shows it never.
+As in the cron of Debian (Vixie's): a line whose minutes or hours begin with `*` continues in real time, regardless of
+clock changes. Any other line runs at the time on the clock: once if the clock shows it twice, and at the end of the gap
+if the clock skips it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The job that a task is called for, and whether that job has been cancelled."""
+"""The job of the running task, and its cancellation."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sockpq.worker.errors import JobCancelled
 
 
 class Cancellation:
-    """The state of a call whose job may be cancelled: `wanted` by somebody, and `interrupted` for that."""
+    """The state of a call whose job may be cancelled: `wanted`: requested; `interrupted`: carried out."""
 
     def __init__(self) -> None:
         self.wanted = False
@@ -34,7 +34,7 @@ def check_cancelled() -> None:
 
 
 def current_job() -> Any:
-    """Return the job that the running task is called for: a sockpq.Job, in an async task a sockpq.aio.Job.
+    """Return the job of the running task: a sockpq.Job, in an async task a sockpq.aio.Job.
 
     The worker says DONE when the task returns. A task that finishes its job itself does so like this:
     `with app.client.transaction() as t: t.put(..); t.done(current_job())`. Raises LookupError outside of a task.

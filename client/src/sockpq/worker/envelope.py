@@ -1,4 +1,4 @@
-"""The body of a task's job: which task, with which arguments; and the body of its result."""
+"""The body of a task's job: the task's name and its arguments; and the body of its result."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NO_CALL = 'this is no call of a task: the body should be {"task": .., "args": ..
 
 
 class JsonCodec:
-    """Values as JSON, in UTF-8. Tuples become lists; what JSON does not have is a TypeError."""
+    """Values as JSON, in UTF-8. Tuples become lists; values that JSON does not have raise TypeError."""
 
     def encode(self, value: Any, /) -> bytes:
         """Encode a value as the body of a job."""
@@ -25,7 +25,7 @@ class JsonCodec:
 
 
 class Envelope(NamedTuple):
-    """`reply`: somebody waits for the result. `cron`: of a periodic run its time and its schedule.
+    """`reply`: a caller waits for the result. `cron`: of a periodic run its time and its schedule.
 
     `parents`: the steps of a flow that come before it.
     """
@@ -83,7 +83,7 @@ def _parents(fields: Any) -> Parents | None:
 
 
 def result_body(codec: Codec, value: Any) -> bytes:
-    """Return the body of a result; raises BadResult for a value that the codec does not take."""
+    """Return the body of a result; raises BadResult for a value that the codec does not accept."""
     try:
         return codec.encode({"result": value})
     except Exception as error:      # whatever a codec raises

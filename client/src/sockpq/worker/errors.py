@@ -1,4 +1,4 @@
-"""Exceptions that a task raises to choose the outcome of its job, and the one that its caller gets if it failed."""
+"""Exceptions that a task raises to choose the outcome of its job, and the one that its caller gets if it fails."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class JobCancelled(BaseException):
 
 
 class BatchCancelled(SockpqError):
-    """The batch was cancelled while its block was adding to it: by somebody, or as nothing was added for too long."""
+    """The batch was cancelled while its block was adding to it: explicitly, or as nothing was added for too long."""
 
 
 class UnknownTask(Exception):
@@ -52,11 +52,11 @@ class UnknownTask(Exception):
 
 
 class BadJob(Exception):
-    """The body of the job is not one that this app has put."""
+    """The body of the job is not in the format of this app."""
 
 
 class ParentFailed(Exception):
-    """The result of a step of a flow is not there for the step that takes it: trying again is no use."""
+    """A step of a flow lacks the result of an earlier step: retrying is pointless."""
 
 
 class BadResult(Exception):
@@ -66,7 +66,7 @@ class BadResult(Exception):
 class TaskFailed(SockpqError):
     """call() and result(): the task was given up. `kind` is the class of its error, `message` the error's text.
 
-    `trace`: where it was raised, as the worker's Python showed it; "" where that is not known.
+    `trace`: where it was raised, as the worker's Python showed it; "" if unknown.
     """
 
     def __init__(self, kind: str, message: str, trace: str = "") -> None:

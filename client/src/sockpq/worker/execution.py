@@ -1,4 +1,4 @@
-"""Works on a job: finds its function, calls it, and returns the outcome. For children of every kind."""
+"""Processes a job: finds its function, calls it, and returns the outcome. For children of every kind."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ class GivenJob(Protocol):
 
     @property
     def item(self) -> str | None:
-        """The group it belongs to."""
+        """The item to which it belongs."""
         ...
 
     @property
     def meta(self) -> Meta | None:
-        """Its key and its attempt."""
+        """The job's metadata, such as its key and attempt."""
         ...
 
     @property
@@ -63,7 +63,7 @@ G = TypeVar("G", bound=GivenJob)
 
 
 class Work(NamedTuple):
-    """The work for a job. `args` None: the function gets the job. `reply`: a caller waits for the result."""
+    """The work for a job. `args`: None: the function gets the job itself. `reply`: a caller waits for the result."""
 
     function: Callable[..., Any]
     args: list[Any] | None
@@ -106,9 +106,9 @@ def run(
     app: App, job: G, hold: Callable[[G, Work], Any], await_: Callable[[Any], Any],
     cancellation: Cancellation | None = None,
 ) -> Outcome:
-    """Work on a job in this thread.
+    """Process a job in this thread.
 
-    `hold` makes the job that the function sees; `await_` runs what an async function returns to its end.
+    `hold` creates the job that the function sees; `await_` runs the coroutine of an async function to its end.
     """
     begun = monotonic()
     work: Work | None = None
@@ -196,7 +196,7 @@ def attempt_of(job: GivenJob) -> int:
 
 
 def _cleaned_up(held: Any, work: Work | None, cancellation: Cancellation) -> Any:
-    """Call what the task wants to be called for a cancelled job, and return its value."""
+    """Call the task's `on_cancel` for a cancelled job, and return its value."""
     cancellation.interrupted = True         # it may use the library
     if work is None or work.policy.on_cancel is None or held is None:
         return None
@@ -221,7 +221,7 @@ def _raised(app: App, job: GivenJob, held: Any, work: Work | None, error: BaseEx
 
 
 def with_error_result(app: App, outcome: Outcome, reply: bool) -> Outcome:
-    """Return the outcome with the body for a caller that waits for the result of a job that is given up."""
+    """Return the outcome of a job that is given up, with a result for a waiting caller."""
     if not reply or outcome.kind != "dead" or outcome.failure is None:
         return outcome
     return outcome._replace(result=error_body(app.codec, outcome.failure.kind, outcome.failure.message))

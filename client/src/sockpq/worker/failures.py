@@ -1,4 +1,4 @@
-"""The log lines of workers: one JSON object in a line, a failure with its traceback in one of them; or text."""
+"""The log lines of workers: one JSON object per line, with the traceback of a failure inside it; or text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LOG = logging.getLogger("sockpq.worker")
 
 
 def log_attempt(job: GivenJob, outcome: Outcome) -> None:
-    """Log once what went wrong with this attempt, or at debug level that nothing did."""
+    """Log the failure of this attempt or, at debug level, its success."""
     failure = outcome.failure
     if failure is None:
         if LOG.isEnabledFor(logging.DEBUG):
@@ -34,7 +34,7 @@ def log_attempt(job: GivenJob, outcome: Outcome) -> None:
 
 
 class JsonLines(logging.Formatter):
-    """Each record as one JSON object: time, level, message, and the `fields` it was logged with."""
+    """Each record as one JSON object: time, level, message, and the `fields` with which it was logged."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line, without its end."""
@@ -52,7 +52,7 @@ COLOURS = {logging.DEBUG: "32", logging.WARNING: "33", logging.ERROR: "31", logg
 
 
 class TextLines(logging.Formatter):
-    """Records for people: what a failure is about stands behind its message, its traceback below.
+    """Records for people: the details of a failure follow its message, its traceback is below.
 
     `coloured`: for a terminal; a line of a done job is green, warnings are yellow, errors red, tracebacks dim.
     """
@@ -79,5 +79,5 @@ def _in_colour(code: str | None, line: str) -> str:
 
 
 def _printable(line: str) -> str:
-    """Return the line without what a terminal would obey."""
+    """Return the line without control characters."""
     return "".join(one if one.isprintable() or one == "\n" else ascii(one)[1:-1] for one in line)

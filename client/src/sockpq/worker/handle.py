@@ -1,4 +1,4 @@
-"""The handle of a task's job: what became of it, and what its function returned."""
+"""The handle of a task's job: its state, and the result of its function."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RAISED = re.compile(r"^(?:[\w.]*\.)?(\w+)(?:: (.*))?$", re.DOTALL)
 
 
 class Asked(Protocol):
-    """The part of an app by which handles ask."""
+    """The part of an app that handles use."""
 
     codec: Codec
 
@@ -35,14 +35,17 @@ class Asked(Protocol):
 
 
 class Handle(Stored):
-    """The job that put() has queued. All but `number` need a job with a number: a task with `retain` or `result`."""
+    """The job that put() has queued.
+
+    Everything except `number` needs a job with a number: a task with `retain` or `result`.
+    """
 
     _app: Asked
     _queue: str
     _known: Awaited | None = None       # of a task that ran in this process, without a server
 
     def look(self) -> PeekedJob | None:
-        """Return the job as it is now: its state, attempts, progress, reason.
+        """Return the current job: its state, attempts, progress, reason.
 
         None when nothing is known of it (any more).
         """
@@ -70,13 +73,13 @@ class Handle(Stored):
         """Wait until the job has ended, for `timeout` seconds at most, and return what its function returned.
 
         Raises TaskFailed when it was given up, cancelled or has expired; TimeoutError; JobNotFound when nothing is
-        known of it (any more).
+        known about it (any more).
         """
         ended = self._known or self._app.client.await_job(_number_of(self), wait=timeout)
         return _value_of(ended, self._app.codec)
 
     def cancel(self) -> bool:
-        """Remove the job; a running one is interrupted. Returns whether there was still something to cancel."""
+        """Remove the job; a running one is interrupted. Returns whether there was a job to cancel."""
         try:
             if not self._known:
                 self._app.client.delete(Number(_number_of(self)))
@@ -93,7 +96,7 @@ class AsyncHandle(Stored):
     _known: Awaited | None = None
 
     async def look(self) -> PeekedJob | None:
-        """Return the job as it is now. See Handle.look."""
+        """Return the current job. See Handle.look."""
         if self._known:
             return None
         client, number = self._app.async_client, _number_of(self)
@@ -139,7 +142,7 @@ def async_handle(app: Asked, queue: str, stored: Stored, known: Awaited | None =
 
 
 def _may_be_dead(job: PeekedJob, queue: str) -> bool:
-    """Return whether only its history shows it: a dead job is a ready one of the queue in which it lies."""
+    """Return whether the job may be dead, which only its history shows: it is ready in its dead-letter queue."""
     return job.state == "ready" and job.queue != queue
 
 

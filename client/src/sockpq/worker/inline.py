@@ -1,7 +1,7 @@
-"""The jobs of an app in memory, for tests without a server: they are kept, and worked on when the test asks for it.
+"""The jobs of an app in memory, for tests without a server: they are kept, and processed when the test asks for it.
 
-It stands in for the client of the app; it is no imitation of the server. What the tests of a program need is that its
-tasks are put, run, fail and are tried again as they are by workers. For everything else there is `testing.Server`.
+It replaces the client of the app, and does not imitate the server. It lets the tests of a program put, run, fail and
+retry tasks as workers do. For everything else there is `testing.Server`.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ RUNS_MAX = 10_000       # tasks that put each other for ever
 
 
 class InlineJob:
-    """A job in memory, as a task is given it."""
+    """A job in memory, as passed to a task."""
 
     def __init__(
         self, number: int, queue: str, data: bytes, priority: int, item: str | None, key: str | None,
         options: dict[str, Any],
     ) -> None:
-        """`options`: the others of the put(), as they were given."""
+        """`options`: the other options of the put()."""
         self.id = number
         self.queue = queue
         self.data = data
@@ -79,7 +79,7 @@ class InlineJob:
 
 
 class Ran(NamedTuple):
-    """One attempt: the job, and what became of it."""
+    """One attempt: the job, and its outcome."""
 
     job: InlineJob
     outcome: Outcome
@@ -96,7 +96,10 @@ class Inline:
         self._numbers = itertools.count(1)
 
     def run(self) -> list[Ran]:
-        """Work on all jobs, and on those they put, with all their tries, until none is left; returns the attempts."""
+        """Process all jobs, and the jobs that these put, with all their tries, until none is left.
+
+        Returns the attempts.
+        """
         ran: list[Ran] = []
         while self.jobs:
             if len(ran) == RUNS_MAX:
@@ -104,7 +107,7 @@ class Inline:
             ran.append(self._run_next())
         return ran
 
-    # what an app does with its client
+    # the calls of an app's client
 
     def put(
         self, queue: str, data: bytes, priority: int = 0, item: str | None = None, *, key: str | None = None,
@@ -142,7 +145,7 @@ class Inline:
         return end and PeekedJob(None, "", 0, b"", end.state, None, None, 0, None, None, number=number)
 
     def cancel(self, number: int) -> None:
-        """Remove a job that waits. Raises JobNotFound."""
+        """Remove a waiting job. Raises JobNotFound."""
         if self.end_of(number) is not None:
             raise JobNotFound("404 Job Not Found")
         self.jobs = [job for job in self.jobs if job.id != number]

@@ -1,4 +1,4 @@
-"""The outcome of the work on a job, as a value: it travels from a child to its pool. No IO."""
+"""The outcome of an attempt, as a value that a child sends to its pool. No IO."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sockpq.worker.policy import Policy
 Kind = Literal["done", "later", "dead", "ended", "cancelled"]
 
 REASON_MAX = 64
-# Where a task is called from: it is no news in a traceback.
+# The file from which tasks are called: its frames are left out of tracebacks.
 CALLERS = tuple(os.path.dirname(path) + os.sep for path in (__file__, asyncio.__file__, concurrent.futures.__file__))
 
 
@@ -34,10 +34,10 @@ class Failure(NamedTuple):
 
 class Outcome(NamedTuple):
     """`kind`: "done"; "later", put back for `delay` seconds; "dead", given up; "ended", by the task itself;
-    "cancelled", removed by somebody meanwhile.
+    "cancelled", removed by another client in the meantime.
 
     `reason`: the word that is kept with the job. `slow`, `sleep`: reported to the pulse of its queue. `result`: the
-    body for a caller that waits for it. `returned`: what is kept with the job that is done. `run_s`: how long it ran.
+    body for a caller that waits for it. `returned`: the return value to keep with the job. `run_s`: how long it ran.
     """
 
     kind: Kind
@@ -75,7 +75,7 @@ def after_loss(kind: str, message: str, attempt: int, policy: Policy) -> Outcome
 
 
 def reason_of(kind: str) -> str:
-    """Return a word that the protocol takes as a REASON."""
+    """Return a word that the protocol accepts as a REASON."""
     return re.sub(r"[^A-Za-z0-9_.:-]", "_", kind)[:REASON_MAX] or "Error"
 
 

@@ -1,6 +1,6 @@
 """The results of the steps before a step: its worker asks for them by the numbers of their jobs.
 
-It looks for a result first, which takes a tenth of the time of an AWAIT; only AWAIT tells how a job without one ended.
+It asks for a result first, which takes a tenth of the time of an AWAIT; only AWAIT returns how a job without one ended.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ENDED_S = 1.0       # a parent has ended, or was brought back since: then there 
 
 
 def beside(parents: Parents, job: int) -> Parents:
-    """Return the parents as a job with this id names them: the numbers of their jobs belong to its cluster."""
+    """Return the parents named in the job with this id, whose numbers belong to its cluster."""
     tag = tag_of(job) << TAG_SHIFT
     return parents._replace(numbers=[local_id(number) | tag for number in parents.numbers])
 
@@ -58,7 +58,7 @@ async def aresults(client: AsyncClient, parents: Parents, codec: Codec) -> list[
 
 
 def arguments(parents: Parents, ends: Sequence[Awaited | None], codec: Codec) -> list[Any]:
-    """Return the arguments for these ends, None for one that is not known. Raises ParentFailed."""
+    """Return the arguments for these ends, None for an unknown end. Raises ParentFailed."""
     values = []
     for number, optional, end in zip(parents.numbers, parents.optional, ends, strict=True):
         done = end is not None and end.state == "done"

@@ -24,7 +24,7 @@ class Policy(NamedTuple):
     `expire`: the lease; a worker renews it as long as it lives. `tries`: hand-outs before the job is given up.
     `backoff`: the pause after the first failure, which doubles with each, and the longest. `retry_on`: only these
     errors are tried again, if given; `give_up_on`: these never are. `retain`: how long jobs that have ended are kept;
-    `result`: with what the function returned. `for_queue`: the back-off is to be the queue's as well.
+    `result`: with the function's return value. `for_queue`: the back-off is also set for the queue.
     `on_cancel`: called with a job that was cancelled while it ran.
     """
 
@@ -80,7 +80,7 @@ def policy_of(
     expire: float, tries: int, backoff: tuple[float, float] | None, retry_on: Errors | None, give_up_on: Errors,
     retain: float | None = None, result: bool = False, on_cancel: Callable[[Any], Any] | None = None,
 ) -> Policy:
-    """Return the policy that was declared; what is None has its default. Raises BadArguments, or TypeError."""
+    """Return the policy that was declared; None means the default. Raises BadArguments, or TypeError."""
     kept = (RETAIN_S if result else 0.0) if retain is None else retain
     return Policy(
         expire, tries, BACKOFF_S if backoff is None else backoff, retry_on, give_up_on, kept, result,

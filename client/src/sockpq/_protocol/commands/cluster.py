@@ -230,7 +230,7 @@ def set_user(name: str, rights: str | Iterable[str], secret: str | bytes) -> Com
 
 @call()
 def delete_user(name: str) -> Command[None]:
-    """Delete a user; their open connections get AuthError. Raises Refused when there is none, or it is in a file."""
+    """Delete a user; their open connections get AuthError. Raises Refused if there is none, or it is in a file."""
     return single(f"USER DELETE {arguments.user(name)}", accepted, Repeat.IF_ASKED)
 
 

@@ -10,35 +10,35 @@ from sockpq.worker.outcome import Outcome
 
 
 class Child(Protocol):
-    """Works on one job at a time. `number` is its own in this pool, never used again."""
+    """Processes one job at a time. `number`: unique in this pool, never reused."""
 
     number: int
 
     def start(self) -> None:
-        """Begin; the pool hears ready() when it can work."""
+        """Start; the child calls ready() of the pool when it can work."""
         ...
 
     def give(self, jobs: Sequence[Handed], until: float, timed: Set[int]) -> None:
-        """Work on these jobs, one after the other; none is begun at or after `until`, on the monotonic clock.
+        """Process these jobs one after another; none is begun at or after `until`, on the monotonic clock.
 
-        `timed`: the ids of those whose run time the pool tells the server, so that their tasks must not.
+        `timed`: the ids of jobs whose run time the pool reports to the server, so that their tasks must not.
         """
         ...
 
     def take_back(self) -> set[int]:
-        """Take back the jobs that it has not begun, and return their ids."""
+        """Take back the jobs that the child has not begun, and return their ids."""
         ...
 
     def cancel(self, job: int) -> bool:
-        """Interrupt the work on this job, if it is at it; returns whether the child must end after that."""
+        """Interrupt this job, if it is being processed; returns whether the child must end after that."""
         ...
 
     def stop(self) -> None:
-        """End when there is no job; the pool hears gone()."""
+        """End when there is no job; then calls gone() of the pool."""
         ...
 
     def kill(self) -> None:
-        """End now; the pool hears gone()."""
+        """End now; then calls gone() of the pool."""
         ...
 
 
@@ -49,7 +49,7 @@ class Usage(NamedTuple):
 
 
 class Result(NamedTuple):
-    """The result of one job; `outcome` None: it was not begun, because it was too late."""
+    """The result of one job; `outcome` None: it was not begun, as it was too late."""
 
     job: int
     outcome: Outcome | None
@@ -64,7 +64,7 @@ class Parent(Protocol):
         ...
 
     def ended(self, child: int, results: Sequence[Result]) -> None:
-        """Note that the child has worked on these jobs, in this order."""
+        """Note that the child has processed these jobs, in this order."""
         ...
 
     def gone(self, child: int, why: str) -> None:

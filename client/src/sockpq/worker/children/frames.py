@@ -19,7 +19,7 @@ def encode(message: Any) -> bytes:
 
 
 class Decoder:
-    """Puts the pieces of messages together, as they come."""
+    """Assembles messages from received bytes."""
 
     def __init__(self) -> None:
         self._bytes = bytearray()
@@ -39,7 +39,7 @@ class Decoder:
 
 
 def messages(link: socket.socket) -> Iterator[Any]:
-    """Yield the messages that come on a blocking socket, until its other end is closed."""
+    """Yield the messages that arrive on a blocking socket, until its other end is closed."""
     decoder = Decoder()
     while data := link.recv(READ_BYTES):
         yield from decoder.feed(data)

@@ -1,8 +1,8 @@
-"""A child that is a process, forked from the pool: it has the app as the pool has it, and dies with the pool.
+"""A child that is a process, forked from the pool: it inherits the app from the pool, and dies with the pool.
 
-Jobs go to it by a socket, several in one message. For each it must draw a ticket from a pipe before it begins: the pool
-can read that pipe as well, and the child does not begin a job whose ticket the pool has drawn. So it is clear who has a
-job at any time, also when the child was killed, and a job sent to a child waits only until another one is idle.
+It gets jobs through a socket, several in one message. Before it begins a job it must read a ticket for it from a pipe.
+The pool can read that pipe as well, and a job whose ticket the pool has read is not begun. So the owner of a job is
+clear at any time, even if the child was killed, and a job sent to a busy child waits only until another child is idle.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class ProcessChild:
         self._gather()
 
     def take_back(self) -> set[int]:
-        """Draw all tickets that are left."""
+        """Read all remaining tickets, so that the child begins no more jobs."""
         try:
             drawn = os.read(self._tickets, TICKETS_BYTES_MAX)
         except BlockingIOError:
@@ -97,7 +97,7 @@ class ProcessChild:
         return ids
 
     def cancel(self, job: int) -> bool:
-        """Write which job it is, then send a signal. The child ends after that, so there is no second one."""
+        """Write the id of the job, then send a signal. The child ends after that, so there is never a second one."""
         self._cancelled[:] = job.to_bytes(JOB_BYTES)
         with suppress(ProcessLookupError):
             os.kill(self.pid, CANCEL_SIGNAL)
@@ -109,7 +109,7 @@ class ProcessChild:
             self._link.shutdown(socket.SHUT_WR)
 
     def kill(self) -> None:
-        """Kill it, and what it has started: it is the leader of a process group."""
+        """Kill the child and its own child processes: it leads a process group."""
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
         with suppress(ProcessLookupError):      # it has not come so far as to have a group of its own
@@ -166,9 +166,9 @@ class ProcessChild:
             self._parent.ended(self.number, results)
 
     def _gather(self) -> None:
-        """Leave results unread for a moment when there will be more of them: each waking of the pool costs.
+        """Leave results unread for a moment if more will follow, as each wake-up of the pool costs time.
 
-        For as long as all its jobs take, if they are as quick as the last one.
+        The moment is the expected time of all its jobs, if they are as quick as the last one.
         """
         if self._gathering:
             return
@@ -221,14 +221,14 @@ def named_signal(number: int) -> str:
 
 
 def die_with_parent(parent: int) -> None:
-    """Be killed when the parent ends, however that happens."""
+    """Have this process killed when its parent ends, however that happens."""
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
         os._exit(1)
 
 
 def _pipe() -> int:
-    """Return a pipe with one descriptor for both ends, which does not block."""
+    """Return a non-blocking pipe with one descriptor for both ends."""
     ends = os.pipe()
     try:
         return os.open(f"/proc/self/fd/{ends[0]}", os.O_RDWR | os.O_NONBLOCK)
@@ -241,7 +241,7 @@ def _be_child(
     link: socket.socket, tickets: int, cancelled: mmap.mmap, files: Set[int], app: App, soft_time_limit: float | None,
     pool: int,
 ) -> None:
-    """Live as a child, to its end; never returns."""
+    """Run as a child to its end; never returns."""
     code = 1
     try:
         signal.set_wakeup_fd(-1)
@@ -265,7 +265,7 @@ def _be_child(
 
 
 def _let_go(files: Set[int]) -> None:
-    """Let go of the pool's files and connections; their numbers stay taken, for objects that are still there."""
+    """Release the pool's files and connections; their descriptors stay allocated for objects that still exist."""
     nothing = os.open(os.devnull, os.O_RDWR)
     for one in open_files() - files - {nothing}:
         with suppress(OSError):     # the descriptor by which they were listed is closed already
@@ -288,7 +288,7 @@ def _serve(
 
 
 def _own(link: socket.socket, tickets: int) -> Iterator[tuple[Handed, float, bool]]:
-    """Yield the jobs for which there was a ticket, in turn; tickets are in the pipe before their jobs come."""
+    """Yield the jobs for which there is a ticket, in order; tickets are written before their jobs."""
     ticket: int | None = None
     for until, timed, jobs in messages(link):
         for words in jobs:

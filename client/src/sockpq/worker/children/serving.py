@@ -1,4 +1,4 @@
-"""A child at work: one job after the other, by one thread with an event loop for async functions."""
+"""Processes the jobs of a child one after another, in one thread with an event loop for async functions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ AGAIN_S = 0.01
 class Serving:
     """Calls the functions of an app. `soft_time_limit`: seconds after which SoftTimeLimit is raised in a function.
 
-    Where that is not async it takes a signal, and so the main thread of a process.
+    For functions that are not async this uses a signal, and so needs the main thread of a process.
     """
 
     def __init__(self, app: App, soft_time_limit: float | None = None) -> None:
@@ -46,17 +46,17 @@ class Serving:
             self._report_dropped, sys.unraisablehook = sys.unraisablehook, self._dropped
 
     def start(self) -> None:
-        """Call what the app wants to be called in each child."""
+        """Call the app's functions for the start of each child."""
         for function in self._app.child_starts:
             value = function()
             if inspect.isawaitable(value):
                 self._await(value)
 
     def work(self, job: Handed, timed: bool = False) -> Outcome:
-        """Work on a job. `timed`: the pool reports its run time to the server."""
+        """Process a job. `timed`: the pool reports its run time to the server."""
         outcome: Outcome | None = None
         cancellation = Cancellation()
-        # The alarm may come when the work is over and the timer is not yet off: then it is too late to count.
+        # The alarm may arrive when the work is finished and the timer is still on: then it is ignored.
         with suppress(SoftTimeLimit):
             self._arm(self._limit)
             try:
@@ -72,7 +72,7 @@ class Serving:
         return outcome or Outcome("later", reason="SoftTimeLimit")
 
     def cancel(self, job: int) -> None:
-        """Interrupt the work on this job, or do not begin it; for another thread."""
+        """Interrupt this job, or do not begin it; called from another thread."""
         self._cancelled = job           # before it is looked at what is current, which changes meanwhile
         current, task = self._current, self._task
         if current and current[0].id == job:
@@ -81,7 +81,7 @@ class Serving:
                 task.get_loop().call_soon_threadsafe(task.cancel)
 
     def interrupt(self, job: int) -> None:
-        """Do as cancel() does, in the thread that works: a signal has arrived."""
+        """Like cancel(), but called in the working thread when a signal has arrived."""
         self.cancel(job)
         if self._current and self._current[0].id == job and self._task is None:
             self._current[1].check()
@@ -102,7 +102,7 @@ class Serving:
         return held
 
     def _await(self, value: Any) -> Any:
-        """Run an awaitable to its end, within the time limit; by another timer, as a signal would hit the loop."""
+        """Run an awaitable to its end, within the time limit; uses another timer, as a signal would hit the loop."""
         if self._runner is None:
             self._runner = asyncio.Runner()
         self._arm(None)
@@ -134,7 +134,7 @@ class Serving:
         raise SoftTimeLimit(f"{self._limit:g} s are over")
 
     def _dropped(self, dropped: sys.UnraisableHookArgs) -> None:
-        """Python drops what is raised while a destructor runs: then the limit is raised again, a little later."""
+        """Raise the limit again a little later if Python has dropped the exception because a destructor was running."""
         if isinstance(dropped.exc_value, SoftTimeLimit):
             self._arm(AGAIN_S)
         else:

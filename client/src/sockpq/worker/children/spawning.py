@@ -1,4 +1,4 @@
-"""Makes the children of a pool, of the configured kind."""
+"""Creates the children of a pool, of the configured kind."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ Spawn = Callable[[int, Parent, PoolSettings], Child]
 
 
 class Spawner(NamedTuple):
-    """`spawn` makes a child with this number; `close` ends what the children share."""
+    """`spawn` creates a child with this number; `close` releases resources shared by the children."""
 
     spawn: Spawn
     close: Callable[[], None]
 
 
 def spawner(app: App, settings: PoolSettings) -> Spawner:
-    """Return a spawner, made before the pool opens anything: child processes keep the files that are open now."""
+    """Return a spawner. Call it before the pool opens anything: child processes keep the files that are open now."""
     if settings.kind == "asyncio":
         tasks = TaskLoop(app)
         return Spawner(lambda number, parent, now: TaskChild(number, tasks, now.soft_time_limit, parent), tasks.close)

@@ -1,4 +1,4 @@
-"""A child that is a task of an event loop in a thread beside the pool's: hundreds of them cost next to nothing."""
+"""A child that is a task of an event loop in a separate thread: hundreds of them cost next to nothing."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ CLOSE_S = 2.0
 
 
 class TaskLoop:
-    """The event loop that the tasks of one pool share. Not the pool's own: no task can delay a renewal of leases."""
+    """The event loop shared by the tasks of one pool.
+
+    It is not the pool's, so no task can delay a renewal of leases.
+    """
 
     def __init__(self, app: App) -> None:
         self.app = app
@@ -38,11 +41,11 @@ class TaskLoop:
         self._thread.start()
 
     def begin(self) -> concurrent.futures.Future[None]:
-        """Call what the app wants to be called, once for all children; done when that is."""
+        """Call the app's start functions, once for all children; the future completes when they have returned."""
         return asyncio.run_coroutine_threadsafe(self._begin(), self.loop)
 
     def close(self) -> None:
-        """End the loop; what is stuck in it is left behind."""
+        """End the loop, abandoning tasks that are stuck."""
         with suppress(concurrent.futures.TimeoutError, RuntimeError):
             asyncio.run_coroutine_threadsafe(close_async(self.app), self.loop).result(CLOSE_S)
         self.loop.call_soon_threadsafe(self.loop.stop)
@@ -67,7 +70,7 @@ class TaskLoop:
 
 
 async def in_thread(function: Callable[[], Any]) -> Any:
-    """Call it in a thread of its own, which does not keep the program from ending, unlike an executor's."""
+    """Call it in a separate daemon thread which, unlike an executor's, does not keep the program from ending."""
     loop = asyncio.get_running_loop()
     called: asyncio.Future[Any] = loop.create_future()
     context = contextvars.copy_context()
@@ -85,7 +88,7 @@ async def in_thread(function: Callable[[], Any]) -> Any:
         try:
             value = context.run(function)
         except BaseException as raised:
-            # A future takes no StopIteration, and others are no ends of a task.
+            # A future does not accept StopIteration, and other such exceptions must not end the task.
             is_end = isinstance(raised, Exception | JobCancelled) and not isinstance(raised, StopIteration)
             error = raised if is_end else RuntimeError(f"{type(raised).__name__}: {raised}")
         with suppress(RuntimeError):        # the loop has ended meanwhile
@@ -111,11 +114,11 @@ class TaskChild:
         self._cancelled = 0         # the job that was cancelled last, perhaps before its work began
 
     def start(self) -> None:
-        """Ready when the app's own start is over."""
+        """Report ready() when the app's start functions have returned."""
         self._tasks.begin().add_done_callback(self._started)
 
     def give(self, jobs: Sequence[Handed], until: float, timed: Set[int]) -> None:
-        """Work on these jobs, one after the other."""
+        """Process these jobs one after another."""
         self._jobs += [(job, until, job.id in timed) for job in jobs]
         self._go_on()
 

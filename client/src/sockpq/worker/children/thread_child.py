@@ -19,7 +19,7 @@ LOG = logging.getLogger("sockpq.worker")
 
 
 class ThreadChild:
-    """kill() abandons it: what it still does has no consequence for its job."""
+    """kill() abandons the thread: anything it still does has no effect on its job."""
 
     def __init__(self, number: int, app: App, soft_time_limit: float | None, parent: Parent) -> None:
         self.number = number
@@ -35,12 +35,12 @@ class ThreadChild:
         threading.Thread(target=self._run, name=f"sockpq child {self.number}", daemon=True).start()
 
     def give(self, jobs: Sequence[Handed], until: float, timed: Set[int]) -> None:
-        """Work on these jobs, one after the other."""
+        """Process these jobs one after another."""
         for job in jobs:
             self._jobs.put((job, until, job.id in timed))
 
     def take_back(self) -> set[int]:
-        """Take what the thread has not taken."""
+        """Take back the jobs that the thread has not begun."""
         ids = set()
         with suppress(queue.Empty):
             while given := self._jobs.get_nowait():

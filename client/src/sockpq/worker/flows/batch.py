@@ -1,4 +1,4 @@
-"""Batches: tasks that share an item, and calls that wait for it: for success, the end, or the first failure."""
+"""Batches: tasks that share an item, and calls that wait for it: for its success, its end, or its first failure."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Callbacks(NamedTuple):
     failure: Step | None
 
     def puts(self, item: str, bodies: Bodies) -> list[Command[Any]]:
-        """Return the PUTs of those that there are; one that may never come has no number."""
+        """Return the PUTs of the given callbacks; one that may never run has no number."""
         waiting: tuple[tuple[Step | None, dict[str, Any]], ...] = (
             (self.success, {"when": "done"}), (self.complete, {"when": "end"}),
             (self.failure, {"when": "failed", "number": False}),
@@ -42,7 +42,7 @@ class Callbacks(NamedTuple):
 
     @property
     def queues(self) -> tuple[str, ...]:
-        """The queues of those that there are."""
+        """The queues of the given callbacks."""
         return tuple(step.call.queue for step in (self.success, self.complete, self.failure) if step is not None)
 
 
@@ -87,7 +87,7 @@ class BatchHandle:
     def cancel(self) -> int:
         """Remove all tasks that have not ended, and interrupt running ones. Returns how many it had; 0 if it has ended.
 
-        What waits for its success is removed; what waits for its end or its failure runs.
+        A callback for its success is removed; callbacks for its end or its failure are called.
         """
         return made(executor_of(self._app), cancelled(self.item))
 
@@ -122,10 +122,10 @@ class AsyncBatchHandle:
 
 
 class Batch(BatchHandle):
-    """A batch that is being made: `with app.batch(..) as b: b.add(task, ..)`.
+    """A batch under construction: `with app.batch(..) as b: b.add(task, ..)`.
 
-    Its tasks may run at once, but it does not end before the block does. If the block raises, or its program dies, the
-    batch is cancelled.
+    Its tasks may run at once, but the batch does not end before the block. If the block raises, or its program dies,
+    the batch is cancelled.
     """
 
     def __init__(self, app: Home, waiting: Callbacks) -> None:
@@ -157,7 +157,7 @@ class Batch(BatchHandle):
 
 
 class AsyncBatch(AsyncBatchHandle):
-    """A batch that is being made in asyncio: `async with app.abatch(..) as b: await b.add(task, ..)`. See Batch."""
+    """A batch under construction in asyncio: `async with app.abatch(..) as b: await b.add(task, ..)`. See Batch."""
 
     def __init__(self, app: Home, waiting: Callbacks) -> None:
         super().__init__(app, "")
@@ -192,7 +192,7 @@ class OwnBatch(BatchHandle):
     """The batch of the running task: app.current_batch()."""
 
     def add(self, task: Task[Any, Any] | TaskCall[Any, Any], *args: Any, **kwargs: Any) -> Handle:
-        """Queue a call as a member of the batch, which cannot end meanwhile. Raises BatchCancelled."""
+        """Queue a call as a member of the batch, which cannot end while the task runs. Raises BatchCancelled."""
         item, executor = own_item(), executor_of(self._app)
         call = as_call(task)
         return handle(self._app, call.queue, made(executor, added(call, item, args, kwargs, executor.bodies)))
@@ -202,7 +202,7 @@ class AsyncOwnBatch(AsyncBatchHandle):
     """The batch of the running async task: app.current_abatch()."""
 
     async def add(self, task: Task[Any, Any] | TaskCall[Any, Any], *args: Any, **kwargs: Any) -> AsyncHandle:
-        """Queue a call as a member of the batch, which cannot end meanwhile. Raises BatchCancelled."""
+        """Queue a call as a member of the batch, which cannot end while the task runs. Raises BatchCancelled."""
         item, executor = own_item(), async_executor_of(self._app)
         call = as_call(task)
         stored = await amade(executor, added(call, item, args, kwargs, executor.bodies))
@@ -213,7 +213,10 @@ class Hold:
     """The hold that keeps a batch from ending while its author adds to it."""
 
     def __init__(self, waiting: Callbacks, queues: tuple[str, ...]) -> None:
-        """`queues`: of the app; without callbacks, which are where the batch is, the first one says where that is."""
+        """`queues`: of the app.
+
+        Without callbacks, whose cluster the batch uses, the first queue determines the cluster.
+        """
         self.item = ""
         self._callbacks = waiting
         self._queues = waiting.queues or queues[:1]
@@ -221,14 +224,14 @@ class Hold:
 
     @property
     def left_s(self) -> float:
-        """The seconds that it lasts at least. Raises BatchCancelled when they are over."""
+        """The minimum seconds for which it still lasts. Raises BatchCancelled when there are none."""
         left = self._until - monotonic()
         if not self.item or left <= 0:
             raise BatchCancelled(f"nothing was added for {HOLD_S:g} s, or the batch has not begun or is over")
         return left
 
     def begun(self, bodies: Bodies) -> Calls[None]:
-        """Begin the item, and put what waits for it."""
+        """Begin the item, and put the callbacks that wait for it."""
         owner = Owner(self._queues)
         while True:
             cluster = yield owner
@@ -242,12 +245,12 @@ class Hold:
             except Exception as error:
                 with suppress(SockpqError):
                     yield Call(items.item_release(self.item))
-                # Else the queues have another owner than was known.
+                # Otherwise the queues have another owner than was known.
                 if not isinstance(error, CrossCluster) or (yield owner) == cluster:
                     raise
 
     def renewed(self) -> Calls[None]:
-        """Renew the hold when half of it is over."""
+        """Renew the hold when half of its time has passed."""
         left = self.left_s
         if monotonic() >= self._renew_at:
             now = monotonic()
@@ -282,7 +285,7 @@ def as_call(task: Task[Any, Any] | TaskCall[Any, Any]) -> TaskCall[Any, Any]:
 def added(
     call: TaskCall[Any, Any], item: str, args: tuple[Any, ...], kwargs: dict[str, Any], bodies: Bodies
 ) -> Calls[Stored]:
-    """Put this call, a member of the item, where the item is. Raises BatchCancelled, CrossCluster."""
+    """Put this call as a member of the item, in the item's cluster. Raises BatchCancelled, CrossCluster."""
     call.check(args, kwargs, takes_result=False)
     put = call.command(args, kwargs, bodies, item=item)._replace(beside=item)
     try:
@@ -304,14 +307,14 @@ def own_item() -> str:
 
 
 def told(error: Refused) -> Refused | BatchCancelled:
-    """Return the error for the author of a batch: a refusal, or that the batch is cancelled."""
+    """Return the error for the producer of a batch: a refusal, or BatchCancelled."""
     if isinstance(error, ItemCancelled | ItemNotHeld):
         return BatchCancelled("somebody has cancelled the batch, or its hold has ended before its block")
     return error
 
 
 def progress(item: str) -> Calls[ItemStat | None]:
-    """Ask how the tasks of a batch stand."""
+    """Get the states of a batch's tasks."""
     with suppress(ItemNotFound):
         stat: ItemStat = yield Call(items.item_stat(item))
         return stat
@@ -327,7 +330,7 @@ def cancelled(item: str) -> Calls[int]:
 
 
 def retried(item: str) -> Calls[int]:
-    """Retry what has failed in a batch."""
+    """Retry the failed tasks of a batch."""
     with suppress(ItemNotFound):
         count: int = yield Call(items.item_retry(item))
         return count

@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class Call(NamedTuple):
-    """A command, whose result is sent into the generator. `wait`: how long it may block; `timeout`: for all of it."""
+    """A command, whose result is sent into the generator. `wait`: how long it may block; `timeout`: its time limit."""
 
     command: Command[Any]
     wait: float | None = None
@@ -32,7 +32,7 @@ class Call(NamedTuple):
 
 
 class Owner(NamedTuple):
-    """The question which cluster owns all of these queues, see Router.owner_of; its name is sent into the generator."""
+    """Asks for the cluster that owns all of these queues (Router.owner_of); its name is sent into the generator."""
 
     queues: tuple[str, ...]
 
@@ -80,7 +80,7 @@ def async_executor_of(home: Home) -> Router:
 
 
 def made(executor: Router, calls: Calls[T]) -> T:
-    """Make the calls in this thread, and return what the generator returns; what a call raises is raised in it."""
+    """Make the calls in this thread, and return the generator's result; errors of calls are raised inside it."""
     try:
         call = next(calls)
         while True:

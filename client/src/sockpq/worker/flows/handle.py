@@ -1,4 +1,4 @@
-"""The handle of a flow: what it has returned, and how each of its steps stands."""
+"""The handle of a flow: its result, and the states of its steps."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class FlowStep(NamedTuple):
 
 
 class Node(NamedTuple):
-    """A step in a graph. `state`: as that of Handle.state(); None when nothing is known of it any more."""
+    """A step in a graph. `state`: as that of Handle.state(); None if nothing is known about it any more."""
 
     task: str
     number: int
@@ -56,7 +56,7 @@ class Graph(NamedTuple):
 
 
 class Flow(NamedTuple):
-    """The knowledge of a flow that was put. `last`: the steps whose results it returns; `joined`: as a list."""
+    """The data of a flow that was put. `last`: the steps whose results it returns; `joined`: as a list."""
 
     steps: tuple[FlowStep, ...]
     last: tuple[int, ...]
@@ -64,7 +64,7 @@ class Flow(NamedTuple):
 
 
 class FlowHandle:
-    """A flow that app.flow() has put. `saved()` is kept where other programs find it; see App.flow_handle."""
+    """A flow that app.flow() has put. `saved()` can be stored for other programs; see App.flow_handle."""
 
     def __init__(self, app: Home, flow: Flow) -> None:
         self._app = app
@@ -78,13 +78,13 @@ class FlowHandle:
     def wait(self, timeout: float | None = None) -> Any:
         """Wait until the flow has ended, for `timeout` seconds at most, and return the result of its last step.
 
-        A list of results if it ends in a group. Raises TaskFailed when a step has failed and nothing is left to run
-        that does not come after it; TimeoutError; JobNotFound when a step is not known any more.
+        A list of results if it ends in a group. Raises TaskFailed when a step has failed and only steps after it
+        remain; TimeoutError; JobNotFound when a step is not known any more.
         """
         return made(executor_of(self._app), ended(self._flow, self._app.codec, timeout))
 
     def graph(self) -> Graph:
-        """Look how each step stands."""
+        """Return the current state of each step."""
         return made(executor_of(self._app), looked(self._flow))
 
     def cancel(self) -> bool:
@@ -113,7 +113,7 @@ class AsyncFlowHandle:
         return await amade(async_executor_of(self._app), ended(self._flow, self._app.codec, timeout))
 
     async def graph(self) -> Graph:
-        """Look how each step stands."""
+        """Return the current state of each step."""
         return await amade(async_executor_of(self._app), looked(self._flow))
 
     async def cancel(self) -> bool:
@@ -153,7 +153,7 @@ def restored(value: Mapping[str, Any]) -> Flow:
 
 
 def ended(flow: Flow, codec: Codec, timeout: float | None) -> Calls[Any]:
-    """Wait for the steps in their order, but not for those that a failure keeps from running."""
+    """Wait for the steps in order, but not for those prevented by a failure."""
     until = None if timeout is None else monotonic() + timeout
     failed: set[int] = set()
     failure: TaskFailed | None = None
@@ -179,7 +179,7 @@ def ended(flow: Flow, codec: Codec, timeout: float | None) -> Calls[Any]:
 
 
 def looked(flow: Flow) -> Calls[Graph]:
-    """Ask for the state of each step."""
+    """Get the state of each step."""
     nodes = []
     for step in flow.steps:
         found = yield Call(records.ended(step.number))
@@ -194,7 +194,7 @@ def looked(flow: Flow) -> Calls[Graph]:
 
 
 def cancelled(flow: Flow) -> Calls[bool]:
-    """Cancel the items of all stages; those that come later are removed with them, and are gone then."""
+    """Cancel the items of all stages; later stages are removed with earlier ones, and may be gone already."""
     any_job = False
     for item in dict.fromkeys(step.item for step in flow.steps):
         with suppress(ItemNotFound):

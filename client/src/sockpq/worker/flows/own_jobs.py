@@ -1,9 +1,8 @@
 """The jobs of flows that are not steps. Workers run them like other jobs; running one twice does no harm.
 
-A *watch* lets a failed step fail what comes after it: it waits for the first failure, and then cancels that. So this
-needs neither the author of the flow nor the worker whose step has failed. It is put again for the steps that may still
-fail.
-A *join* does nothing: it waits for some of the items that one job could not wait for.
+A *watch* makes the steps after a failed one fail: it waits for the first failure, and then cancels these steps. So this
+depends neither on the producer of the flow nor on the worker whose step has failed. It is put again for the steps that
+may still fail. A *join* does nothing: it waits for some of the items that one job could not wait for.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ def watch(queue: str, followers: Sequence[Followers], codec: Codec, bodies: Bodi
 def join(
     queue: str, item: str, after: Sequence[str], when: AfterWhen, codec: Codec, bodies: Bodies,
 ) -> Command[Stored]:
-    """Return the PUT of a job of this item that waits for these."""
+    """Return the PUT of a job of this item that waits for the items `after`."""
     body = Envelope(JOIN, [], {}).encoded(codec)
     return jobs.put(queue, body, item=item, after=after, when=when, headers={"task": JOIN}, bodies=bodies)
 

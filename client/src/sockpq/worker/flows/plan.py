@@ -1,8 +1,8 @@
-"""The plan of a flow: which steps share an item, and for which items each of them waits. No IO.
+"""The plan of a flow: the steps that share an item, and the items for which each step waits. No IO.
 
-Steps with the same steps before and after them are a *stage*: they share an item, so that what comes after a group of
-a thousand waits for one item, and what comes after a failure is cancelled by few commands. A job waits for a hundred
-items at most: behind more of them come *joins*, stages of a job of their own that does nothing.
+Steps with the same steps before and after them are a *stage*: they share an item, so that a step after a group of a
+thousand waits for one item, and the steps after a failure are cancelled by few commands. A job waits for at most a
+hundred items: for more there are *joins*, stages with a single job that does nothing.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Followers = tuple[str, list[str]]       # the item of a stage, and the items of 
 class Stage(NamedTuple):
     """`steps`: their indexes, none in a join. `before`, `after`: the indexes of stages.
 
-    `optional`: its failures keep nothing back.
+    `optional`: its failures do not hold back later stages.
     """
 
     item: str
@@ -33,12 +33,12 @@ class Stage(NamedTuple):
 
 
 class Plan:
-    """A canvas as it is put. Raises BadArguments for one that cannot be, TypeError for arguments that do not fit."""
+    """The plan by which a canvas is put. Raises BadArguments for an invalid canvas, TypeError for wrong arguments."""
 
     def __init__(self, canvas: Canvas, flow: str, cluster: str = "") -> None:
         """`flow`: its name, with which the names of its items begin.
 
-        `cluster`: the one of several that it is in, with which they end: so all find the items there.
+        `cluster`: its cluster among several; the names of its items end with it, so that clients find them there.
         """
         self.steps = canvas.steps
         self._suffix = f".{cluster}" if cluster else ""
@@ -50,33 +50,33 @@ class Plan:
 
     @property
     def names_parents(self) -> bool:
-        """True if any job has to name the jobs before it, so that these are put first."""
+        """True if any job must contain the numbers of jobs before it, so that these must be put first."""
         return any(self._names_parents(index) for index in range(len(self.steps)))
 
     @property
     def queue(self) -> str:
-        """The queue of the flow's own jobs: one that workers of this app take from."""
+        """The queue of the flow's own jobs: one from which workers of this app take jobs."""
         return self.steps[0].call.queue
 
     @property
     def item(self) -> str:
-        """One of the items of the flow: all of it is in the cluster that has this one."""
+        """One of the items of the flow, whose cluster has the whole flow."""
         return self.stages[0].item
 
     @property
     def last(self) -> list[Stage]:
-        """The stages after which nothing comes."""
+        """The last stages, which have none after them."""
         return [stage for stage in self.stages if not stage.after]
 
     def levels(self) -> list[list[int]]:
-        """Return the steps by how many are before them: those of each level come only after steps of earlier ones."""
+        """Return the steps by level: each step comes only after steps of earlier levels."""
         depths: list[int] = []
         for step in self.steps:         # parents have smaller indexes
             depths.append(1 + max((depths[parent] for parent in step.parents), default=-1))
         return [[index for index, depth in enumerate(depths) if depth == level] for level in range(max(depths) + 1)]
 
     def joins_before(self, steps: Sequence[int]) -> list[Stage]:
-        """Return the joins behind which these steps come, in the order in which they are put."""
+        """Return the joins before these steps, in the order in which to put them."""
         places = list(dict.fromkeys(self.stage_of[index] for index in steps))
         found: list[int] = []
         while places := [one for place in places for one in self.stages[place].before if not self.stages[one].steps]:
@@ -101,14 +101,14 @@ class Plan:
         return Parents([numbers[parent] for parent in step.parents], optional, step.takes_result, step.joined)
 
     def watched(self) -> Iterator[list[Followers]]:
-        """Yield the stages whose failure fails what comes after them, as many at a time as one job can wait for."""
+        """Yield the stages whose failure fails later ones, as many at a time as one job can wait for."""
         stages = [stage for stage in self.stages if stage.steps and stage.after and not stage.optional]
         followers = [(stage.item, [self.stages[after].item for after in stage.after]) for stage in stages]
         for start in range(0, len(followers), WAITED_ITEMS_MAX):
             yield followers[start : start + WAITED_ITEMS_MAX]
 
     def _names_parents(self, index: int) -> bool:
-        """A step that takes no result names its parents if some of them may fail: then its worker looks which did."""
+        """Return whether the step's job must name its parents: also without their results, if some may fail."""
         step = self.steps[index]
         some_optional = {self.steps[parent].optional for parent in step.parents} == {True, False}
         return step.takes_result or some_optional
@@ -127,7 +127,7 @@ class Plan:
                     )
 
     def _join(self, flow: str, place: int) -> None:
-        """Let a stage wait for joins of what it waits for."""
+        """Make a stage wait for joins instead of too many items."""
         stage = self.stages[place]
         joins = []
         for start in range(0, len(stage.before), WAITED_ITEMS_MAX):

@@ -1,10 +1,10 @@
-"""Puts a flow, so that all of it runs or nothing, no matter at which call its author dies.
+"""Puts a flow atomically: all of it runs or none, no matter at which call its producer dies.
 
-One transaction is enough where no job has to name the jobs before it. Otherwise these are put first, level by level, as
-their numbers are in the answers. Meanwhile the first level waits for an item without jobs, the *gate*, which is held:
-the last transaction releases it. When the author is dead the hold ends by itself, which cancels the gate, and so all
-that waits for it, directly or not. A second hold, the *pulse*, ends with the first; each transaction releases it and
-begins another, so that one which comes too late is refused, as what its jobs wait for could be gone.
+One transaction is enough if no job has to contain the numbers of jobs before it. Otherwise these are put first, level
+by level, as their numbers are in the answers. Until then the first level waits for an item without jobs, the *gate*,
+which is held: the last transaction releases it. If the producer dies the hold expires, which cancels the gate and every
+job that waits for it, directly or not. A second hold, the *pulse*, ends with the first; each transaction releases it
+and begins another, so that a late transaction is refused, as the items for which its jobs wait could be gone.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ TRANSACTION_BYTES = 8 * 1024 * 1024     # half of what there may be, as a comman
 
 
 def flow_name() -> str:
-    """Return a name for a flow that no other has."""
+    """Return a unique name for a flow."""
     return f"flow_{uuid4().hex}"
 
 
@@ -56,7 +56,7 @@ def put_flow(
 
 
 def written(plan: Plan, codec: Codec, bodies: Bodies, on_failure: Step | None) -> Calls[list[int]]:
-    """Put all jobs of a flow; returns their numbers, by step. `bodies`: how the client makes the bodies of jobs."""
+    """Put all jobs of a flow; returns their numbers, by step. `bodies`: the client's conversion of bodies."""
     watches = _beside(plan, (watch(plan.queue, followers, codec, bodies) for followers in plan.watched()))
     last = _beside(plan, _on_failure(plan, bodies, on_failure))
     if not plan.names_parents:
@@ -88,7 +88,7 @@ def _held(
             beats = [items.item_release(pulse), _hold(plan), _hold(plan, gate)]
             answers = yield Call(batches.transaction([*beats, *portion]))
             pulse = answers[1]
-        # A flow that is withdrawn has not failed: what waits for its failure comes together with its beginning.
+        # A withdrawn flow has not failed: the jobs that wait for its failure are put together with its beginning.
         yield Call(batches.transaction([items.item_release(pulse), *rest, *last, items.item_release(gate)]))
     except Exception:
         yield from _withdrawn(gate, pulse)
@@ -97,7 +97,7 @@ def _held(
 
 
 def _withdrawn(gate: str, pulse: str) -> Calls[None]:
-    """Cancel what was put so far; a transaction that is still on its way is refused from then on."""
+    """Cancel the jobs put so far; a transaction still in flight will be refused."""
     with suppress(SockpqError):
         yield Call(items.item_release(pulse))
     for command in (items.item_cancel(gate), items.item_release(gate)):
@@ -106,7 +106,7 @@ def _withdrawn(gate: str, pulse: str) -> Calls[None]:
 
 
 def _beside(plan: Plan, commands: Iterable[Command[Any]]) -> list[Command[Any]]:
-    """Return the PUTs so that they go where the flow is, or nowhere."""
+    """Return the PUTs in a form that is executed in the flow's cluster, or not at all."""
     return [command._replace(beside=plan.item) for command in commands]
 
 
@@ -120,7 +120,7 @@ class _Put(NamedTuple):
 def _level(
     plan: Plan, level: Sequence[int], codec: Codec, bodies: Bodies, numbers: Sequence[int], gate: str | None,
 ) -> list[_Put]:
-    """Return the PUTs of a level; the steps before which nothing comes wait for the gate, if there is one."""
+    """Return the PUTs of a level; the first steps wait for the gate, if there is one."""
     puts = []
     for stage in plan.joins_before(level):
         (put,) = _beside(plan, [join(plan.queue, stage.item, *plan.waits_for(stage), codec, bodies)])
@@ -147,7 +147,7 @@ def _noted(puts: Sequence[_Put], answers: Sequence[Any], numbers: list[int]) -> 
 
 
 def _on_failure(plan: Plan, bodies: Bodies, step: Step | None) -> list[Command[Any]]:
-    """Return the call that waits until one of the last steps has failed, as it does if one before it fails."""
+    """Return the call that waits for the failure of one of the last steps, which fail when an earlier one does."""
     after = [stage.item for stage in plan.last if not stage.optional]
     if step is None or not after:
         return []
@@ -156,12 +156,12 @@ def _on_failure(plan: Plan, bodies: Bodies, step: Step | None) -> list[Command[A
 
 
 def _hold(plan: Plan, item: str | None = None) -> Command[Any]:
-    """Return the hold of an item, or of a new one where the queues of the flow are."""
+    """Return the hold of an item, or of a new one in the cluster of the flow's queues."""
     return items.item_hold(item, expire=HOLD_S, queue=plan.queue if item is None else None)
 
 
 def _portions(commands: Sequence[Command[Any]]) -> Iterator[list[Command[Any]]]:
-    """Yield the commands as they fit into transactions, at least one portion."""
+    """Yield the commands in portions that fit into a transaction each, at least one portion."""
     portion: list[Command[Any]] = []
     size = items_waited = 0
     for command in commands:

@@ -20,7 +20,7 @@ class Autoscaler:
         self.set_bounds(most, least)
 
     def set_bounds(self, most: int | None = None, least: int | None = None) -> None:
-        """New bounds; one that is not given stays, unless the other passes it. Raises BadArguments."""
+        """Set new bounds; one that is not given stays, unless the other one passes it. Raises BadArguments."""
         if most is not None and least is not None and least > most:
             raise BadArguments(f"the minimum of {least} children is above the maximum of {most}")
         if (most is not None and most < 1) or (least is not None and least < 0):
@@ -32,8 +32,8 @@ class Autoscaler:
     def target(self, reserved: int, size: int, now: float, may_grow: bool = True) -> int:
         """Return how many children there should be instead of `size`; `reserved`: jobs that the pool holds.
 
-        Asked at each message and each second. `may_grow`: the share of memory allows more children; the least number
-        is kept in any case.
+        Called for each message and every second. `may_grow`: the memory share allows more children; the minimum is kept
+        in any case.
         """
         if size > self.most:
             return self.most

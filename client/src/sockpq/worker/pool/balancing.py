@@ -11,10 +11,10 @@ ASKED_JOBS_MAX = 1000       # at once, where there is no other limit
 
 
 def to_ask(idle: int, slots: int, held: int, waiting: int, prefetch: int) -> int:
-    """Return the number of jobs to ask for: idle slots x prefetch, less those waiting here; 0 while nobody is idle.
+    """Return the number of jobs to ask for: idle slots x prefetch, less those waiting here; 0 while no child is idle.
 
-    `slots`: children there are or may be; `held`: all jobs of the pool, of which `waiting` are given to no child. Never
-    more than slots x prefetch are held; with a prefetch of 0 any number, whether or not somebody is idle.
+    `slots`: the current or maximum number of children; `held`: all jobs of the pool, of which `waiting` are assigned to
+    no child. At most slots x prefetch are held; with a prefetch of 0 any number, even if no child is idle.
     """
     if not prefetch:
         return ASKED_JOBS_MAX if slots else 0
@@ -24,8 +24,8 @@ def to_ask(idle: int, slots: int, held: int, waiting: int, prefetch: int) -> int
 class Balancer:
     """The ready children in rotation, with the number of jobs that each has.
 
-    "fair": jobs go only to idle children, shared out among them. "fast": they are spread as they arrive, busy or not.
-    None has more than `inbox_max`.
+    "fair": jobs are distributed among idle children only. "fast": they are distributed as they arrive, also to busy
+    children. None has more than `inbox_max`.
     """
 
     def __init__(self, strategy: Strategy, inbox_max: int) -> None:
@@ -72,7 +72,7 @@ class Balancer:
 
     @property
     def room(self) -> int:
-        """The number of jobs that deal() would give to children."""
+        """The number of jobs that deal() would assign to children."""
         counts = self._jobs.values()
         return sum(max(self.inbox_max - jobs, 0) for jobs in counts if self.strategy == "fast" or not jobs)
 

@@ -21,7 +21,7 @@ ANSWER_S = 10.0
 
 
 class Charging:
-    """Looks whether queues, or the cluster, choose by fair shares; jobs with a group were put for that."""
+    """Checks whether queues, or the cluster, choose by fair shares; jobs with a group are always reported."""
 
     def __init__(self) -> None:
         self._fair: frozenset[str] = frozenset()
@@ -34,7 +34,7 @@ class Charging:
         return job.queue in self._fair or (job.meta is not None and job.meta.group is not None)
 
     async def look(self, client: Client, queues: tuple[str, ...]) -> None:
-        """Learn which of these queues, or whether the cluster, choose so. Raises SockpqError."""
+        """Find out which of these queues choose by fair shares, or whether the cluster does. Raises SockpqError."""
         self._always = (await client.config(timeout=ANSWER_S)).get("policy", "").lower() == FAIR
         fair = set()
         for queue in queues:
@@ -47,7 +47,7 @@ class Charging:
         self._fair = frozenset(fair)
 
     async def keep_looking(self, client: Client, queues: Callable[[], tuple[str, ...]]) -> None:
-        """Look again periodically; without permission, go by what is known already."""
+        """Check again periodically; without permission, keep the previous answers."""
         while True:
             try:
                 await self.look(client, queues())

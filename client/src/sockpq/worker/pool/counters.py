@@ -9,7 +9,7 @@ BUCKETS_S = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 60.0, 300.0, 18
 
 
 class RunTimes:
-    """A histogram of run times: `counts` by BUCKETS_S, the last for what is longer."""
+    """A histogram of run times: `counts` by BUCKETS_S, the last for longer times."""
 
     def __init__(self) -> None:
         self.counts = [0] * (len(BUCKETS_S) + 1)
@@ -22,7 +22,7 @@ class RunTimes:
 
 
 class PoolCounters:
-    """Jobs by queue and outcome, their run times, and `lost`: jobs whose leases had ended before they were."""
+    """Jobs by queue and outcome, their run times, and `lost`: jobs whose leases ended first."""
 
     def __init__(self) -> None:
         self.jobs: dict[tuple[str, str], int] = defaultdict(int)
@@ -30,11 +30,11 @@ class PoolCounters:
         self.lost = 0
 
     def ended(self, queue: str, outcome: str, run_s: float) -> None:
-        """Count a job of this queue that was worked on."""
+        """Count a processed job of this queue."""
         self.jobs[queue, outcome] += 1
         self.run_times[queue].add(run_s)
 
     @property
     def total(self) -> int:
-        """Jobs that were worked on."""
+        """The number of processed jobs."""
         return sum(self.jobs.values())

@@ -1,4 +1,4 @@
-"""The request for jobs: a GETB of several, from several queues, with all that the pool must know of each."""
+"""The request for jobs: a GETB of several, from several queues, with all properties that the pool needs."""
 
 from __future__ import annotations
 

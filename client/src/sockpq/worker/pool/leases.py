@@ -11,9 +11,9 @@ RENEWALS_PER_LEASE = 3          # two may come too late, as through a failover
 
 @dataclass
 class Lease:
-    """The lease of a job: `length` as the server has it, `wanted` as it should be, in seconds.
+    """The lease of a job: `length`: on the server; `wanted`: as it should be; both in seconds.
 
-    `uncharged`: its renewals charge its group nothing, as the end of the job tells all of its time.
+    `uncharged`: its renewals charge its group nothing, as all of its time is reported at its end.
     """
 
     length: float
@@ -24,7 +24,7 @@ class Lease:
 
 
 class Due(NamedTuple):
-    """A renewal: the job, the new length of its lease if that is another one, and what is charged to its group."""
+    """A renewal: the job, the new length of its lease if that changes, and the time charged to its group."""
 
     job: int
     expire: float | None
@@ -70,7 +70,7 @@ class Leases:
         return now >= self.safe_until(job)
 
     def safe_until(self, job: int) -> float:
-        """Return the time until which the lease has surely not ended; infinite for a job without one."""
+        """Return the time until which the lease has certainly not ended; infinite for a job without one."""
         lease = self._leases.get(job)
         return lease.renewed_at + lease.length if lease else math.inf
 

@@ -1,4 +1,4 @@
-"""The children of a pool and how each stands: starting, ready or retiring; and the jobs of each."""
+"""The children of a pool: their states (starting, ready or retiring) and their jobs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from sockpq.worker.pool.balancing import Balancer, Strategy
 
 @dataclass
 class Member:
-    """A child. `jobs` were given to it: it works on the first, since `begun_at`. `retiring`: it gets no more jobs."""
+    """A child. `jobs`: assigned to it; it has been processing the first one since `begun_at`.
+
+    `retiring`: it gets no more jobs.
+    """
 
     child: Child
     started_at: float
@@ -33,7 +36,7 @@ class Member:
 
 
 class Members:
-    """All children that are there. `spawn` makes one with a number of its own."""
+    """All existing children. `spawn` creates one with a unique number."""
 
     def __init__(self, spawn: Callable[[int], Child], strategy: Strategy, inbox_max: int) -> None:
         self._spawn = spawn
@@ -41,18 +44,18 @@ class Members:
         self._members: dict[int, Member] = {}
         self._last = 0
 
-    # looking
+    # # queries
 
     def __iter__(self) -> Iterator[Member]:
         return iter(list(self._members.values()))
 
     def get(self, number: int) -> Member | None:
-        """Return the child with this number, if it is there."""
+        """Return the child with this number, if it exists."""
         return self._members.get(number)
 
     @property
     def size(self) -> int:
-        """Children that work or will."""
+        """The number of children that work or will."""
         return sum(not member.retiring for member in self._members.values())
 
     @property
@@ -62,7 +65,7 @@ class Members:
 
     @property
     def busy(self) -> int:
-        """Children that work on a job."""
+        """The number of children that are processing a job."""
         return sum(bool(member.jobs) for member in self._members.values())
 
     @property
@@ -72,12 +75,12 @@ class Members:
 
     @property
     def ready(self) -> int:
-        """Children that can work, or do."""
+        """The number of children that are ready or working."""
         return sum(member.ready and not member.retiring for member in self._members.values())
 
     @property
     def room(self) -> int:
-        """Jobs that can be given to children now."""
+        """The number of jobs that can be given to children now."""
         return self._balancer.room
 
     @property
@@ -101,7 +104,7 @@ class Members:
             self._balancer.add(number)
 
     def deal(self, jobs: Sequence[Handed], until: float, timed: Set[int] = frozenset()) -> int:
-        """Give these to children, by the strategy; returns how many could be given: the first ones.
+        """Give these jobs to children, by the strategy; returns how many, from the first on, could be given.
 
         None is begun at or after `until`, on the monotonic clock. `timed`: see Child.give.
         """
@@ -129,13 +132,13 @@ class Members:
         return back
 
     def take_back_queued(self) -> list[Handed]:
-        """Return the jobs that wait for other ones."""
+        """Take back and return the jobs that wait behind others."""
         return [
             job for number, member in self._members.items() if len(member.jobs) > 1 for job in self.take_back(number)
         ]
 
     def ended(self, number: int, job: int, begun: bool) -> Handed | None:
-        """Note the end of this job, which the child has `begun` or not; return the next, None if not its job."""
+        """Note the end of this job, which the child had `begun` or not; returns it, None if it was not the child's."""
         member = self._members.get(number)
         if member is None or not member.jobs or member.jobs[0].id != job:
             return None
@@ -145,7 +148,7 @@ class Members:
         return member.jobs.popleft()
 
     def retire(self, number: int) -> list[Handed]:
-        """Let it end after its job; returns those that it has not begun."""
+        """Let the child end after its job; returns the jobs that it has not begun."""
         member = self._members[number]
         back = self.take_back(number)
         if not member.retiring:
@@ -171,5 +174,5 @@ class Members:
         return self._members.pop(number, None)
 
     def configure(self, strategy: Strategy, inbox_max: int) -> None:
-        """Choose children in another way from now on."""
+        """Change the strategy by which children are chosen."""
         self._balancer.strategy, self._balancer.inbox_max = strategy, inbox_max

@@ -18,10 +18,10 @@ UNITS = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
 
 
 class MemoryShare:
-    """Return whether the pool may grow: not while more than this share of the memory is used, by any program."""
+    """Decides whether the pool may grow: only while all programs together use no more than this share of the memory."""
 
     def __init__(self, share: float | None, used: Callable[[], float] | None = None) -> None:
-        """`share`: 0 to 1, None for no bound; `used`: what is used now, 0 to 1."""
+        """`share`: 0 to 1, None for no bound; `used`: returns the share in use, 0 to 1."""
         self.share = share
         self._used = used or used_share
         self._seen_at = -LOOK_S
@@ -38,9 +38,9 @@ class MemoryShare:
         return self._seen < self.share
 
     def report(self, size: int, most: int, is_short: bool) -> None:
-        """Log that growth has stopped or goes on.
+        """Log that growth has stopped or continues.
 
-        `size`, `most`: the children that there are, and may be; `is_short`: more of them would have work.
+        `size`, `most`: the current and maximum number of children; `is_short`: more of them would have work.
         """
         stops = is_short and not self.may_grow()
         if stops and not self._stops:
@@ -54,7 +54,7 @@ class MemoryShare:
 
 
 def used_share(meminfo: Path = MEMINFO, cgroup: Path = CGROUP) -> float:
-    """Return the used share of the machine's memory, or if that is greater, of what the container may use; 0 to 1."""
+    """Return the used share of the machine's memory, or if that is greater, of the container's limit; 0 to 1."""
     shares = [0.0]
     fields = dict(line.split(":", 1) for line in _text(meminfo).splitlines() if ":" in line)
     total, available = (_kib(fields.get(name, "0")) for name in ("MemTotal", "MemAvailable"))
@@ -92,7 +92,7 @@ def share_of(text: str) -> float:
 
 
 def _reclaimable(cgroup: Path) -> int:
-    """Return the bytes of files' pages not used recently: they count as used, and would be given up."""
+    """Return the bytes of files' pages not used recently: they count as used, but can be reclaimed."""
     for line in _text(cgroup / "memory.stat").splitlines():
         if line.startswith("inactive_file "):
             return int(line.split()[1])

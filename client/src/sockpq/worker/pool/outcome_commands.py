@@ -24,9 +24,9 @@ LEAST_DELAY_S = 0.001
 
 
 async def end_job(executor: Router, job: Handed, outcome: Outcome, timeout: float, ran: float | None = None) -> bool:
-    """End it; False when it was not ours any more, as its lease had ended. Raises another SockpqError.
+    """End the job; returns False if it was no longer ours, as its lease had ended. Raises another SockpqError.
 
-    `ran`: how many seconds are charged to its group, instead of those since the hand-out.
+    `ran`: the seconds to charge to its group, instead of the time since the hand-out.
     """
     command = _end(job, outcome, ran)
     try:
@@ -50,7 +50,7 @@ async def end_job(executor: Router, job: Handed, outcome: Outcome, timeout: floa
 
 
 async def _run(executor: Router, job: Handed, outcome: Outcome, command: Command[Any], timeout: float) -> None:
-    """Run the command; a result that is too long for the queue is a failure of its task that no retry mends."""
+    """Run the command; a result that is too long for the queue is a permanent failure of its task."""
     try:
         await executor.run(command, timeout=timeout)
     except DataTooLarge as error:
@@ -71,7 +71,7 @@ def _together(command: Command[Any], result: Command[Any]) -> Command[Any]:
 
 
 def give_back(job: Handed, counts: bool = False, ran: float | None = None) -> Command[Any]:
-    """Put a job back to its old place; unless its attempt `counts`, as if it had not been taken. `ran`: see end_job."""
+    """Put a job back in its old place; unless its attempt `counts`, as if it had not been taken. `ran`: see end_job."""
     return jobs.later(job, first=True, yielded=not counts, ran=ran)
 
 
@@ -106,7 +106,7 @@ def _end(job: Handed, outcome: Outcome, ran: float | None = None) -> Command[Any
 
 
 def _with_error(command: Command[Any], outcome: Outcome) -> Command[Any]:
-    """Return the command with the text of what went wrong; without it for servers that do not keep it."""
+    """Return the command with the error text; without it for servers that do not keep it."""
     if outcome.failure is None:
         return command
     text = arguments.error_text(outcome.failure.text)
@@ -114,13 +114,13 @@ def _with_error(command: Command[Any], outcome: Outcome) -> Command[Any]:
 
 
 def _with(command: Command[Any], words: str) -> Command[Any]:
-    """Return the command with words that came with pulses; without them for older servers."""
+    """Return the command with words introduced with pulses; without them for older servers."""
     line = command.line.removesuffix(b"\r\n") + words.encode() + b"\r\n"
     return command._replace(line=line, needs=(*command.needs, "pulse"), older=command)
 
 
 def _plain(command: Command[Any]) -> Command[Any]:
-    """Return the command as every server knows it: a transaction asks for no features."""
+    """Return the command as every server knows it: a transaction cannot depend on features."""
     while command.older is not None:
         command = command.older
     return command

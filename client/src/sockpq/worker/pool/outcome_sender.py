@@ -1,6 +1,6 @@
 """Reports the ends of a pool's jobs to the server: DONE in batches, everything else one by one.
 
-A DONE that tells how long the work took is one by one as well, but many of them in a packet.
+A DONE with a run time is a separate command, too, but many of them are sent in one packet.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ LEAVE_S = 10.0          # how long the last words of a pool may take
 class OutcomeSender:
     """Keeps the lease of a job until its outcome has reached the server. `changed` is called after each report.
 
-    `is_timed`: tells whether the run time of a job is reported to the server.
+    `is_timed`: returns whether the run time of a job is reported to the server.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class OutcomeSender:
         self._report_soon(TELL_S)
 
     def take_finished(self) -> list[int]:
-        """Return the jobs whose DONE is to go with a GETB now, as many as one command may have: of one cluster."""
+        """Return the jobs whose DONE to send with a GETB now, as many as one command may have, of one cluster."""
         tag = tag_of(self._finished[0]) if self._finished else 0
         now = [job for job in self._finished if tag_of(job) == tag][:BATCH_JOBS_MAX]
         if len(now) == len(self._finished):
@@ -76,12 +76,12 @@ class OutcomeSender:
         return now
 
     def reported(self, finished: Sequence[int]) -> None:
-        """Forget jobs that the server has taken as done."""
+        """Forget jobs whose DONE the server has executed."""
         for job in finished:
             self._leases.end(job)
 
     def not_reported(self, finished: list[int]) -> None:
-        """Put finished jobs back whose report may not have arrived; sending it again is harmless."""
+        """Queue finished jobs again whose report may not have arrived; sending it twice is harmless."""
         if finished:
             self._finished = finished + self._finished
             self._report_soon(PAUSE_S)
@@ -98,7 +98,7 @@ class OutcomeSender:
             self.begin(self._tell_times())
 
     async def tell_times(self) -> None:
-        """Send the DONEs that report a time before jobs are requested: the server chooses by it."""
+        """Send the DONEs that report a time before jobs are requested: the server's choice depends on them."""
         if self._timed:
             await asyncio.shield(self.begin(self._tell_times()))
 
@@ -130,7 +130,7 @@ class OutcomeSender:
             self._report_soon(TELL_S)
 
     def done(self, finished: list[int]) -> Command[list[Any]]:
-        """Return the DONE of these jobs; those that were not ours any more are counted when the answer comes."""
+        """Return the DONE of these jobs; those that were no longer ours are counted when the answer arrives."""
         return done(finished, self._count_lost)
 
     def _count_lost(self, answers: Sequence[object]) -> None:
@@ -139,14 +139,14 @@ class OutcomeSender:
             self._counters.lost += lost
             LOG.warning("%d of %d jobs were done when their leases had ended", lost, len(answers))
 
-    # other ends
+    # other outcomes
 
     def end(self, job: Handed, outcome: Outcome) -> None:
         """End a job in another way than by DONE, or with a result."""
         self.begin(self._end(job, outcome))
 
     async def _end(self, job: Handed, outcome: Outcome) -> None:
-        """Tried until the server has executed it, or the lease is over."""
+        """Send the command until the server has executed it, or the lease has ended."""
         timed = self._is_timed(job)
         while True:
             try:
@@ -161,7 +161,7 @@ class OutcomeSender:
         self._leases.end(job.id)
 
     async def give_back(self, jobs: Sequence[Handed], counts: bool = False) -> None:
-        """Put jobs back to their places; unless their attempts count, as if they had not been taken."""
+        """Put jobs back in their places; unless their attempts count, as if they had not been taken."""
         commands: list[Command[Any]] = [self.giving_back(job, counts) for job in jobs]
         try:
             await self._executor.run_batch(commands, timeout=LEAVE_S)
@@ -171,7 +171,7 @@ class OutcomeSender:
             self._leases.end(job.id)
 
     def giving_back(self, job: Handed, counts: bool = False) -> Command[Any]:
-        """Return the command for that; the time that a job has waited here is nobody's."""
+        """Return the command that gives the job back, without charging its group for the time it has waited here."""
         return give_back(job, counts, 0.0 if self._is_timed(job) and not counts else None)
 
     def lost(self, job: int) -> None:
@@ -183,7 +183,7 @@ class OutcomeSender:
     # work in progress
 
     def begin(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Do something that the pool waits for at its end."""
+        """Start work for which the pool waits at its end."""
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._over)

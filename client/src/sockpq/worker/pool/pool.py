@@ -1,8 +1,8 @@
 """The pool: one asyncio program that fetches jobs, dispatches them to its children and reports each outcome.
 
-Everything happens in one event loop, so nothing else changes between two awaits. A job passes through these stages:
-fetched (`_take_loop`), waiting (`_waiting`), with a child (`_members`), ending (`_sender`). Its lease is kept until the
-server has the outcome.
+Everything happens in one event loop, so there are no other changes between two awaits. A job passes through these
+stages: fetched (`_take_loop`), waiting (`_waiting`), with a child (`_members`), ending (`_sender`). Its lease is kept
+until the server has the outcome.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ RETIRE_S = 10.0         # how long a child that has no job may take to end
 
 
 class Pool:
-    """Runs until stop() or, at once, halt()."""
+    """Runs until stop() or halt()."""
 
     def __init__(
         self, app: App, settings: PoolSettings,
@@ -69,7 +69,7 @@ class Pool:
     ) -> None:
         """`before_work`: called for each job of a queue with periodic tasks; False: it is DONE without work.
 
-        `children`: makes them; by default as the settings say.
+        `children`: creates them; by default according to the settings.
         """
         self.settings = settings.checked()
         self.counters = PoolCounters()
@@ -100,7 +100,7 @@ class Pool:
         self._scaler = Autoscaler(settings.most, settings.least, monotonic(), settings.keepalive)
         self._memory = MemoryShare(settings.memory_share)
 
-    # what others see and do
+    # the interface for other parts of the program
 
     @property
     def queues(self) -> tuple[str, ...]:
@@ -109,17 +109,17 @@ class Pool:
 
     @property
     def size(self) -> int:
-        """Children that work or will."""
+        """The number of children that work or will."""
         return self._members.size
 
     @property
     def busy(self) -> int:
-        """Children that work on a job."""
+        """The number of children that are processing a job."""
         return self._members.busy
 
     @property
     def held(self) -> int:
-        """The number of jobs that were taken and not yet worked on to the end."""
+        """The number of jobs taken and not finished yet."""
         return len(self._waiting) + self._members.held
 
     @property
@@ -129,21 +129,21 @@ class Pool:
 
     @property
     def state(self) -> str:
-        """The operator's wish: RUN, PAUSE or STOP."""
+        """The state set by the operator: RUN, PAUSE or STOP."""
         return "STOP" if self._stopping else "PAUSE" if self._paused else "RUN"
 
     def running(self) -> list[tuple[int, Handed, float]]:
-        """Return each busy child with its job, and for how many seconds it has worked on it."""
+        """Return each busy child with its job, and the seconds since it began."""
         now = monotonic()
         return [(one.child.number, one.job, now - one.begun_at) for one in self._members if one.job]
 
     def stop(self) -> None:
-        """Finish what runs, give back the rest, end."""
+        """Finish running jobs, give back the others, and end."""
         self._stopping = True
         self._interrupt()
 
     def _leave(self, error: ForeignCluster) -> None:
-        """Stop for good: this program's cluster is gone, and what it has taken means nothing to another one."""
+        """Stop for good: this program's cluster is gone, and its jobs mean nothing to another cluster."""
         if self._foreign is None:
             self._foreign = error
             LOG.error("the worker ends: %s", error)
@@ -157,7 +157,7 @@ class Pool:
             self._members.kill(member.child.number, "halted")
 
     def pause(self, paused: bool = True) -> None:
-        """Take no more jobs, or go on."""
+        """Take no more jobs, or resume."""
         if paused != self._paused:
             self._paused = paused
             self._interrupt()
@@ -172,7 +172,7 @@ class Pool:
         self._scale()
 
     def configure(self, settings: PoolSettings) -> None:
-        """Work by these settings from now on; `kind` and `name` stay. Raises BadArguments."""
+        """Use these settings from now on; `kind` and `name` stay. Raises BadArguments."""
         settings = settings._replace(kind=self.settings.kind, name=self.settings.name).checked()
         unknown = set(settings.queues) - set(self._app.queues)
         if unknown:
@@ -185,7 +185,7 @@ class Pool:
         self.set_bounds(settings.most, settings.least)
 
     async def run(self) -> None:
-        """Work until stop() or halt(). Raises ForeignCluster when the servers are those of another cluster."""
+        """Run until stop() or halt(). Raises ForeignCluster when the servers are those of another cluster."""
         if not self.queues:
             raise BadArguments("no queue to take jobs from: the app has no task and no handler")
         tick = asyncio.create_task(self._tick())
@@ -217,7 +217,7 @@ class Pool:
         if self._foreign:
             raise self._foreign
 
-    # taking
+    # # taking jobs
 
     async def _take_loop(self) -> None:
         await self._set_up_queues()
@@ -245,7 +245,7 @@ class Pool:
             self._scale()
 
     async def _set_up_queues(self) -> None:
-        """Make the settings of the queues, before the first job is taken; again until a server has answered."""
+        """Make the settings of the queues, before the first job is taken; retries until a server has answered."""
         while not self._stopping:
             making = asyncio.create_task(set_up(self.client, self._app, self.queues))
             self._interruptible = making
@@ -336,7 +336,7 @@ class Pool:
     # children
 
     def _dispatch(self) -> None:
-        """Give waiting jobs to children; while one is idle, what waits behind a busy one as well."""
+        """Give waiting jobs to children; while one is idle, also jobs that wait behind a busy one."""
         if self._stopping:
             return
         if not self._waiting and self.settings.strategy == "fair" and self._members.idle:
@@ -358,7 +358,7 @@ class Pool:
         self._members.deal(good, until, {job.id for job in good if self._is_timed(job)})
 
     async def _verify(self, job: Handed) -> None:
-        """Begin a job only if it is still ours: the pool stood still for so long that another may have it."""
+        """Begin a job only if it is still ours, as the pool was suspended and its lease may have ended."""
         asked_at = monotonic()
         try:
             ran = 0.0 if self._is_timed(job) else None
@@ -420,7 +420,7 @@ class Pool:
         self._changed.set()
 
     def _is_worn(self, child: int, usage: Usage) -> bool:
-        """Return whether the child has done so much, or grown so large, that another takes its place."""
+        """Return whether to replace the child because of its number of jobs or its memory."""
         member = self._members.get(child)
         if member is None or member.retiring:
             return False
@@ -487,7 +487,7 @@ class Pool:
         if back:
             await self._sender.give_back(back)
 
-    # what time brings
+    # timers
 
     async def _tick(self) -> None:
         while True:
@@ -508,7 +508,7 @@ class Pool:
         self._changed.set()
 
     def _until_next(self) -> float:
-        """Return the seconds to the next look: a second, or less where limits are short."""
+        """Return the seconds to the next check: one second, or less with short limits."""
         due = self._leases.next_due()
         least = min(TICK_S, self.settings.start_limit / 4, (self.settings.time_limit or TICK_S) / 4)
         return max(min(least, TICK_S if due is None else due - monotonic()), 0.01)
@@ -563,7 +563,7 @@ class Pool:
     # cancelled jobs
 
     async def _hear_cancels(self) -> None:
-        """Listen for jobs of ours that somebody removes: in the cluster of all queues, or for each queue in its own."""
+        """Listen for the removal of jobs held here: in the cluster of all queues, or for each queue in its own."""
         try:
             await self._hear_cancels_of(self.queues)
         except CrossCluster:
@@ -589,7 +589,7 @@ class Pool:
             await asyncio.sleep(pause)
 
     def _cancel(self, job: int) -> None:
-        """Drop a job that was removed, or interrupt the child that works on it."""
+        """Drop a removed job, or interrupt the child that is processing it."""
         holder = next((member for member in self._members if any(one.id == job for one in member.jobs)), None)
         if holder:
             self._waiting += self._members.take_back(holder.child.number)

@@ -1,7 +1,7 @@
-"""Makes the settings of queues that tasks are declared with: how long ended jobs are kept, and the back-off.
+"""Makes the settings of queues that tasks declare: how long ended jobs are kept, and the back-off.
 
-The back-off that a task is declared with is the worker's own for what its function raises; as a setting of the queue
-it holds for workers that die as well.
+The worker itself applies a task's back-off to errors of its function; as a setting of the queue it also applies when a
+worker dies.
 """
 
 from __future__ import annotations
@@ -32,7 +32,10 @@ def wanted(app: App, queue: str) -> QueueSettings:
 
 
 async def set_up(client: Client, app: App, queues: tuple[str, ...]) -> None:
-    """Make the settings of these queues where they differ; what may not be done is logged. Raises SockpqError."""
+    """Make the settings of these queues where they differ; settings without permission are logged.
+
+    Raises SockpqError.
+    """
     for queue in queues:
         settings = wanted(app, queue)
         if not settings:
@@ -57,7 +60,7 @@ async def _set_up(client: Client, queue: str, settings: QueueSettings) -> None:
 
 
 def lacking(settings: QueueSettings, now: Mapping[str, str]) -> QueueSettings:
-    """Return those of these settings that a queue does not have. `now`: its present ones, in the protocol's words."""
+    """Return those of these settings that a queue does not have. `now`: its current ones, in the protocol's words."""
     missing: QueueSettings = {}
     if "retain" in settings and settings["retain"] > float(now.get("retain", 0)):
         missing["retain"] = settings["retain"]      # the greatest wish counts

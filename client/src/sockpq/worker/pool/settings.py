@@ -20,11 +20,11 @@ PREFETCH_MAX = 1000
 class PoolSettings(NamedTuple):
     """The settings of a pool; times in seconds.
 
-    `queues`: none means the app's. `most`, `least`: children; equal without autoscaling; `keepalive`: no child
-    is ended for so long after the last growth. `prefetch`: jobs taken for each idle child, 0 for all there are. `by`:
-    how the server chooses among queues. `tasks_max`, `memory_bytes_max`: after this many tasks, or with so much memory,
-    a child is replaced. `memory_share`: of all memory, 0 to 1; above it the pool does not grow. `name` and `kind` do
-    not change while it runs.
+    `queues`: none means the app's. `most`, `least`: children; equal without autoscaling; `keepalive`: the time after
+    the last growth before children are ended. `prefetch`: jobs taken for each idle child, 0: as many as possible. `by`:
+    the server's policy for choosing among queues. `tasks_max`, `memory_bytes_max`: after this many tasks, or with so
+    much memory, a child is replaced. `memory_share`: of all memory, 0 to 1; above it the pool does not grow. `name` and
+    `kind` do not change while it runs.
     """
 
     queues: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""`--exec`: a program is run for each job. Its body is the standard input, the exit code decides."""
+"""`--exec`: runs a program for each job. The body is its standard input; its exit code is the outcome."""
 
 from __future__ import annotations
 

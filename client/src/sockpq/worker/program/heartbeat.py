@@ -1,4 +1,4 @@
-"""Reports the state of the worker (WORKER), and follows the operator's orders: bounds, a pause, its end.
+"""Reports the state of the worker (WORKER), and follows the operator's orders: bounds, pause, stop.
 
 The answer to a heartbeat has the orders. An event announces a change, after which the next heartbeat is sent at once;
 where events are missed (an older server, a lost connection), the next regular heartbeat brings it.
@@ -38,20 +38,20 @@ class Steered(Protocol):
         ...
 
     def set_bounds(self, most: int | None, least: int | None) -> None:
-        """Set other bounds for the number of children."""
+        """Change the bounds of the number of children."""
         ...
 
     def pause(self, paused: bool = True) -> None:
-        """Take no more jobs, or go on."""
+        """Take no more jobs, or resume."""
         ...
 
     def stop(self) -> None:
-        """Finish what runs, and end."""
+        """Finish running jobs, and end."""
         ...
 
 
 class Heartbeat:
-    """Follows orders as they change; settings that the worker got by other means in between stay."""
+    """Applies orders when they change, so settings changed by other means in between stay."""
 
     def __init__(self, pool: Steered, name: str) -> None:
         self._pool = pool
@@ -87,7 +87,7 @@ class Heartbeat:
             self._wanted.clear()
 
     def _complain(self) -> None:
-        """Log once that the name is another one's: this worker works, and has the name as soon as it is free."""
+        """Log once that another worker has the name: this one works without it, and gets it as soon as it is free."""
         if not self._foreign:
             self._foreign = True
             LOG.warning(
@@ -113,7 +113,7 @@ class Heartbeat:
             await asyncio.sleep(pause)
 
     def follow(self, wish: WorkerBounds) -> None:
-        """Do what an operator wants."""
+        """Apply an operator's settings."""
         before, self._last = self._last, wish
         if (wish.most, wish.least) != (before.most, before.least):
             try:

@@ -1,4 +1,4 @@
-"""Loads the app: a module by its name, or a program that is run for each job."""
+"""Loads the app: a module by its name, or an app that runs a program for each job."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sockpq.worker.program.exec_program import ExecLine
 from sockpq.worker.program.options import FOR_EXEC, Options
 
 PLACE = re.compile(r"[^\W\d][\w-]*(\.[^\W\d][\w-]*)*(:[^\W\d]\w*(\.[^\W\d]\w*)*)?")
-# Frames of an import that show nothing of the app: the import machinery, and this library.
+# Files whose frames in a failed import do not belong to the app: the import machinery, and this library.
 NOT_OF_THE_APP = "<frozen ", os.path.dirname(importlib.__file__), os.path.dirname(sockpq.__file__)
 
 
@@ -62,7 +62,7 @@ def _imported(place: str) -> App:
 
 
 def _why_not(module: str, error: BaseException) -> str:
-    """Return why a module cannot be imported, and where in it that shows."""
+    """Return why a module cannot be imported, and the place in it."""
     if isinstance(error, ModuleNotFoundError) and error.name and f"{module}.".startswith(f"{error.name}."):
         hint = f": do you mean {module.removesuffix('.py')}:app?" if module.endswith(".py") else ""
         return f"there is no module {module!r} in {os.getcwd()} or on Python's path{hint}"

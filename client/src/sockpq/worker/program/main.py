@@ -32,7 +32,7 @@ FAILED = 1
 MISUSED = 64        # as pqctl
 CRON_PAUSE_S = 5.0
 FAULT_PAUSE_S = 5.0
-# What a running worker does not change.
+# The options that a running worker does not change.
 FIXED = ("app", "servers", "pool", "name", "log-format", "metrics", "progress", "exec", "expire", "tries", "backoff")
 
 
@@ -99,7 +99,7 @@ def _check(app: App, settings: PoolSettings) -> int:
 async def _work(
     app: App, options: Options, settings: PoolSettings, given: list[str], handler: logging.StreamHandler[Any]
 ) -> None:
-    """Run a pool with all that goes with it, to its end."""
+    """Run a pool to its end, with its heartbeats, metrics and view."""
     cron = CronJobs(app)
     pool = Pool(app, settings, cron.before_work)
     Signals(pool, lambda: _reload(pool, options, given)).install()
@@ -131,7 +131,7 @@ async def _work(
 
 
 async def keep(work: Callable[[], Coroutine[Any, Any, None]], pause_s: float = FAULT_PAUSE_S) -> None:
-    """Run this to its end; any fault is logged, and the work restarted."""
+    """Run this to its end; any error is logged, and the work restarted."""
     while True:
         try:
             await work()
@@ -142,7 +142,7 @@ async def keep(work: Callable[[], Coroutine[Any, Any, None]], pause_s: float = F
 
 
 async def _start_cron(cron: CronJobs, pool: Pool) -> None:
-    """Put the first runs of periodic tasks; again until the servers have taken them."""
+    """Put the first runs of periodic tasks; retries until the servers have accepted them."""
     while True:
         try:
             await cron.start(pool.client)
@@ -153,7 +153,7 @@ async def _start_cron(cron: CronJobs, pool: Pool) -> None:
 
 
 def _reload(pool: Pool, options: Options, given: list[str]) -> None:
-    """HUP: read the configuration file again; what is wrong with it changes nothing."""
+    """HUP: read the configuration file again; an invalid file changes nothing."""
     if options.config is None:
         LOG.warning("HUP: there is no --config file to be read again")
         return

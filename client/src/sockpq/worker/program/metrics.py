@@ -1,4 +1,4 @@
-"""`--metrics HOST:PORT`: what the pool does, for Prometheus, at /metrics."""
+"""`--metrics HOST:PORT`: the pool's metrics for Prometheus, at /metrics."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def check(place: str) -> tuple[str, int]:
 
 
 class MetricsServer:
-    """Answers GET /metrics. `place` is the address it has got."""
+    """Answers GET /metrics. `place` is the address on which it listens."""
 
     def __init__(self, pool: Pool) -> None:
         self.place: tuple[str, int] = ("", 0)
@@ -79,7 +79,7 @@ class MetricsServer:
         return text
 
     async def _oldest(self) -> dict[str, int]:
-        """Return the age in seconds of each queue's oldest job, without queues that no server answers for now."""
+        """Return the age in seconds of each queue's oldest job, without queues for which no server answers now."""
         oldest = {}
         for queue in self._pool.queues:
             try:
@@ -91,7 +91,7 @@ class MetricsServer:
 
 
 class _Figures:
-    """The families of metrics, as prometheus_client asks for them."""
+    """The families of metrics, as collected by prometheus_client."""
 
     def __init__(self, pool: Pool, oldest: dict[str, int]) -> None:
         self._pool = pool

@@ -1,4 +1,4 @@
-"""The options of pqworker, from the command line and from a TOML file whose keys are called as they are."""
+"""The options of pqworker, from the command line and from a TOML file with the same names as keys."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def _seconds(value: Any) -> float:
 
 
 def _number(value: Any) -> float:
-    """Return the value as a number; NaN if it is none, so that every comparison with it is false."""
+    """Return the value as a number; NaN if it is not one, so that every comparison with it is false."""
     try:
         return float("nan") if isinstance(value, bool) else float(value)
     except (TypeError, ValueError):
@@ -191,7 +191,7 @@ def _one_of(*words: str) -> Callable[[Any], str]:
 
 
 class Option(NamedTuple):
-    """One option: how its value is read, its placeholder in the help page, and its description there."""
+    """One option: the parser of its value, its placeholder in the help page, and its description there."""
 
     read: Callable[[Any], Any]
     metavar: str
@@ -232,7 +232,7 @@ SIZES = {"concurrency", "autoscale"}     # either on the command line goes befor
 
 
 def _checked(key: str, value: Any, told: str) -> Any:
-    """Return the value; `told` is the text that was given."""
+    """Return the value; `told` is the original text."""
     try:
         return KEYS[key].read(value)
     except BadArguments as error:
@@ -240,7 +240,7 @@ def _checked(key: str, value: Any, told: str) -> Any:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says what is wrong as everything else here does."""
+    """Reports errors in the same way as the rest of the program."""
 
     def error(self, message: str) -> NoReturn:
         raise BadArguments(message)

@@ -10,7 +10,7 @@ from sockpq.worker.app import App
 from sockpq.worker.pool.queue_setup import lacking, line, wanted
 from sockpq.worker.pool.settings import PoolSettings
 
-# Settings of a queue as they are when nobody has set them; what is not here is shown by servers only where it was set.
+# The default settings of a queue; servers show any other setting only if it was set.
 DEFAULTS = {
     "expire": "0", "order": "FIFO", "tries": "0", "weight": "1", "limit": "0", "item_limit": "0", "capacity": "0",
     "data_bytes_max": "0", "batch": "0", "portion": "1000", "keep": "0", "ttl": "0", "idle": "0", "overflow": "REFUSE",

@@ -18,7 +18,7 @@ MISSING = "--progress needs rich, of the extra sockpq[worker]: pip install rich"
 
 
 def check() -> None:
-    """Raise BadArguments when the library is not there."""
+    """Raise BadArguments if the library is not installed."""
     try:
         import rich
     except ImportError as error:
@@ -27,7 +27,7 @@ def check() -> None:
 
 
 async def show(pool: Pool, handler: logging.StreamHandler[Any]) -> None:
-    """Show it until this task is cancelled; log lines go above it."""
+    """Show the view until this task is cancelled; log lines are printed above it."""
     from rich.console import Console
     from rich.live import Live
 
@@ -39,7 +39,7 @@ async def show(pool: Pool, handler: logging.StreamHandler[Any]) -> None:
     root.addHandler(above)
     begun = monotonic()
     try:
-        # Children are forked with everything that is here: nothing of it may stand between them and their output.
+        # Forked children inherit all of this, which must not interfere with their output.
         with Live(console=console, auto_refresh=False, redirect_stdout=False, redirect_stderr=False) as live:
             while True:
                 live.update(picture(pool, monotonic() - begun), refresh=True)
@@ -50,7 +50,7 @@ async def show(pool: Pool, handler: logging.StreamHandler[Any]) -> None:
 
 
 def picture(pool: Pool, seconds: float) -> Any:
-    """Return the view as it is now, after this many seconds."""
+    """Return the current view, `seconds` after the start."""
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text
@@ -79,7 +79,7 @@ def picture(pool: Pool, seconds: float) -> Any:
 
 
 class _Above(logging.Handler):
-    """Prints log lines above the live view; in a child as if there was none."""
+    """Prints log lines above the live view; in a forked child, as if there were no view."""
 
     def __init__(self, console: Any) -> None:
         super().__init__()

@@ -16,7 +16,7 @@ class Stoppable(Protocol):
     """The pool that signals stop."""
 
     def stop(self) -> None:
-        """Finish what runs, give back the rest, end."""
+        """Finish running jobs, give back the others, and end."""
         ...
 
     def halt(self) -> None:
@@ -28,7 +28,7 @@ class Stoppable(Protocol):
 def abrupt() -> Iterator[None]:
     """Within the block, SIGINT ends the process immediately until there are handlers, as while the app is imported.
 
-    Python's own handler raises KeyboardInterrupt, which is dropped where a destructor runs: the worker would go on.
+    Python's own handler raises KeyboardInterrupt, which is dropped while a destructor runs: the worker would continue.
     """
     before = signal.getsignal(signal.SIGINT)
     if before is signal.default_int_handler:

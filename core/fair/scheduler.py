@@ -25,6 +25,7 @@ from sockpqd.core.fair.offered import OfferedGroups
 from sockpqd.core.fair.open_groups import OpenGroups
 from sockpqd.core.fair.queue_groups import Key, Place, QueueGroups
 from sockpqd.core.ops.effects import Effects
+from sockpqd.core.ops.queues import Sched
 from sockpqd.core.pages.grouped_ready import GroupedReady
 from sockpqd.core.store.job import DelayedJob, Job, RunningJob, group_of
 from sockpqd.core.store.queues import Queue, Queues
@@ -304,6 +305,36 @@ class FairScheduler:
             if account is None or account.open:
                 return False
         return True
+
+    def open_among(self, asked: Iterable[str]) -> tuple[list[str], int]:
+        """Return those of these queues, each once, that have a job and for which `all_closed` does not hold, or that do
+        not choose by groups; and the number of those for which it holds.
+
+        A command may name thousands: this takes a third of the time of so many calls.
+        """
+        by_name, accounts, fifo = self._queues.by_name, self.accounts, Sched.FIFO
+        queue_groups = {} if self.offers.tasks else self.queue_groups
+        found: list[str] = []
+        closed = 0
+        for name in dict.fromkeys(asked):
+            queue = by_name.get(name)
+            if queue is None or queue.front is None:
+                continue
+            settings = queue.settings
+            if settings is not None and settings.sched is not fifo and (groups := queue_groups.get(name)) is not None:
+                if groups.ranking is None:
+                    for group in groups.listed:
+                        account = accounts.get(group)
+                        if account is None or account.open:
+                            break
+                    else:
+                        closed += 1
+                        continue
+                elif not groups.ranking:
+                    closed += 1
+                    continue
+            found.append(name)
+        return found, closed
 
     def groups_of(self, queue: Queue) -> QueueGroups:
         """Return the groups of a queue that has an unfinished job."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from sockpqd.core import limits
 from sockpqd.core.fair.choice import FairChoice, find, find_first, find_first_of_jobs, find_of_jobs
+from sockpqd.core.fair.scheduler import FairScheduler
 from sockpqd.core.ops.queues import Sched
 from sockpqd.core.rules.hand_out import can_hand_out
 from sockpqd.core.state import State
@@ -42,23 +43,12 @@ def open_to_fair(state: State, queue: Queue, item: str | None) -> bool:
     )
 
 
-def without_closed(state: State, names: list[str]) -> list[str]:
-    """Return those of these queues, all with a job, that do not choose by groups or have an open group."""
-    scheduler = state.fair
-    if scheduler is None or not state.queues.grouped:
-        return names
+def without_closed(state: State, scheduler: FairScheduler, asked: tuple[str, ...]) -> list[str]:
+    """Return those of these queues, each once, that have a job and do not choose by groups, or have an open group."""
     scheduler.rank_moved()
-    by_name, grouped = state.queues.by_name, 0
-    left = []
-    for name in names:
-        queue = by_name[name]
-        if queue.settings is not None and queue.settings.by_groups:
-            grouped += 1
-            if scheduler.all_closed(queue):
-                continue
-        left.append(name)
-    state.spent += limits.STEP * grouped
-    return left
+    names, closed = scheduler.open_among(asked)
+    state.spent += limits.STEP * closed
+    return names
 
 
 def next_queue(state: State) -> Queue | None:

@@ -161,10 +161,12 @@ def _candidates(state: State, asked: tuple[str, ...] | None, item_name: str | No
     """Return the names of the queues that have a job, each once, in the order asked for, otherwise sorted."""
     by_name = state.queues.by_name
     if item_name is None:
-        return without_closed(state, [
+        if state.fair is not None and state.queues.grouped:
+            return without_closed(state, state.fair, asked or ())
+        return [
             name for name in dict.fromkeys(asked or ())
             if (queue := by_name.get(name)) is not None and queue.front is not None
-        ])
+        ]
     item = state.items.by_name.get(item_name)
     if item is None:
         return []

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from msgspec import Struct, field
 
-from tests.chaos.machines import clocks, disks
+from tests.chaos.machines import clocks, disks, faulty_disk
 from tests.hostile import limits, network
 from tests.hostile.arena import Arena
 from tests.hostile.ordinary import Habits
@@ -37,6 +37,7 @@ class Attack(Struct, frozen=True):
     address_mb: int | None = None       # of its address space
     memory_mb: int | None = None        # of its memory, as MemoryMax does; where that cannot be done it is watched
     disk_mb: int | None = None          # it has a disk of its own, so large
+    slow_disks: bool = False            # the syncs of each can be made slow
     tls: bool = False                   # the nodes have certificates, and all clients use TLS
     fake_clocks: bool = False           # its wall clock can be set
     strangers: int = 0                  # so many addresses beside loopback, from which hostile clients come
@@ -51,6 +52,8 @@ class Attack(Struct, frozen=True):
             return "needs libfaketime"
         if self.disk_mb is not None and not disks.can_mount():
             return "needs root and mount, for small disks"
+        if self.slow_disks and not faulty_disk.can_build():
+            return "needs cc, for slow disks"
         if self.strangers and not network.separate():
             return "needs root and ip, for a network of its own"
         if (self.descriptors or self.address_mb) and not limits.can_limit():

@@ -47,7 +47,8 @@ def run(attack: Attack, keep: Path | None = None) -> Outcome:
                   for section in {**CONFIG, **attack.config}}
         authority = Authority(Path(held.enter_context(tempfile.TemporaryDirectory()))) if attack.tls else None
         cluster = held.enter_context(HostileCluster(
-            config, wrappers=wrappers, disk_mb=attack.disk_mb, fake_clocks=attack.fake_clocks, authority=authority))
+            config, wrappers=wrappers, disk_mb=attack.disk_mb, fake_clocks=attack.fake_clocks,
+            slow_disks=attack.slow_disks, authority=authority))
         for number in range(attack.strangers):
             network.add(network.stranger(number))
         _play(attack, cluster, outcome)

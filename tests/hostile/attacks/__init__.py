@@ -14,6 +14,7 @@ from tests.hostile.attacks import (
     kept,
     lists,
     memory,
+    one_disk,
     overload,
     paged,
     peers,
@@ -26,13 +27,15 @@ from tests.hostile.attacks import (
     subscriptions,
     tenants,
     tls,
+    tubes,
     work,
     wrong_lines,
 )
 
 ATTACKS: tuple[Attack, ...] = (
-    *commands.ATTACKS, *releases.ATTACKS, *bodies.ATTACKS, *disk.ATTACKS, *connections.ATTACKS, *memory.ATTACKS,
-    *doors.ATTACKS, *tls.ATTACKS, *programs.ATTACKS, *overload.ATTACKS, *lists.ATTACKS, *sessions.ATTACKS,
-    *subscriptions.ATTACKS, *clock.ATTACKS, *paged.ATTACKS, *work.ATTACKS, *searches.ATTACKS, *kept.ATTACKS,
-    *forwarded.ATTACKS, *rubbish.ATTACKS, *wrong_lines.ATTACKS, *settings.ATTACKS, *peers.ATTACKS, *tenants.ATTACKS,
+    *commands.ATTACKS, *releases.ATTACKS, *bodies.ATTACKS, *disk.ATTACKS, *one_disk.ATTACKS, *connections.ATTACKS,
+    *memory.ATTACKS, *doors.ATTACKS, *tls.ATTACKS, *programs.ATTACKS, *tubes.ATTACKS, *overload.ATTACKS, *lists.ATTACKS,
+    *sessions.ATTACKS, *subscriptions.ATTACKS, *clock.ATTACKS, *paged.ATTACKS, *work.ATTACKS, *searches.ATTACKS,
+    *kept.ATTACKS, *forwarded.ATTACKS, *rubbish.ATTACKS, *wrong_lines.ATTACKS, *settings.ATTACKS, *peers.ATTACKS,
+    *tenants.ATTACKS,
 )

@@ -113,6 +113,20 @@ async def behind(arena: Arena) -> None:
         arena.besiege(4, repeated=b"PUT behind 0 1\r\nx" * 10))
 
 
+async def fill_held(arena: Arena) -> None:
+    """An item has a job in each of 1,000 queues, all of a group that is paused."""
+    create = [f"QUEUE CREATE held{number} SCHED GROUPS\r\n" for number in range(BEHIND)]
+    await arena.tell(["GROUP PAUSE held\r\n", *create])
+    await arena.put_lists([f"held{number}" for number in range(BEHIND)], lambda number: " IS x GROUP held")
+
+
+async def behind_of_item(arena: Arena) -> None:
+    """Clients wait for a job of the item behind these, and such jobs come one by one."""
+    await asyncio.gather(
+        arena.besiege(60, opening=b"GETB * IS x BY ORDER EXPIRE 1 THEN DONE\r\n" * 40, again_s=AGAIN_S),
+        arena.besiege(4, repeated=b"PUT opened 0 1 IS x\r\nx" * 10))
+
+
 async def fill_of_item(arena: Arena) -> None:
     """Two items: one has jobs in 30,000 queues, most of them for later."""
     for start in range(0, OF_ITEM, PUTS_MAX):
@@ -187,6 +201,8 @@ ATTACKS = (
            prepare=fill_shut, bounds=BOUNDS),
     Attack("behind-shut", "clients wait for a queue that they name behind 1,000 whose groups are closed", behind,
            prepare=fill_shut, bounds=BOUNDS),
+    Attack("behind-held", "clients wait for an item whose jobs in 1,000 queues are of a closed group", behind_of_item,
+           prepare=fill_held, bounds=BOUNDS),
     Attack("of-item", "clients ask for, and wait for, jobs of items in 30,000 queues", of_item, prepare=fill_of_item,
            bounds=BOUNDS),
     Attack("item-cancel", "an item of 300,000 jobs is cancelled", cancels, prepare=fill_parts,

@@ -1,0 +1,81 @@
+"""Clients of beanstalkd that wait, and that look, without end; and searches among queues that come and go."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+
+from tests.hostile.arena import PUTS_MAX, Arena
+from tests.hostile.attack import Attack, Bounds
+from tests.hostile.crowd import Crowd
+
+WAITING, ASKING, LOOKING = 1500, 12, 10
+TUBES = 200
+NAMED = 40_000
+BOUNDS = Bounds(p50_ms=20, gap_s=1, growth_mb=300)
+
+
+async def waits(arena: Arena) -> None:
+    """Thousands wait for a job at a follower and at the leader, some do not wait at all, and jobs come without end."""
+    def watch(number: int) -> bytes:
+        return b"watch tube%d\r\nignore default\r\n" % (number % TUBES) + b"reserve\r\n" * 100
+
+    leader = await asyncio.to_thread(arena.leader)
+    follower = next(name for name in arena.cluster.names if name != leader)
+    async with AsyncExitStack() as stack:
+        crowds = []
+        for door in map(arena.cluster.beanstalkd, (leader, follower)):
+            crowds += [await stack.enter_async_context(crowd) for crowd in (
+                Crowd(door, WAITING, opening=watch, again_s=1.0),
+                Crowd(door, ASKING, opening=b"watch none\r\n", repeated=b"reserve-with-timeout 0\r\n" * 50),
+                Crowd(door, 1, repeated=b"".join(
+                    b"use tube%d\r\nput 0 0 60 1\r\nx\r\n" % tube for tube in range(TUBES))))]
+        await asyncio.sleep(arena.seconds)
+        arena.expect(all(crowd.bytes for crowd in crowds), "some were told nothing")
+        arena.note(f"{sum(crowd.bytes for crowd in crowds) >> 10} KiB told")
+
+
+async def put_some(arena: Arena) -> None:
+    """A job in each of 200 tubes."""
+    await arena.put_lists([f"tube{number}" for number in range(TUBES)])
+
+
+async def asks(arena: Arena) -> None:
+    """Ask all that any client may, about jobs that exist and jobs that do not."""
+    question = b"".join(
+        b"use tube%d\r\npeek-ready\r\npeek-delayed\r\npeek-buried\r\nstats-tube tube%d\r\npeek %d\r\nstats-job %d\r\n"
+        b"list-tube-used\r\nlist-tubes-watched\r\n" % (tube, tube, tube, tube) for tube in range(TUBES))
+    async with AsyncExitStack() as stack:
+        crowds = [await stack.enter_async_context(
+            Crowd(arena.cluster.beanstalkd(name), LOOKING, repeated=question)) for name in arena.cluster.names]
+        await asyncio.sleep(arena.seconds)
+        arena.expect(all(crowd.bytes for crowd in crowds), "not all nodes have answered")
+        arena.note(f"{sum(crowd.bytes for crowd in crowds) >> 20} MiB told")
+
+
+async def fill_named(arena: Arena) -> None:
+    """A job with a key in each of 40,000 queues."""
+    for start in range(0, NAMED, PUTS_MAX):
+        await arena.put_lists([f"live.{start + number}" for number in range(PUTS_MAX)],
+                              lambda number: f" KEY k{start + number}")       # noqa: B023
+
+
+async def prefixes(arena: Arena) -> None:
+    """Searches in all queues whose names begin so, while such queues come and go."""
+    names = b"|".join(b"live.%d" % number for number in range(200))
+    await asyncio.gather(
+        *(arena.besiege(2, repeated=one) for one in (
+            b"FIND live.* KEY none*\r\n", b"FIND live.1* KEY k1* COUNT 1000\r\n", b"FIND nobody* STATE READY\r\n" * 20,
+            b"FIND l* STATE DONE|DELAYED\r\n")),
+        arena.besiege(1, repeated=b"".join(b"PUT live.%d 0 1\r\nx" % number for number in range(200))),
+        arena.besiege(1, repeated=b"GET %b COUNT 100 EXPIRE 1 THEN DONE\r\n" % names))
+
+
+ATTACKS = (
+    Attack("beanstalkd-waits", "3,000 clients of beanstalkd wait for jobs of 200 tubes, others do not wait", waits,
+           bounds=Bounds(p50_ms=20, gap_s=1, growth_mb=400)),
+    Attack("beanstalkd-asks", "clients of beanstalkd look at jobs and tubes without end, at all nodes", asks,
+           prepare=put_some, bounds=BOUNDS),
+    Attack("find-prefixes", "FIND in 40,000 queues by the beginnings of names, while queues come and go", prefixes,
+           prepare=fill_named, bounds=BOUNDS),
+)

@@ -19,6 +19,7 @@ from devcluster.node import NodeError, Settings
 
 ASK_S = 2.0
 LEADER_S = 5.0
+AGAIN_S = 0.1           # between two questions for it: refused connections take no time at all
 PURGE_S = 600.0         # enough for millions of jobs
 SETTLE_S = 120.0
 QUIET_S = 0.5
@@ -62,6 +63,7 @@ class Target:
             for view in survey(self.servers, ASK_S):
                 if serves(view):
                     return view.server
+            time.sleep(AGAIN_S)
         raise NodeError(f"none of {self.servers} serves")
 
     def version(self) -> str | None:

@@ -23,7 +23,7 @@ from sockpq._protocol.commands import batches, jobs, queues
 from sockpq._protocol.protocol import Protocol
 from sockpq.model import Handed, Stored, Waiting
 
-TWO_PUTS = batches.puts_batch(batches.puts("q", [b"", b""]))[0].command
+TWO_PUTS = batches.puts_batch(batches.puts("q", [b"", b""]), counted=True)[0].command
 TWO_DONES = batches.ends("DONE", [1, 2])[0].command
 ONE_DONE = batches.ends("DONE", [1])[0].command
 PAIR = batches.transaction([jobs.done(1), jobs.put("q", b"")])

@@ -81,8 +81,8 @@ PROCESSES = (
 )
 # Those of them that are not in the lane `waiting`: so the three lanes of processes take about as long.
 PROCESS_LANES = {
-    "chaos": ("chaos", "hostile", "upgrade", "worker"),
-    "programs": ("beanstalk", "bench", "client", "kombu", "pqctl"),
+    "chaos": ("chaos", "hostile", "kombu/test_celery.py", "upgrade", "worker"),
+    "programs": ("bench", "client", "kombu", "pqctl"),
 }
 # What takes long without any process: a test is listed here if it needs more than 0.5 s of processor time with --fast.
 LONG = (
@@ -303,10 +303,16 @@ def resident_bytes() -> int:
 
 
 def check_lists() -> None:
-    """Raise pytest.UsageError when something listed is not there: its tests would be in the wrong lane."""
+    """Raise pytest.UsageError when something listed is not there: its tests would be in the wrong lane, or in none."""
     missing = [place for place in (*PROCESSES, *LONG) if not _exists(*place.split("::"))]
     if missing:
         raise pytest.UsageError(f"listed in tests/conftest.py, and not there: {', '.join(missing)}")
+    within = [
+        place for places in PROCESS_LANES.values() for place in places
+        if any(place.startswith(f"{folder}/") for folder in PROCESSES)
+    ]
+    if within:      # other lanes do not even look into that folder
+        raise pytest.UsageError(f"in PROCESS_LANES, and within a folder of PROCESSES: {', '.join(within)}")
 
 
 def draw(laws: Iterable[Any], times: float) -> None:

@@ -199,6 +199,12 @@ def test_what_is_listed_must_be_there(name: str, monkeypatch: pytest.MonkeyPatch
             conftest.check_lists()
 
 
+def test_a_folder_of_processes_is_in_one_lane(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conftest, "PROCESS_LANES", {"chaos": ("bench/test_programs.py",), "programs": ("bench",)})
+    with pytest.raises(pytest.UsageError, match=r"bench/test_programs\.py"):
+        conftest.check_lists()
+
+
 @pytest.mark.parametrize(("times", "count"), [(1 / conftest.EXAMPLES_SHARE, 20), (2, 400)])
 def test_a_test_of_hypothesis_can_be_given_less_or_more(times: float, count: int) -> None:
     drawn = []

@@ -28,7 +28,7 @@ BEGIN = "---\n"          # of a document in YAML
 
 
 def inserted(number: int) -> bytes:
-    """The answer to put: the job's id."""
+    """Return the answer to put: the job's id."""
     return b"INSERTED %d\r\n" % number
 
 

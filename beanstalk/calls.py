@@ -14,7 +14,7 @@ from msgspec import Struct
 
 
 class CallFailure(IntEnum):
-    """The reason for which a call was not executed."""
+    """The reason why a call was not executed."""
 
     NOT_FOUND = 0           # there is no such job or tube, or it is not in a state that allows it
     DRAINING = 1            # no more jobs are accepted
@@ -101,7 +101,7 @@ class KickTube(Struct, array_like=True, tag=10, frozen=True, gc=False):
 
 
 class KickJob(Struct, array_like=True, tag=11, frozen=True, gc=False):
-    """Make this job ready, which is buried or delayed. Result: None."""
+    """Make this buried or delayed job ready. Result: None."""
 
     number: int
 
@@ -130,7 +130,7 @@ class ListTubes(Struct, array_like=True, tag=15, frozen=True, gc=False):
 
 
 class Totals(Struct, array_like=True, tag=16, frozen=True, gc=False):
-    """Add up all tubes. Result: Sums. `beside`: tubes to count although they have no jobs."""
+    """Add up all tubes. Result: Sums. `beside`: further tubes to count although they have no jobs."""
 
     beside: tuple[str, ...] = ()
 
@@ -236,8 +236,8 @@ class Backend(Protocol):
         """Execute a call; `done` is called once with its result, perhaps before this returns."""
 
     def cancel(self) -> None:
-        """Let the call end soon. A Reserve: with None, or with a job that was handed out meanwhile; others, if they
-        take long: with None, and perhaps executed in part."""
+        """Make the call end soon: a Reserve with None, or with a job handed out in the meantime; others, if they
+        take long, with None, and perhaps partly executed."""
 
     def leave(self) -> None:
         """Release the backend of a connection that has ended; no more calls follow."""

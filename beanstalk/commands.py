@@ -1,6 +1,6 @@
 """The commands of beanstalkd, and how a line becomes one.
 
-The rules are those of beanstalkd 1.13, also where they are odd: verbs are compared by their beginning, so `stats x` is
+The rules are those of beanstalkd 1.13, even where they are odd: verbs are compared by their beginning, so `stats x` is
 a stats with a bad format and `quitting` is a quit; numbers may have any spaces before them; some commands ignore what
 follows their arguments.
 """

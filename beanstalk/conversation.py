@@ -1,7 +1,7 @@
 """The conversation with one client: its commands in their order, one at a time, and their answers.
 
-It has no sockets and no timers. What a command asks of the queue goes to a backend (calls.py); its result becomes the
-answer, or leads to another call.
+It has no sockets and no timers. Calls to the queue go to a backend (calls.py); the result becomes the answer, or leads
+to another call.
 """
 
 from __future__ import annotations
@@ -63,7 +63,10 @@ class ClientLink(Protocol):
 
 
 class Asking(Struct):
-    """A call whose result is awaited, with the function that makes the answer. Other failures are answered as such."""
+    """A call whose result is awaited, with the function that makes the answer.
+
+    Failures that it does not handle are answered as such.
+    """
 
     call: Call
     then: Callable[[Result], Step]
@@ -116,7 +119,7 @@ class BeanstalkdConversation:
         self._out_bytes = 0
         server.enter(self)
 
-    # ---- what is held for the client, and what it is waited for
+    # ---- memory held for the client, and expected input
 
     @property
     def held_bytes(self) -> int:
@@ -159,7 +162,7 @@ class BeanstalkdConversation:
             return "rest", reader.commands
         return ("next" if reader.commands else "hello"), reader.commands
 
-    # ---- what happens to the connection
+    # ---- events of the connection
 
     def receive(self, data: bytes) -> None:
         """Process bytes received from the client."""
@@ -203,7 +206,7 @@ class BeanstalkdConversation:
             self._server.stays(self)
 
     def output_taken(self) -> None:
-        """Go on after answers were taken and there is room again."""
+        """Resume after the client has read answers and there is room again."""
         self._full = False
         if self._stopped:
             self._stopped = False
@@ -341,7 +344,7 @@ class BeanstalkdConversation:
             self._backend.cancel()
 
     def _is_in_vain(self) -> bool:
-        """Return whether the long call of a lost connection need not end: it only reads, or others want its jobs."""
+        """Return whether to cancel the long call of a lost connection: it only reads, or others wait for its jobs."""
         assert self._asking is not None
         return bool(self.held) or type(self._asking.call) is not calls.KickTube
 
@@ -398,7 +401,7 @@ class BeanstalkdConversation:
         return self._ask_for_a_job(self._server.now() + command.numbers[0] if command.numbers else None)
 
     def _ask_for_a_job(self, until: float | None) -> Step:
-        """Reserve until this time, or until a job of this connection is in its last second."""
+        """Reserve until this time, or until a job of this connection is in the last second of its time to run."""
         wait_s = 0.0 if self._ended else None
         if not self._ended and (until is not None or self.held):
             now = self._server.now()
@@ -626,7 +629,7 @@ def _job_stats(result: Result) -> Step:
     })
 
 
-# Calls that may take long. Nobody waits for them when their connection has ended.
+# Calls that may take long. They are cancelled when their connection has ended.
 LONG = frozenset({calls.KickTube, calls.ListTubes, calls.Totals})
 OF_ALL_TUBES = frozenset({calls.ListTubes, calls.Totals})
 

@@ -22,7 +22,7 @@ BAD_FORMAT = Wrong(answers.BAD_FORMAT)
 UNKNOWN_COMMAND = Wrong(answers.UNKNOWN_COMMAND)
 FOREIGN = Wrong(answers.UNKNOWN_COMMAND)        # the client speaks HTTP or TLS: the connection ends with this answer
 
-# A browser sends whatever a web page of a stranger wants it to: to us as well, with its own lines before that.
+# A web page of a stranger can make a browser send any data, also to this port, after HTTP's own lines.
 _REQUEST_LINE = re.compile(rb"\S+ .* HTTP/\d(\.\d)?", re.DOTALL)
 _REQUEST_LINE_END = re.compile(rb".* HTTP/\d(\.\d)?", re.DOTALL)
 _HOST = b"host:"
@@ -94,7 +94,7 @@ class Reader:
         self._wanted, self._dropped, self._dropping_line = 0, 0, False
 
     def next(self) -> ParsedCommand | Wrong | None:
-        """The next command, or what is wrong with it; None: more bytes are needed."""
+        """Return the next command, or its error; None: more bytes are needed."""
         if self.usual is not None:
             usual, self.usual = self.usual, None
             return usual

@@ -1,4 +1,4 @@
-"""The jobs that one connection has reserved, and when their times end."""
+"""The jobs that one connection has reserved, and their deadlines."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Reservation(Struct, frozen=True, gc=False):
 class Reservations:
     """The reserved jobs of a connection, by their ids.
 
-    A job whose time has ended stays for a while: only the executor knows whether it really has, as a change of the
-    leader makes it end later.
+    A job whose time has ended stays for a while: only the backend knows whether it really has, as a change of leader
+    extends it.
     """
 
     def __init__(self) -> None:

@@ -48,13 +48,13 @@ class Roll(Struct, gc=False):
 
 
 class BeanstalkdServer:
-    """One listener. `instance`: what it answers as its id, of letters and digits."""
+    """One listener. `instance`: the id that it reports, of letters and digits."""
 
     def __init__(
         self, instance: str, *, body_bytes_max: int = BODY_BYTES_MAX, now: Callable[[], float] = time.monotonic,
         draining: Callable[[], bool] = lambda: False, turns: Turns | None = None,
     ) -> None:
-        """`draining`: whether jobs are refused, as `stats` says. `now`: a clock in seconds. `turns`: a scheduler."""
+        """`draining`: whether jobs are refused, for `stats`. `now`: a clock in seconds. `turns`: a scheduler."""
         self.turns = turns or UnboundedTurns()
         self.instance = instance
         self.body_bytes_max = body_bytes_max
@@ -83,16 +83,16 @@ class BeanstalkdServer:
     # ---- the end of connections
 
     def begin_leaving(self, connection: ServedClient) -> None:
-        """Block others until the jobs of an ended connection are back."""
+        """Block other connections until the jobs of an ended one are back."""
         self.leaving.add(connection)
 
     def stays(self, connection: ServedClient) -> None:
-        """Let others go first, as the connection has commands left but its client does not read the answers."""
+        """Stop blocking the others: the connection has commands left, but its client does not read the answers."""
         self.leaving.discard(connection)
         self._let_go_on()
 
     def left(self, connection: ServedClient) -> None:
-        """Let others go on: the jobs of the connection are back, or it had none."""
+        """Unblock the other connections: the jobs of this one are back, or it had none."""
         if self.connections.pop(connection, connection) is None:
             self._timeouts += connection.held.timeouts
         self._held_up.pop(connection, None)

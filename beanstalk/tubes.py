@@ -1,4 +1,4 @@
-"""Tubes as connections see them: the one a connection uses, those it watches, and how many do so."""
+"""Tubes from the view of connections: the tube that one uses, the tubes that it watches, and counts of both."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class TubeUse:
         self._known.setdefault(tube, TubeCounts()).references += 1
 
     def drop(self, counter: Counter[str], tube: str) -> None:
-        """Count out a connection that used or watched the tube."""
+        """Stop counting a connection that used or watched the tube."""
         counter[tube] -= 1
         if not counter[tube]:
             del counter[tube]
@@ -64,7 +64,7 @@ class TubeUse:
             waiting[tube] += 1
 
     def wait_no_more(self, tubes: tuple[str, ...]) -> None:
-        """Count out a connection that waited for a job of these tubes."""
+        """Stop counting a connection that waited for a job of these tubes."""
         waiting = self.waiting
         for tube in tubes:
             waiting[tube] -= 1

@@ -13,7 +13,7 @@ class Turns(Protocol):
     budget: int             # commands that may still be executed in this turn
 
     def call_in_turn(self, do: Callable[[], None]) -> None:
-        """Call `do` in a later turn, after all that wait for one already."""
+        """Call `do` in a later turn, after all calls that are waiting already."""
 
     def do_piece(self, piece: Callable[[], bool]) -> None:
         """Call `piece` in its turn: it does the next piece of a long answer and returns whether there was one."""

@@ -39,10 +39,10 @@ FIRST_NUMBER = 1 << 40          # smaller ones are of hand-outs: of jobs that we
 
 
 class SharedClient:
-    """The cluster as all connections of this program reach it."""
+    """The client library's access to the cluster, shared by all connections."""
 
     def __init__(self, client: Client, leave: Callable[[ForeignCluster], None], looks_max: int) -> None:
-        """`leave`: called when the servers are those of another cluster, where no job or number here means anything.
+        """`leave`: called when the servers belong to another cluster, where these jobs and numbers mean nothing.
 
         `looks_max`: the number of jobs fetched at the same time. Any number of clients can ask for one job, and it
         counts as memory of one of them only once it has arrived.
@@ -74,7 +74,7 @@ class ClientBackend:
         self._task.add_done_callback(end)
 
     def cancel(self) -> None:
-        """See Backend: the client library gives back jobs handed out meanwhile."""
+        """See Backend: the client library gives back jobs handed out in the meantime."""
         if self._task is not None:
             self._task.cancel()
 
@@ -107,7 +107,7 @@ def _outcome(cluster: SharedClient, call: Call, task: asyncio.Task[Result]) -> R
 
 
 def priority_of(native: int) -> int:
-    """beanstalkd's priority of a job: smaller ones come first there."""
+    """Return beanstalkd's priority of a job, where smaller ones come first."""
     return min(max(-native, 0), U32_MAX)
 
 
@@ -134,7 +134,7 @@ async def _reserve_job(cluster: SharedClient, call: calls.ReserveJob) -> Result:
 
 
 async def _reserved(cluster: SharedClient, job: Job) -> calls.Reserved:
-    """The job in beanstalkd's form. One put by the native protocol has only the number of its hand-out."""
+    """Return the job in beanstalkd's form. One put by the native protocol is known only by the id of its hand-out."""
     assert job.meta is not None
     if job.meta.number is None:
         return calls.Reserved(job.id, job.id, job.queue, LASTING_S, job.data)
@@ -184,7 +184,7 @@ async def _peek(cluster: SharedClient, call: calls.Peek) -> Result:
 
 
 async def _look(cluster: SharedClient, number: int) -> PeekedJob:
-    """The job of this number; raises JobNotFound."""
+    """Return the job of this number; raises JobNotFound."""
     async with cluster.looks:
         job = await cluster.client.peek(number if local_id(number) < FIRST_NUMBER else Number(number))
     if job is None:

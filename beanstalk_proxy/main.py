@@ -33,7 +33,7 @@ LOOKED_AT_BYTES = 32 * MIB      # what a look at a job can take before it is cou
 
 
 class Program(click.Command):
-    """A command that suggests for an unknown option only what is near without its dashes: `--bogus` is not `--user`."""
+    """A command that suggests similar options, compared without dashes: for `--bogus` it does not suggest `--user`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the arguments; raises click.UsageError."""
@@ -132,7 +132,7 @@ async def _serve(
 
 
 async def _look(client: Client) -> None:
-    """Say whether the cluster answers: clients that connect before it does wait, without a word."""
+    """Report whether the cluster answers, as clients that connect before that wait without any message."""
     try:
         found = await client.cluster_id(timeout=LOOK_S)
     except Unavailable as error:

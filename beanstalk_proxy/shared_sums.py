@@ -1,4 +1,4 @@
-"""The sums of all tubes, which this program counts queue by queue: once for all connections, where that takes long."""
+"""The totals of all tubes, which this program counts queue by queue; if that takes long, once for all connections."""
 
 from __future__ import annotations
 

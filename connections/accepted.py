@@ -1,7 +1,7 @@
 """An accepted connection of any listener: its slot, its timeouts, and the memory held for it below its protocol.
 
-Below it are the kernel and TLS, which holds a record that has begun until it is complete: to the protocol above the
-client says nothing meanwhile, but it has begun a command.
+Below it are the kernel and TLS, which holds a record until it is complete: until then the protocol above receives
+nothing, although the client has begun a command.
 """
 
 from __future__ import annotations
@@ -77,8 +77,8 @@ class AcceptedConnection:
             return
         self._socket: socket.socket = transport.get_extra_info("socket")
         set_up(self._socket)
-        # Bytes that the kernel does not accept are counted at once. With the limit 0 the TLS of uvloop takes an empty
-        # buffer for a full one, and does not say before the next event that there is room.
+        # Bytes that the kernel does not accept are counted at once. With the limit 0 the TLS of uvloop treats an empty
+        # buffer as a full one, and does not report room before the next event.
         self._transport.set_write_buffer_limits(0 if transport.get_extra_info("ssl_object") is None else 1)
         self._timeouts = ClientTimeouts(limits, asyncio.get_running_loop().time())
 

@@ -9,19 +9,19 @@ MIB = 1024 * KIB
 
 # Memory held for all clients together (memory_account.py), as a share of the memory mark, and its minimum. Above
 # HELD_HIGH_PERCENT of it, clients that are ahead are not read, and a body is taken only if it has already arrived; if
-# that lasts for HELD_HIGH_S, those that hold most go until HELD_RELIEVED_PERCENT is left.
+# that lasts for HELD_HIGH_S, the clients that hold most are disconnected until HELD_RELIEVED_PERCENT is left.
 HELD_SHARE_PERCENT = 25
 HELD_BYTES_MIN = 64 * MIB
 HELD_HIGH_PERCENT = 75
 HELD_HIGH_S = 1.0
 HELD_RELIEVED_PERCENT = 50
 
-# The kernel's buffer of what is sent to one client; the kernel takes twice as much, for what it needs besides. Without
-# a limit it lets the buffer grow to megabytes, of which we know nothing. This much fills a line of 1 Gbit/s with a
-# round trip of half a millisecond, and sends 3 MB/s where that takes 20 ms.
+# The kernel's send buffer for one client; the kernel allocates twice as much, for its own overhead. Without a limit it
+# lets the buffer grow to megabytes, which we could not account for. This much fills a line of 1 Gbit/s with a round
+# trip of half a millisecond, and sends 3 MB/s with a round trip of 20 ms.
 SEND_BUFFER_BYTES = 64 * KIB
 
-# What the kernel holds for a connection is counted from this much on: a connection at rest has less.
+# The kernel's memory for a connection is counted from this much on: an idle connection has less.
 KERNEL_BYTES_MIN = 16 * KIB
 
 # Clients whose host has vanished are dropped within 30 s: TCP keep-alive probes idle ones, and one that owes a TCP

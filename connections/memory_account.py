@@ -1,6 +1,6 @@
 """Accounts for the memory this node holds for its clients besides their jobs, in bytes: in total and per client.
 
-Counted are input not executed yet, output not read yet, blocked commands, and the commands of open transactions. Each
+It counts input not executed yet, output not read yet, blocked commands, and the commands of open transactions. Each
 pipeline reports when its share changes, which costs nothing while it holds nothing.
 
 Above HELD_HIGH_PERCENT of the limit, clients that are ahead are not read, and a body that has yet to arrive is refused

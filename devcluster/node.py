@@ -131,7 +131,7 @@ class LocalNode:
         return NodeError(f"{self.name} {what}; {self.last_words()}")
 
     def last_words(self) -> str:
-        """Return the end of its output, with a line before that says whether it runs, for errors."""
+        """Return the end of its output, after a line with its state, for errors."""
         code = None if self._process is None else self._process.poll()
         state = "not started" if self._process is None else "running" if code is None else f"ended with {code}"
         return f"the end of the output of {self.name} ({state}):\n{self.log()[-LOG_TAIL_CHARACTERS:]}"

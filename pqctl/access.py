@@ -16,7 +16,7 @@ SESSION_SPARE_S = 60.0
 class ClusterAccess(NamedTuple):
     """TLS and credentials. `tls`: None for none, a CA file, or True for the system's CAs.
 
-    `secret_file`: a regular file from which the secret was read. It is read again by commands that go on for long.
+    `secret_file`: a regular file from which the secret was read. It is read again by long-running commands.
     """
 
     tls: str | bool | None = None
@@ -26,7 +26,7 @@ class ClusterAccess(NamedTuple):
 
     @property
     def present_secret(self) -> str | None:
-        """The secret now in its file; if the file no longer has one, the secret that was read first."""
+        """The current secret in its file; if the file no longer has one, the secret that was read first."""
         if self.secret_file is None:
             return self.secret
         try:

@@ -52,7 +52,7 @@ def pair(value: str) -> tuple[str, str]:
 
 
 def group_by(value: str) -> str | tuple[str, str]:
-    """Parse what the groups of a queue's jobs are: `user`, `item`, `off`, or the name of a header behind `header:`."""
+    """Parse the source of the groups of a queue's jobs: `user`, `item`, `off`, or a header's name after `header:`."""
     if value.startswith(HEADER) and value != HEADER:
         return "head", value[len(HEADER):]
     if value not in ("user", "item", "off"):

@@ -24,7 +24,7 @@ COMMANDS = (
     "restore", "import", "session", "worker", "user", "cron", "config", "bench", "doctor", "shell", "events", "top",
 )
 
-# In which module a command stands that is not named like it.
+# The modules of commands that are not in one of their own name.
 HOMES = {
     "top": "events", "sched": "config", "topic": "queue", "verify": "backup", "restore": "backup", "import": "backup",
     "cron": "worker", "bench": "doctor", "session": "user",
@@ -140,7 +140,7 @@ def _help_of(context: click.Context) -> int:
 
 
 def _command_in(arguments: Sequence[str]) -> str:
-    """Return the path of the command that these arguments name, for errors in which click has forgotten it."""
+    """Return the path of the command that these arguments name, for errors that click raises without it."""
     path = "pqctl"
     command: click.Group = pqctl
     for argument in arguments:

@@ -1,11 +1,11 @@
-"""Reads a file of `pqctl backup` without holding it in memory, as far as it describes itself.
+"""Reads the self-describing parts of a file of `pqctl backup` without holding it in memory.
 
     magic       8 bytes     PQRAFT1 and a newline
     format      4 bytes     big endian
     frames                  each: length of its body (4 bytes, big endian), body (MessagePack); the first is the head
     checksum    32 bytes    BLAKE2b of everything before
 
-It is the answer to SNAPSHOT as it came. The contents of frames belong to the servers, except the head and the users.
+It is the unchanged answer to SNAPSHOT. The contents of frames belong to the servers, except the head and the users.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The option --all: one command for each cluster of the map, one after the other."""
+"""The option --all: runs a command for each cluster of the map, one after another."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Sum = Callable[[Sequence[Mapping[str, Any]]], tuple[str, Mapping[str, object]]] 
 class ClusterCall(Call):
     """The command for one of the clusters.
 
-    `found`: what it answered, for JSON or for a sum; None if it printed nothing of that kind.
+    `found`: its result, for JSON or for a sum; None if it had none.
     """
 
     def __init__(self, call: Call, name: str, cluster: MappedCluster) -> None:
@@ -28,7 +28,7 @@ class ClusterCall(Call):
         self.found: Mapping[str, Any] | None = None
 
     def answer(self, sentence: str, told: Mapping[str, object]) -> None:
-        """Print the sentence at once; what is meant for programs is kept until all clusters have answered."""
+        """Print the sentence at once; results for programs are kept until all clusters have answered."""
         self.found = told
         if not self.as_json:
             super().print(sentence)
@@ -48,8 +48,8 @@ class ClusterCall(Call):
 def run(call: Call, command: Command, total: Sum | None = None) -> int:
     """Run the command for each cluster of the map, home first; returns the greatest of their exit codes.
 
-    A cluster that does not answer is reported, and the others have their turn. `total`: makes one result of those of
-    all that answered. Raises Failure if there is no map.
+    A cluster that does not answer is reported, and the command continues with the others. `total`: combines the results
+    of all clusters that answered. Raises Failure if there is no map.
     """
     known = _map(call)
     codes, found = [], {}
@@ -70,7 +70,7 @@ def run(call: Call, command: Command, total: Sum | None = None) -> int:
 
 
 def _map(call: Call) -> ClusterMap:
-    """Return the map that the leader has, or if there is none a server that answers."""
+    """Return the map from the leader or, without one, from a server that answers."""
     servers = find(call, several=True)
     with call.access.client(servers.addresses, call.timeout) as client:
         known = client.cluster_map(servers.addresses[0])

@@ -72,7 +72,7 @@ def _name(contents: Contents) -> str:
 
 
 def _thin(folder: Path, contents: Contents, keep: int) -> list[str]:
-    """Remove all but the newest backups of this cluster; their names tell their order."""
+    """Remove all but the newest backups of this cluster; their names show their order."""
     cluster = (contents.cluster or NONE)[:CLUSTER_DIGITS]
     ours = sorted(path.name for path in folder.iterdir()
                   if (match := NAME.fullmatch(path.name)) is not None and match[1] == cluster)
@@ -86,7 +86,7 @@ def _thin(folder: Path, contents: Contents, keep: int) -> list[str]:
 
 
 def verify(call: Call, file: str) -> int:
-    """Check every byte of a backup and say what it is."""
+    """Check every byte of a backup and describe it."""
     with opened(file) as stream:
         contents = _read(file, stream)
     call.answer(f"{file} is good: {_described(contents)}", {"file": file, **_as_json(contents)})

@@ -42,7 +42,7 @@ def show_list(call: Call, prefix: str) -> int:
 
 
 def show(call: Call, name: str) -> int:
-    """Print settings and jobs of one group, and what holds it back (GROUP CONFIG, SCHED GROUP)."""
+    """Print settings and jobs of one group, and the limits that hold it back (GROUP CONFIG, SCHED GROUP)."""
     used: FairGroup | None = None
     with cluster_of(call, serving=True) as (client, _):
         settings = client.group_config(name)

@@ -32,7 +32,7 @@ def show(call: Call) -> int:
 
 
 def watch(call: Call, interval: float) -> int:
-    """Print the status until interrupted: in place on a terminal, otherwise one after the other."""
+    """Print the status until interrupted: in place on a terminal, otherwise one after another."""
     if call.as_json:
         while True:
             call.print(json.dumps(as_json(_look(call))))
@@ -86,7 +86,7 @@ def _row(node: NodeStatus) -> tuple[str, ...]:
 
 
 def _level(node: NodeStatus) -> str:
-    """The feature level of the cluster as the node has it, and the node's own level if that is higher."""
+    """Return the cluster's feature level on the node, and the node's own level if that is higher."""
     if node.cluster_level is None:
         return "-"
     return f"{node.cluster_level}" if node.level == node.cluster_level else f"{node.cluster_level} (knows {node.level})"

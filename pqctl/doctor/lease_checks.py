@@ -1,4 +1,4 @@
-"""The check of `pqctl doctor` on jobs that run without a lease: nothing brings them back when their worker is dead."""
+"""The check of `pqctl doctor` on jobs that run without a lease: nothing puts them back when their worker is dead."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sockpqd.pqctl.access import ClusterAccess
 from sockpqd.pqctl.doctor.check import WARN, Check
 from sockpqd.pqctl.output.text import counted
 
-# The servers do not remember when a job was handed out, but when it took its place in the queue, which was before.
+# The servers do not record when a job was handed out, only when it took its place in the queue, which was earlier.
 OLD_S = 3600.0
 LOOKS_APART_S = 1.0     # an old job that ran only the first time is being worked on
 NAMED = 3
@@ -19,7 +19,10 @@ PAGE_JOBS = 1000        # the most of one FIND
 
 
 def look(servers: Sequence[str], timeout: float, access: ClusterAccess) -> list[Check]:
-    """Look twice; no check if all have leases, belong to sessions or are young, or if this user may not see them."""
+    """Look twice.
+
+    Returns no check if all jobs have leases, belong to sessions or are young, or are hidden from this user.
+    """
     try:
         with access.client(servers, timeout) as client:
             first = _unleased(client)
@@ -33,7 +36,7 @@ def look(servers: Sequence[str], timeout: float, access: ClusterAccess) -> list[
 
 
 def unleased(first: Mapping[int, FoundJob], then: Mapping[int, FoundJob], bound: int) -> Check | None:
-    """Report the jobs that ran both times; `bound`: how many running jobs go back with their sessions."""
+    """Report the jobs that were running both times; `bound`: how many running jobs go back with their sessions."""
     both = [job for number, job in then.items() if number in first]
     count = len(both) - bound
     if count <= 0:

@@ -1,8 +1,8 @@
 """`pqctl import beanstalkd`: moves all jobs of a running beanstalkd, with their tubes, states, priorities and delays.
 
-Each job is put here, and then deleted there. Meanwhile it is reserved there, so that no other client gets it. It is
-put under a key with its id there, so that a job which was put and not deleted, because the command was interrupted
-in between, is not put again.
+Each job is put here, and then deleted there. Until then it is reserved there, so that no other client gets it. Its key
+here contains its id there, so that a job which was put but not deleted, because the command was interrupted in between,
+is not put again.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def _tell(call: Call, source: str, moved: Mapping[str, int], reserved: int) -> i
 
 
 def _move(source: Beanstalkd, client: Client, instance: str, tube: str, state: str) -> Iterator[str]:
-    """Move the jobs of a tube that are in this state; yields it for each."""
+    """Move the jobs of a tube that are in this state; yields the state for each."""
     source.say(f"use {tube}")
     while True:
         words, body = source.say(f"peek-{state}")

@@ -1,4 +1,4 @@
-"""The rates of jobs that come and go in a second, counted from events."""
+"""The rates of arriving and leaving jobs per second, counted from events."""
 
 from __future__ import annotations
 

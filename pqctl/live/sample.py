@@ -51,14 +51,15 @@ class Sample(NamedTuple):
 
 
 class Sampler:
-    """Takes samples; if a part is refused or fails, only this part is missing."""
+    """Takes samples; if a part is refused or fails, only that part is missing."""
 
     def __init__(self, call: Call, client: Client, prefix: str) -> None:
         self._call, self._client, self._prefix = call, client, prefix
         self._rates = Rates(client.events(MOVES, f"{prefix}*", timeout=call.timeout))     # ends with the client
 
     def rows(self, server: str | None, ages: int) -> list[QueueLine]:
-        """The queues of the prefix, those with the most jobs first; `ages`: so many are asked for their oldest job.
+        """Return the queues of the prefix, those with the most jobs first. `ages`: how many to ask for their oldest
+        job.
 
         A queue without settings vanishes with its last job; it keeps its row while jobs come and go.
         """

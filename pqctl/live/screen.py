@@ -25,7 +25,7 @@ INTERVALS_S = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 
 
 class Figure(NamedTuple):
-    """A column of figures of the queues' table: its title, its value for sorting, and how it is written."""
+    """A column of figures of the queues' table: its title, its value for sorting, and its format."""
 
     title: str
     value: Callable[[QueueLine], float]
@@ -58,7 +58,7 @@ SORTS: dict[str, Callable[[QueueLine], float]] = {BY_JOBS: lambda row: row.jobs,
 class TopScreen(App[None]):
     """Asks for samples in a thread of its own and shows them. Everything is read; nothing is changed.
 
-    `take` takes a sample, or raises an exception whose text is shown; then it is tried again.
+    `take` takes a sample, or raises an exception whose text is shown; then it is retried.
     """
 
     class Taken(Message):

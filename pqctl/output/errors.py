@@ -51,7 +51,7 @@ EXPLAINED = {                   # explanations of error answers, see docs/PROTOC
 
 
 def _explained(error: Exception) -> str:
-    """Return an error answer with its explanation if there is one, which comes first where the answer says nothing."""
+    """Return an error answer with its explanation, if any, which comes first if the answer is not informative."""
     words = str(error)
     if words not in EXPLAINED:
         return words

@@ -41,7 +41,7 @@ class Line:
         self._socket.sendall(data)
 
     def wait(self) -> int:
-        """Wait until an answer to what was sent has come, or the connection is closed; returns the bytes received."""
+        """Wait for an answer to the sent bytes, or until the connection is closed; returns the bytes received."""
         with self._changed:
             while not self.closed:
                 if not self._received:

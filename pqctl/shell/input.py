@@ -1,6 +1,6 @@
 """Turns typed input into protocol bytes: a command line and its data.
 
-The protocol wants the length of the data in the line and the data behind it. There are three ways to type that:
+The protocol requires the length of the data in the line and the data after it. There are three ways to type that:
 
     PUT mail 0 "hello\n"        a string, as in JSON, stands where the length would: it is the data
     PUT mail 0 <letter.txt      so does the name of a file

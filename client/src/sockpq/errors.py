@@ -109,7 +109,7 @@ class ItemNotHeld(Refused):
 
 
 class ItemCancelled(Refused):
-    """The item is cancelled: it takes no job, and none of its jobs is given or brought back: 409 Item Cancelled."""
+    """The item is cancelled: it takes no jobs, and none of its jobs is handed out or put back: 409 Item Cancelled."""
 
 
 class QueueNotFound(Refused):

@@ -1,4 +1,4 @@
-"""`pqctl job show`: all that the cluster knows of one job, also of one that has ended."""
+"""`pqctl job show`: everything the cluster knows about one job, even an ended one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`pqctl job retry`, `cancel` and `await`: what is done about the end of a job."""
+"""`pqctl job retry`, `cancel` and `await`: commands about the end of a job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`pqctl job find`: search for jobs by what they are."""
+"""`pqctl job find`: search for jobs by their properties."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DEAD_ELSEWHERE = (
 
 
 def find(call: Call, queues: Sequence[str], wanted: Mapping[str, Any], count: int) -> int:
-    """Print the first `count` jobs of these queues, or of all, that have everything wanted (FIND)."""
+    """Print the first `count` jobs of these queues, or of all, that match everything (FIND)."""
     with reading(call) as (client, server):
         found = list(islice(
             client.find(queues or None, **wanted, count=min(count + 1, PAGE_JOBS_MAX), server=server), count + 1,
@@ -58,7 +58,7 @@ def _row(job: FoundJob) -> list[str]:
 
 
 def _selector(job: FoundJob) -> str:
-    """The words by which other commands select this job."""
+    """Return the words by which other commands select this job."""
     if job.number is not None:
         return f"number:{job.number}"
     if job.id is not None:

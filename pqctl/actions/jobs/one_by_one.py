@@ -15,9 +15,9 @@ from sockpqd.pqctl.output.exit_codes import DONE, REFUSED, UNKNOWN, Failure
 def end_each(
     call: Call, ids: Sequence[int], end: Callable[[Client, int], object], *, key: str, one: str, many: str,
 ) -> int:
-    """Call `end` for each id. `one`, `many`: what happened to a job, or several; `key`: the name for it in JSON.
+    """Call `end` for each id. `one`, `many`: words for the result, of one job or several; `key`: its name in JSON.
 
-    Raises Failure with what is certain when an error comes after the first job that was ended.
+    If an error occurs after some jobs have been ended, raises a Failure with the certain results.
     """
     found: list[bool] = []
     with cluster_of(call, serving=True) as (client, _):

@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 def owner_of_prefix(known: ClusterMap, prefix: str) -> str | None:
-    """Return the cluster that owns the names with this prefix that no longer rule has; None: no cluster does."""
+    """Return the owner of the names with this prefix, apart from rules with longer prefixes; None: no cluster is."""
     rule = rule_of(known, prefix)
     if rule is None:
         return known.home
@@ -68,7 +68,7 @@ def without_cluster(known: ClusterMap, name: str) -> ClusterMap:
 def without_lost_cluster(known: ClusterMap, name: str) -> ClusterMap:
     """Return the map without a cluster that is lost: its names have the owner of a shorter prefix, or home.
 
-    What moved away from it has arrived; what moved to it is where it was.
+    A move away from it counts as completed; a move to it is undone.
     """
     rules = {prefix: owner for prefix, owner in known.rules.items() if owner != name}
     moving = {prefix: one for prefix, one in known.moving.items() if name not in one}
@@ -88,14 +88,14 @@ def owned_by(known: ClusterMap, prefix: str, cluster: str) -> ClusterMap:
 
 
 def moving_to(known: ClusterMap, prefix: str, source: str, to: str) -> ClusterMap:
-    """Return the map in which `to` owns the names with this prefix, while their jobs at `source` are worked off."""
+    """Return the map in which `to` owns the names with this prefix, while `source` drains their jobs."""
     return known._replace(
         rules=_without(known.rules, prefix), moving={**known.moving, prefix: Moving(source, to)},
     )
 
 
 def spreading(known: ClusterMap, queue: str, on: bool) -> ClusterMap:
-    """Return the map in which every cluster accepts the queue, or, without `on`, only its owner."""
+    """Return the map in which every cluster accepts the queue or, without `on`, only its owner."""
     return known._replace(spread=known.spread | {queue} if on else known.spread - {queue})
 
 

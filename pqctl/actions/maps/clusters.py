@@ -1,7 +1,7 @@
 """The clusters of a map: a client for each, their maps, and the order in which they get a new one.
 
 A new version goes to home first, which refuses the second of two operators, and then to all others. So the map of home
-is the newest, and a command that is run again finds there how far it came: `reach` brings that version to all
+is the newest, and a command that is run again finds its progress there: `reach` brings that version to all
 clusters before anything is changed.
 """
 
@@ -58,7 +58,7 @@ class Clusters:
             raise Failure(REFUSED, f"the map has no cluster {name!r}; it has: {', '.join(self.map.clusters)}")
 
     def at(self, name: str, servers: str) -> MappedCluster:
-        """Return the cluster that answers at these servers, for the map to have it. Raises Failure."""
+        """Return the cluster that answers at these servers, as an entry for the map. Raises Failure."""
         addresses = tuple(servers.split(","))
         with _named(name):
             id_ = self._enter(addresses)
@@ -72,12 +72,12 @@ class Clusters:
     def change(self, after: ClusterMap) -> None:
         """Replace the map in all clusters; names that change their owner have none in a version between.
 
-        Raises Failure if another operator was faster, or a cluster does not answer: running the command again then
-        completes what was begun.
+        Raises Failure if another operator was faster, or a cluster does not answer: running the command again completes
+        the change.
         """
         if after == self.map:
             return
-        # Of the names of a lost cluster no other one is the owner before.
+        # No other cluster owns the names of a lost one before.
         between = None if self.lost else frozen(self.map, after)
         for new in (after,) if between is None else (between, after):
             before, version = self.map, max(self.map.version, self._version_seen) + 1
@@ -85,7 +85,7 @@ class Clusters:
             self._write(before)
 
     def must_go_on_with(self, prefix: str) -> None:
-        """Raise Failure if home has another line for this prefix than the map.
+        """Raise Failure unless home has the map's line for this prefix.
 
         Another operator may have been interrupted between two versions: then no worker looks for the jobs.
         """

@@ -1,8 +1,7 @@
 """`pqctl map assign`, `move`, and the end of `spread`: names get another owner.
 
-Nothing is carried over: jobs are worked off where they lie, by programs that look there first while the map says
-MOVING. The steps are found from the map and the jobs alone, so a command that was interrupted at any point is run
-again.
+No jobs are transferred: the old cluster drains them, as programs take jobs there first while the map says MOVING. The
+remaining steps follow from the map and the jobs alone, so a command that was interrupted at any point can be run again.
 """
 
 from __future__ import annotations
@@ -68,7 +67,7 @@ def spread(call: Call, queue: str, on: bool, wait: float | None) -> int:
 
 
 def work_off(found: Clusters, prefix: str, to: str, wait: float | None) -> None:
-    """Wait until no cluster but `to` has jobs with such names; meanwhile programs take there first.
+    """Wait until no cluster but `to` has jobs with such names; until then programs take jobs from the others first.
 
     Reports the jobs that no worker ends. Raises Failure when the time is up, or another operator has changed the owner.
     """
@@ -93,7 +92,7 @@ def work_off(found: Clusters, prefix: str, to: str, wait: float | None) -> None:
 
 
 def _give(found: Clusters, prefix: str, to: str) -> None:
-    """Make a cluster the owner of the names; the one before goes on with its jobs, which come first."""
+    """Make a cluster the owner of the names; the previous owner continues to hand out its jobs, which come first."""
     source = owner_of_prefix(found.map, prefix)
     if source == to:
         return
@@ -104,7 +103,7 @@ def _give(found: Clusters, prefix: str, to: str) -> None:
 
 
 def _elsewhere(found: Clusters, prefix: str, to: str) -> dict[str, Remains]:
-    """Return what clusters other than `to` have of the names that no rule with a longer prefix has."""
+    """Return the jobs that clusters other than `to` have under names without a longer rule."""
     def belongs(name: str) -> bool:
         rule = rule_of(found.map, alive(name))
         return (rule is None or len(rule) <= len(prefix)) and alive(name) not in found.map.spread

@@ -1,4 +1,4 @@
-"""The jobs of names that move, in a cluster that does not own them any more."""
+"""The remaining jobs of names that move, in a cluster that no longer owns them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Remains(NamedTuple):
 
     @property
     def jobs(self) -> int:
-        """The number of jobs; a dead one is counted as ready where it lies."""
+        """The number of jobs; a dead one is counted as ready in its dead-letter queue."""
         return sum(one.ready + one.delayed + one.running + one.buried for one in self.queues)
 
     def __str__(self) -> str:
@@ -30,20 +30,20 @@ class Remains(NamedTuple):
 
 
 def alive(name: str) -> str:
-    """Return the queue whose dead-letter queue this is by its name, or the name itself: both have one owner."""
+    """Return the queue whose dead-letter queue has this name, or else the name itself: both have the same owner."""
     while name.endswith(DEAD_SUFFIX) and name != DEAD_SUFFIX:
         name = name.removesuffix(DEAD_SUFFIX)
     return name
 
 
 def remains(client: Client, prefix: str, belongs: Callable[[str], bool]) -> Remains:
-    """Look for the jobs of queues whose names begin with `prefix` and belong to what is looked for."""
+    """Find the jobs of queues whose names begin with `prefix` and for which `belongs` returns true."""
     found = [one for one in client.queues(prefix) if belongs(one.name)]
     return Remains(sorted(one for one in found if one.ready + one.delayed + one.running + one.buried))
 
 
 def unending(left: Remains, servers: Iterable[str]) -> Iterator[str]:
-    """Yield a sentence for each kind of jobs that no worker ends, with the command that does.
+    """Yield a sentence for each kind of jobs that workers do not end, with the command that does.
 
     `servers`: of the cluster in which they lie.
     """

@@ -1,4 +1,4 @@
-"""`pqctl map show` and `check`: the map, and whether the clusters are as it says."""
+"""`pqctl map show` and `check`: the map, and a comparison of the clusters with it."""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ def show_settings(call: Call, whose: Mapping[str, object], settings: Mapping[str
 
 
 def with_unit(name: str, value: str) -> str:
-    """Return the value of a setting as it is given, with a long time or a large size in words behind it."""
+    """Return the value of a setting as it is given, followed by a long time or a large size in words."""
     if not value.isdigit():
         return value
     if name in SECONDS:
@@ -163,7 +163,7 @@ def _pulse_of(client: Client, settings: Mapping[str, Any]) -> AbstractContextMan
 
 
 def _told_if_new(client: Client, queue: str) -> str | None:
-    """Return a warning that the queue does not exist until now, as its name may be misspelt; None if it does."""
+    """Return a warning if the queue does not exist yet, as its name may be misspelt; None if it does."""
     try:
         must_exist(client, queue)
     except Failure:

@@ -1,8 +1,8 @@
-"""Signatures: calls of tasks that are written down instead of put, and what they make together. No IO.
+"""Signatures: calls of tasks as values, which are combined into canvases. No IO.
 
     fetch.s(1) >> (parse.s() | index.s()) >> report.s()
 
-`>>` is a chain: what is right of it comes after what is left of it. `|` is a group: its members run in parallel.
+`>>` is a chain: its right side runs after its left side. `|` is a group: its members run in parallel.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from sockpq.worker.policy import Policy
 
 
 class Parents(NamedTuple):
-    """The steps before a step, as its job names them.
+    """The steps before a step, as stored in its job.
 
     `numbers`: of their jobs. `optional`: for each, whether the step runs even if that one has failed. `taken`: the
-    function is given their results; `joined`: as one list.
+    function gets their results; `joined`: as one list.
     """
 
     numbers: list[int]
@@ -31,7 +31,7 @@ class Parents(NamedTuple):
 
 
 class Called(Protocol):
-    """A task with options, as far as signatures need it."""
+    """The part of a task with options that signatures use."""
 
     @property
     def name(self) -> str:
@@ -72,20 +72,20 @@ class Step(NamedTuple):
 
     @property
     def takes_result(self) -> bool:
-        """True if the function is given what its parents have returned."""
+        """True if the function gets the results of its parents."""
         return bool(self.parents) and not self.immutable
 
 
 class Canvas:
-    """Calls that belong together: `steps`, of which `first` come before all others and `last` behind them.
+    """Calls that belong together: `steps`, of which `first` come before all others and `last` after them.
 
-    Every mention of a signature is a step of its own. A canvas never changes; operators make new ones.
+    Every mention of a signature is a step of its own. A canvas never changes; operators create new ones.
     """
 
     def __init__(
         self, steps: tuple[Step, ...], first: tuple[int, ...], last: tuple[int, ...], joined: bool = False,
     ) -> None:
-        """`joined`: what comes after it is given a list of results, even if there is one."""
+        """`joined`: the steps after it get a list of results, even of a single one."""
         self.steps = steps
         self.first = first
         self.last = last
@@ -112,7 +112,7 @@ class Canvas:
 
 
 class Signature(Canvas):
-    """One call of a task, of `task.s(..)`: in a chain its function is given the result of what comes before first.
+    """One call of a task, of `task.s(..)`: in a chain its function gets the previous result as its first argument.
 
     `task.si(..)` (immutable) takes no result.
     """
@@ -126,14 +126,14 @@ class Signature(Canvas):
         return self.steps[0]
 
     def continue_on_failure(self) -> Signature:
-        """Return the same call, whose failure keeps nothing from running: what comes after it is given None."""
+        """Return the same call, whose failure prevents no later step: these get None as its result."""
         return Signature(self.step._replace(optional=True))
 
 
 def group(*members: Canvas | Iterable[Canvas]) -> Canvas:
     """Return a canvas whose members run in parallel: `group(a, b)`, or `group(resize.s(n) for n in names)`.
 
-    What comes after it is given the list of their results, in their order. Raises BadArguments without members.
+    The step after it gets the list of their results, in order. Raises BadArguments without members.
     """
     parts = [part for member in members for part in ([member] if isinstance(member, Canvas) else member)]
     if not parts:
@@ -149,7 +149,7 @@ def group(*members: Canvas | Iterable[Canvas]) -> Canvas:
 
 
 def chain(*links: Canvas | Iterable[Canvas]) -> Canvas:
-    """Return a canvas whose links run one after the other, `a >> b` for `chain(a, b)`. Raises BadArguments for none."""
+    """Return a canvas whose links run one after another, `a >> b` for `chain(a, b)`. Raises BadArguments for none."""
     parts = [part for link in links for part in ([link] if isinstance(link, Canvas) else link)]
     if not parts:
         raise BadArguments("a chain needs links")
@@ -160,5 +160,5 @@ def chain(*links: Canvas | Iterable[Canvas]) -> Canvas:
 
 
 def _moved(steps: tuple[Step, ...], by: int) -> list[Step]:
-    """Return the steps with indexes that are greater by so many."""
+    """Return the steps with all indexes increased by `by`."""
     return [step._replace(parents=tuple(parent + by for parent in step.parents)) for step in steps]

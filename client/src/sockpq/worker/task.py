@@ -1,4 +1,4 @@
-"""A task: a function whose calls become jobs, and what a worker must know about it."""
+"""A task: a function whose calls become jobs, and the settings that workers need for it."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class Task(Generic[P, R]):
         return await TaskCall(self, {}).aput(*args, **kwargs)
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Any:
-        """Queue a call of the function and wait for what it returns. Raises TaskFailed when it is given up."""
+        """Queue a call of the function and wait for its result. Raises TaskFailed when it is given up."""
         return TaskCall(self, {}).call(*args, **kwargs)
 
     async def acall(self, *args: P.args, **kwargs: P.kwargs) -> Any:
@@ -94,11 +94,14 @@ class Task(Generic[P, R]):
         return await TaskCall(self, {}).acall(*args, **kwargs)
 
     def s(self, *args: Any, **kwargs: Any) -> Signature:
-        """Write a call down, for flows and batches: `send.s("ann")`. In a flow it is given results first."""
+        """Write a call down, for flows and batches: `send.s("ann")`.
+
+        In a flow earlier results are its first arguments.
+        """
         return TaskCall(self, {}).s(*args, **kwargs)
 
     def si(self, *args: Any, **kwargs: Any) -> Signature:
-        """Write a call down like s(), one that takes no result of what comes before it (immutable)."""
+        """Write a call down like s(), for a function that takes no results of earlier steps (immutable)."""
         return TaskCall(self, {}).si(*args, **kwargs)
 
     def handle(self, number: int) -> Handle:
@@ -130,7 +133,7 @@ class Task(Generic[P, R]):
     ) -> TaskCall[P, R]:
         """Return the task with options for its next job: `send.options(delay=60).put("ann")`. See Client.put.
 
-        `wait` is for call(): how long the result is waited for, in seconds; then it raises NoOutput.
+        `wait`: how long call() waits for the result, in seconds, before it raises NoOutput.
         """
         given = {
             "priority": priority, "delay": delay, "at": at, "ttl": ttl, "every": every, "after": after, "when": when,
@@ -183,7 +186,7 @@ class TaskCall(Generic[P, R]):
 
     @property
     def timeout(self) -> float | None:
-        """The time limit of a put, in seconds; None where the client says it."""
+        """The time limit of a put, in seconds; None for the client's."""
         limit: float | None = self._options.get("timeout")
         return limit
 
@@ -228,7 +231,7 @@ class TaskCall(Generic[P, R]):
         return async_handle(home, queue, stored)
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Any:
-        """Queue a call of the function and wait for what it returns. Raises TaskFailed, NoOutput."""
+        """Queue a call of the function and wait for its result. Raises TaskFailed, NoOutput."""
         body = self._body(args, kwargs, reply=True)
         options = self._calling()
         if self._task.home.eager:
@@ -243,7 +246,7 @@ class TaskCall(Generic[P, R]):
         return result_of(data, self._task.home.codec)
 
     async def acall(self, *args: P.args, **kwargs: P.kwargs) -> Any:
-        """Queue a call of the function and wait for what it returns, in asyncio."""
+        """Queue a call of the function and wait for its result, in asyncio."""
         body = self._body(args, kwargs, reply=True)
         options = self._calling()
         if self._task.home.eager:
@@ -269,9 +272,9 @@ class TaskCall(Generic[P, R]):
         self, args: tuple[Any, ...], kwargs: dict[str, Any], bodies: Bodies, parents: Parents | None = None,
         **options: Any,
     ) -> Command[Stored]:
-        """Return the PUT of a call that belongs to others: `options`, as Client.put takes them, are theirs.
+        """Return the PUT of a call in a flow or batch, which sets `options` (as of Client.put).
 
-        Raises BadArguments when an option of the call is not for jobs that belong together.
+        Raises BadArguments if an option of the call is not allowed there.
         """
         self._check_together()
         envelope = Envelope(self._task.name, list(args), kwargs, parents=parents)
@@ -305,7 +308,7 @@ class TaskCall(Generic[P, R]):
         return options
 
     def _marks(self) -> dict[str, Any]:
-        """Return the options by which the job is found: its headers, and a number if its task retains it."""
+        """Return the options that identify the job: its headers, and a number if its task retains it."""
         numbered = self._task.policy.numbered and "every" not in self._options
         return {**self._found_by(), **({"number": True} if numbered else {})}
 
@@ -313,7 +316,7 @@ class TaskCall(Generic[P, R]):
         return {"headers": {**headers_of_call(self._task.name), **self._options.get("headers", {})}}
 
     def _known(self, value: Any) -> Awaited:
-        """Return the end of a job that was run at once."""
+        """Return the end of a job that was run immediately."""
         kept = returned_body(self._task.home.codec, value) if self._task.policy.result else b""
         return Awaited("done", kept)
 
@@ -330,7 +333,7 @@ def headers_of_call(task: str) -> dict[str, str]:
 
 
 async def _attempts(task: Task[Any, Any], body: bytes) -> Any:
-    """Call the function as a worker would, with what the codec makes of its arguments; again when it raises Retry."""
+    """Call the function as a worker would, with encoded and decoded arguments; again if it raises Retry."""
     envelope = opened(body, task.home.codec)
     attempt = 1
     while True:
@@ -344,7 +347,7 @@ async def _attempts(task: Task[Any, Any], body: bytes) -> Any:
 
 
 def _run_now(task: Task[Any, Any], body: bytes) -> Any:
-    """Run the task without an event loop, for a function that is not async within any."""
+    """Run the task without an event loop, for a function that is not async also outside of any running one."""
     attempts = _attempts(task, body)
     if inspect.iscoroutinefunction(task.function):
         return asyncio.run(attempts)

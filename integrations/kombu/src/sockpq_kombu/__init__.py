@@ -1,1 +1,1 @@
-"""Celery and kombu on sockpqd. Nothing is to be imported: `sockpq://host:port` works once this is installed."""
+"""Celery and kombu on sockpqd. There is nothing to import: `sockpq://host:port` works once this is installed."""

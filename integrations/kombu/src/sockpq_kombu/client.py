@@ -1,6 +1,7 @@
 """The client of a connection, or of a result backend.
 
-All of a process stay with the cluster of the first one, and with the clusters of its map: kombu makes new ones.
+All clients of a process stay with the cluster of the first one, and the clusters of its map, as kombu keeps creating
+new clients.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Makes the schemes `sockpq` and `sockpqs` known to kombu, and to what Celery and Flower know by name.
+"""Adds the schemes `sockpq` and `sockpqs` to kombu, and to the lists of brokers in Celery and Flower.
 
-kombu finds transports in a dictionary only, and Celery turns features on for drivers whose names it has. A line in
-`sockpq_kombu.pth` imports this module at the start of Python; it waits for the modules in question, and adds to each
-what is missing. It imports nothing that Python has not by then.
+kombu finds transports only in a dictionary, and Celery enables features only for drivers that it knows by name. A line
+in `sockpq_kombu.pth` imports this module when Python starts; it waits until the modules in question are imported, and
+patches each of them. It imports nothing that Python has not loaded by then.
 """
 
 import sys
@@ -21,7 +21,7 @@ class Finder:
 
     @staticmethod
     def find_spec(name: str, path: object = None, target: ModuleType | None = None) -> ModuleSpec | None:
-        """The spec of one of these modules with another loader; None for all other modules."""
+        """Return the spec of one of these modules with another loader; None for all other modules."""
         if name not in WATCHED:
             return None
         spec = PathFinder.find_spec(name, path, target)     # type: ignore[arg-type]  # passed on as it came

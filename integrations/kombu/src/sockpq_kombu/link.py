@@ -58,7 +58,7 @@ class Link:
         self._has_news = False
         self._wake: Callable[[], None] | None = None
 
-    # what is sent to the server
+    # calls to the server
 
     def send(self, call: Callable[[], Any]) -> None:
         """Make this call now, or soon if in an event loop, where a refusal is only logged.
@@ -84,9 +84,9 @@ class Link:
             return question()
 
     def commit(self, commands: Sequence[Callable[[Any], object]]) -> None:
-        """Execute the commands that these add to a transaction, after all earlier calls: all, or none (Aborted).
+        """Execute the commands that `commands` add to a transaction, after all earlier calls: all, or none (Aborted).
 
-        Those for queues of several clusters are executed one by one, in order.
+        If they concern queues of several clusters, they are executed one by one, in order.
         """
         self._send_earlier()
         try:
@@ -134,7 +134,7 @@ class Link:
             logger.warning("%d acknowledgements or messages could not be sent in time", len(self._outbox))
 
     def watch(self, poll: Callable[[], None]) -> None:
-        """Call this, in another thread, when the server has learned of acknowledgements."""
+        """Set a callback that is called, in another thread, when acknowledgements have reached the server."""
         self._watchers.append(poll)
 
     def unwatch(self, poll: Callable[[], None]) -> None:
@@ -144,10 +144,10 @@ class Link:
         for poll in list(self._watchers):
             poll()
 
-    # what older servers do not know
+    # fallbacks for older servers
 
     def with_headers(self, headers: dict[str, str] | None, put: Callable[[dict[str, str] | None], T]) -> T:
-        """Put a message with these headers of its job, or without them where the servers know none."""
+        """Put a message with these headers of its job, or without them if the servers do not support headers."""
         if headers and self._headers:
             try:
                 return put(headers)
@@ -156,7 +156,7 @@ class Link:
         return put(None)
 
     def shown(self, headers: dict[str, str] | None) -> dict[str, str] | None:
-        """These headers, or None where the servers know none, as far as known."""
+        """Return these headers, or None if the servers are known not to support headers."""
         return headers if self._headers else None
 
     def make_queue(self, name: str, settings: QueueSettings) -> None:
@@ -183,10 +183,10 @@ class Link:
         """The local queue of this program with this name."""
         return self.local_queues.setdefault(queue, LocalQueue(self.notify))
 
-    # what has come
+    # news for the program
 
     def notify(self) -> None:
-        """Note that there may be something to deliver. Called from any thread."""
+        """Note that there may be messages to deliver. Called from any thread."""
         with self._news:
             first, self._has_news = not self._has_news, True
             self._news.notify_all()
@@ -194,7 +194,7 @@ class Link:
                 self._wake()
 
     def fail(self, error: Exception) -> None:
-        """Pass the loss of the connection to the program, where it waits for messages."""
+        """Raise the loss of the connection in the program, where it waits for messages."""
         self._failure = error.__cause__ if isinstance(error.__cause__, ForeignCluster) else error
         self.notify()
 
@@ -207,7 +207,7 @@ class Link:
             raise failure
 
     def wait(self, seconds: float | None) -> bool:
-        """Wait until something comes; False when nothing did in time."""
+        """Wait for news; returns False if there were none in time."""
         with self._news:
             return self._news.wait_for(lambda: self._has_news, seconds)
 
@@ -219,7 +219,7 @@ class Link:
     # the end
 
     def close(self, said: bool) -> None:
-        """Close the client; unless `said`, as in a forked child, without sending anything to the servers."""
+        """Close the client; without `said`, as in a forked child, nothing is sent to the servers."""
         if said:
             for local in list(self.local_queues.values()):
                 local.close()

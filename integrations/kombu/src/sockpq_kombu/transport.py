@@ -28,7 +28,7 @@ TURN_S = 0.01               # deliveries of one turn of the event loop, before o
 
 
 class Transport(virtual.Transport):
-    """`sockpq://user:secret@host:11361/vhost`, several hosts with semicolons."""
+    """`sockpq://user:secret@host:11361/vhost`, with semicolons between several hosts."""
 
     Channel = channel.Channel
     channels: list[channel.Channel]
@@ -93,9 +93,9 @@ class Transport(virtual.Transport):
     def _deliver(self, seconds: float = math.inf) -> bool:
         """Deliver received messages, for at most this long; returns False if there was none.
 
-        Messages of NOTIFY are delivered first, on whatever channel, also between two messages of queues: a task that
-        was revoked before it was sent is not started, however long the one before it takes, as in the solo pool.
-        Raises the failure of the connection, if any.
+        Messages of NOTIFY are delivered first, on any channel, even between two messages of queues: so a task that was
+        revoked before it was sent is not started, however long the task before it takes, as in the solo pool. Raises
+        the failure of the connection, if any.
         """
         self.link.clear_news()
         until = monotonic() + seconds

@@ -1,4 +1,4 @@
-"""Reports the ends of jobs to the server in the background: collected, and in order."""
+"""Reports the ends of jobs to the server in the background, in batches and in order."""
 
 from __future__ import annotations
 

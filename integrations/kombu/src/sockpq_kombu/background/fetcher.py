@@ -1,4 +1,4 @@
-"""Takes the jobs of one channel's queues, as many as it has room for, in a thread that blocks where there are none."""
+"""Takes jobs from one channel's queues, as many as it has room for, in a thread that blocks while there are none."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ class Fetcher:
         self, client: Client, ttl: float, policy: QueuePolicy | None, wanted: Callable[[], tuple[int, tuple[str, ...]]],
         came: Callable[[list[Job]], None], failed: Callable[[Exception], None],
     ) -> None:
-        """`wanted`: how many jobs there is room for, and of which queues; `came` and `failed` are called in the thread.
+        """`wanted`: returns the number of jobs to fetch, and their queues; `came` and `failed` are called in the
+        thread.
 
-        `ttl`: the jobs go back when this process has been silent for this many seconds; `policy`: how the next queue is
-        chosen.
+        `ttl`: the jobs go back when this process has been silent for this many seconds; `policy`: the choice of the
+        next queue.
         """
         self._consumer = client.consumer(ttl)
         self._policy = policy
@@ -40,7 +41,7 @@ class Fetcher:
         self._thread.start()
 
     def poll(self) -> None:
-        """Fetch more if there is room, or other queues. Never blocks for longer than a send."""
+        """Fetch more if there is room, or if the queues have changed. Never blocks for longer than a send."""
         with self._changed:
             asking = self._asking
             self._changed.notify_all()
@@ -50,12 +51,12 @@ class Fetcher:
                     self._consumer.wake()
 
     def withdraw(self, queue: str) -> None:
-        """Wait until no job of this queue, which is no longer wanted, is on its way."""
+        """Wait until no job of this queue, which is no longer wanted, is in flight."""
         with self._changed:
             self._changed.wait_for(lambda: self._asking is None or queue not in self._asking[1], WITHDRAW_S)
 
     def stop(self) -> None:
-        """End it; the jobs that were not ended go back to their places."""
+        """Stop fetching; jobs that were not ended go back to their places."""
         with self._changed:
             self._stopped = True
             self._changed.notify_all()
@@ -78,7 +79,7 @@ class Fetcher:
                 self._failed(error)
 
     def _next(self) -> tuple[int, tuple[str, ...]] | None:
-        """Return how many jobs to ask for next, and of which queues, once there is room; None: it was stopped."""
+        """Wait for room; return the number of jobs to request next, and their queues. None: fetching was stopped."""
         with self._changed:
             self._asking = None
             self._changed.notify_all()

@@ -1,4 +1,4 @@
-"""Sends commands to the server in the background: in order, by a thread that lives while there are any."""
+"""Sends commands to the server in the background: in order, by a thread that exists while there are any."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ Send = Callable[[list[Any]], None]
 
 
 class Outbox:
-    """Any thread may add to it. Nothing is started before the first item, so a fork meanwhile does no harm."""
+    """Any thread may add to it. No thread is started before the first item, so a fork before that does no harm."""
 
     def __init__(self, name: str, failed: Callable[[SockpqError], None]) -> None:
-        """`name`: of the thread; `failed`: called in it with what an item has raised."""
+        """`name`: of the thread; `failed`: called in it with the exception that an item has raised."""
         self._name = name
         self._failed = failed
         self._changed = threading.Condition()
@@ -45,7 +45,7 @@ class Outbox:
         self.add(lambda items: call(), None)
 
     def flush(self, seconds: float) -> bool:
-        """Wait until everything is sent, for this long at most; returns False if it is not."""
+        """Wait up to `seconds` until everything is sent; returns whether it is."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._waiting and not self._busy, seconds)
 

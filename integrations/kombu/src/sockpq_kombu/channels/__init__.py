@@ -1,1 +1,1 @@
-"""A channel of kombu's: its calls, what is delivered to its consumers, and what they have not acknowledged."""
+"""A channel of kombu's: its calls, deliveries to its consumers, and unacknowledged messages."""

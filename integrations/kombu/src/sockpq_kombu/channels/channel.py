@@ -101,7 +101,7 @@ class Channel(virtual.Channel):
     def queue_declare(self, queue: str | None = None, passive: bool = False, **kwargs: Any) -> Any:
         """Create a queue, or check that it exists.
 
-        A queue of this program alone is created when needed; never if it is bound to a transient exchange.
+        A queue that only this program uses is created when needed; never if it is bound to a transient exchange.
         """
         queue = queue or f"amq.gen-{uuid4()}"
         if passive:
@@ -152,7 +152,7 @@ class Channel(virtual.Channel):
         return self._ask_about(queue, lambda name: self._client.queue_purge(name, "ready")) or 0
 
     def _ask_about(self, queue: str, question: Callable[[str], T]) -> T | None:
-        """The figures of a queue, or None when it does not exist."""
+        """Ask about a queue; None if it does not exist."""
         def ask() -> T | None:
             try:
                 return question(self._name(queue))
@@ -230,7 +230,7 @@ class Channel(virtual.Channel):
         self._link.send(delete)
 
     def get_table(self, exchange: str) -> list[tuple[str, str | None, str]]:
-        """The bindings of an exchange as the server knows them: key, pattern, queue."""
+        """Return the bindings of an exchange from the server: key, pattern, queue."""
         name = self._name(exchange)
         bindings = [one for one in self._link.call(lambda: self._client.topic_list(name)) if one.topic == name]
         return [(one.pattern or "", one.pattern, one.queue) for one in bindings]
@@ -238,9 +238,9 @@ class Channel(virtual.Channel):
     # publishing
 
     def basic_publish(self, message: Raw, exchange: str, routing_key: str, **kwargs: Any) -> None:
-        """On return it is on the disks of a majority; in a transient exchange it goes to current listeners.
+        """Publish a message: on return it is on the disks of a majority or, in a transient exchange, sent to listeners.
 
-        In an event loop, which cannot wait, it is only queued then: a refusal is logged, and if all servers are
+        In an event loop, which cannot wait, it is only queued on return: a refusal is logged, and if all servers are
         unreachable for as long as the options allow, the connection is lost.
         """
         self._inplace_augment_message(message, exchange, routing_key)
@@ -292,7 +292,7 @@ class Channel(virtual.Channel):
         self._link.send(publish)
 
     def _options(self, message: Raw) -> dict[str, Any]:
-        """The times from which and until which a message may be delivered, and its group."""
+        """Return the times from and until which a message may be delivered, and its group."""
         group = job_group(message)
         return self._times(message) if group is None else {**self._times(message), "group": group}
 
@@ -307,7 +307,7 @@ class Channel(virtual.Channel):
             times["ttl"] = max(expiration - max(times.get("at", now) - now, 0.0), 0.001)
         return times
 
-    # removing messages that wait
+    # removing waiting messages
 
     def remove_waiting(self, task_id: str, wanted: Callable[[Any], bool]) -> bool:
         """Remove the messages of this task that no worker has, if they are `wanted`; returns whether any was removed.
@@ -357,7 +357,7 @@ class Channel(virtual.Channel):
         self._deliveries.begin(self._name(queue), Consumed(queue, no_ack, deliver))
 
     def basic_cancel(self, consumer_tag: str) -> None:
-        """Stop delivering messages of this consumer; those already fetched go back."""
+        """Stop delivering messages of this consumer; those already fetched are put back."""
         if consumer_tag not in self._consumers:
             return
         self._consumers.remove(consumer_tag)
@@ -377,7 +377,7 @@ class Channel(virtual.Channel):
         self._deliveries.poll()
 
     def limit_to(self, free: Callable[[], int]) -> None:
-        """Take no more messages than `free` returns; it is called whenever there may be room."""
+        """Take at most as many messages as `free` returns; it is called whenever there may be room."""
         self.qos.free = free
 
     def poll(self) -> None:
@@ -399,7 +399,7 @@ class Channel(virtual.Channel):
         return message
 
     def _get(self, queue: str, timeout: float | None = None) -> Any:
-        """A message; None if the next one was none. Raises Empty."""
+        """Return a message; None if the next job was not a valid one. Raises Empty."""
         self._make_queues()
         if local := self._link.local_queues.get(queue):
             if not local.messages:
@@ -430,7 +430,10 @@ class Channel(virtual.Channel):
         self.qos.restore_unacked()
 
     def end(self, action: AckAction, delivery_tag: str) -> None:
-        """Acknowledge a delivered message. Those of local queues, which have no number, need nothing."""
+        """Acknowledge a delivered message.
+
+        Messages of local queues have no delivery tag, and need no acknowledgement.
+        """
         if delivery_tag.isdigit():
             self._link.acknowledgements.add(action, int(delivery_tag))
         self._deliveries.poll()

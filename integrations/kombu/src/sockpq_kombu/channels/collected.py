@@ -1,4 +1,4 @@
-"""Messages that a thread publishes as one transaction: all of them or none, and with other commands if need be."""
+"""Messages that a thread publishes as one transaction, all or none, together with other commands if necessary."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Put = Callable[[Any], object]       # adds a message to a transaction
 
 
 class Collected:
-    """Messages in the order in which they were published, of one connection as a rule."""
+    """Messages in the order in which they were published, usually from one connection."""
 
     def __init__(self) -> None:
         self._of_link: dict[Link, _Piece] = {}
@@ -25,7 +25,7 @@ class Collected:
     def add(self, link: Link, data_bytes: int, put: Put) -> None:
         """Keep a message of this connection; `put` adds it to a transaction, and `data_bytes` is its length.
 
-        What is too much for one transaction goes in several ones, all but the last as soon as they are full.
+        Messages that exceed one transaction are split into several, all but the last sent as soon as they are full.
         """
         piece = self._of_link.setdefault(link, _Piece())
         if not piece.has_room(data_bytes):
@@ -52,14 +52,14 @@ class Collected:
 
 
 class _Piece:
-    """The messages of one transaction, which has room for one command more."""
+    """The messages of one transaction, which has room for one more command."""
 
     def __init__(self) -> None:
         self.puts: list[Put] = []
         self.data_bytes = 0
 
     def has_room(self, data_bytes: int) -> bool:
-        """Return whether it may have a message of this length, too."""
+        """Return whether there is room for a message of this length."""
         return not self.puts or (
             len(self.puts) < COMMANDS_MAX - 1 and self.data_bytes + data_bytes <= BYTES_MAX
         )
@@ -75,13 +75,13 @@ _thread = _Thread()
 
 
 def collected_now() -> Collected | None:
-    """Return what collects the messages of this thread; None if they are sent at once."""
+    """Return the collection of this thread's messages; None if they are sent at once."""
     return _thread.collected
 
 
 @contextmanager
 def collect() -> Iterator[Collected]:
-    """Collect what this thread publishes in the block, for Collected.send(); a block that raises publishes no more."""
+    """Collect the messages that this thread publishes in the block, for Collected.send(); an error discards them."""
     before, _thread.collected = _thread.collected, Collected()
     try:
         yield _thread.collected

@@ -31,17 +31,17 @@ class Consumed(NamedTuple):
 
 
 class Deliveries:
-    """Delivers messages to consumers, never more than there is room for."""
+    """Delivers messages to consumers, up to the prefetch limit."""
 
     def __init__(
         self, link: Link, session_ttl: float, policy: QueuePolicy | None, message: Callable[[Raw], Any],
         room: Callable[[int, int], int | None],
     ) -> None:
-        """`session_ttl`: seconds; `policy`: which queue is next; `message`: makes kombu's.
+        """`session_ttl`: seconds; `policy`: the choice of the next queue; `message`: creates kombu's message.
 
-        `room`: how many more may be taken, None for any number.
+        `room`: returns how many more messages may be taken, None for any number.
 
-        `room` gets the number of undelivered messages, and of acknowledgements that were not sent yet.
+        It is called with the number of undelivered messages, and of acknowledgements not sent yet.
         """
         self._link = link
         self._session_ttl = session_ttl
@@ -72,7 +72,7 @@ class Deliveries:
     def end(self, name: str, queue: str) -> None:
         """Stop delivering messages of this queue; those already fetched go back.
 
-        None arrives afterwards; in an event loop some may, and go back as well.
+        Afterwards none is delivered; in an event loop some may still arrive, and go back as well.
         """
         self._local.pop(queue, None)
         with self._changing:
@@ -87,7 +87,7 @@ class Deliveries:
         self._put_back(left)
 
     def poll(self) -> None:
-        """Fetch more messages if there is room, or for other queues."""
+        """Fetch more messages if there is room, or if the queues have changed."""
         fetcher = self._fetcher     # another thread may stop it meanwhile
         if fetcher is not None:
             fetcher.poll()
@@ -166,5 +166,5 @@ def bury_bad(link: Link, job: Job, error: BadMessage) -> None:
 
 
 def message_of(job: Job) -> Raw:
-    """The message in a job that was taken with its metadata. Raises BadMessage."""
+    """Return the message in a job that was taken with its metadata. Raises BadMessage."""
     return unpack(job.data, str(job.id), job.meta is not None and job.meta.attempt > 1)

@@ -1,4 +1,4 @@
-"""Messages that were delivered and not acknowledged. They are running jobs of the server, not copies here."""
+"""Messages that were delivered and not acknowledged. They are running jobs on the server, not copies here."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class QoS(virtual.QoS):
         self.channel.end(AckAction.DONE, delivery_tag)
 
     def reject(self, delivery_tag: str, requeue: bool = False) -> None:
-        """Put the message back at its place; or drop it, or bury it by the options."""
+        """Put the message back in its place; or drop or bury it, depending on the options."""
         self._quick_ack(delivery_tag)
         dropped = AckAction.REJECTED if self.channel.bury_rejected else AckAction.DONE
         self.channel.end(AckAction.BACK if requeue else dropped, delivery_tag)
@@ -71,5 +71,5 @@ class QoS(virtual.QoS):
         self._delivered.restored = True
 
     def forget(self) -> None:
-        """Do nothing at the end of the program, as in a forked child: these messages are its parent's."""
+        """Do nothing at the end of the program, as in a forked child, whose parent owns these messages."""
         self._on_collect.cancel()

@@ -1,1 +1,1 @@
-"""Features that Celery and Flower have only for brokers known by name: each is added when its module is imported."""
+"""Features that Celery and Flower have only for brokers known by name. Each is added when its module is imported."""

@@ -9,7 +9,7 @@ from typing import Any
 
 
 def close(module: ModuleType) -> None:
-    """Let Celery close the backends that the app has made, one for each thread."""
+    """Make Celery close the backends created by the app, one for each thread."""
     close_app = module.Celery.close
 
     @wraps(close_app)

@@ -12,7 +12,7 @@ LOOK_S = 0.05       # how soon the end of a task is noticed, of which the channe
 
 
 def disable_prefetch(module: ModuleType) -> None:
-    """Disable prefetching, where Celery would only warn that it supports this for Redis."""
+    """Disable prefetching, instead of Celery's warning that it supports this only for Redis."""
     start = module.Tasks.start
 
     @wraps(start)

@@ -16,7 +16,7 @@ ANSWER_S = 2.0
 
 
 def broker_page(module: ModuleType) -> None:
-    """Let Flower find the queues of a cluster by the scheme of the URL, as it does for other brokers."""
+    """Make Flower find the queues of a cluster by the scheme of the URL, as it does for other brokers."""
     others = module.Broker.__new__
 
     def new(cls: type, broker_url: str, *args: Any, **kwargs: Any) -> Any:
@@ -28,10 +28,10 @@ def broker_page(module: ModuleType) -> None:
 
 
 class SockpqQueues:
-    """The queues of a cluster, as Flower asks for them."""
+    """The queues of a cluster, with the interface that Flower uses."""
 
     def __init__(self, broker_url: str, options: dict[str, Any] | None, ssl: Any) -> None:
-        """Take options as Celery has them: `options` for the transport, `ssl` its broker_use_ssl."""
+        """Take Celery's options: `options` for the transport, `ssl` for broker_use_ssl."""
         self._url = broker_url
         self._options = dict(options or {})
         self._ssl = ssl or None

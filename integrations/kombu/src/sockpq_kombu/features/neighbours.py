@@ -1,7 +1,7 @@
-"""Workers that know of each other, as with RabbitMQ: mingle when they start, gossip as they run.
+"""Workers that know each other, as with RabbitMQ: mingle when they start, gossip while they run.
 
-Only workers know of a revocation. By mingle a new one gets it from the others, so that it outlives workers that are
-replaced one after the other.
+Only workers know about a revocation. By mingle a new one gets it from the others, so that it survives when workers are
+replaced one after another.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def mingle(module: ModuleType) -> None:
 
 
 def gossip(module: ModuleType) -> None:
-    """Let workers receive each other's events; an invalid one does not end them."""
+    """Let workers receive each other's events; an invalid event does not end them."""
     step = module.Gossip
     step.compatible_transports = {*step.compatible_transports, DRIVER}
     hear = step.on_message

@@ -1,7 +1,7 @@
-"""The tasks of a chord's header, or of a group, are published together: in one transaction, not one after the other.
+"""Publishes the tasks of a chord's header, or of a group, in one transaction.
 
-So an author that dies has published all or none, and a thousand tasks take two or three round trips. Celery sends them
-one by one.
+So a producer that dies has published all or none, and a thousand tasks take two or three round trips. Celery itself
+sends them one by one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from sockpq_kombu.channels.collected import collect, collected_now
 
 
 def publish_together(module: ModuleType) -> None:
-    """Let `chord.run` and `group.apply_async` collect what they publish. It is nothing with other brokers."""
+    """Make `chord.run` and `group.apply_async` collect their messages. This has no effect with other brokers."""
     module._chord.run = _together(module._chord.run)
     module.group.apply_async = _together(module.group.apply_async)
 

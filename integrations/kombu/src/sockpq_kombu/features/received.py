@@ -1,4 +1,4 @@
-"""Messages that Celery's workers cannot read are buried: one that ends a worker comes back, and ends the next."""
+"""Buries messages that Celery's workers cannot read: redelivered, they would crash one worker after another."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def received(module: ModuleType) -> None:
 
 
 def guarded(handle: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Call `handle` for messages that can be read; bury one that cannot, if it is a message of ours."""
+    """Call `handle` for messages that can be read; bury unreadable ones that come from sockpqd."""
     from sockpq_kombu.channels.channel import Channel
 
     def on_task_received(message: Any) -> Any:
@@ -57,7 +57,7 @@ def guarded(handle: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def check_task(message: Any) -> None:
-    """Raise BadMessage for errors that Celery finds only when the task is on its way to a process, or never."""
+    """Raise BadMessage for errors that Celery finds only when it sends the task to a process, or never."""
     headers = message.headers
     if headers.get("task") is None:         # of another protocol, or none of a task: Celery says what it thinks of it
         return

@@ -1,7 +1,7 @@
 """A revoked task that waits in the cluster is removed there, whether or not a worker runs.
 
-With other brokers it stays until a worker takes it and drops it, and with an ETA of a year it is as long in the queue.
-Workers hear of the revocation as ever: one that has the task by then drops it, or terminates it.
+With other brokers it stays until a worker takes it and drops it, for a year if that is its ETA. Workers are notified of
+the revocation as usual: one that already has the task drops or terminates it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ logger = get_logger("kombu.transport.sockpq")
 
 
 def revoke(module: ModuleType) -> None:
-    """Let `app.control.revoke()` remove waiting messages, after the workers were notified."""
+    """Make `app.control.revoke()` remove waiting messages, after the workers were notified."""
     control = module.Control
     tell = control.revoke
 
@@ -43,7 +43,7 @@ def revoke(module: ModuleType) -> None:
 
 
 def _remove(app: Any, task_ids: Iterable[str], connection: Any) -> None:
-    """Remove the messages of these tasks; where that is not possible the workers drop them."""
+    """Remove the messages of these tasks; if that is not possible the workers drop them."""
     from sockpq_kombu.channels.channel import Channel
 
     until = monotonic() + REMOVE_S
@@ -65,8 +65,7 @@ def _remove(app: Any, task_ids: Iterable[str], connection: Any) -> None:
 
 
 def _ends_alone(message: Any) -> bool:
-    """Return whether nobody but its caller waits for the task. The part of a chord is dropped by a worker, which says
-    so to the chord."""
+    """Return whether only the caller waits for the task: a part of a chord is dropped by a worker, which ends it."""
     try:
         called = message.payload
     except Exception:       # of whatever decodes it

@@ -20,7 +20,7 @@ class Access(NamedTuple):
 
 
 def access_of(connection: Connection, tls: bool) -> Access:
-    """The arguments for a client of all servers that the URLs name; `tls`: the scheme requires it."""
+    """Return the arguments for a client of all servers in the URLs; `tls`: the scheme requires it."""
     servers = [server_of(url) for url in connection.alt or () if url]
     if not servers:
         servers = [own_server(connection)]
@@ -30,18 +30,18 @@ def access_of(connection: Connection, tls: bool) -> Access:
 
 
 def own_server(connection: Connection) -> str:
-    """The server that this URL, one of several, names."""
+    """Return the server in this URL, one of several."""
     return _address(connection.hostname, connection.port)
 
 
 def server_of(url: str) -> str:
-    """`host:port` of one URL, or of a part between semicolons without a scheme."""
+    """Return `host:port` of one URL, or of a part between semicolons without a scheme."""
     parts = urlsplit(url if "://" in url else f"sockpq://{url}")
     return _address(parts.hostname, parts.port)
 
 
 def tls_of(option: Any, scheme: bool) -> Any:
-    """`broker_use_ssl`: True, an ssl.SSLContext, or {"ca_certs": file}; without it the scheme decides."""
+    """Return `tls` by `broker_use_ssl`: True, an ssl.SSLContext, or {"ca_certs": file}; else by the scheme."""
     if isinstance(option, dict):
         return option.get("ca_certs", True)
     return option or scheme or None

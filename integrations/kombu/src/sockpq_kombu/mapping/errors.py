@@ -18,7 +18,8 @@ from sockpq import (
     Unavailable,
 )
 
-# Trying again may help. A refused user or secret is not among them, nor another cluster: Celery would try for ever.
+# Errors after which a retry may help. A refused secret is not among them, nor another cluster: Celery would retry for
+# ever.
 CONNECTION = (
     Unavailable, OutcomeUnknown, ClientClosed, NotServing, Busy,
     ProtocolError, OSError,
@@ -39,7 +40,7 @@ def errors_of_kombu() -> Iterator[None]:
 
 @contextmanager
 def errors_of_publishers() -> Iterator[None]:
-    """The same for programs that call Celery, which get an OperationalError for a lost connection, too."""
+    """Like errors_of_kombu(), for programs that call Celery: a lost connection is an OperationalError, too."""
     try:
         with errors_of_kombu():
             yield

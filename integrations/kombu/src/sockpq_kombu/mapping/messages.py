@@ -1,4 +1,4 @@
-"""Messages as the bodies of jobs: a line of JSON with all but the body, then the body as it is."""
+"""Messages as the bodies of jobs: a line of JSON with all other properties, then the unchanged body."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sockpq.names import escape_group
 KEY = "sockpq_key"      # a property: what a message is called in its queue, however often it is published
 GROUP = "MessageGroupId"        # a property: whose message it is; the word of kombu's transport for SQS
 
-# What AMQP knows. Others, which may be anything, are dropped when they cannot be written, as AMQP does.
+# The properties of AMQP. Others, which may be of any type, are dropped if they cannot be encoded, as AMQP does.
 PROPERTIES = frozenset((
     "content_type", "content_encoding", "delivery_mode", "priority", "correlation_id", "reply_to", "expiration",
     "message_id", "timestamp", "type", "user_id", "app_id", "cluster_id", "body_encoding", "delivery_tag",
@@ -50,13 +50,13 @@ DELIVERY_INFO = (Field("exchange", *TEXT), Field("routing_key", *TEXT, needed=Tr
 
 
 def key_of(message: Raw) -> str:
-    """The key of this message; if it is published again because the outcome was unknown, the key is the same."""
+    """Return the key of this message; it is the same when the message is published again after an unknown outcome."""
     key: str = message["properties"].setdefault(KEY, uuid4().hex)
     return key
 
 
 def job_group(message: Raw) -> str | None:
-    """The group of the job; None where the message names none. Raises ValueError."""
+    """Return the group of the job; None if the message names none. Raises ValueError."""
     group = message["properties"].get(GROUP)
     if group is None:
         return None
@@ -66,7 +66,7 @@ def job_group(message: Raw) -> str | None:
 
 
 def job_headers(message: Raw) -> dict[str, str] | None:
-    """The headers of the job: the name of the task and its id; None where the message is not of a task."""
+    """Return the headers of the job, the name of the task and its id; None if the message is not a task."""
     headers = message.get("headers") or {}
     return {name: headers[name] for name in SHOWN if can_be_shown(headers.get(name))} or None
 
@@ -77,7 +77,7 @@ def can_be_shown(value: object) -> bool:
 
 
 def pack(message: Raw) -> bytes:
-    """The body of a job for a message."""
+    """Return the body of a job for a message."""
     body = message["body"]
     head = {name: value for name, value in message.items() if name != "body"}
     try:
@@ -90,7 +90,7 @@ def pack(message: Raw) -> bytes:
 
 
 def unpack(data: bytes, tag: str, redelivered: bool) -> Raw:
-    """The message in a job's body, with the tag of this delivery. Raises BadMessage: anybody may put a job."""
+    """Return the message in a job's body, with this delivery's tag. Raises BadMessage, as any program may put jobs."""
     head, _, body = data.partition(b"\n")
     try:
         message: Raw = loads(head)
@@ -134,7 +134,7 @@ def check_fields(where: str, found: Any, fields: tuple[Field, ...]) -> None:
 
 
 def eta_of(message: Raw) -> float | None:
-    """The Unix time at which Celery wants this task, if it says so with a time zone."""
+    """Return the Unix time of the task's ETA, if it has one with a time zone."""
     eta = (message.get("headers") or {}).get("eta")
     if not isinstance(eta, str):
         return None
@@ -146,6 +146,6 @@ def eta_of(message: Raw) -> float | None:
 
 
 def expiration_of(message: Raw) -> float | None:
-    """The number of seconds after which the message is no longer delivered."""
+    """Return the number of seconds after which the message is no longer delivered; None: never."""
     expiration = message["properties"].get("expiration")
     return None if expiration is None else max(int(expiration) / 1000, 0.001)

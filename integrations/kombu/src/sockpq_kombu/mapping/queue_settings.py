@@ -1,4 +1,4 @@
-"""The settings of a queue: what AMQP's arguments mean to the server."""
+"""Translates AMQP's queue arguments into the server's settings."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ TEMPORARY_S = 3600.0        # a queue of one program, without x-expires, ends wh
 
 
 def settings_of(arguments: Mapping[str, Any], temporary: bool) -> QueueSettings:
-    """`arguments`: as in queue_declare; `temporary`: the queue is removed when its program ends."""
+    """Return the settings.
+
+    `arguments`: as in queue_declare; `temporary`: the queue is removed when its program ends.
+    """
     settings: QueueSettings = {}
     if (ttl := arguments.get("x-message-ttl")) is not None:
         settings["ttl"] = max(float(ttl) / 1000, 0.001)

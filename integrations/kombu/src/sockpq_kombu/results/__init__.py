@@ -1,1 +1,1 @@
-"""The result backend: results of tasks as jobs with a key, and notifications to those that wait for them."""
+"""The result backend: results of tasks as jobs with a key, and notifications to programs that wait for them."""

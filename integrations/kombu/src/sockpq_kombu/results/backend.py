@@ -77,7 +77,7 @@ class ResultBackend(BaseKeyValueStoreBackend, AsyncBackendMixin):
     # values
 
     def get(self, key: str) -> bytes | None:
-        """The value of a key."""
+        """Return the value of a key."""
         return self.store.get(key)
 
     def mget(self, keys: list[str]) -> list[bytes | None]:
@@ -85,7 +85,7 @@ class ResultBackend(BaseKeyValueStoreBackend, AsyncBackendMixin):
         return [self.get(key) for key in keys]
 
     def set(self, key: str, value: Any) -> None:
-        """Keep a value, for as long as results are kept."""
+        """Store a value, for as long as results are kept."""
         self.store.set(key, ensure_bytes(value), self.expires)
 
     def delete(self, key: str) -> None:
@@ -95,7 +95,7 @@ class ResultBackend(BaseKeyValueStoreBackend, AsyncBackendMixin):
                       **kwargs: Any) -> Any:
         """Store a result; as in Celery, no other state follows success. Waiting clients are notified.
 
-        In an event loop, as for tasks that are revoked or run out of time, it is done soon.
+        In an event loop, as for tasks that are revoked or time out, it is stored in the background.
         """
         self._do(lambda: self._keep(task_id, result, state, traceback, request))
         return result
@@ -131,11 +131,11 @@ class ResultBackend(BaseKeyValueStoreBackend, AsyncBackendMixin):
 
     @property
     def _chord_s(self) -> float:
-        """The number of seconds for which the parts of a chord are kept."""
+        """Return the number of seconds for which the parts of a chord are kept."""
         return float(getattr(self, "chord_expires", None) or CHORD_S)       # Celery has this setting since 5.7
 
     def apply_chord(self, header_result_args: Any, body: Any, **kwargs: Any) -> None:
-        """Await all parts, before the first one is sent; keep the structure of a header that contains groups."""
+        """Register all parts, before the first one is sent; keep the structure of a header that contains groups."""
         header = self.app.GroupResult(*header_result_args)
         results = list(header.results or ())
         parts = list(_ids(results))
@@ -144,17 +144,17 @@ class ResultBackend(BaseKeyValueStoreBackend, AsyncBackendMixin):
         self.chords.open(header.id, parts, self._chord_s)
 
     def add_to_chord(self, chord_id: str, result: Any) -> None:
-        """Await one part more, which a part of the chord has called."""
+        """Register one more part, which a part of the chord has called."""
         self.chords.add(chord_id, _ids([result]))
 
     def on_chord_part_return(self, request: Any, state: str, result: Any, propagate: Any = None, **kwargs: Any) -> None:
-        """Note the end of a part; after the last one call the body, once."""
+        """Record the end of a part; after the last one call the body, once."""
         if request.group and request.id:
             self._do(lambda: self._part_ended(request, state, result))
 
     def mark_as_done(self, task_id: str, result: Any, request: Any = None, store_result: bool = True,
                      state: str = states.SUCCESS) -> None:
-        """Store the result of a task; for a part of a chord the transaction does that which ends the part."""
+        """Store the result of a task; for a part of a chord, the transaction that ends the part stores it."""
         if store_result and request and request.chord and request.group and not request.ignore_result:
             self._do(lambda: self._part_done(task_id, result, state, request))
         else:
@@ -170,7 +170,7 @@ class ResultBackend(BaseKeyValueStoreBackend, AsyncBackendMixin):
             self._part_ended(request, state, result, value)
 
     def _part_ended(self, request: Any, state: str, result: Any, stored: bytes | None = None) -> None:
-        """End a part, and store its result with it if there is one: a part that is awaited has none yet."""
+        """End a part, and store its result with it if there is one, as a registered part has none yet."""
         group, key = request.group, self.get_key_for_task(request.id)
         index = request.group_index if request.group_index is not None else 0
         part = ensure_bytes(self.encode([index, request.id, state, self.encode_result(result, state)]))
@@ -206,9 +206,9 @@ class ResultBackend(BaseKeyValueStoreBackend, AsyncBackendMixin):
         self.chords.drop(group)
 
     def _once(self, group: str, call: Callable[[], Any]) -> None:
-        """Make the call that ends the chord. What it publishes is sent once, also when this process dies in it.
+        """Make the call that ends the chord. Its messages are sent exactly once, even if this process dies during it.
 
-        To the cluster of the chord, that is; other brokers get it again then.
+        That holds for the chord's cluster; other brokers may then get them twice.
         """
         called = self.chords.called(group)
         with collect() as messages:
@@ -232,7 +232,7 @@ class ResultBackend(BaseKeyValueStoreBackend, AsyncBackendMixin):
         return link.client.cluster is not None and link.client.cluster == self.client.cluster
 
     def _values(self, group: str) -> list[Any]:
-        """The results of the header, in its order and structure; raises ChordError."""
+        """Return the results of the header, in its order and structure; raises ChordError."""
         header = GroupResult.restore(group, app=self.app, backend=self)
         if header is not None:
             header.on_ready()
@@ -254,7 +254,7 @@ class ResultBackend(BaseKeyValueStoreBackend, AsyncBackendMixin):
 
 
 def _ids(results: Iterable[Any]) -> Iterator[str]:
-    """The ids of the tasks with these results, those in groups included."""
+    """Yield the ids of the tasks with these results, including those in groups."""
     for result in results:
         if isinstance(result, GroupResult):
             yield from _ids(result.results or ())
@@ -266,7 +266,7 @@ _opened: WeakSet[ResultBackend] = WeakSet()
 
 
 def close_backends(app: Any) -> None:
-    """Close the backends of this app, in whichever threads they were made."""
+    """Close the backends of this app, regardless of the threads that created them."""
     for backend in list(_opened):
         if backend.app is app:
             backend.close()

@@ -1,13 +1,13 @@
-"""Chords: a job for each part that has not returned. They share an item, so the log knows which part is the last one.
+"""Chords: a job for each part that has not returned. They share an item, so the log knows which part is the last.
 
 The queue of a chord has
 
-* a job of the item for each part that is awaited: what ends the last one is answered FINI, and its sender calls the
+* a job of the item for each awaited part: the command that ends the last one is answered FINI, and its sender calls the
   body;
 * the value of each part that has returned, put by the transaction that ends the awaited one;
-* one job that stands for the call of the body. The transaction with the message of the body removes it, so that the
-  body is called once, however many see that all parts have returned: a worker may die behind the end of the last part,
-  and the one to which this part is delivered again calls the body.
+* one job that represents the call of the body. The transaction with the body's message removes it, so that the body is
+  called once, even if several workers see that all parts have returned: a worker may die after it has ended the last
+  part, and then the worker to which that part is redelivered calls the body.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Chords:
         self._prefix = prefix
 
     def open(self, chord: str, parts: Iterable[str], expires: float) -> None:
-        """Await these parts; may be repeated. It is dropped if nothing happens to it for `expires` seconds."""
+        """Register these parts; may be repeated. The chord is dropped after `expires` seconds without activity."""
         queue = self._queue(chord)
         try:
             self._client.queue_create(queue, idle=max(expires, 1.0))
@@ -43,16 +43,16 @@ class Chords:
         self._client.put(queue, b"", CALL, key=CALL_KEY, on_duplicate="ignore")
 
     def add(self, chord: str, parts: Iterable[str]) -> None:
-        """Await these parts, too. The chord must not have ended: call it before, or from one of its parts."""
+        """Register further parts. The chord must not have ended: call this before, or from one of its parts."""
         keys = list(dict.fromkeys(map(_awaited, parts)))
         queue = self._queue(chord)
         self._client.put_many(queue, [b""] * len(keys), AWAITED, queue, keys=keys, on_duplicate="ignore")
 
     def end(self, chord: str, part: str, value: bytes, store: Callable[[Any], None] | None = None) -> bool:
-        """Keep the value of a part that has returned; returns whether the body is to be called.
+        """Keep the value of a part that has returned; returns whether the caller must call the body.
 
-        `store` adds commands that are executed with it, or not at all when the part is not awaited. Those for another
-        cluster are executed before it. Raises JobNotFound when the part is not awaited.
+        `store` adds commands that are executed with it, or not at all if the part is not registered. Those for another
+        cluster are executed before it. Raises JobNotFound if the part is not registered.
         """
         try:
             return self._end(chord, part, value, store)
@@ -84,16 +84,16 @@ class Chords:
         return self._client.peek(Key(queue, _value(part))) is not None      # otherwise the item was cancelled
 
     def values(self, chord: str) -> Sequence[bytes]:
-        """The values of its parts, PARTS_MAX at most, in no particular order."""
+        """Return the values of its parts, at most PARTS_MAX, in no particular order."""
         found = self._client.peek_queue(self._queue(chord), count=PARTS_MAX + 1)
         return [job.data for job in found if job.priority == VALUE]
 
     def called(self, chord: str) -> Callable[[Any], object]:
-        """A command for a client or a transaction: it is refused (JobNotFound) if the body was called before."""
+        """Return a command for a client or a transaction, refused (JobNotFound) if the body was called before."""
         return lambda commands: commands.delete(Key(self._queue(chord), CALL_KEY))
 
     def drop(self, chord: str) -> None:
-        """Remove what is left of the chord."""
+        """Remove the remaining jobs of the chord."""
         with suppress(QueueNotFound):
             self._client.queue_delete(self._queue(chord), force=True)
 

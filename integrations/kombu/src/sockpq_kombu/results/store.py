@@ -1,4 +1,4 @@
-"""Values by their names: jobs with a key, in a queue without consumers."""
+"""A key-value store: each value is a job with a key, in a queue without consumers."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ class Store:
         self._queue = name_of(prefix, QUEUE)
 
     def get(self, key: str) -> bytes | None:
-        """The value, if there is one."""
+        """Return the value, if there is one."""
         found = self._client.peek(self._at(key))
         return found.data if found else None
 
     def set(self, key: str, value: bytes, expires: float | None) -> None:
-        """Keep this value, instead of the one before, for this many seconds."""
+        """Store this value, replacing any earlier one, for `expires` seconds."""
         self.set_by(self._client, key, value, expires)
 
     def set_by(self, client: Client | Transaction, key: str, value: bytes, expires: float | None) -> None:
-        """Keep this value by a command of this client, or of a transaction."""
+        """Store this value by a command of this client, or of a transaction."""
         client.put(self._queue, value, key=route_of(key), on_duplicate="replace", ttl=expires or 0)
 
     def delete(self, key: str) -> None:
@@ -42,7 +42,7 @@ class Store:
         self._client.notify(self.channel(waiter), value, retry_unknown=True)
 
     def channel(self, waiter: str) -> str:
-        """The channel on which that program listens."""
+        """Return the channel on which that program listens."""
         return name_of(self._prefix, CHANNEL + waiter)
 
     def _at(self, key: str) -> Key:

@@ -1,4 +1,4 @@
-"""Waiting for results without asking again and again: the worker tells the program that sent the task."""
+"""Waiting for results without polling: the worker notifies the program that sent the task."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class ResultConsumer(BaseResultConsumer):
         self.consume_from(initial_task_id)
 
     def consume_from(self, task_id: str) -> None:
-        """Wait for this task, which the calling thread has sent as a rule."""
+        """Wait for this task, which the calling thread has usually sent."""
         self._waiting.add(task_id)
         waiter = self.app.thread_oid
         if waiter not in self._listening:
@@ -74,7 +74,7 @@ class ResultConsumer(BaseResultConsumer):
             self.ask()
 
     def ask(self) -> None:
-        """Look for the results that are waited for."""
+        """Read the awaited results."""
         self._asked_at = monotonic()
         for task_id in list(self._waiting):
             meta = self.backend.get(self.backend.get_key_for_task(task_id))
@@ -82,13 +82,13 @@ class ResultConsumer(BaseResultConsumer):
                 self._take(meta)
 
     def on_wait_for_pending(self, result: Any, **kwargs: Any) -> None:
-        """Read results that may be there already."""
+        """Read results that may exist already."""
         for meta in result._iter_meta(**kwargs):
             if meta is not None:
                 self.on_state_change(meta, None)
 
     def _wait_for_pending(self, result: Any, on_interval: Any = None, **kwargs: Any) -> Iterator[None]:
-        """Wait as Celery does. A group behind a failed task never begins, so its waiters get that task's error."""
+        """Wait as Celery does. A group after a failed task never begins, so its waiters get that task's error."""
         looked_at: float | None = None
         spaced = None if on_interval is None else Spaced(on_interval)
         for _ in super()._wait_for_pending(result, on_interval=spaced, **kwargs):
@@ -125,9 +125,9 @@ class ResultConsumer(BaseResultConsumer):
 
 
 class Spaced:
-    """Makes a call less often the longer it takes: Celery looks for errors of all earlier tasks with whatever comes.
+    """Makes a call less often the longer it takes: Celery checks all earlier tasks for errors at each message.
 
-    For a chord of a thousand parts that is a thousand questions, while the chord itself reports the error of a part.
+    For a chord of a thousand parts that is a thousand requests, while the chord itself reports the error of a part.
     """
 
     def __init__(self, call: Callable[[], object], clock: Callable[[], float] = monotonic) -> None:

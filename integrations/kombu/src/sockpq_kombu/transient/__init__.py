@@ -1,1 +1,1 @@
-"""Messages for current listeners, of no use later: Celery's events and remote control, by NOTIFY."""
+"""Transient messages for current listeners: Celery's events and remote control, by NOTIFY."""

@@ -1,4 +1,4 @@
-"""Queues that exist only in this program, for messages of NOTIFY that are of no use later.
+"""Queues that exist only in this program, for transient messages of NOTIFY.
 
 Celery's events and remote control, and the replies to it, use them: none of these messages is logged, written to a
 disk or left behind, and only programs that are subscribed at the time get them.
@@ -26,7 +26,7 @@ BEGIN_S = 5.0           # what the servers may take to begin to tell
 
 
 class LocalQueue:
-    """The messages of one queue, from all exchanges that it is bound to."""
+    """The messages of one queue, from all exchanges to which it is bound."""
 
     def __init__(self, came: Callable[[], None]) -> None:
         """`came`: called, in another thread, when there is a message."""
@@ -35,7 +35,7 @@ class LocalQueue:
         self._bindings: dict[tuple[str, str], Binding] = {}
 
     def bind(self, client: Client, prefix: str, exchange: str, kind: str, key: str) -> Binding | None:
-        """Hear what is published to this exchange with such a key, once that is started; None if it is already."""
+        """Subscribe to messages with such a key in this exchange, when the binding starts; None if already bound."""
         if (exchange, key) in self._bindings:
             return None
         binding = self._bindings[exchange, key] = Binding(client, prefix, exchange, kind, key, self._hear)

@@ -1,4 +1,4 @@
-"""Messages to current listeners, and their subscriptions: sent by a thread where an event loop cannot wait."""
+"""Messages to current listeners, and their subscriptions: sent by a thread if an event loop cannot wait."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Notices:
     def tell(self, channel: str, data: bytes, routing_key: str) -> None:
         """Send a message to current listeners. Of heartbeats without a listener only one is sent every ten seconds.
 
-        In the thread of an event loop it is not waited for.
+        In the thread of an event loop this does not wait until it is sent.
         """
         if routing_key == HEARTBEAT and not self._interest.there(channel):
             return
@@ -41,7 +41,7 @@ class Notices:
             self._outbox.call(lambda: self._notify(channel, data))
 
     def subscribe(self, start: Callable[[], None]) -> None:
-        """Start a subscription, before its program sends anything that may be answered."""
+        """Start a subscription, before the program sends anything that may be answered."""
         if must_not_block():
             self._outbox.call(start)
         else:

@@ -58,8 +58,10 @@ class Comparison:
         # What each disk may hold: the states since the last one that is known to be on it.
         self._images: list[list[Image]] = [[(0, NOBODY, first)] for _ in self.names]
         self._cleared = [False] * len(self.names)
+        # By term: how much of the leader's log a node had when it went on to a later term.
+        self._had: list[dict[int, int]] = [{} for _ in self.names]
         self._lost = [False] * len(self.names)          # the disk was lost, and no process was started since
-        self._past: list[list[Image]] = [[] for _ in self.names]
+        self._past: list[list[Image]] = [[(0, NOBODY, first)] for _ in self.names]
 
     def _bits(self, names: Iterable[str]) -> int:
         return sum(1 << self.names.index(name) for name in names)
@@ -124,6 +126,7 @@ class Comparison:
         self.state = put(self.state, one, self._counting(node))
         self._images[one] = [(term, number, log)]
         self._cleared[one] = self._lost[one] = False
+        self._had[one].clear()
 
     def _put_empty(self, one: int) -> None:
         first = (entry(0, 0),)
@@ -174,6 +177,8 @@ class Comparison:
         node = self.state.nodes[one]
         if term < node.term:
             raise Forbidden("the term falls")
+        if term > node.term:
+            self._had[one][node.term] = equal(node.log, self._leader_of(node).log)
         if vote is None:
             if term > node.term + 1 and term > max(other.term for other in self.state.nodes):
                 raise Forbidden("nobody has come to this term")
@@ -284,7 +289,11 @@ class Comparison:
         node, record = self.state.nodes[one], self.state.terms[term]
         if not record.leaders:
             raise Forbidden("nobody leads in this term")
-        if index > equal(node.disk.log, record.log):
+        # In one turn a node may take in entries, hear of a later leader, and have them cut. Its answer to the earlier
+        # leader leaves then, and is true: it had them before it took part in the later term, which is on its disk. No
+        # majority can have them, as that later leader was elected without them.
+        before = self._had[one].get(term, 0) if node.disk.term > term else 0
+        if index > max(before, equal(node.disk.log, record.log)):
             raise Forbidden("this is not on its disk, or is not its leader's")
         sent = node.sent[term]
         if held and not node.voter:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from tests.model.rules import Rules
 from tests.model.state import Log, State, equal, term_of
@@ -77,7 +78,7 @@ DURABLE: tuple[Invariant, ...] = (*ALWAYS, committed_is_kept)           # where 
 WHOLE_DISKS: tuple[Invariant, ...] = (*DURABLE, promises_are_kept)      # and with what the proof needs besides
 
 
-def broken(rules: Rules, invariants: tuple[Invariant, ...], state: State) -> Iterator[str]:
+def broken(rules: Any, invariants: tuple[Callable[[Any, Any], bool], ...], state: Any) -> Iterator[str]:
     """Yield the names of the invariants that do not hold in a state."""
     for invariant in invariants:
         if not invariant(rules, state):

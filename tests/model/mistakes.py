@@ -5,10 +5,11 @@ Which hazard a mistake stands for is in spec/model 3, with the length of the sho
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.model.invariants import DURABLE, Invariant
+from tests.model.invariants import DURABLE
 from tests.model.rules import Label, Rules
 from tests.model.search import follow
 from tests.model.state import NOBODY, Log, Node, Position, State, Term, start
@@ -139,18 +140,18 @@ class HalfIsEnough(Rules):
 class Mistake:
     """A mistake, the smallest cluster that shows it, and what it stands for."""
 
-    rules: type[Rules]
+    rules: type[Any]
     stands_for: str             # hazards as in docs/ARCHITECTURE.md, issues of nats-server as NATS #7564
     cluster: dict[str, Any] = field(default_factory=dict)
-    invariants: tuple[Invariant, ...] = DURABLE
+    invariants: tuple[Callable[[Any, Any], bool], ...] = DURABLE
     before: tuple[Label, ...] = ()      # steps from the founding to the state from which the search begins
 
     @property
     def name(self) -> str:
         """The name in the table, spec/model 3."""
-        return self.rules.__name__
+        return str(self.rules.__name__)
 
-    def start(self) -> State:
+    def start(self) -> Any:
         """Return the state from which the search begins."""
         first = start(**{"nodes": 3, "terms": 3, "entries": 0, "crashes": 0, **self.cluster})
         state = follow(self.rules(), first, self.before)

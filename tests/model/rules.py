@@ -10,7 +10,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from tests.model.state import NOBODY, Chosen, Disk, Log, Node, Position, Sent, State, Term, entry, equal, last, term_of
+from tests.model.state import (
+    NOBODY,
+    Chosen,
+    Disk,
+    Log,
+    Node,
+    Position,
+    Sent,
+    State,
+    Term,
+    canonical,
+    entry,
+    equal,
+    last,
+    term_of,
+)
 
 Label = tuple[Any, ...]         # a step by its name, with its arguments
 Step = tuple[Label, State]
@@ -287,6 +302,10 @@ class Rules:
         state = put(state, one, self.counting(self.noted(node._replace(commit=index))))
         state = put_term(state, node.term, record._replace(commit=max(record.commit, index)))
         return state._replace(chosen=state.chosen + chosen)
+
+    def normal(self, state: State) -> State:
+        """Return the one state that stands for all with other names of nodes, or other messages that nobody heeds."""
+        return canonical(self.without_the_dead(state))
 
     def without_the_dead(self, state: State) -> State:
         """Return the state without messages that nobody heeds any more: their terms, candidates or leaders are over."""

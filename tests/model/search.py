@@ -8,14 +8,26 @@ from __future__ import annotations
 
 import time
 from array import array
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, Protocol, TypeVar
 
-from tests.model.invariants import Invariant, broken
-from tests.model.rules import Label, Rules
-from tests.model.state import State, canonical
+from tests.model.invariants import broken
+from tests.model.rules import Label
 
 CLOCK_STATES = 500              # the time is looked at after so many states
+
+
+S = TypeVar("S")
+
+
+class System(Protocol[S]):
+    """A model: what may happen in a state, and which states are one."""
+
+    def steps(self, state: S) -> Iterator[tuple[Label, S]]:
+        """Yield all that may happen next, each with the state after it."""
+
+    def normal(self, state: S) -> S:
+        """Return the one state that stands for all that are no different from this one."""
 
 
 class Outcome(NamedTuple):
@@ -31,7 +43,7 @@ class Outcome(NamedTuple):
 
 
 def search(
-    rules: Rules, first: State, invariants: tuple[Invariant, ...], *, seconds: float = float("inf"),
+    rules: System[S], first: S, invariants: tuple[Callable[[Any, S], bool], ...], *, seconds: float = float("inf"),
     report: Callable[[int, int, int], None] = lambda depth, states, waiting: None,
 ) -> Outcome:
     """Look at all states that can be reached, for a time at most; ends at the first that breaks an invariant.
@@ -39,13 +51,13 @@ def search(
     `seconds`: of processor time. `report(depth, states, waiting)` is called at each new depth.
     """
     began = time.process_time()
-    level = [canonical(rules.without_the_dead(first))]
+    level = [rules.normal(first)]
     hashes, parents = array("q", [hash(level[0])]), array("Q", [0])
     seen = set(hashes)
     numbers, depth, steps, looked = [0], 0, 0, 0
     while level:
         report(depth, len(seen), len(level))
-        following: list[State] = []
+        following: list[S] = []
         following_numbers: list[int] = []
         for state, number in zip(level, numbers, strict=True):
             looked += 1
@@ -53,7 +65,7 @@ def search(
                 return Outcome(len(seen), steps, depth, False, time.process_time() - began)
             for _, after in rules.steps(state):
                 steps += 1
-                one = canonical(rules.without_the_dead(after))
+                one = rules.normal(after)
                 key = hash(one)
                 if key in seen:
                     continue
@@ -70,7 +82,7 @@ def search(
     return Outcome(len(seen), steps, depth, True, time.process_time() - began)
 
 
-def _path(rules: Rules, first: State, hashes: array[int], parents: array[int]) -> tuple[Label, ...]:
+def _path(rules: System[S], first: S, hashes: array[int], parents: array[int]) -> tuple[Label, ...]:
     """The steps to the state that was seen last, with the same names of nodes from the beginning to the end."""
     number, keys = len(hashes) - 1, []
     while number:
@@ -80,12 +92,12 @@ def _path(rules: Rules, first: State, hashes: array[int], parents: array[int]) -
     for key in reversed(keys):
         label, state = next(
             (label, after) for label, after in rules.steps(state)
-            if hash(canonical(rules.without_the_dead(after))) == key)
+            if hash(rules.normal(after)) == key)
         path.append(label)
     return tuple(path)
 
 
-def follow(rules: Rules, first: State, path: tuple[Label, ...]) -> State | None:
+def follow(rules: System[S], first: S, path: tuple[Label, ...]) -> S | None:
     """Return the state after these steps, None if the rules forbid one of them."""
     state = first
     for wanted in path:

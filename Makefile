@@ -21,6 +21,7 @@ SEED    ?=
 PUBLISH ?=
 TASKS   ?= 20000
 TIMES   ?= 10
+VERSIONS ?= 3.11 3.13 3.14
 DEPTHS  ?= 100000,10000000
 TOOLS  := .tools
 TOXIPROXY         := github.com/Shopify/toxiproxy/v2/cmd/server
@@ -38,7 +39,7 @@ PAGED   ?=
 GROUPED ?=
 ONLY    ?= *
 
-.PHONY: install dev check test-fast test test-deploy helm model client-faces toxiproxy kombu-tests test-celery test-beanstalkd celery-faults laws sim sim-pulses moves chaos chaos-long chaos-results torture damage mutants hostile bench-depth docs test-browser demo play play-celery dist proof lock deb image manual bench-plots clean
+.PHONY: install dev check test-fast test test-pythons test-deploy helm model client-faces toxiproxy kombu-tests test-celery test-beanstalkd celery-faults laws sim sim-pulses moves chaos chaos-long chaos-results torture damage mutants hostile bench-depth docs test-browser demo play play-celery dist proof lock deb image manual bench-plots clean
 
 install: $(VENV)/.installed          ## .venv with sockpqd, pqctl and pqworker, nothing for developers
 	@echo "Installed in $(BIN). Next: make play, or $(BIN)/sockpqd --dev and in a second terminal $(BIN)/pqctl shell (README.md, Type along); . $(BIN)/activate puts them on your path."
@@ -72,6 +73,10 @@ test: dev toxiproxy kombu-tests $(if $(filter 1,$(SOCKPQD_TEST_DEPLOY)),$(VENV)/
 
 test-deploy: $(VENV)/.installed-deploy   ## Ansible and the Debian package on three containers: root, systemd-nspawn, debootstrap; else skipped
 	SOCKPQD_TEST_DEPLOY=1 $(BIN)/python -m pytest --capture=tee-sys tests/deploy
+
+test-pythons: dev                    ## the quick tests with other Pythons, Debian's, and whether all agree: VERSIONS='3.11 3.13 3.14'; about 10 minutes each
+	$(PIP_INSTALL) -e ./client -e '.[pythons]'
+	$(BIN)/python -m tests.pythons $(VERSIONS)
 
 $(VENV)/.installed-deploy: $(VENV)/.installed-dev
 	$(PIP_INSTALL) -e ./client -e '.[deploy,release]'

@@ -1,0 +1,1 @@
+"""The product under other versions of Python: `make test-pythons`."""

@@ -35,6 +35,7 @@ def filled(cluster: LocalCluster) -> None:
             job.done(result=b"y")
         client.put("found.b", b"lost", 9)
         client.get("found.b", expire=3600).bury(reason="lost", here=True)      # type: ignore[union-attr]
+    cluster.wait_until_level()      # each server shows what it has itself: a follower may not even be connected yet
 
 
 @pytest.fixture

@@ -34,6 +34,7 @@ from tests.waiting import PATIENCE_S
 VHOST = "left"
 PATIENCE_OF_PROGRAMS_S = 2.5        # their sessions end four times as long after the last sign of life
 OPTIONS = {"session_ttl": 1, "patience": PATIENCE_OF_PROGRAMS_S}
+IDLE_S = 5                          # of a queue, until it goes: a busy machine may start several programs meanwhile
 LONG_S = 600.0                      # a program lives so long unless it is killed
 LEFT_MAX_S = 120.0                  # a safety limit
 
@@ -69,7 +70,7 @@ def _live(url: str, number: int, ready: Any) -> None:
     """A program that publishes, consumes and asks, and then is there until it is killed."""
     connection = kombu.Connection(url, transport_options=OPTIONS)
     own = f"replies.{number}"
-    queue = kombu.Queue(own, kombu.Exchange("replies"), routing_key=own, auto_delete=True, expires=1)
+    queue = kombu.Queue(own, kombu.Exchange("replies"), routing_key=own, auto_delete=True, expires=IDLE_S)
     found: list[Any] = []
     connection.Consumer([queue], on_message=found.append).consume()
     connection.Producer().publish("x", exchange="replies", routing_key=own)

@@ -26,8 +26,8 @@ def test_sessions_are_listed_and_ended(nodes: LocalCluster, capsys: pytest.Captu
         # Any server tells of them; only the leader ends one, and pqctl finds it.
         follower = next(name for name in ("n1", "n2", "n3") if name != nodes.leader())
         with Client(nodes.server(follower)) as alone:
-            told = [one.number for one in alone.sessions(server=nodes.server(follower))]
-        assert session["number"] in told
+            until(lambda: session["number"] in [one.number for one in alone.sessions(server=nodes.server(follower))],
+                  "the follower never had the session")
         assert run(capsys, "--servers", nodes.server(follower), "session", "close", number) == (
             DONE, f"session {number} has ended\n", "",
         )

@@ -25,10 +25,11 @@ READ_ONCE_BYTES = 256 * KIB         # the most that the loop reads of a socket a
 # When little room is left in the memory account, clients further ahead than this are not read.
 AHEAD_BYTES_MAX = 16 * KIB
 
-# What the account adds to the bytes received, roughly as measured: per command queued in a transaction, and per queue
-# named by a blocked command, once there are more than a few.
+# What the account adds to the bytes received, roughly as measured: per command queued in a transaction, and, once there
+# are more than a few, per queue named by a blocked command, and per queue in the cycle of a connection beside its name.
 COMMAND_BYTES = 384
 WAITER_QUEUE_BYTES = 110
+ROTATION_QUEUE_BYTES = 130
 FEW_QUEUES = 16
 
 # A declared body larger than this is not skipped when it is refused: the connection is closed instead.

@@ -53,7 +53,10 @@ def _in_turn(client: Client, command: Taking, get: Get, policy: Policy) -> Takin
     if get.queues is None:
         after = state.round_robin.last
     else:
+        held_bytes = state.round_robin.held_bytes
         get = replace(get, queues=state.round_robin.order(get.queues))
+        if state.round_robin.held_bytes != held_bytes:
+            client.weigh()
         if policy is Policy.PRIORITY and get.queues is not None and len(get.queues) == 1:       # no tie, no turn
             return replace(command, policy=None) if isinstance(command, GetWith) else command
     state.turning = True

@@ -400,6 +400,8 @@ class Pipeline:
             held_bytes += self.state.subscribed.held_bytes
         if self.state.hand_outs is not None:
             held_bytes += self.state.hand_outs.held_bytes
+        if self.state.round_robin is not None:
+            held_bytes += self.state.round_robin.held_bytes
         self.flow.weigh(self, held_bytes)
 
     # ---- the end

@@ -101,7 +101,7 @@ class ClientState:
 
     def close(self) -> None:
         """Release everything when the connection is closed."""
-        self.transaction = self.hand_outs = None
+        self.transaction = self.hand_outs = self.round_robin = None
         self.attach(None)
         self.subscribe(None, self.trial)
         if self.clone is not None:

@@ -6,7 +6,7 @@ import pytest
 from msgspec import UNSET
 
 from sockpqd.core import Get, GetWith, Handed, HandedMany, InTurn, Operation, Policy, Put
-from sockpqd.gateway.limits import ROTATION_QUEUES_MAX
+from sockpqd.gateway.limits import ROTATION_QUEUE_BYTES, ROTATION_QUEUES_MAX
 from sockpqd.gateway.waiting.round_robin import RoundRobin
 from tests.gateway.helpers.fake_cluster import FakeCluster
 from tests.gateway.helpers.memory import MemoryGateway, attached, with_gateway
@@ -44,6 +44,40 @@ def test_not_more_queues_are_remembered_than_may_be() -> None:
     assert round_robin.order(("b", "a", "x")) == ("a", "b", "x")
     assert round_robin.order(("q0", "a")) == ("a", "q0")
     assert len(round_robin._places) == 4
+
+
+def test_the_names_of_a_cycle_are_charged_to_their_connection_until_it_goes() -> None:
+    names = "|".join(f"queue_of_tenant_{number:05}" for number in range(2500))
+
+    async def test(gateway: MemoryGateway) -> None:
+        client = gateway.connect()
+        client.send(f"GET {names} BY RR\r\n".encode())
+        await gateway.settle()
+        assert client.take() == b"404 Queue Empty\r\n"
+        assert gateway.hub.account.held_bytes == 2500 * (ROTATION_QUEUE_BYTES + 21)
+        client.send(b"PUT other 0 1\r\nxGET few|other BY RR\r\n")         # it begins a new cycle
+        await gateway.settle()
+        assert client.take() == b"200 OK\r\n200 OK other 1 0 1\r\nx"
+        assert gateway.hub.account.held_bytes == 0
+        client.send(f"POLICY RR\r\nGETB {names}\r\n".encode())
+        await gateway.settle()
+        assert gateway.hub.account.held_bytes > 2500 * (ROTATION_QUEUE_BYTES + 21)
+        client.vanish()
+        await gateway.settle()
+        assert gateway.hub.account.held_bytes == 0
+    with_gateway(test)
+
+
+def test_the_charge_for_a_cycle_is_that_of_the_names_in_it() -> None:
+    round_robin = RoundRobin()
+    names = tuple(f"q{number:04}" for number in range(ROTATION_QUEUES_MAX + 1))
+    round_robin.order(names)
+    assert round_robin.held_bytes == len(names) * (ROTATION_QUEUE_BYTES + 5)
+    round_robin.note(handed(1, "q0007"), named=True)
+    assert round_robin.held_bytes == len(names) * (ROTATION_QUEUE_BYTES + 5)
+    round_robin.order(names[:20])
+    round_robin.note(handed(2, "q0999"), named=True)     # asked for before the others were forgotten
+    assert round_robin.held_bytes == 21 * (ROTATION_QUEUE_BYTES + 5)
 
 
 @pytest.mark.parametrize(("said", "proposed"), [

@@ -213,6 +213,10 @@ manual: $(VENV)/.installed           ## man pages, completions and docs/referenc
 	$(BIN)/python deploy/manual/make.py
 	$(BIN)/python client/tools/manual.py
 
+build/generator: bench/generator/*.cpp bench/generator/*.hpp
+	mkdir -p build
+	$(CXX) -O2 -std=c++17 -Wall -Wextra -Werror bench/generator/*.cpp -o $@
+
 bench-depth: dev                     ## ten million jobs waiting, most of them on disk; DEPTHS=100000,100000000 for more
 	$(BIN)/python -m bench.load depth --depths $(DEPTHS) --hot-bytes 100000000 --priorities 1
 

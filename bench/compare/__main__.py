@@ -1,10 +1,12 @@
 """sockpqd beside RabbitMQ and NATS, where they are installed: one command makes the tables of docs/BENCHMARKS.md.
 
-    python -m bench.compare --generator PROGRAM [--rounds 3] [--seconds 2] [--into docs/BENCHMARKS.md]
+    make build/generator
+    python -m bench.compare [--rounds 3] [--seconds 2] [--into docs/BENCHMARKS.md]
 
 Three nodes of each system and the generator share this machine, one system at a time, and one node of ours alone, which
-shows what replication costs. In each round each system runs all workloads, and every other round the systems are in
-the opposite order. `--record` appends the runs to a file, from which `--from` makes the tables again without measuring.
+shows what replication costs, beside those that are not replicated. In each round each system runs all workloads, and
+every other round the systems are in the opposite order. `--record` appends the runs to a file, from which `--from`
+makes the tables again without measuring.
 """
 
 from __future__ import annotations
@@ -33,7 +35,8 @@ FILE = click.Path(dir_okay=False, path_type=Path)
 
 
 @click.command()
-@click.option("--generator", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="See generator.py.")
+@click.option("--generator", default=Path("build/generator"), show_default=True,
+              type=click.Path(dir_okay=False, path_type=Path), help="`make build/generator` builds it.")
 @click.option("--systems", default=",".join(SYSTEMS), show_default=True,
               help="Those that are not installed are left out.")
 @click.option("--workloads", default=",".join(WORKLOADS), show_default=True)
@@ -47,14 +50,14 @@ FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option("--into", type=click.Path(exists=True, dir_okay=False, path_type=Path),
               help="A file with <!-- compare --> and <!-- /compare -->, between which the table is written.")
 def main(
-    generator: Path | None, systems: str, workloads: str, rounds: int, seconds: float, warm_s: float,
+    generator: Path, systems: str, workloads: str, rounds: int, seconds: float, warm_s: float,
     record_to: Path | None, recorded: Path | None, into: Path | None,
 ) -> None:
     """Compare the systems, and print the tables or write them into a document."""
     if recorded is not None:
         kept = [json.loads(line) for line in recorded.read_text().splitlines()]
-    elif generator is None:
-        raise click.UsageError("give --generator PROGRAM, or --from FILE")
+    elif not generator.exists():
+        raise click.UsageError(f"there is no {generator}: `make build/generator` builds it")
     else:
         kept = []
         for run in measure(

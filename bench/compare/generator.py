@@ -1,17 +1,10 @@
-"""The load generator: a program of its own, because one that is written in Python would be measured itself.
+"""The load generator, bench/generator: a compiled program, because one in Python would be measured itself.
 
-It is not part of this repository. Any program will do that is called
-
-    PROGRAM SYSTEM MODE -h HOST:PORT,.. [--pids PID,..] [-P N] [-C N] [-W N] [-B N] [-s BYTES] [--rate N]
-            [--count N] [--preload N] [--warm S] [--dur S] [--arg WORD]
-
-and prints a JSON object. SYSTEM: sockpq, rabbit, nats. MODE: produce, consume, pc, latency, fill (put COUNT jobs),
-admin (with --arg declare: make a durable quorum queue, RabbitMQ). The first host leads. -P: connections that put, -C:
-that get and finish, -W: puts in flight on each, -B: jobs at once. The object has `rate` (operations a second; of a
-worker's two the finished job counts), `srv_us_op` (processor time of the processes PID for each, microseconds),
-`put_us` and `dlv_us` (p50, p99, .. of a put, and from put to delivery). It may end before its time when nearly all
-jobs of PRELOAD are finished. With LG_SOCKPQ_PIPE=1 a worker of ours that takes one job at a time sends DONE and its
-next GETB in one packet, as RabbitMQ's and NATS' acknowledgements are not waited for either.
+`make build/generator` builds it, and --help lists its options. It prints a JSON object: `rate` (operations a second; of
+a worker's two the finished job counts), `srv_us_op` (processor time of the servers for each, microseconds), `put_us`
+and `dlv_us` (p50, p99, p99.9 and the longest of a put, and from put to delivery). It may end before its time when
+nearly all jobs of `--preload` are finished. With LG_SOCKPQ_PIPE=1 a worker of ours that takes one job at a time sends
+DONE and its next GETB in one packet, as RabbitMQ's and NATS' acknowledgements are not waited for either.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from sockpq import survey
 
-from bench.clients.servers import NODES, RABBIT, servers
+from bench.clients.servers import NATS, NODES, RABBIT, RABBIT_ROOT, postgresql_programs, rabbit, servers
 from bench.compare.generator import Generator
 from devcluster.cluster import ASK_S, serves
 
@@ -63,6 +63,15 @@ def _told(*command: str | Path) -> str:
     """The version number in a command's output: its last word."""
     printed = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=True).stdout
     return printed.split()[-1].removeprefix("v")
+
+
+def _nothing(program: Path, address: str) -> list[str]:
+    return [address]
+
+
+def _postgresql(program: Path, address: str) -> list[str]:
+    Generator(program, "postgresql", [address], 0).call("admin", ("--arg", "declare"))
+    return [address]
 
 
 def _our_version() -> str:
@@ -116,15 +125,47 @@ def _await(ready: Callable[[], Found | None], what: str) -> Found:
     return found
 
 
+def _rabbit_is_there() -> bool:
+    return Path(RABBIT_ROOT or "/", *RABBIT.parts[1:], "rabbitmq-server").exists()
+
+
+def _nats_is_there() -> bool:
+    return shutil.which(NATS) is not None
+
+
+def _nats_version() -> str:
+    return _told(NATS, "--version")
+
+
+def _postgresql_version() -> str:
+    programs = postgresql_programs()
+    assert programs is not None
+    return _told(programs / "postgres", "--version").rstrip(")")
+
+
+def _redis_version() -> str:
+    printed = subprocess.run(["redis-server", "--version"], capture_output=True, text=True, check=True).stdout
+    return next(word for word in printed.split() if word.startswith("v=")).removeprefix("v=")
+
+
 SYSTEMS = {
     "sockpq": ComparedSystem(
         "sockpqd", "sockpq", "sockpq", "on the disks of a majority", lambda: True, _our_version, _sockpqd),
     "rabbit": ComparedSystem(
         "RabbitMQ", "pika", "rabbit", "on the disks of a majority (quorum queue, publisher confirms)",
-        (RABBIT / "rabbitmq-server").exists, lambda: _told(RABBIT / "rabbitmqctl", "version"), _rabbitmq),
+        _rabbit_is_there, lambda: _told(*rabbit(RABBIT / "rabbitmqctl"), "version"), _rabbitmq),
     "nats": ComparedSystem(
         "NATS", "nats", "nats", "in the memory of a majority (R3, disks are synced every two minutes)",
-        lambda: shutil.which("nats-server") is not None, lambda: _told("nats-server", "--version"), _nats),
+        _nats_is_there, _nats_version, _nats),
+    "nats-synced": ComparedSystem(
+        "NATS, synced", "nats-synced", "nats", "on the disks of a majority (R3, sync_interval: always)",
+        _nats_is_there, _nats_version, _nats),
     "sockpq1": ComparedSystem(
         "sockpqd, one node", "sockpq", "sockpq", "on the one disk", lambda: True, _our_version, _sockpqd, 1),
+    "redis": ComparedSystem(
+        "Redis", "redis", "redis", "on the one disk (appendfsync always)",
+        lambda: shutil.which("redis-server") is not None, _redis_version, _nothing, 1),
+    "postgresql": ComparedSystem(
+        "PostgreSQL", "postgresql", "postgresql", "on the one disk (SKIP LOCKED, synchronous_commit on)",
+        lambda: postgresql_programs() is not None, _postgresql_version, _postgresql, 1),
 }

@@ -12,7 +12,8 @@ from bench.compare.workloads import WORKLOADS
 Run = Mapping[str, Any]                                 # what the generator printed
 Runs = Mapping[str, Mapping[str, Sequence[Run]]]        # by workload and system
 
-REPLICATED = ("sockpq", "rabbit", "nats")
+REPLICATED = ("sockpq", "rabbit", "nats", "nats-synced")
+OF_ONE_NODE = ("sockpq1", "redis", "postgresql")
 
 
 def lines(runs: Runs, surroundings: Mapping[str, object]) -> Iterator[str]:
@@ -35,8 +36,16 @@ def lines(runs: Runs, surroundings: Mapping[str, object]) -> Iterator[str]:
         yield from _table(
             ["sockpqd", "one node", "three nodes", "ratio", "one node, CPU µs", "three nodes, CPU µs", "ratio"],
             (_replication(workload, of["sockpq1"], of["sockpq"]) for workload, of in alone.items()))
+    single = [name for name in OF_ONE_NODE if any(name in of for of in runs.values())]
+    if len(single) > 1:
+        titles = [SYSTEMS[name].title for name in single]
+        yield from _table(["one node", *titles, *(f"{title}, CPU µs" for title in titles)], (
+            [WORKLOADS[workload].title, *(_speed(workload, of.get(name, ())) for name in single),
+             *(_cpu(of.get(name, ())) for name in single)]
+            for workload, of in runs.items() if any(name in of for name in single)
+        ))
     if systems:
-        durable = (f"{SYSTEMS[name].title}: {SYSTEMS[name].durable}" for name in systems)
+        durable = (f"{SYSTEMS[name].title}: {SYSTEMS[name].durable}" for name in [*systems, *single[1:]])
         yield "An acknowledged job is, " + "; ".join(durable) + "."
     yield "Measured " + ", ".join(f"{key} {value}" for key, value in surroundings.items()) + "."
 

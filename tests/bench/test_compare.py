@@ -136,7 +136,8 @@ def test_our_nodes_are_measured_recorded_and_written_into_a_document(program: Pa
 
 
 @pytest.mark.parametrize(("options", "message"), [
-    ([], "give --generator"), (["--generator", __file__, "--systems", "kafka"], "there is no kafka"),
+    (["--generator", "/nowhere"], "`make build/generator` builds it"),
+    (["--generator", __file__, "--systems", "kafka"], "there is no kafka"),
 ])
 def test_wrong_options_are_refused(options: list[str], message: str) -> None:
     result = CliRunner().invoke(compare.main, options)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec import structs
+
 from tests.chaos.checker.grants import given_twice, too_many
 from tests.chaos.workload.pulse import PER_S, RATE, Turns
 from tests.chaos.workload.turns import Grant
@@ -23,6 +25,14 @@ def test_a_ticket_and_a_request_are_answered_once() -> None:
     assert given_twice([grant(1, 0, 1), grant(2, 0, 1), grant(3, 0, 1, "s", 1), grant(4, 0, 1, "s", 2)]) == []
     assert len(given_twice([grant(1, 0, 1), grant(1, 2, 3)])) == 1
     assert len(given_twice([grant(3, 0, 1, "s", 1), grant(4, 2, 3, "s", 1)])) == 1
+
+
+def test_a_request_that_comes_late_may_have_another_ticket_when_the_first_turn_is_over() -> None:
+    over = structs.replace(grant(3, 0, 1, "s", 1), told=True)
+    assert given_twice([over, grant(4, 2, 3, "s", 1)]) == []
+    assert len(given_twice([over, grant(4, 0, 0.5, "s", 1)])) == 1              # before the first was heard of
+    assert len(given_twice([over, grant(3, 2, 3, "t", 1)])) == 1
+    assert len(given_twice([over, grant(4, 2, 3, "s", 1), grant(4, 4, 5)])) == 1
 
 
 def test_what_a_session_is_told_again_counts_once_from_its_last_answer_on() -> None:

@@ -88,7 +88,8 @@ def count(episode: Episode, evidence: Evidence) -> None:
     episode.acknowledged = outcomes[Outcome.OK]
     episode.refused, episode.unknown = outcomes[Outcome.NOT_EXECUTED], outcomes[Outcome.UNKNOWN]
     episode.beanstalkd = len(evidence.deeds.deeds)
-    kinds = Counter(word for one in evidence.rounds for word in (one.struck, one.weather) if word and one.evidence)
+    seen = [one for one in evidence.rounds if one.evidence and not one.missing]
+    kinds = Counter(word for one in seen for word in (one.struck, one.weather) if word)
     episode.faults = dict(sorted(kinds.items()))
 
 

@@ -28,7 +28,11 @@ def too_many(grants: Iterable[Grant], rate: int, length_s: float) -> list[list[G
 
 
 def given_twice(grants: Iterable[Grant]) -> list[tuple[Grant, Grant]]:
-    """Pairs of answers with one ticket, or to one request of a session, but for a grant that is told again."""
+    """Pairs of answers with one ticket, or to one request of a session, but for a grant that is told again.
+
+    A request that comes late, from a connection that its client has given up, is executed again when the ticket is
+    closed (spec/pulse 3.3): so it may have another ticket once its client has said that the first turn is over.
+    """
     found: list[tuple[Grant, Grant]] = []
     seen: dict[object, Grant] = {}
     for grant in grants:
@@ -38,7 +42,8 @@ def given_twice(grants: Iterable[Grant]) -> list[tuple[Grant, Grant]]:
         for what in whats:
             first = seen.setdefault(what, grant)
             again = grant.session is not None and _identity(first) == _identity(grant)
-            if first is not grant and not again:
+            late = what != grant.ticket and first.told and grant.before > first.before
+            if first is not grant and not again and not late:
                 found.append((first, grant))
     return found
 

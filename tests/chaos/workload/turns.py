@@ -36,6 +36,7 @@ class Grant(Struct, frozen=True):
     after: float                # it was written after this
     before: float               # and before this
     server: str = ""            # by this one
+    told: bool = False          # its client still listened there, and said that the turn is over, at once
 
 
 class _Conversation:
@@ -214,7 +215,7 @@ class TurnClients:
         if go is not None:
             self.grants.append(Grant(
                 int(go[1]), conversation.whose, conversation.session, conversation.request, after, before,
-                conversation.server,
+                conversation.server, conversation.client is not None,
             ))
         client = conversation.client
         if client is None:

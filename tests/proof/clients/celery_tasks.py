@@ -9,10 +9,14 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from sockpq import Client
+
 from tests.chaos.machines.alterable import AlterableCluster
 from tests.kombu.faults import WORKERS, Found, Run
 
-TASKS = 2000
+TASKS, SEED = 1500, 0
+VHOST = f"f{SEED}"            # of the tasks, by tests/kombu/faults.py
+PATIENCE_S = 60.0
 
 
 class CeleryTasks:
@@ -25,7 +29,7 @@ class CeleryTasks:
 
     def begin(self, cluster: AlterableCluster, seed: int) -> None:
         """Begin."""
-        self._run = Run(cluster, Path(self._folder.name), TASKS, seed)
+        self._run = Run(cluster, Path(self._folder.name), TASKS, SEED)
         self._run.start_publisher()
         for _ in range(WORKERS):
             self._run.start_worker()
@@ -35,7 +39,11 @@ class CeleryTasks:
         if self._run is None:
             return
         self.found = found = self._run.finish()
+        servers = self._run.cluster.servers
         self.close()
+        with Client(servers, timeout=PATIENCE_S) as client:        # results are jobs, too
+            for queue in client.queues(f"{VHOST}."):
+                client.queue_purge(queue.name, "all")
         if found.lost:
             yield f"celery: {found.lost} of {found.sent} tasks are lost"
         if found.unflagged:

@@ -35,7 +35,7 @@ from tests.proof.results import (
     VOID,
     Episode,
     Piece,
-    append,
+    note,
     published_bytes,
 )
 from tests.proof.what import What
@@ -70,9 +70,9 @@ def main(
     without = ["clocks"] if left_out else []
     seed = random.SystemRandom().randrange(SEEDS) if seed is None else seed
     known = msgspec.json.decode(what.read_bytes(), type=What) if what else What()
+    now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M")
     piece = Piece(
-        datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d"), f"sockpqd {__version__}", known.commit, known.wheels,
-        _machine(), seed, minutes, left_out=left_out)
+        now, f"sockpqd {__version__}", known.commit, known.wheels, _machine(), seed, minutes, left_out=left_out)
     print(f"{piece.system} of {Path(sockpqd.__file__).parent}, commit {piece.commit}, seed {seed}", flush=True)
     for word in left_out:
         print(f"left out: {word}", flush=True)
@@ -86,8 +86,8 @@ def main(
         play(episode, min(EPISODE_S, max(left_s / 2, 5.0)), histories, keep, only or "")
         piece.episodes.append(episode)
         _tell(episode)
-    if into:
-        append(into, piece)
+        if into:
+            note(into, piece)                   # also if nobody waits for the end
     _finish(piece)
 
 

@@ -49,7 +49,7 @@ class Episode(Struct):
 class Piece(Struct):
     """The results of one `make proof`."""
 
-    date: str
+    date: str                               # and time of its beginning, UTC
     system: str                             # "sockpqd 1.0.0", or another one that the same faults befell
     commit: str
     wheels: dict[str, str]                  # SHA-256 of each
@@ -150,11 +150,13 @@ def load(path: Path) -> Evidence:
     return evidence_of(lzma.decompress(path.read_bytes()).splitlines())
 
 
-def append(folder: Path, piece: Piece) -> None:
-    """Add a piece to those in this folder."""
+def note(folder: Path, piece: Piece) -> None:
+    """Add a piece to those in this folder, or put it in the place of what was noted of it before."""
     folder.mkdir(exist_ok=True)
-    with (folder / PIECES).open("ab") as file:
-        file.write(msgspec.json.encode(piece) + b"\n")
+    others = [one for one in read(folder) if (one.date, one.seed) != (piece.date, piece.seed)]
+    new = folder / f"{PIECES}.new"
+    new.write_bytes(b"".join(msgspec.json.encode(one) + b"\n" for one in (*others, piece)))
+    new.replace(folder / PIECES)
 
 
 def read(folder: Path) -> list[Piece]:

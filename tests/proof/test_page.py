@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.proof.page import BEGIN, END, PAGE, RESULTS, tables, write
-from tests.proof.results import FAILED, HISTORIES, VOID, Episode, Piece, append, evidence_of, lines_of, load, read
+from tests.proof.results import FAILED, HISTORIES, VOID, Episode, Piece, evidence_of, lines_of, load, note, read
 
 PUBLISHED_BYTES_MAX = 5 << 20
 
@@ -32,7 +32,7 @@ def test_tables_have_sums_and_say_what_did_not_pass() -> None:
 def test_only_what_is_between_the_marks_is_written(tmp_path: Path) -> None:
     page = tmp_path / "PROOF.md"
     page.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
-    append(tmp_path / "proof", piece(Episode(1, 11, 3, ())))
+    note(tmp_path / "proof", piece(Episode(1, 11, 3, ())))
     assert write(page, tmp_path / "proof")
     text = page.read_text()
     assert text.startswith("before\n")

@@ -14,7 +14,7 @@ from tests.chaos.histories.simulated_clients import true_history
 from tests.chaos.workload.history import Done, Finished, History, Outcome, Put, Record
 from tests.proof.judge import main, violations
 from tests.proof.mixture import Round
-from tests.proof.results import Episode, Evidence, Piece, append, count, lines_of, load, read, save
+from tests.proof.results import Episode, Evidence, Piece, count, lines_of, load, note, read, save
 
 CALM = Knobs(lost=0, failover_s=0, seconds=4.0)
 Forgery = Callable[[Evidence], None]
@@ -105,8 +105,9 @@ def test_pieces_are_kept_one_a_line(tmp_path: Path) -> None:
     assert (episode.commands, episode.faults) == (len(history.records), {"kill": 1})
     assert episode.acknowledged + episode.refused + episode.unknown == episode.commands
     piece = Piece("2026-11-30", "sockpqd 1.0.0", "c0ffee", {"a.whl": "0" * 64}, "Linux", 7, 30.0, [episode])
-    append(tmp_path / "proof", piece)
-    append(tmp_path / "proof", replace(piece, seed=8))
+    note(tmp_path / "proof", replace(piece, episodes=[]))
+    note(tmp_path / "proof", piece)
+    note(tmp_path / "proof", replace(piece, seed=8))
     assert read(tmp_path / "proof") == [piece, replace(piece, seed=8)]
     assert read(tmp_path / "nothing") == []
     assert piece.faults["kill"] == 1

@@ -149,6 +149,9 @@ def _play(
         listeners = held.enter_context(Listeners(servers, heard)) if one.listeners else None
         for scenario, result in zip(scenarios, results, strict=True):
             healed_ns = _befall(scenario, cluster, history, running, result, stalls)
+        for beside in besides:          # while the load asks at a queue with IDLE, which would end with its jobs
+            _accuse(results, beside.finish())
+            last.report += f"; {beside.report()}"
         running.stop()
         running.check()
         empties.stop()
@@ -156,9 +159,6 @@ def _play(
         cluster.wait_until_level(LEVEL_S)
         if jobs is not None:
             jobs.finish()
-        for beside in besides:
-            _accuse(results, beside.finish())
-            last.report += f"; {beside.report()}"
         drained = _drain(running, empties, results)
         if listeners is not None:
             listeners.finish()

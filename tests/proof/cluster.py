@@ -18,6 +18,7 @@ from tests.proof import power
 from tests.proof.network import CLIENTS, Network
 
 DISK_MB = 640                               # files that are set aside stay there, too
+READY_S = 240.0                             # of a start: the clients, and other nodes that start, have the processors
 START_AGAIN = 75                            # the exit code of a node that is to be started again
 OPEN = {"insecure": True}                   # without users, at addresses that nobody else can reach
 LIMITS = {"disk_free_bytes_min": 0}         # such a disk is beyond the usual mark from the start
@@ -26,10 +27,10 @@ LIMITS = {"disk_free_bytes_min": 0}         # such a disk is beyond the usual ma
 class NamespacedCluster(AlterableCluster):
     """AlterableCluster in a Network. Clients are where the program is."""
 
-    def __init__(self, nodes: int = 3, config: Any = None, *given: Any, **alterations: Any) -> None:
-        """Make one that is not started, with what AlterableCluster takes."""
+    def __init__(self, nodes: int = 3, config: Any = None, **alterations: Any) -> None:
+        """Make one that is not started, with the alterations that AlterableCluster takes."""
         config = {**(config or {}), "limits": {**LIMITS, **(config or {}).get("limits", {})}, "listen": OPEN}
-        super().__init__(nodes, config, *given, **alterations)
+        super().__init__(nodes, config, ready_s=READY_S, **alterations)
         self.network = Network(self.names)
 
     def start(self) -> None:

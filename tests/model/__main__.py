@@ -20,9 +20,10 @@ from tests.model.configurations import LONG, SHORT, Configuration
 from tests.model.mistakes import MISTAKES, Mistake
 from tests.model.mistakes_of_leases import MISTAKES_OF_LEASES
 from tests.model.mistakes_of_losses import MISTAKES_OF_LOSSES
+from tests.model.mistakes_of_members import MISTAKES_OF_MEMBERS
 from tests.model.search import Outcome, search
 
-ALL_MISTAKES = (*MISTAKES, *MISTAKES_OF_LOSSES, *MISTAKES_OF_LEASES)
+ALL_MISTAKES = (*MISTAKES, *MISTAKES_OF_LOSSES, *MISTAKES_OF_MEMBERS, *MISTAKES_OF_LEASES)
 
 
 def look(configuration: Configuration, seconds: float) -> bool:

@@ -51,9 +51,10 @@ class Comparison:
         self.names = sorted(names)
         self._voters = [(0, self._bits(founders))]      # the configurations, each with the entry that brought it
         self.followed = 0                       # steps that the model took
-        state = start(len(self.names), TERMS_MAX, entries=FOR_EVER, crashes=FOR_EVER, voters=self._voters[0][1])
+        state = start(len(self.names), TERMS_MAX, entries=FOR_EVER, crashes=FOR_EVER)
         first = (entry(0, 0),)
-        node = state.nodes[0]._replace(log=first, commit=1, voter=False, disk=Disk(log=first, commit=1, voter=False))
+        node = state.nodes[0]._replace(
+            log=first, commit=1, voter=False, counted=self._voters[0][1], disk=Disk(log=first, commit=1, voter=False))
         self.state = state._replace(nodes=(node,) * len(self.names), chosen=(Chosen(first[0], 0),))
         # What each disk may hold: the states since the last one that is known to be on it.
         self._images: list[list[Image]] = [[(0, NOBODY, first)] for _ in self.names]
@@ -307,7 +308,8 @@ class Comparison:
             return
         if node.leads and index > len(self.state.chosen):
             self._taken(self.rules.commit(self.state, one, index), "no majority has this entry on its disk")
-            return          # who counts changes when it is executed
+            self.state = put(self.state, one, self._counting(self.state.nodes[one]))
+            return
         chosen = tuple(one.one for one in self.state.chosen[:index])
         if len(chosen) < index or node.log[:index] != chosen:
             raise Forbidden("this was not committed")

@@ -9,7 +9,9 @@ from typing import Any
 from tests.model.invariants import ALWAYS, WHOLE_DISKS
 from tests.model.leases import Follower, LeaseRules, Leases, nobody_else_is_elected
 from tests.model.losses import Losses
+from tests.model.members import Members
 from tests.model.mistakes_of_losses import CAUGHT_UP, FORGOTTEN, OFFERED, VOTED, Copies
+from tests.model.mistakes_of_members import SERVES
 from tests.model.rules import Label, Rules
 from tests.model.search import follow
 from tests.model.state import State, start
@@ -64,6 +66,11 @@ LONG = (
     Configuration("syncs and a crash", Synced(), start(3, 2, entries=0, crashes=2), 52167),
     Configuration("syncs and an entry", Synced(), start(3, 2, entries=1, crashes=1), 0),
     Configuration("leases of five nodes", LeaseRules(), Leases((Follower(),) * 4), 0, (nobody_else_is_elected,)),
+    Configuration("a change of members", Members(), start(
+        3, 2, entries=0, crashes=0, changes=1, voters=7), 22991, ALWAYS),
+    Configuration("a node joins", Members(), start(4, 2, entries=0, crashes=0, changes=1, voters=7), 0, ALWAYS),
+    Configuration("two changes and a crash, after an entry", Members(), after(
+        Members(), SERVES, start(3, 2, entries=0, crashes=1, changes=2, voters=7)), 0, ALWAYS),
     Configuration("five nodes", Rules(), start(5, 2, entries=0, crashes=0), 0),
     Configuration("a lost disk", Losses(), start(3, 2, entries=0, crashes=0, losses=1), 0, ALWAYS),
     Configuration("an older copy", Copies(), start(3, 2, entries=0, crashes=0, losses=1), 0, ALWAYS),

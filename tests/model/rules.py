@@ -247,7 +247,7 @@ class Rules:
             heard = self.kept(heard._replace(log=log, commit=max(heard.commit, commit)))
         elif commit > heard.commit:
             heard = self.noted(heard._replace(commit=commit))
-        state = put(state, one, self.counting(heard))
+        state = put(state, one, self.counting(heard, one))
         if not self.syncs:
             state = self.acknowledge(state, one, term) or state
         return state if state.nodes[one] != node else None
@@ -299,7 +299,7 @@ class Rules:
             return None
         chosen = tuple(Chosen(one, node.term) for one in node.log[len(state.chosen):index])
         record = state.terms[node.term]
-        state = put(state, one, self.counting(self.noted(node._replace(commit=index))))
+        state = put(state, one, self.counting(self.noted(node._replace(commit=index)), one))
         state = put_term(state, node.term, record._replace(commit=max(record.commit, index)))
         return state._replace(chosen=state.chosen + chosen)
 
@@ -325,7 +325,7 @@ class Rules:
         terms = tuple([NOTHING_LED if number < oldest else term for number, term in enumerate(state.terms)])
         return state._replace(nodes=tuple(nodes), terms=terms)
 
-    def counting(self, node: Node) -> Node:
+    def counting(self, node: Node, one: int) -> Node:
         """Return a node after entries were executed: they may have changed by whom it counts (members.py)."""
         return node
 

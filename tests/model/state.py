@@ -136,10 +136,16 @@ class State(NamedTuple):
 
 def start(nodes: int, terms: int, *, entries: int, crashes: int, losses: int = 0, changes: int = 0,
           voters: int = 0) -> State:
-    """Return the state of a cluster that has just been founded. `voters`: 0 for all nodes."""
-    voters = voters or (1 << nodes) - 1
-    node = Node(counted=voters, found=(None,) * nodes, sent=(Sent(),) * (terms + 1))
-    return State((node,) * nodes, (Term(),) * (terms + 1), (), entries, crashes, losses, changes)
+    """Return the state of a cluster that has just been founded.
+
+    `voters`: the founders, which the first entry of each log names; 0: all nodes, and no entry does.
+    """
+    log = (entry(0, 0, voters),) if voters else ()
+    node = Node(
+        log=log, commit=len(log), counted=voters or (1 << nodes) - 1, found=(None,) * nodes,
+        disk=Disk(log=log, commit=len(log)), sent=(Sent(),) * (terms + 1))
+    chosen = tuple(Chosen(one, 0) for one in log)
+    return State((node,) * nodes, (Term(),) * (terms + 1), chosen, entries, crashes, losses, changes)
 
 
 # Symmetry: states that differ only by the names of the nodes are one
@@ -148,10 +154,15 @@ def start(nodes: int, terms: int, *, entries: int, crashes: int, losses: int = 0
 def _key(node: Node) -> tuple[object, ...]:
     """Return what can be said of a node without naming another one."""
     return (
-        node.term, node.log, node.commit, node.leads, node.stands, node.asks, node.voter, node.disk.term,
-        node.disk.log, node.disk.commit, node.vote != NOBODY,
+        node.term, _nameless(node.log), node.commit, node.leads, node.stands, node.asks, node.voter, node.disk.term,
+        _nameless(node.disk.log), node.disk.commit, node.vote != NOBODY,
         tuple((sent.asked or (0, 0), sent.match, sent.caught_up, sent.votes != 0) for sent in node.sent),
     )
+
+
+def _nameless(log: Log) -> Log:
+    """Return a log without the voters that its entries bring. The first entry shows whether any does."""
+    return tuple([one & -1 << VOTER_BITS for one in log]) if log and voters_of(log[0]) else log
 
 
 def canonical(state: State) -> State:
@@ -180,7 +191,7 @@ def renamed(state: State, order: list[int]) -> State:
     for number, old in enumerate(order):
         new[old] = number
     bits = _bits(tuple(new))
-    moves = any(voters_of(one) for term in state.terms for one in term.log)
+    moves = any(node.log and voters_of(node.log[0]) for node in state.nodes)
 
     def log(entries: Log) -> Log:
         return tuple(one - voters_of(one) + bits[voters_of(one)] for one in entries) if moves else entries

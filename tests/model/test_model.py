@@ -12,12 +12,13 @@ from tests.model.invariants import broken
 from tests.model.mistakes import MISTAKES, Mistake
 from tests.model.mistakes_of_leases import MISTAKES_OF_LEASES
 from tests.model.mistakes_of_losses import MISTAKES_OF_LOSSES
+from tests.model.mistakes_of_members import MISTAKES_OF_MEMBERS
 from tests.model.search import follow, search
 from tests.model.state import canonical, renamed, start
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "spec" / "model.md").read_text()
-ALL_MISTAKES = (*MISTAKES, *MISTAKES_OF_LOSSES, *MISTAKES_OF_LEASES)
+ALL_MISTAKES = (*MISTAKES, *MISTAKES_OF_LOSSES, *MISTAKES_OF_MEMBERS, *MISTAKES_OF_LEASES)
 HAZARDS = {*(f"H{number}" for number in range(1, 12))}
 FINDINGS = {f"#{number}" for number in (6888, 7545, 7549, 7556, 7564, 7567)}
 

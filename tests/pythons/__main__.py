@@ -18,6 +18,7 @@ from tests.pythons import debian, mixed
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / ".tools" / "pythons"
+PROJECT = ROOT / "pyproject.toml"
 SOURCES = ("-e", "./client", "-e", "./integrations/kombu", "-e", ".[dev]")
 THIS = f"{sys.version_info.major}.{sys.version_info.minor}"
 
@@ -28,16 +29,14 @@ def python(version: str) -> Path:
         return Path(sys.executable)
     environment = FOLDER / version
     program = environment / "bin" / "python"
-    installed = environment / "installed"
-    project = ROOT / "pyproject.toml"
-    if not installed.exists() or installed.stat().st_mtime < project.stat().st_mtime:
+    if not debian.is_done(environment) or (environment / debian.DONE).stat().st_mtime < PROJECT.stat().st_mtime:
         base = debian.unpacked(version, FOLDER)
         print(f"installing for Python {version}: some minutes ..", flush=True)
         subprocess.run([base, "-m", "venv", "--clear", "--without-pip", environment], check=True)
         subprocess.run(
             [program, debian.pip(version, FOLDER), "install", "-q", "--disable-pip-version-check", *SOURCES],
             cwd=ROOT, check=True)
-        installed.touch()
+        debian.note_done(environment)
     return program
 
 

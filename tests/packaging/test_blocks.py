@@ -235,7 +235,8 @@ def test_what_only_looks_is_run(server: Server, tmp_path: Path) -> None:
     lines = {line for block in SHELL for line in commands(block)}
     assert lines >= READS
     for line in sorted(READS):
-        done = subprocess.run(shlex.split(line), env=environment(server, tmp_path), capture_output=True, text=True,
+        patiently = [*shlex.split(line), "--timeout", "60"]     # by default `status` waits for 0.6 s
+        done = subprocess.run(patiently, env=environment(server, tmp_path), capture_output=True, text=True,
                               timeout=PATIENCE_S, check=False)
         assert done.returncode in (0, 1), (line, done.stderr)       # doctor has something to say about a lonely node
         assert not done.stderr.startswith("Usage"), line

@@ -102,7 +102,7 @@ class SecondProcess(Fault):
 
 
 class RollingUpgrade(Fault):
-    """One node after the other is given a release with one more command; when the last has it the level rises.
+    """One node after the other is given the next release; when the last has it the level rises.
 
     It goes on while the block runs; `end` waits until all had their turn.
     """

@@ -98,6 +98,7 @@ class Driver:
     """
 
     host: Callable[[], HostFigures] = HostFigures      # its memory and disk, for the other nodes
+    _in_order = False           # at the last housekeeping this node led, and had nothing else to do
     _recover_to = 0             # the last entry that the journal knew to be committed at the start
 
     def __init__(
@@ -215,6 +216,7 @@ class Driver:
         self._listener.turn_ended()
 
     def _turn(self, now: float, *, propose: bool) -> None:
+        heard = bool(self.inbox)
         unusual = self._handle_inbox()
         journal, replica, transport = self.journal, self.replica, self.transport
         if journal.syncing is not None:
@@ -223,9 +225,8 @@ class Driver:
             # The leader waits for a follower's acknowledgement; applying entries on the follower is not urgent.
             self.syncing.sync(now, leads=False)
         # Nothing that _changed() compares changes before the tick, unless the library received something.
-        following = transport.lane.followed_at == now
-        due_at = self._housekeeping_at + limits.FOLLOWING_S if following else self._housekeeping_at
-        housekeeping = unusual or transport.attention or now >= due_at
+        housekeeping = unusual or transport.attention or (
+            now >= self._housekeeping_at and not self._put_off(now, heard=heard))
         if housekeeping:
             self._housekeeping_at = now + limits.HOUSEKEEPING_S
             self._housekeeping_before_tick(now)
@@ -254,6 +255,17 @@ class Driver:
         self._listener.turn_ended()
         self.syncing.sync(now, leads=replica.is_leader)
         self.paging.between_turns()
+
+    def _put_off(self, now: float, *, heard: bool) -> bool:
+        """Return whether due housekeeping waits a little longer, because entries and their answers go first.
+
+        While all is in order, that is: then a node that has nothing else to do comes to it as seldom (idle.py).
+        """
+        if self.transport.lane.followed_at == now:
+            return now < self._housekeeping_at + limits.FOLLOWING_S
+        proposer = self.proposer
+        return self._in_order and now < self._housekeeping_at + limits.LEADING_S and (
+            proposer.ready or (heard and proposer.entries_in_flight > 0))
 
     def _recording_changed(self, types: frozenset[str]) -> None:
         self.transport.lane.prompt = bool(types)        # subscribers of a follower hear of entries when it applies them
@@ -334,6 +346,10 @@ class Driver:
         ):
             capacity.release_ballast()
             self.replica.compact()
+        self._in_order = (
+            self.replica.is_leader and self.leadership.serving and self.leadership.settled
+            and not self.transport.unsettled and not self.store.busy
+        )
 
     def urgent(self, event: Hello | Message | None) -> bool:
         """Return whether this event needs a turn at once.

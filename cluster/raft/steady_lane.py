@@ -24,8 +24,9 @@ Invariants, each with a test that goes red without it (tests/cluster/test_steady
                     disk, the leader included (Quorum.match)
     durability      an acknowledgement is only queued here; the driver sends it after the journal is synced
     attention       what was given to the library is followed by its tick in the same turn, and at the latest
-                    HOUSEKEEPING_S after the last one it has a tick anyway (a follower that hears its leader after
-                    FOLLOWING_S more): to step down, or for a heartbeat
+                    HOUSEKEEPING_S after the last one it has a tick anyway (a leader with entries on their way after
+                    LEADING_S more, a follower that hears its leader after FOLLOWING_S more): to step down, or for a
+                    heartbeat
 """
 
 from __future__ import annotations

@@ -87,7 +87,7 @@ PROCESS_LANES = {
 # What takes long without any process: a test is listed here if it needs more than 0.5 s of processor time with --fast.
 LONG = (
     "chaos/test_beanstalkd_judge.py::test_a_load_at_a_true_server_accuses_nobody",
-    "chaos/test_checker_mutants.py", "chaos/test_checker_speed.py",
+    "chaos/test_checker_mutants.py", "chaos/test_checker_speed.py", "proof/test_published.py",
     "core/laws/test_delayed_paging_laws.py::test_paging_shows_nowhere_with_delayed_jobs",
     "core/laws/test_delayed_paging_laws.py::test_paging_shows_nowhere_with_delayed_jobs_and_pages_of_every_day",
     "cluster/test_journal_tears.py", "cluster/test_limits_of_commands.py", "cluster/test_random_faults.py",

@@ -5,9 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.proof.page import BEGIN, END, PAGE, RESULTS, tables, write
-from tests.proof.results import FAILED, HISTORIES, VOID, Episode, Piece, evidence_of, lines_of, load, note, read
-
-PUBLISHED_BYTES_MAX = 5 << 20
+from tests.proof.results import FAILED, VOID, Episode, Piece, note
 
 
 def piece(*episodes: Episode) -> Piece:
@@ -46,19 +44,3 @@ def test_the_page_has_the_published_results(tmp_path: Path) -> None:
     copy = tmp_path / "PROOF.md"
     copy.write_text(PAGE.read_text())
     assert not write(copy, RESULTS), "python -m tests.proof.page writes them"
-
-
-def test_published_histories_are_those_of_the_rows_and_small() -> None:
-    import hashlib
-
-    files = {f"seed-{piece.seed}/{episode.history}": episode.digest for piece in read(RESULTS)
-             for episode in piece.episodes if episode.history}
-    paths = {path.relative_to(RESULTS / HISTORIES).as_posix(): path for path in (RESULTS / HISTORIES).rglob("*.xz")}
-    assert paths.keys() == files.keys()
-    assert sum(path.stat().st_size for path in paths.values()) < PUBLISHED_BYTES_MAX
-    for name, path in sorted(paths.items())[:1]:
-        evidence = load(path)
-        assert evidence.history.records
-        assert list(lines_of(evidence_of(lines_of(evidence)))) == list(lines_of(evidence))
-        lines = b"".join(lines_of(evidence))
-        assert hashlib.sha256(lines).hexdigest() == files[name]

@@ -13,6 +13,7 @@ from sockpq import Client
 from devcluster.cluster import LocalCluster
 from devcluster.ports import HOST, free_ports
 from tests.beanstalk.helpers.client import BeanstalkClient
+from tests.replaced import replace
 from tests.waiting import PATIENCE_S, until
 
 PROGRAM = Path(sys.executable).parent / "sockpq-beanstalkd"
@@ -28,7 +29,6 @@ def reachable(address: str) -> bool:
 def test_it_ends_and_says_which(tmp_path: Path) -> None:
     address = f"{HOST}:{free_ports(1)[0]}"
     with LocalCluster(1) as cluster, (tmp_path / "log").open("wb") as log:
-        (name,) = cluster.names
         (server,) = cluster.servers
         program = subprocess.Popen([PROGRAM, "--listen", address, "--servers", server], stderr=log)
         try:
@@ -40,10 +40,7 @@ def test_it_ends_and_says_which(tmp_path: Path) -> None:
                 assert (reserved[0], ours.line()) == ("RESERVED", "x")
                 with Client(server) as client:
                     mine = client.cluster_id().id
-                cluster.kill(name)
-                cluster.wipe(name)
-                cluster.restart(name)
-                cluster.wait_for_leader()
+                replace(cluster)
                 with Client(server) as client:
                     other = client.cluster_id().id
                     client.put("q", b"theirs", number=True, lease=60)

@@ -15,7 +15,7 @@ from sockpq import Client, OutcomeUnknown, aio
 from tests.client.hasty_proxy import HastyProxy
 from tests.client.real_server import RealServer
 from tests.client.scripted_server import ScriptedServer
-from tests.client.test_failover import at_most
+from tests.waiting import at_most
 
 
 class Interrupted(BaseException):
@@ -23,15 +23,31 @@ class Interrupted(BaseException):
 
 
 @pytest.fixture
-def server() -> Iterator[RealServer]:
-    with RealServer() as one:
-        yield one
-
-
-@pytest.fixture
 def proxy(server: RealServer) -> Iterator[HastyProxy]:
     with contextlib.closing(HastyProxy(server.address)) as one:
         yield one
+
+
+@contextlib.contextmanager
+def interrupted_when(happened: threading.Event) -> Iterator[None]:
+    """Expect that Interrupted is raised in this thread, by a signal that it is sent once that has happened."""
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise Interrupted
+
+    def send() -> None:
+        happened.wait(60)
+        signal.pthread_kill(main, signal.SIGUSR2)
+
+    main = threading.get_ident()
+    before = signal.signal(signal.SIGUSR2, interrupt)
+    sending = threading.Thread(target=send, daemon=True)
+    try:
+        sending.start()
+        with pytest.raises(Interrupted):
+            yield
+        sending.join()
+    finally:
+        signal.signal(signal.SIGUSR2, before)
 
 
 @pytest.mark.parametrize("many", [False, True])
@@ -71,26 +87,11 @@ def test_a_cancelled_get_that_does_not_wait(server: RealServer, proxy: HastyProx
 
 
 def test_a_signal(server: RealServer, proxy: HastyProxy) -> None:
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        raise Interrupted
-
-    def send() -> None:
-        proxy.lost.wait(60)
-        signal.pthread_kill(main, signal.SIGUSR2)
-
-    main = threading.get_ident()
-    before = signal.signal(signal.SIGUSR2, interrupt)
-    try:
-        with Client(server.address) as near, Client(proxy.address) as client, at_most(30):
-            near.put("q", b"x")
-            sending = threading.Thread(target=send, daemon=True)
-            sending.start()
-            with pytest.raises(Interrupted):
-                client.get("q", block=True, expire=60)
-            sending.join()
-            assert server.ready_and_running("q") == (1, 0)
-    finally:
-        signal.signal(signal.SIGUSR2, before)
+    with Client(server.address) as near, Client(proxy.address) as client, at_most(30):
+        near.put("q", b"x")
+        with interrupted_when(proxy.lost):
+            client.get("q", block=True, expire=60)
+        assert server.ready_and_running("q") == (1, 0)
 
 
 def test_a_client_that_is_closed(server: RealServer, proxy: HastyProxy) -> None:
@@ -187,25 +188,12 @@ def test_a_consumer_whose_task_is_cancelled_gives_back_what_was_on_its_way(
 
 
 def test_a_consumer_that_is_interrupted_by_a_signal(server: RealServer, proxy: HastyProxy) -> None:
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        raise Interrupted
-
-    def send() -> None:
-        proxy.lost.wait(60)
-        signal.pthread_kill(main, signal.SIGUSR2)
-
-    main = threading.get_ident()
-    before = signal.signal(signal.SIGUSR2, interrupt)
-    try:
-        with Client(server.address) as near, Client(proxy.address) as client, client.consumer() as consumer:
-            near.put("q", b"x")
-            threading.Thread(target=send, daemon=True).start()
-            with at_most(30), pytest.raises(Interrupted):
-                consumer.get_many(9, "q")
-            assert server.ready_and_running("q") == (1, 0)
-            assert len(consumer.get_many(9, "q")) == 1
-    finally:
-        signal.signal(signal.SIGUSR2, before)
+    with Client(server.address) as near, Client(proxy.address) as client, client.consumer() as consumer:
+        near.put("q", b"x")
+        with at_most(30), interrupted_when(proxy.lost):
+            consumer.get_many(9, "q")
+        assert server.ready_and_running("q") == (1, 0)
+        assert len(consumer.get_many(9, "q")) == 1
 
 
 def test_a_consumer_whose_client_is_closed_by_another_thread(server: RealServer, proxy: HastyProxy) -> None:

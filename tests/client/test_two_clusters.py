@@ -9,6 +9,7 @@ from sockpq import Client, ForeignCluster
 
 from devcluster.cluster import LocalCluster
 from tests.client.conftest import MakeClient
+from tests.replaced import replace
 
 
 @pytest.fixture
@@ -21,15 +22,6 @@ def one() -> Iterator[LocalCluster]:
 def another() -> Iterator[LocalCluster]:
     with LocalCluster(1) as cluster:
         yield cluster
-
-
-def replace(cluster: LocalCluster) -> None:
-    """Another cluster on the same port."""
-    (name,) = cluster.names
-    cluster.kill(name)
-    cluster.wipe(name)
-    cluster.restart(name)
-    cluster.wait_for_leader()
 
 
 def test_what_was_put_into_one_goes_on_into_no_other(

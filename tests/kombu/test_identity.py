@@ -12,6 +12,7 @@ from sockpq import Client, ForeignCluster
 
 from devcluster.cluster import LocalCluster
 from tests.kombu.workers import worker
+from tests.replaced import replace
 from tests.waiting import PATIENCE_S, until
 
 
@@ -19,15 +20,6 @@ from tests.waiting import PATIENCE_S, until
 def cluster() -> Iterator[LocalCluster]:
     with LocalCluster(1) as started:
         yield started
-
-
-def replace(cluster: LocalCluster) -> None:
-    """Another cluster on the same port."""
-    (name,) = cluster.names
-    cluster.kill(name)
-    cluster.wipe(name)
-    cluster.restart(name)
-    cluster.wait_for_leader()
 
 
 def test_nothing_is_acknowledged_or_published_in_another_cluster(cluster: LocalCluster) -> None:

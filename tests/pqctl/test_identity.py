@@ -11,6 +11,7 @@ from devcluster.cluster import LocalCluster
 from sockpqd.pqctl.output.exit_codes import DONE, USAGE_ERROR
 from tests.client.fake_server import FakeCluster
 from tests.pqctl.running import Terminal, ask, run
+from tests.replaced import replace
 
 
 @pytest.fixture
@@ -76,10 +77,7 @@ def test_a_shell_does_not_follow_to_another_cluster() -> None:
         shell.wait_for(f"{cluster.servers[0]}>")
         shell.type("SESSION\r")
         shell.wait_for("200 OK SESSION")
-        cluster.kill(name)
-        cluster.wipe(name)
-        cluster.restart(name)
-        cluster.wait_for_leader()
+        replace(cluster)
         shell.type('PUT mail 0 "x"\r')
         shell.wait_for("this shell began with")
         shell.wait_for("not connected>")

@@ -7,6 +7,7 @@ and here it is easy to see which. It is meant for short logs: everything costs O
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 from msgspec import structs
 
@@ -361,10 +362,8 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
         return reply
 
     def _batch(self, batch: Batch, bits: int, applied: ModelApplied) -> Reply:
-        untouched = ("known_bytes", "sessions", "events", "spent")
         told = len(self.events)
-        before = copy.deepcopy(
-            {name: value for name, value in vars(self).items() if name not in untouched} if batch.atomic else {})
+        before = self._saved() if batch.atomic else {}
         put_item = self.put_item
         replies: list[Reply] = []
         for position, operation in enumerate(parts_of(batch), start=1):
@@ -376,6 +375,11 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
                 return Aborted(position, replies[-1])
         self.put_item = put_item
         return Results(tuple(replies))
+
+    def _saved(self) -> dict[str, Any]:
+        """Return a copy of all that a transaction which fails leaves as it was."""
+        untouched = ("known_bytes", "sessions", "events", "spent")
+        return copy.deepcopy({name: value for name, value in vars(self).items() if name not in untouched})
 
     def _set_map(self, operation: SetMap) -> Reply:
         if (operation.version, operation.text) == self.map:

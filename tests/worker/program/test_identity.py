@@ -7,6 +7,7 @@ from pathlib import Path
 from sockpq import Client
 
 from devcluster.cluster import LocalCluster
+from tests.replaced import replace
 from tests.worker.program.running import WAIT_S, Worker
 
 HOLD = '''
@@ -17,15 +18,6 @@ def hold(job):
         time.sleep(0.02)
     record("end", job.id)
 '''
-
-
-def replace(cluster: LocalCluster) -> None:
-    """Another cluster on the same port."""
-    (name,) = cluster.names
-    cluster.kill(name)
-    cluster.wipe(name)
-    cluster.restart(name)
-    cluster.wait_for_leader()
 
 
 def test_it_ends_and_what_it_had_taken_is_not_ended_there(tmp_path: Path) -> None:

@@ -92,6 +92,8 @@ LONG = (
     "core/laws/test_delayed_paging_laws.py::test_paging_shows_nowhere_with_delayed_jobs_and_pages_of_every_day",
     "cluster/test_journal_tears.py", "cluster/test_limits_of_commands.py", "cluster/test_random_faults.py",
     "cluster/test_real_files.py",
+    "model/test_comparison.py", "model/test_model.py::test_a_mistake_breaks_a_promise",
+    "model/test_model.py::test_all_states_keep_the_promises",
     "sim/test_cures.py", "sim/test_digest.py", "sim/test_faults.py", "sim/test_group_laws.py", "sim/test_repeatable.py",
     "sim/test_scenarios.py", "sim/test_seeds.py", "sim/gateway/test_awaited.py", "sim/gateway/test_pulses.py",
     "sim/clusters/test_moves.py", "sim/clusters/test_two_clusters.py", "sim/test_preference.py",

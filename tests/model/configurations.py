@@ -53,8 +53,8 @@ SHORT = (
     Configuration("syncs", Synced(), start(3, 2, entries=0, crashes=0), 6328),
     Configuration("a lost disk, after a commit", Losses(), after(
         Losses(), CAUGHT_UP, start(3, 2, entries=0, crashes=0, losses=1)), 458, ALWAYS),
-    Configuration("an older copy, after a vote", Copies(), after(
-        Copies(), FORGOTTEN, start(3, 2, entries=0, crashes=0, losses=1)), 9581, ALWAYS),
+    Configuration("an older copy, after a vote and a greeting", Copies(), after(
+        Copies(), (*FORGOTTEN, ("greet", 1, 2)), start(3, 2, entries=0, crashes=0, losses=1)), 5104, ALWAYS),
     Configuration("leases", LeaseRules(), Leases((Follower(),) * 2), 59443, (nobody_else_is_elected,)),
 )
 LONG = (
@@ -64,7 +64,7 @@ LONG = (
     Configuration("three terms and a crash", Rules(), start(3, 3, entries=0, crashes=1), 30550),
     Configuration("four terms", Rules(), start(3, 4, entries=0, crashes=0), 63414),
     Configuration("syncs and a crash", Synced(), start(3, 2, entries=0, crashes=2), 52167),
-    Configuration("syncs and an entry", Synced(), start(3, 2, entries=1, crashes=1), 0),
+    Configuration("syncs and an entry", Synced(), start(3, 2, entries=1, crashes=1), 692953),
     Configuration("leases of five nodes", LeaseRules(), Leases((Follower(),) * 4), 0, (nobody_else_is_elected,)),
     Configuration("a change of members", Members(), start(
         3, 2, entries=0, crashes=0, changes=1, voters=7), 22991, ALWAYS),

@@ -177,7 +177,7 @@ MISTAKES = (
     Mistake(AppendBehindAnyEntry, "H1"),
     Mistake(CountStaleAnswers, "H2", {"nodes": 5, "entries": 1}, before=DEPOSED),
     Mistake(AcknowledgeBeforeTheSync, "H4, NATS #7564, NATS #7567", {"crashes": 1}),
-    Mistake(VoteBeforeTheSync, "H4", {"crashes": 1}),
+    Mistake(VoteBeforeTheSync, "H4", {"crashes": 1}, before=(("stand", 0, 1), ("stand", 1, 1))),
     Mistake(CountAnUnsyncedCopy, "H4", {"crashes": 1}),
     Mistake(ForgetTheTerm, "H4", {"crashes": 1}),
     Mistake(WipeTheLogAtTheStart, "H9b, H9c, NATS #6888", {"crashes": 1}),

@@ -166,7 +166,7 @@ FIVE = {"nodes": 5, **ONE}
 
 MISTAKES_OF_LOSSES = (
     Mistake(VoteWithAnEmptyDisk, "NATS #7549, NATS #7556", ONE, ALWAYS),
-    Mistake(CountTheForgetful, "spec/cluster 4.5", ONE, ALWAYS),
+    Mistake(CountTheForgetful, "spec/cluster 4.5", ONE, ALWAYS, TWICE),
     Mistake(AdmitAtOnce, "spec/cluster 4.5", ONE, ALWAYS, TWICE),
     Mistake(AdmitWithoutAnswers, "spec/cluster 4.5", ONE, ALWAYS, TWICE),
     Mistake(AdmitByTheNewcomer, "spec/cluster 4.5", ONE, ALWAYS, TWICE),

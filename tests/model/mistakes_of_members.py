@@ -55,10 +55,10 @@ GOES_ON: tuple[Label, ...] = (
     *SERVES, ("change", 0, 0), ("receive", 1, 1, 3, 2), ("commit", 0, 3), ("change", 0, 1), ("receive", 1, 1, 4, 3),
     ("receive", 2, 1, 4, 3), ("commit", 0, 4),
 )
-# Node 0 has removed node 2, and then node 1.
+# Node 0 has removed node 2, and then node 1, which was started again.
 ALONE: tuple[Label, ...] = (
     *SERVES, ("change", 0, 2), ("receive", 1, 1, 3, 2), ("commit", 0, 3), ("change", 0, 1), ("receive", 1, 1, 4, 3),
-    ("commit", 0, 4), ("propose", 0),
+    ("commit", 0, 4), ("propose", 0), ("crash", 1),
 )
 CHANGES = {"terms": 2, "entries": 1, "changes": 2}
 

@@ -10,7 +10,7 @@ from tests.model.comparison import compared_run
 from tests.sim.cures.cure import Cure
 from tests.sim.cures.raft import CURES
 
-SEEDS = range(8)
+SEEDS = range(6)
 PLAIN: dict[str, Any] = {"passing": False, "ended": False, "upgraded": False, "grouped": False}
 
 # What the comparison says when a cure is taken out of the product.

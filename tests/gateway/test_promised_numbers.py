@@ -11,6 +11,7 @@ from sockpqd.beanstalk.limits import WATCHED_MAX
 from sockpqd.cluster import limits as cluster
 from sockpqd.cluster.leader.clock import SLEW
 from sockpqd.cluster.paging.file_space import ROOM_SHARE, SEGMENT_BYTES, SEGMENT_BYTES_MIN
+from sockpqd.connections import limits as connections
 from sockpqd.core import limits as core
 from sockpqd.gateway import limits as gateway
 from sockpqd.gateway.monitoring import http
@@ -46,5 +47,10 @@ def test_a_document_says_the_number_of_the_program(document: str, said: str) -> 
     assert said in re.sub(r"\s+", " ", (DOCS / document).read_text("utf-8"))
 
 
-def test_the_hour_and_the_eighth() -> None:
+def test_numbers_in_words() -> None:
     assert (http.STREAM_S, ROOM_SHARE) == (3600, 8)
+    page = re.sub(r"\s+", " ", (DOCS / "PROTOCOL.md").read_text("utf-8"))
+    assert "(a client host that has vanished is noticed within half a minute)" in page
+    assert connections.KEEPALIVE_IDLE_S + connections.KEEPALIVE_PROBES * connections.KEEPALIVE_INTERVAL_S <= 30
+    assert "is sent to a pool of that name that comes within a minute" in page
+    assert core.WORKER_LEFT_MS == 60_000

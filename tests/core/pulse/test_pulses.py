@@ -33,6 +33,7 @@ from sockpqd.core import (
     TicketNotFound,
     TooManyPulses,
     Turn,
+    limits,
 )
 from sockpqd.core.pulse.pulses import Pulses
 from tests.core.helpers.logs import lead, restored, snapshot_of
@@ -121,6 +122,19 @@ def test_a_ticket_has_one_result_and_lives_for_maxrun(log: Log) -> None:
     assert log.pulse().errors == 0
     log(Grant("p", 1))
     assert list(log.pulse().tickets) == [3]             # the one given up is forgotten
+
+
+def test_one_ticket_too_many_gives_up_the_oldest_of_all_pulses(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert limits.TICKETS_MAX == 1_000_000              # spec/pulse 4.1
+    monkeypatch.setattr(limits, "TICKETS_MAX", 3)
+    log(CreatePulse("q", PulseChange(rate=10, per_ms=1000)))
+    assert log(Grant("p", 2)) == Granted(1, 2)
+    assert log(Grant("q", 1)) == Granted(3, 1)
+    assert [log.machine.pulse_of_ticket(ticket) for ticket in (1, 2, 3)] == ["p", "p", "q"]
+    assert log(Grant("q", 2)) == Granted(4, 2)
+    assert [log.machine.pulse_of_ticket(ticket) for ticket in (1, 2, 3, 4, 5)] == [None, None, "q", "q", "q"]
+    assert log(GiveResult(1, Feedback.SLOW)) == TicketNotFound()
+    assert (log.pulse().errors, list(log.pulse().tickets)) == (0, [])
 
 
 def test_slower_by_one_then_by_steps_and_back(log: Log) -> None:

@@ -170,7 +170,7 @@ def _play(
         last.report += f"; {summary_of_beanstalkd(deeds)}"
         if jobs_deleted(deeds) < DELETED_MIN:
             last.void = f"clients of beanstalkd have deleted only {jobs_deleted(deeds)} jobs"
-    _accuse(results, turns.judge(healed_ns / SECOND, history.records, history.cuts, cluster.names))
+    _accuse(results, turns.judge(healed_ns / SECOND, history.records, history.cuts, cluster.names, history.late))
     last.report += f"; {len(turns.grants)} turns of a pulse"
     if one.fast_empty:
         _accuse(results, islice(empties.judge(), VIOLATIONS_MAX))
@@ -218,6 +218,7 @@ def _befall(
     terms.add(_term(cluster))
     result.fault_s = (time.monotonic_ns() - begun_ns) / SECOND
     history.cuts += [cut for fault in faults for cut in fault.cuts]
+    history.late += [cut for fault in faults for cut in fault.late]
     for record in (record for fault in faults for record in fault.records):
         history.add(record)
     done = sum(is_ok(record) and record.start_ns > begun_ns for record in history.records)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from msgspec import structs
 
-from tests.chaos.checker.grants import given_twice, too_many
+from tests.chaos.checker.grants import given_twice, too_many, written
+from tests.chaos.workload.history import Cut
 from tests.chaos.workload.pulse import PER_S, RATE, Turns
 from tests.chaos.workload.turns import Grant
 
@@ -43,6 +44,16 @@ def test_what_a_session_is_told_again_counts_once_from_its_last_answer_on() -> N
     assert too_many([*again, grant(3, 1.42, 1.5)], 1, 1.0) == [again[1:]]               # 2 and 1: not 1 and 3
     assert len(given_twice([*again, grant(1, 0.6, 0.7, "s", 2)])) == 1
     assert len(given_twice([*again, grant(1, 0.6, 0.7, "t", 1)])) == 1
+
+
+def test_what_was_sent_again_may_have_been_written_since_packets_were_lost() -> None:
+    read_at_once = [structs.replace(grant(ticket, 10.0, 10.1), server="a:1") for ticket in range(3)]
+    late, names = [Cut("n1", 5_000_000_000, 12_000_000_000)], {"a:1": "n1"}
+    assert too_many(written(read_at_once, [], names), 2, 1.0) != []
+    assert too_many(written(read_at_once, late, names), 2, 1.0) == []
+    assert [one.after for one in written(read_at_once, late, names)] == [5.0] * 3
+    assert written(read_at_once, late, {"a:1": "n2"}) == read_at_once
+    assert written([grant(1, 13.0, 13.1)], late, {"": "n1"})[0].after == 13.0
 
 
 def judged(*grants: Grant, healed_s: float = 0.0) -> list[str]:

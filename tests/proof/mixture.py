@@ -139,6 +139,7 @@ class Mixture(Fault):
         one.evidence = "; ".join(fault.report() for fault in faults)
         one.missing = ", ".join(word for fault in faults for word in fault.missing)
         self.cuts += [cut for fault in faults for cut in fault.cuts]
+        self.late += [cut for fault in faults for cut in fault.late]
         self.records += [record for fault in faults for record in fault.records]
         self._saw(True, one.struck or one.weather)
 

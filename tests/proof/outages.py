@@ -16,6 +16,7 @@ from tests.chaos.workload.history import Cut
 from tests.proof.cluster import NamespacedCluster
 from tests.proof.network import CLIENTS, Pair
 
+LATE_NS = 1_000_000_000
 SHAPES = "cut off", "halves", "bridge", "ring", "one way"
 
 
@@ -78,6 +79,10 @@ class Outage(Fault):
         if self._since_ns:
             now_ns = time.monotonic_ns()
             self.cuts += [Cut(name, self._since_ns, now_ns) for name in self._helpless(cluster.names)]
+            # TCP sends again after pauses that double: the next one comes at most as long after the end as this lasted.
+            until_ns = 2 * now_ns - self._since_ns + LATE_NS
+            self.late += [Cut(name, self._since_ns, until_ns) for name in cluster.names
+                          if {(name, CLIENTS), (CLIENTS, name)} & self._pairs]
         cluster.network.lose(())
 
     def _helpless(self, names: list[str]) -> list[str]:

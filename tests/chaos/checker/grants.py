@@ -9,9 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from msgspec.structs import replace
+
 from tests.chaos.checker.evidence.moments import SECOND, is_ok
 from tests.chaos.workload.history import Cut, Record
 from tests.chaos.workload.turns import Grant
+
+
+def written(grants: Iterable[Grant], late: Sequence[Cut], names: Mapping[str, str]) -> list[Grant]:
+    """The grants with the times at which they were surely written: what was read while packets of its server were lost,
+    or had to be sent again, may have been written since that began. `names`: of the servers, by address."""
+    def surely(grant: Grant) -> Grant:
+        began_s = [cut.start_ns / SECOND for cut in late if names.get(grant.server) == cut.node
+                   and cut.start_ns <= int(grant.before * SECOND) <= cut.end_ns]
+        return replace(grant, after=min([grant.after, *began_s]))
+
+    return [surely(grant) for grant in grants]
 
 
 def too_many(grants: Iterable[Grant], rate: int, length_s: float) -> list[list[Grant]]:

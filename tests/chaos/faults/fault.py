@@ -27,8 +27,9 @@ class Fault(ABC):
     """One fault, to be used once: `begin`, some time, `end`.
 
     `evidence` is what was seen to happen, `missing` what should have been seen and was not. `names`: the nodes it
-    befell. `cuts`: the times in which a node surely could not reach a majority (clock: time.monotonic_ns). `records`:
-    commands that it gave itself, as a client.
+    befell. `cuts`: the times in which a node surely could not reach a majority (clock: time.monotonic_ns). `late`:
+    those in which what a node wrote may have come to its clients later than at once. `records`: commands that it gave
+    itself, as a client.
     """
 
     def __init__(self) -> None:
@@ -36,6 +37,7 @@ class Fault(ABC):
         self.evidence: list[str] = []
         self.missing: list[str] = []
         self.cuts: list[Cut] = []
+        self.late: list[Cut] = []
         self.records: list[Record] = []
         self._cluster: AlterableCluster | None = None
         self._log_sizes: dict[str, int] = {}

@@ -235,6 +235,7 @@ class History:
         self._lock = threading.Lock()
         self.records: list[Record] = []
         self.cuts: list[Cut] = []
+        self.late: list[Cut] = []       # when what a node wrote may have come late: only the turns of a pulse need it
 
     def add(self, record: Record) -> None:
         """Append one."""

@@ -8,7 +8,7 @@ from typing import Self
 
 from sockpq import Client
 
-from tests.chaos.checker.grants import after_another, given_twice, too_many
+from tests.chaos.checker.grants import after_another, given_twice, too_many, written
 from tests.chaos.workload.history import Cut, Record
 from tests.chaos.workload.turns import Grant, TurnClients
 from tests.waiting import eventually
@@ -51,17 +51,20 @@ class Turns:
 
     def judge(
         self, healed_s: float, records: Sequence[Record] = (), cuts: Iterable[Cut] = (), names: Sequence[str] = (),
+        late: Sequence[Cut] = (),
     ) -> Iterator[str]:
         """Yield what is wrong, in sentences. `healed_s`: since when a turn can be had, by time.monotonic(); `records`
-        and `cuts` of the clients beside these; `names`: of the servers, in their order."""
+        and `cuts` of the clients beside these; `names`: of the servers, in their order; `late`: when what
+        a server wrote may have come late."""
         if self._clients is None:
             return
-        for group in too_many(self.grants, RATE, PER_S):
-            yield f"pulse: {len(group)} turns within {PER_S:g} s from ticket {group[0].ticket} on, RATE is {RATE}"
-        for one, other in given_twice(self.grants):
-            yield f"pulse: {one} and {other} are the same turn"
         by_address = dict(zip(self._servers, names, strict=False))
-        for grant, cut in after_another(self.grants, records, cuts, by_address):
+        grants = written(self.grants, late, by_address)
+        for group in too_many(grants, RATE, PER_S):
+            yield f"pulse: {len(group)} turns within {PER_S:g} s from ticket {group[0].ticket} on, RATE is {RATE}"
+        for one, other in given_twice(grants):
+            yield f"pulse: {one} and {other} are the same turn"
+        for grant, cut in after_another(grants, records, cuts, by_address):
             yield f"pulse: {cut.node} reached no majority and another node had served, but it gave {grant}"
         if not any(grant.before > healed_s for grant in self.grants):
             yield f"pulse: nobody had a turn within {AGAIN_S:g} s after all was healed"

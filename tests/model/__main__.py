@@ -68,7 +68,7 @@ def compare(seeds: range) -> bool:
 
 
 @click.command()
-@click.option("--seconds", default=600.0, help="Of processor time, for each configuration.  [default: 600]")
+@click.option("--seconds", default=150.0, help="Of processor time, for each configuration.  [default: 150]")
 @click.option("--only", default=["*"], multiple=True, metavar="GLOB",
               help="Configurations and mistakes of these names.")
 @click.option("--seeds", default=300, help="Runs to compare.  [default: 300]")

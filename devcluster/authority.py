@@ -16,6 +16,10 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 SERVER, CLIENT = ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH
+SIGNS = x509.KeyUsage(
+    digital_signature=False, content_commitment=False, key_encipherment=False, data_encipherment=False,
+    key_agreement=False, key_cert_sign=True, crl_sign=True, encipher_only=False, decipher_only=False,
+)
 
 
 class Authority:
@@ -28,6 +32,9 @@ class Authority:
         self.ca = folder / f"{name}.crt"
         builder = _builder(self._name, self._name, self._key, -10, days)
         builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        # Python 3.13 and later refuse an authority without these two, and certificates without the third.
+        builder = builder.add_extension(SIGNS, critical=True)
+        builder = builder.add_extension(x509.SubjectKeyIdentifier.from_public_key(self._key.public_key()), False)
         self.ca.write_bytes(builder.sign(self._key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
 
     def issue(
@@ -39,6 +46,8 @@ class Authority:
         builder = _builder(_name(file), self._name, key, *days)
         builder = builder.add_extension(x509.SubjectAlternativeName([_alternative(name) for name in names]), False)
         builder = builder.add_extension(x509.ExtendedKeyUsage(uses), False)
+        issuer_key = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
+        builder = builder.add_extension(issuer_key, False)
         cert, private = self.folder / f"{file}.crt", self.folder / f"{file}.key"
         cert.write_bytes(builder.sign(self._key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
         private.touch(0o600)

@@ -166,8 +166,9 @@ def test_metrics() -> None:
             assert found["sockpq_worker_children",] == found["sockpq_worker_children_busy",] == 2
             assert found["sockpq_worker_jobs_held",] == 2
             assert found["sockpq_worker_queue_oldest_seconds", "q"] >= 0
-            with pytest.raises(urllib.error.HTTPError, match="404"):
+            with pytest.raises(urllib.error.HTTPError, match="404") as refused:
                 await asyncio.to_thread(read, f"{url}/other")
+            refused.value.close()
             screen = Console(width=120, record=True)
             screen.print(progress.picture(pool, 2.0))
             shown = screen.export_text()

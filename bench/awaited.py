@@ -2,7 +2,7 @@
 
     python -m bench.awaited [--jobs 1000] [--waiting 9900] [--seconds 10]
 
-First the time from sending DONE until a client that waits for that job has its end, one job after the other. Then
+First the time from sending DONE until a client that waits for that job has its end, one job after another. Then
 many clients wait for a job each: what one takes of the leader's memory and CPU time while nothing happens, how long
 an ordinary client's PUT takes beside them, and how long it takes until all of them have their answer, when one
 command removes all the jobs.
@@ -49,7 +49,7 @@ def _row(name: str, times_us: list[float]) -> Row:
 
 
 async def _ends(leader: str, jobs: int) -> list[float]:
-    """Return the microseconds from DONE to the answer of AWAIT, for one job after the other."""
+    """Return the microseconds from DONE to the answer of AWAIT, for one job after another."""
     times: list[float] = []
     async with wires_to(leader, 2) as (worker, caller):
         for number in range(jobs + WARM_UP):
@@ -66,7 +66,7 @@ async def _ends(leader: str, jobs: int) -> list[float]:
 
 
 async def _put(wire: Wire, queue: str) -> int:
-    """Put a job with a number, and return that."""
+    """Put a job with a number, and return its number."""
     answer = await ask(wire, f"PUT {queue} 0 {len(BODY)} NUMBER\r\n".encode() + BODY, LINE)
     return int(answer.line.split()[3])
 
@@ -109,7 +109,7 @@ async def _crowd(running: LoadRun, waiting: int, seconds: float) -> None:
 
 
 async def _puts(wire: Wire, seconds: float) -> list[float]:
-    """Return the microseconds of PUTs of one client, one after the other, with pauses."""
+    """Return the microseconds of each of a client's PUTs, which it sends one by one, with pauses."""
     times: list[float] = []
     until = time.monotonic() + seconds
     while time.monotonic() < until:

@@ -3,8 +3,8 @@
     python -m bench.play [--celery] [--clusters 2] [DIR]
 
 The cluster is `sockpqd --dev --nodes 3`, with its data below DIR (default: here). The producer puts jobs of three
-priorities into the queue `play`, two in a second; a pqworker with two children takes them. All go on through the loss
-of any node. Ctrl-C ends everything.
+priorities into the queue `play`, two in a second; a pqworker with two children takes them. All continue despite the
+loss of any node. Ctrl-C ends everything.
 
 With two clusters, a and b, the second one owns the queue `film.play`, and has a producer and a pqworker too.
 """
@@ -52,7 +52,7 @@ app = App()
 @app.handler(PREFIX + QUEUE, expire=LEASE_S)
 @app.handler(QUEUE, expire=LEASE_S)
 def deliver(job: Job) -> None:
-    """Work on a letter, whatever it says: people put some by hand."""
+    """Process a letter with any content, as users of the example may put their own."""
     time.sleep(WORK_S)
 
 

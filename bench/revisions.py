@@ -70,7 +70,7 @@ def main(
 
 
 def separated(words: tuple[str, ...]) -> list[tuple[str, ...]]:
-    """The benchmarks, each with its options, between the words "--"."""
+    """Return the benchmarks, each with its options, between the words "--"."""
     each: list[tuple[str, ...]] = [()]
     for word in words:
         if word == "--":
@@ -81,7 +81,7 @@ def separated(words: tuple[str, ...]) -> list[tuple[str, ...]]:
 
 
 def table(commit: str, benchmark: tuple[str, ...], pairs: list[Pair], names: list[str] | None = None) -> str:
-    """Medians of both, and of the ratios with the least and the greatest; of these figures, None: of all."""
+    """Return the medians of both and of their ratios, with the lowest and highest. `names`: the figures; None: all."""
     lines = [f"| {' '.join(benchmark)} | {commit} | here | ratio |\n|---|--:|--:|--:|"]
     for name in pairs[0][1]:
         values = [(old[name], new[name]) for old, new in pairs if old.get(name) and name in new]
@@ -101,7 +101,7 @@ def unpack(commit: str, folder: Path) -> None:
 
 
 def as_in(tree: Path, benchmark: tuple[str, ...]) -> tuple[str, ...]:
-    """The words that run a benchmark in this tree, where a load may be a program of its own still."""
+    """Return the words that run a benchmark in this tree, where a load may still be a program of its own."""
     program, *words = benchmark
     before = PROGRAMS.get(words[0]) if program == "bench.load" and words else None
     return (f"bench.{before}", *words[1:]) if before and (tree / "bench" / f"{before}.py").exists() else benchmark

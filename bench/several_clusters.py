@@ -43,7 +43,7 @@ class Load(NamedTuple):
     queues: Sequence[str]
 
     def cpu_us(self) -> float:
-        """The CPU time of all threads of all nodes so far, in microseconds; /proc/PID/stat is too coarse."""
+        """Return the CPU time of all threads of all nodes so far, in microseconds; /proc/PID/stat is too coarse."""
         pids = [pid for target in self.targets for pid in target.cpu_us()]
         return sum(int(file.read_text().split()[0]) for pid in pids
                    for file in Path(f"/proc/{pid}/task").glob("*/schedstat")) / 1000

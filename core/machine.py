@@ -343,7 +343,7 @@ class Machine:
         return self._state.servers.max_id
 
     def total(self, queue: str | None) -> JobTotals:
-        """Return the sums of one queue, or of all if `queue` is None."""
+        """Return the totals of one queue, or of all if `queue` is None."""
         queues = self._state.queues
         if queue is None:
             existing = len(queues.by_name) + len(queues.idle)
@@ -566,7 +566,7 @@ class Machine:
         return len(self._state.sessions.by_number)
 
     def sessions(self) -> list[Session]:
-        """Return all sessions in rising number, read-only; do not show their secrets."""
+        """Return all sessions by ascending number, read-only; do not show their secrets."""
         return list(self._state.sessions.by_number.values())
 
     def session(self, number: int) -> Session | None:

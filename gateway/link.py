@@ -1,4 +1,4 @@
-"""The interfaces of a connection: where its commands come from, and what the code that answers its client calls."""
+"""The interfaces of a connection: the origin of its commands, and the calls of the code that answers its client."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
     python -m bench.celery [--brokers sockpqd ..] [--tasks 1000] [--rounds 5] [--children 2]
 
-Each round measures all brokers, one after the other; printed are the medians, as Markdown. One process publishes, one
-task after the other. Tasks are acknowledged late, results ignored; the worker has a prefork pool. Redis and RabbitMQ of
+Each round measures all brokers, one after another; the medians are printed as Markdown. One process publishes the
+tasks, one by one. Tasks are acknowledged late, results ignored; the worker has a prefork pool. Redis and RabbitMQ of
 Debian (`redis-server`, `rabbitmq-server`) are started here like sockpqd; a broker whose program is missing is left out.
 """
 
@@ -70,14 +70,14 @@ def measure(
 
 
 def measured(place: str, tasks: int, children: int) -> dict[str, Any]:
-    """One run: publish all, then work them off."""
+    """Run once: publish all tasks, then process them; return the figures."""
     with tempfile.TemporaryDirectory() as folder, \
             WorkerRun(SYSTEMS["celery"], place, Path(folder), children) as run:
         return rate(run, "noop", tasks)
 
 
 def table(found: dict[str, list[dict[str, Any]]]) -> list[str]:
-    """Medians, with the lowest and the highest."""
+    """Return the lines of the table: medians, with the lowest and the highest value."""
     lines = ["| | publish/s | execute/s | worker CPU µs for a task |", "|---|--:|--:|--:|"]
     for name, runs in found.items():
         if not runs:            # its first one failed

@@ -1,4 +1,4 @@
-"""Throw-away brokers on loopback: each is a context whose value is the URL that Celery is given."""
+"""Temporary brokers on loopback: each is a context whose value is the URL that Celery is given."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def _process(words: tuple[str, ...], log: Path, environment: Mapping[str, str] |
 
 
 def _end(started: subprocess.Popen[bytes]) -> None:
-    """End the process with all that it has started, which is its group."""
+    """End the process and all processes that it has started: its process group."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         try:
             os.killpg(started.pid, number)

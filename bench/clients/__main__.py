@@ -34,7 +34,7 @@ def main(
     library: str, address: str | None, processes: int, producers: int | None, tasks: int, size: int, prefetch: int,
     in_tasks: bool, record: Path | None,
 ) -> None:
-    """Put all tasks, then work them off."""
+    """Put all tasks, then process them."""
     if in_tasks and library != "sockpq":
         raise click.UsageError("--asyncio is for sockpq")
     case = ClientsCase(processes, prefetch, tasks, producers, in_tasks, size)

@@ -1,4 +1,4 @@
-"""The same two things with each library: put a task, and work off tasks one by one, each acknowledged by itself.
+"""The same two actions with each library: put a task, and process tasks one by one, each acknowledged by itself.
 
 Each driver is used as the library's own documentation does it, with a blocking client where there is one.
 """
@@ -24,7 +24,7 @@ class Contender(Protocol):
         ...
 
     def work(self) -> Iterator[bytes]:
-        """Tasks, each acknowledged when the next one is asked for, until none comes for IDLE_S."""
+        """Yield tasks, each acknowledged when the next one is requested, until none comes for IDLE_S."""
         ...
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""One measurement: all tasks are put, then worked off; its figures as they are recorded."""
+"""One measurement: all tasks are put, then processed; its figures for the record."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class ClientsCase(NamedTuple):
 
 
 def measure(library: str, address: str, case: ClientsCase) -> Figures:
-    """Tasks per second and CPU for each, of producers and workers. The queue must be empty before."""
+    """Return the tasks per second and the CPU of each, of producers and workers. The queue must be empty before."""
     putting = together(
         put_in_tasks if case.in_tasks else put, library, address, case.prefetch, case.producers or case.processes,
         case.tasks, case.size,

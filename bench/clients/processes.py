@@ -1,4 +1,4 @@
-"""Processes that put or work off tasks at the same time, and what they took for it."""
+"""Processes that put or process tasks at the same time, and the time and CPU that they use."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def work(system: str, address: str, prefetch: int, tasks: int, size: int, ready:
 
 
 def work_in_tasks(system: str, address: str, prefetch: int, tasks: int, size: int, ready: Any) -> One:
-    """Work off the jobs by a hundred tasks of one asyncio client of sockpq."""
+    """Process the jobs by a hundred tasks of one asyncio client of sockpq."""
     import sockpq.aio
 
     count, ended, used = 0, 0.0, 0.0

@@ -87,7 +87,7 @@ class PeerServers:
 
 @contextmanager
 def servers(library: str, nodes: int = NODES) -> Iterator[str]:
-    """The address of running servers for this library. Raises ServersError, and OSError if a program is missing.
+    """Start this library's servers and yield their address. Raises ServersError, or OSError if a program is missing.
 
     `nodes`: of sockpqd; of the others there are as many as DURABLE says.
     """

@@ -107,7 +107,7 @@ def measure(
 
 
 def arranged(kept: Iterable[dict[str, Any]]) -> dict[str, dict[str, list[dict[str, Any]]]]:
-    """These runs by workload, in the order of WORKLOADS, and system."""
+    """Return these runs by workload, in the order of WORKLOADS, and by system."""
     runs: dict[str, dict[str, list[dict[str, Any]]]] = {workload: {} for workload in WORKLOADS}
     for run in kept:
         runs[run["workload"]].setdefault(run["system"], []).append(run)

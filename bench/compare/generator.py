@@ -27,7 +27,7 @@ class GeneratorError(Exception):
 
 
 def descendants(of: int) -> list[int]:
-    """The processes that this one has started, and theirs. Source: /proc."""
+    """Return the processes started by this one, and by those in turn. Source: /proc."""
     children: dict[int, list[int]] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -58,9 +58,9 @@ class Generator:
         self._warm_s = warm_s
 
     def run(self, workload: Workload) -> dict[str, Any]:
-        """One run of a workload, with the jobs that it needs put before. Raises GeneratorError.
+        """Run a workload, after putting the jobs that it needs. Raises GeneratorError.
 
-        A rate of 0 is no measurement, such as when workers found no jobs.
+        A rate of 0 is an error: the workers found no jobs, for example.
         """
         options = list(workload.options)
         if workload.preload:

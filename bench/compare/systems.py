@@ -60,7 +60,7 @@ def running(name: str, program: Path, seconds: float, warm_s: float) -> Iterator
 
 
 def _told(*command: str | Path) -> str:
-    """The version number in a command's output: its last word."""
+    """Return the version number in a command's output: its last word."""
     printed = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=True).stdout
     return printed.split()[-1].removeprefix("v")
 
@@ -97,7 +97,7 @@ def _nats(program: Path, address: str) -> list[str]:
 
 
 def _ask(address: str, what: str, message: object) -> dict[str, Any] | None:
-    """The answer of JetStream's interface, None if it is an error or missing."""
+    """Return the answer of JetStream's interface; None if it is an error or missing."""
     host, _, port = address.rpartition(":")
     body = json.dumps(message).encode()
     try:

@@ -17,7 +17,7 @@ OF_ONE_NODE = ("sockpq1", "redis", "postgresql")
 
 
 def lines(runs: Runs, surroundings: Mapping[str, object]) -> Iterator[str]:
-    """The tables in Markdown, and what was measured where."""
+    """Return the tables in Markdown, with the conditions of the measurement."""
     systems = [name for name in REPLICATED if any(name in of for of in runs.values())]
     against = {"sockpq", "rabbit"} <= set(systems)
     titles = [SYSTEMS[name].title for name in systems]
@@ -59,7 +59,7 @@ def _table(heads: Sequence[str], rows: Iterator[Sequence[str]]) -> Iterator[str]
 
 
 def _speed(workload: str, runs: Sequence[Run]) -> str:
-    """The median rate and its range, or the delay of a delivery."""
+    """Return the median rate and its range, or the delay of a delivery."""
     if not runs:
         return ""
     if WORKLOADS[workload].mode == "latency":

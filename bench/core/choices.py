@@ -84,7 +84,7 @@ class Choices:
             self._driver.do(Tick())
 
     def measure(self, gauge: Gauge, choices: int) -> int:
-        """The sum of `gauge` over this many choices, with AT_ONCE in each gauged call."""
+        """Return the sum of `gauge` over this many choices, with AT_ONCE in each gauged call."""
         found = 0
         for _ in range(choices // AT_ONCE):
             taken: list[Handed] = []
@@ -121,7 +121,7 @@ def _just_do(call: Callable[[], object]) -> int:
 
 
 def compare(kind: ChoiceKind, counts: tuple[int, int], choices: int) -> Row:
-    """The cost of a choice among few and among many queues, and the ratio of many to few."""
+    """Return the cost of a choice among few and among many queues, and the ratio of many to few."""
     machines = [Choices(kind, count) for count in counts]
     blocks: list[list[int]] = [[] for _ in counts]
     gc.collect()

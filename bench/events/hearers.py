@@ -1,4 +1,4 @@
-"""Many subscribers in a process of their own, which counts what they hear."""
+"""Many subscribers in a process of their own, which counts the events that they receive."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Hearers:
         self._pipe = pipe
 
     def heard(self) -> int:
-        """Return the number of events that all of them together have received so far."""
+        """Return the number of events received so far by all of them together."""
         self._pipe.send(None)
         count: int = self._pipe.recv()
         return count

@@ -48,7 +48,7 @@ SHORT_ONE = Query(SHORT_MS, 0)
 
 
 def ten(workers: int) -> Case:
-    """Presto's example: [0] of 10 s, then nine of 1 s."""
+    """Presto's example: query [0] takes 10 s, the nine others 1 s each."""
     return Case("One of 10 s, then nine of 1 s", (LONG, *[SHORT_ONE] * SHORT))
 
 
@@ -66,7 +66,7 @@ def hung(workers: int) -> Case:
 
 
 def stream(workers: int) -> Case:
-    """[0] of 10 s, and as many of 1 s as the workers can do, for two minutes."""
+    """Return a case of one query of 10 s, and as many of 1 s as the workers can process, for two minutes."""
     short = [Query(SHORT_MS, 0, at_s * 1000) for at_s in range(STREAM_S) for _ in range(workers)]
     return Case("One of 10 s; for two minutes each worker gets one of 1 s each second", (LONG, *short))
 

@@ -1,4 +1,4 @@
-"""Simulates tenants of which one floods a queue: the waits of the others' jobs, by the settings of the queue."""
+"""Simulates tenants of which one floods a queue: how long the others' jobs wait, for each setting of the queue."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def depth(
 
 
 def deepen(running: LoadRun, jobs: Jobs, waiting_jobs: int) -> Row:
-    """Put jobs until this many of them wait, even if another node has to lead meanwhile; returns the result."""
+    """Put jobs until this many of them wait, even if the leader changes; returns the result."""
     measured, console = running.target, running.console
     total, took_s, longest_ms, told, cpu_us = 0, 0.0, 0.0, monotonic(), measured.cpu_us()
     while (waiting := measured.waiting(QUEUES)) < waiting_jobs:

@@ -1,4 +1,4 @@
-"""FIND over many jobs: the duration of a whole search, and the latency of PUTs meanwhile.
+"""FIND over many jobs: the duration of a whole search, and the latency of PUTs during it.
 
     python -m bench.load find [--waiting 1000000] [--searchers 1] [--rate 500] [--hot-bytes 100000000]
 
@@ -34,7 +34,7 @@ BUSY_S = 0.01
 
 
 class HeaderJobs(Jobs):
-    """Jobs of which every other one begins with a header."""
+    """Return jobs of which every other one begins with a header."""
 
     def __init__(self, queue: str, size: int) -> None:
         """Make jobs of `size` bytes besides the header."""
@@ -94,7 +94,7 @@ def find(
     running: LoadRun, waiting: int, searchers: int, rate: float, connections: int, seconds: float, size: int,
     only: tuple[str, ...],
 ) -> None:
-    """Measure searches, and the latency of PUTs meanwhile."""
+    """Measure searches, and the latency of PUTs during them."""
     running.console.print(f"putting {waiting:,} jobs first")
     uvloop.run(fill(running.target.leader(), HeaderJobs(WAITING, size), waiting))
     for phase, wanted in PHASES.items():

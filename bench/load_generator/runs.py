@@ -1,4 +1,4 @@
-"""One stretch of load in closed loops, with all that is measured meanwhile."""
+"""One stretch of load in closed loops, and all measurements during it."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ class Target:
         return {pid: cpu_us(pid) for pid in pids}
 
     def cpu_us_since(self, before: dict[int, int]) -> int | None:
-        """The CPU time that all nodes together have used since `before`, None if unknown."""
+        """Return the CPU time used by all nodes together since `before`; None if unknown."""
         now = self.cpu_us()
         return sum(now.values()) - sum(before.values()) if now and now.keys() == before.keys() else None
 

@@ -27,7 +27,7 @@ BLOCK_BYTES = 512       # the unit of st_blocks
 
 
 async def beside(leader: str, queue: str, work: Callable[[], Awaitable[None]]) -> list[float]:
-    """Do the work, and put jobs into the queue meanwhile; returns how long each took, in seconds."""
+    """Do the work while putting jobs into the queue; returns the duration of each in seconds."""
     took: list[float] = []
     async with wires_to(leader) as (wire,):
         putting = asyncio.create_task(_put_on(wire, queue, took))

@@ -25,7 +25,7 @@ PLAIN = FuncFormatter(lambda value, _: f"{value:g}")
 
 
 def author(records: list[Record]) -> Figure:
-    """The rate of each round over the jobs that waited."""
+    """Draw the rate of each round over the number of jobs that waited."""
     figure, (axes,) = new_figure(1, "Jobs per second with more and more jobs waiting")
     for record, style in zip(records, _styles(records), strict=True):
         for (phase, points), colour in zip(record.curves.items(), COLOURS, strict=False):
@@ -43,7 +43,7 @@ def author(records: list[Record]) -> Figure:
 
 
 def depth(records: list[Record]) -> Figure:
-    """Rates, latencies and memory at each depth, of the last record."""
+    """Draw rates, latencies and memory at each depth, from the last record."""
     rows = records[-1].rows
     figure, (rates, latencies, memory) = new_figure(3, "With many jobs waiting")
     names = [f"{row['waiting']:,}" for row in rows]
@@ -61,7 +61,7 @@ def depth(records: list[Record]) -> Figure:
 
 
 def fan(records: list[Record]) -> Figure:
-    """Jobs per second of few and of many clients; each measurement is a point, the bar is their middle."""
+    """Draw the jobs per second of few and of many clients; each measurement is a point, the bar is their middle."""
     figure, panels = new_figure(len(records), "Jobs per second from producers to workers", width=4.0)
     for axes, record in zip(panels, records, strict=True):
         names = list(dict.fromkeys(str(row["clients"]) for row in record.rows))
@@ -78,7 +78,7 @@ def fan(records: list[Record]) -> Figure:
 
 
 def latency(records: list[Record]) -> Figure:
-    """The share of commands that took longer, on a scale on which each further nine has the same width."""
+    """Draw the share of commands that took longer, on a scale on which each further nine has the same width."""
     record = records[-1]
     figure, (axes,) = new_figure(1, f"Latencies at {record.options.get('rate', 0):g} jobs per second")
     for (step, points), colour in zip(record.curves.items(), (BLUE, ORANGE, GREEN, GREY), strict=False):
@@ -95,7 +95,7 @@ def latency(records: list[Record]) -> Figure:
 
 
 def tails(records: list[Record]) -> Figure:
-    """For each record the latencies of PUT in each phase, and the worst ones over time."""
+    """Draw, for each record, the latencies of PUT in each phase, and the worst ones over time."""
     figure, panels = new_figure(2, "PUT while other things happen", width=5.2, rows=len(records))
     for record, bars, course in zip(records, panels[::2], panels[1::2], strict=True):
         names = [str(row["phase"]).replace(" ", "\n", 1) for row in record.rows]
@@ -114,7 +114,7 @@ def tails(records: list[Record]) -> Figure:
 
 
 def failover(records: list[Record]) -> Figure:
-    """A chart of the share of trials that had ended, over time."""
+    """Draw the share of trials that had ended, over time."""
     figure, (axes,) = new_figure(1, "From the end of a leader to the next acknowledged PUT")
     for record, colour in zip(records, COLOURS, strict=False):
         gaps = sorted(gap for _, gap in record.curves["gaps"])
@@ -129,7 +129,7 @@ def failover(records: list[Record]) -> Figure:
 
 
 def children(points: Sequence[tuple[float, int]], put_at: float) -> Figure:
-    """The number of a worker's children over time, with a burst of tasks."""
+    """Draw the number of a worker's children over time, with a burst of tasks."""
     figure, (axes,) = new_figure(1, "pqworker --autoscale 10,3 with a burst of tasks")
     axes.step([at for at, _ in points], [count for _, count in points], where="post", color=BLUE)
     axes.axvline(put_at, **GOAL)
@@ -146,7 +146,7 @@ def new_figure(panels: int, title: str, width: float = 6.0, rows: int = 1) -> tu
 
 
 def _bars(axes: Axes, names: Sequence[str], groups: dict[str, list[Any]]) -> None:
-    """Groups of bars side by side."""
+    """Draw groups of bars side by side."""
     width = 0.8 / len(groups)
     for number, ((label, values), colour) in enumerate(zip(groups.items(), COLOURS, strict=False)):
         places = [place - 0.4 + width * (number + 0.5) for place in range(len(names))]
@@ -162,7 +162,7 @@ def _from_zero(axes: Axes, x: str, y: str) -> None:
 
 
 def _legend(axes: Axes) -> None:
-    """Above the axes, where no data are."""
+    """Place the legend above the axes, where no data are."""
     axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, fontsize=8, columnspacing=1.0)
 
 

@@ -34,7 +34,7 @@ class Measured(Protocol):
         """The cluster that was started."""
 
     def version(self) -> str | None:
-        """The version of sockpqd, None if it is not known."""
+        """Return the version of sockpqd; None if it is not known."""
 
 
 @dataclass
@@ -69,7 +69,7 @@ class Record:
 
 
 def machine() -> dict[str, Value]:
-    """The machine of the load generator, and of local nodes, without its name."""
+    """Return the machine of the load generator, and of local nodes, without its name."""
     return {
         "cores": os.cpu_count(), "cpu": _cpu_model(), "kernel": platform.release(),
         "python": f"{platform.python_version()} ({how_built()})",
@@ -110,7 +110,7 @@ def record(result: Result, target: Measured, path: Path) -> None:
 
 
 def _short(value: Any) -> Any:
-    """The same value with floats rounded to four digits."""
+    """Return the same value with floats rounded to four digits."""
     if isinstance(value, dict):
         return {name: _short(part) for name, part in value.items()}
     if isinstance(value, list):
@@ -119,7 +119,7 @@ def _short(value: Any) -> Any:
 
 
 def read(paths: Iterable[Path]) -> list[Record]:
-    """The records of these files, oldest first; of several of one program with the same options only the last.
+    """Return the records of these files, oldest first; of several of one program with the same options only the last.
 
     Raises ValueError, with file and line, if a line is not a record.
     """
@@ -153,12 +153,12 @@ def show(console: Console, result: Result) -> None:
 
 
 def columns(rows: Sequence[Row]) -> list[str]:
-    """The names of all figures with a value in any row, in the order of their appearance."""
+    """Return the names of all figures with a value in any row, in the order of their appearance."""
     return list(dict.fromkeys(name for row in rows for name, value in row.items() if value is not None))
 
 
 def heading(name: str) -> str:
-    """The readable name of a figure: "p99.9 ms" for "p99_9_ms"."""
+    """Return the readable name of a figure: "p99.9 ms" for "p99_9_ms"."""
     words = name.replace("p99_9", "p99.9").split("_")
     return " ".join({"us": "µs", "cpu": "CPU"}.get(word, word) for word in words)
 
@@ -169,7 +169,7 @@ def told(summary: Row) -> str:
 
 
 def written(value: Value) -> str:
-    """A figure with the significant digits only."""
+    """Format a figure, with the significant digits only."""
     if value is None:
         return "-"
     if isinstance(value, float):

@@ -33,7 +33,7 @@ def main(recorded: tuple[Path, ...], into: Path | None) -> None:
 
 
 def tables(records: list[Record]) -> dict[str, str]:
-    """The text for each program: all its records with the conditions of their measurement."""
+    """Return the text for each program: all its records with the conditions of their measurement."""
     sections: dict[str, str] = {}
     for record in sorted(records, key=lambda record: (record.program, record.at)):
         sections[record.program] = sections.get(record.program, "") + "\n".join(lines(record)) + "\n\n"
@@ -41,7 +41,7 @@ def tables(records: list[Record]) -> dict[str, str]:
 
 
 def lines(record: Record) -> Iterator[str]:
-    """The lines of one record."""
+    """Yield the lines of one record."""
     machine = record.machine
     yield f"{record.cluster}, sockpqd {record.version}, {record.at[:10]}, {machine['cores']} cores {machine['cpu']}, " \
           f"Linux {machine['kernel']}, Python {machine['python']}."
@@ -61,7 +61,7 @@ def lines(record: Record) -> Iterator[str]:
 
 
 def replaced(document: str, sections: dict[str, str]) -> str:
-    """The document with these sections replaced. Raises ValueError if it has no place for one."""
+    """Return the document with these sections replaced. Raises ValueError if it has no place for one."""
     for program, text in sections.items():
         begin, end = f"<!-- {program} -->\n", f"<!-- /{program} -->"
         before, begun, rest = document.partition(begin)

@@ -1,4 +1,4 @@
-"""Connections that wait for something, one command each, and ask for it again as soon as they got it."""
+"""Connections that wait for something, one command each, and ask again as soon as they have received it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ GOT = re.compile(rb"200 OK \S+ (\d+) ")        # a ticket or a job
 
 
 class Want(NamedTuple):
-    """A client's request, and the result that it reports, with the number that it got, before the next request."""
+    """A client's request, and the result that it reports before the next request, with the number that it received."""
 
     ask: bytes
     tell: bytes = b""

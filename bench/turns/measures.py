@@ -83,7 +83,7 @@ def beside(cluster: LocalCluster, seconds: float) -> Iterator[str]:
 
 
 class _Conversation:
-    """One connection, one command after the other."""
+    """One connection, one command after another."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._socket, self._file = connection, connection.makefile("rb")
@@ -174,6 +174,6 @@ def entries(cluster: LocalCluster, seconds: float) -> Iterator[str]:
 
 
 def _applied(cluster: LocalCluster) -> int:
-    """The number of the newest entry."""
+    """Return the number of the newest entry."""
     views = survey([cluster.direct(name) for name in cluster.names], 5.0)
     return max(node.applied or 0 for view in views for node in view.nodes)

@@ -43,7 +43,7 @@ def main(
     system: str, place: str | None, task: str, tasks: int, children: int, long_one: bool, burst: Path | None,
     record: Path | None,
 ) -> None:
-    """Put tasks, then work them off."""
+    """Put tasks, then process them."""
     chosen = SYSTEMS[system]
     if burst and system != "pqworker":
         raise click.UsageError("--burst is for pqworker")
@@ -71,7 +71,7 @@ def main(
 
 
 def rate(run: WorkerRun, task: str, tasks: int) -> dict[str, object]:
-    """Work off a queue and measure the rate from a tenth of it on, when all children are there."""
+    """Process a queue and measure the rate after the first tenth, when all children have started."""
     put_s = run.put(task, tasks)
     run.start()
     warm = int(tasks * WARM_SHARE)
@@ -98,7 +98,7 @@ def long_and_short(run: WorkerRun) -> dict[str, object]:
 
 
 def burst_of(run: WorkerRun, picture: Path) -> dict[str, object]:
-    """Forty tasks of a second at once, then none; the children over time."""
+    """Put forty tasks of a second at once, then none; draw the number of children over time."""
     run.start()
     begun, points = time.monotonic(), []
     put_at = 0.0

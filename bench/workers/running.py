@@ -46,7 +46,7 @@ class WorkerRun:
         self._worker: subprocess.Popen[bytes] | None = None
 
     def put(self, task: str, count: int, *args: float) -> float:
-        """Queue this many of a task; returns the seconds that all but the first one took."""
+        """Queue this many of a task; returns the time in seconds of all but the first."""
         told = subprocess.run(
             [sys.executable, "-c", PUT, task, str(count), *map(str, args)], cwd=self._folder, env=self._environment,
             check=True, stdout=subprocess.PIPE,
@@ -77,12 +77,12 @@ class WorkerRun:
             time.sleep(POLL_S)
 
     def cpu_s(self) -> float:
-        """CPU time of the worker and of all that it has started, those that have ended too."""
+        """Return the CPU time of the worker and of all processes that it has started, including ended ones."""
         assert self._worker
         return sum(_cpu_s(pid) for pid in family(self._worker.pid))
 
     def children(self) -> int:
-        """The processes that the worker has."""
+        """Return the number of processes that the worker has started."""
         assert self._worker
         return len(family(self._worker.pid)) - 1
 
@@ -102,7 +102,7 @@ class WorkerRun:
 
 
 def family(pid: int) -> list[int]:
-    """This process and all below it."""
+    """Return this process and all below it."""
     parents = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -121,7 +121,7 @@ def _cpu_s(pid: int) -> float:
 
 
 def _stat(pid: int) -> list[str]:
-    """The fields behind the name."""
+    """Return the fields after the name."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:

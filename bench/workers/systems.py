@@ -56,7 +56,7 @@ class System(NamedTuple):
     place: str | None           # of its broker, unless another is given; None: a cluster is started here
 
     def program(self) -> str:
-        """The source of the module `tasks`."""
+        """Return the source of the module `tasks`."""
         return HEAD + self.app + TASKS.format(decorator=self.decorator) + PUT.format(put=self.put)
 
 

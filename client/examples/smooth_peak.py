@@ -1,6 +1,6 @@
 """Smooth a peak: many jobs at once, few of them at a time: python smooth_peak.py JOBS
 
-The queue's `limit` holds for all workers of all machines together; what comes at once waits in the queue meanwhile.
+The queue's `limit` applies to all workers on all machines together; jobs of a burst wait in the queue.
 """
 
 import signal

@@ -13,7 +13,7 @@ from sockpqd.core import Machine
 
 
 class Recording:
-    """The event types subscribed here and elsewhere, with the end of the recording of each."""
+    """The event types subscribed here and elsewhere, with the time until which each is recorded."""
 
     def __init__(self, machine: Machine, changed: Callable[[frozenset[str]], None]) -> None:
         """`changed` is called, outside of apply, with the types to record from now on."""
@@ -25,7 +25,7 @@ class Recording:
 
     @property
     def active(self) -> bool:
-        """Return whether any type is recorded, because some node has a subscription."""
+        """True if any type is recorded, because some node has a subscription."""
         return bool(self._recorded)
 
     def subscribed(self, types: Iterable[str], now: float) -> None:

@@ -91,7 +91,7 @@ class DeferredOffers:
         return merge(own, *[names.irange(*behind) for names in foreign])
 
     def _closed(self, reached: str) -> list[str]:
-        """Return the queues after `reached` that have READY jobs and hand out none: they have settings."""
+        """Return the queues after `reached` whose settings prevent hand-outs, although they have READY jobs."""
         by_name = self._queues.by_name
         return sorted(
             name for name in self._queues.settings

@@ -255,7 +255,7 @@ class Pipeline:
         return False
 
     def _run_of(self, command: Command) -> Run | None:
-        """Count the command and return what executes it; None: the answers before it must come first."""
+        """Count the command and return the function that executes it; None: the answers before it must come first."""
         row, state = command.row, self.state
         in_its_session = (command.number or command.bound) and not row.alone
         if state.mode is not None:

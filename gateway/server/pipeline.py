@@ -215,7 +215,7 @@ class Pipeline:
         """Execute commands until something holds them up; return whether all complete ones were executed."""
         hub, parser, state, flow, slots = self.hub, self.parser, self.state, self.flow, self._slots
         counts = hub.tally.commands
-        if hub.holds_up(parser.backlog_bytes, in_flight=bool(slots)):
+        if hub.crowded and hub.holds_up(parser.backlog_bytes, in_flight=bool(slots)):
             hub.wake_when_relieved(self)
             return False
         slice_end = hub.budget - COMMANDS_PER_SLICE
@@ -299,7 +299,10 @@ class Pipeline:
                     return
             else:
                 out.append(answer)
-                if kind in HANDING_OUT:
+                if type(outcome) is Handed and self.state.hand_outs is not None:       # nearly always
+                    if self.state.hand_outs.note_job(outcome.id):
+                        self._look_at_hand_outs(self.state.hand_outs)
+                elif kind in HANDING_OUT:
                     self._handed_out(cast(HandingOut, outcome))
                 if answer >= responses.REFUSAL:
                     self.hub.tally.refused(answer)
@@ -320,8 +323,13 @@ class Pipeline:
             return
         if self.state.hand_outs is None:
             self.state.hand_outs = HandOuts()
-        if self.state.hand_outs.note(jobs, self._cluster.machine):
-            self.weigh()
+        if self.state.hand_outs.note(jobs):
+            self._look_at_hand_outs(self.state.hand_outs)
+
+    def _look_at_hand_outs(self, hand_outs: HandOuts) -> None:
+        """Drop some of those that have ended."""
+        hand_outs.look(self._cluster.machine)
+        self.weigh()
 
     def _unsure(self) -> bool:
         """Return whether this node serves without knowing whether another one does.

@@ -32,23 +32,23 @@ class HandOuts:
         """The approximate memory of the ids, in bytes; 0 while there are few."""
         return len(self._ids) * HAND_OUT_BYTES if len(self._ids) > 2 * HAND_OUTS_PER_LOOK else 0
 
-    def note(self, reply: Handed | HandedMany, machine: Machine) -> bool:
-        """Note the jobs handed to the client; returns whether ended ones were dropped, which changes `held_bytes`."""
+    def note(self, reply: Handed | HandedMany) -> bool:
+        """Note the jobs handed to the client; returns whether it is time to `look`."""
         if isinstance(reply, Handed):
-            self._ids.add(reply.id)
-            self._in_order.append(reply.id)
-            self._unlooked += 1
-        else:
-            for job in reply.jobs:
-                self._ids.add(job.id)
-                self._in_order.append(job.id)
-            self._unlooked += len(reply.jobs)
-        if self._unlooked < HAND_OUTS_PER_LOOK:
-            return False
-        self._look(machine)
-        return True
+            return self.note_job(reply.id)
+        for job in reply.jobs:
+            self.note_job(job.id)
+        return self._unlooked >= HAND_OUTS_PER_LOOK
 
-    def _look(self, machine: Machine) -> None:
+    def note_job(self, number: int) -> bool:
+        """Note the job that runs under this id, handed to the client; returns whether it is time to `look`."""
+        self._ids.add(number)
+        self._in_order.append(number)
+        self._unlooked += 1
+        return self._unlooked >= HAND_OUTS_PER_LOOK
+
+    def look(self, machine: Machine) -> None:
+        """Drop some of those that have ended, which changes `held_bytes`."""
         in_order = self._in_order
         for _ in range(min(2 * self._unlooked, len(in_order))):
             number = in_order.popleft()

@@ -94,7 +94,8 @@ def test_what_has_ended_is_forgotten_and_what_runs_is_not(share: float, count: i
         jobs = tuple(handed(next(numbers)) for _ in range(count))
         machine.now |= {job.id for job in jobs}
         asked = machine.asked
-        hand_outs.note(jobs[0] if count == 1 else HandedMany(jobs), machine)        # type: ignore[arg-type]
+        if hand_outs.note(jobs[0] if count == 1 else HandedMany(jobs)):
+            hand_outs.look(machine)         # type: ignore[arg-type]
         assert machine.asked - asked <= 2 * (HAND_OUTS_PER_LOOK + count)
         most = max(most, len(machine.now))
         assert len(hand_outs._ids) == len(hand_outs._in_order) <= 2 * most + 2 * (HAND_OUTS_PER_LOOK + count)

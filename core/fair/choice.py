@@ -30,8 +30,13 @@ KEPT_MAX = 100          # groups at their LIMIT that one choice inspects while s
 _Place = tuple[Key, Place]
 
 
-def find(scheduler: FairScheduler, queues: Collection[Queue] | None) -> FairChoice | None:
-    """Return the next job of these queues (None: of all), each of which can hand out a job; None if there is none."""
+def find(
+    scheduler: FairScheduler, queues: Collection[Queue] | None, *, chooses: bool = True,
+) -> FairChoice | None:
+    """Return the next job of these queues (None: of all), each of which can hand out a job; None if there is none.
+
+    `chooses`: paused groups before it leave their level. A look on behalf of another policy changes nothing.
+    """
     scheduler.rank_moved()
     for groups, group in scheduler.open.giving():
         if groups.queue.front is not None and (queues is None or any(groups.queue is queue for queue in queues)):
@@ -43,7 +48,7 @@ def find(scheduler: FairScheduler, queues: Collection[Queue] | None) -> FairChoi
         firsts = {level: first for level in levels if (first := scheduler.first_of(level)) is not None}
     else:
         firsts = _of_queues(scheduler, queues)
-    place = _choose(scheduler, firsts)
+    place = _choose(scheduler, firsts, chooses=chooses)
     if place is None:
         return None
     (_, _, group), (_, _, name) = place
@@ -107,15 +112,15 @@ def find_of_jobs(scheduler: FairScheduler, jobs: Iterable[tuple[Queue, Job]]) ->
     for groups, group in scheduler.open.giving():
         if (group, groups.queue.name) in places:
             return FairChoice(scheduler.accounts[group], *places[group, groups.queue.name])
-    chosen = _choose(scheduler, firsts)
+    chosen = _choose(scheduler, firsts, chooses=True)
     if chosen is None:
         return None
     (_, _, group), (_, _, name) = chosen
     return FairChoice(scheduler.accounts[group], *places[group, name])
 
 
-def _choose(scheduler: FairScheduler, firsts: dict[int, _Place]) -> _Place | None:
-    """Return the place in the level that lags most behind its target. Paused groups before it leave their level."""
+def _choose(scheduler: FairScheduler, firsts: dict[int, _Place], *, chooses: bool) -> _Place | None:
+    """Return the place in the level that lags most behind its target. See find() for `chooses`."""
     levels = scheduler.levels
     left = scheduler.offered.levels()
     level0_ns = levels.level0_ns() if len(left) > 1 else 0
@@ -125,7 +130,8 @@ def _choose(scheduler: FairScheduler, firsts: dict[int, _Place]) -> _Place | Non
             if levels.before(level, best, level0_ns):
                 best = level
         left.remove(best)
-        _pass_paused(scheduler, best, firsts.get(best))
+        if chooses:
+            _pass_paused(scheduler, best, firsts.get(best))
         if best in firsts:
             return firsts[best]
     return None

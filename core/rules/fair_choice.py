@@ -56,7 +56,7 @@ def next_queue(state: State) -> Queue | None:
 
     None: no queue can hand out a job, provided that all groups are offered.
     """
-    found = find(state.use_fair(), None)
+    found = find(state.use_fair(), None, chooses=False)
     if found is not None:
         return found.queue
     name = state.queues.first_without_groups()

@@ -10,6 +10,7 @@ from sockpqd.core import (
     GetWith,
     HandedMany,
     PauseGroup,
+    PauseQueue,
     Policy,
     Put,
     PutWith,
@@ -146,3 +147,16 @@ def test_weights_and_ranks_hold_among_what_is_left_of_an_item() -> None:
     cluster.put("first", queue="a", priority=2, item="x")
     by_rank = GetWith(Get((*NAMES, "b", "a"), item="x"), policy=Policy.PRIORITY)
     assert cluster.groups(by_rank) == "firstsecond"
+
+
+@POLICIES
+def test_a_look_for_another_policy_takes_no_paused_group_from_its_level(policy: Policy) -> None:
+    """Only a choice by FAIR passes it over; what comes behind it in turn would be another one otherwise."""
+    cluster = closed()
+    cluster.put("tenant", queue="shut")
+    cluster.do(PauseQueue("shut", False, True))
+    before = cluster.machine.fair_levels()
+    assert cluster.get(GetWith(Get(None), policy=policy)) is None
+    assert cluster.machine.fair_levels() == before
+    assert cluster.get(GetWith(Get(None), policy=Policy.FAIR)) is None
+    assert cluster.machine.fair_levels() != before

@@ -42,6 +42,8 @@ RAN_MS_MAX = DURATION_MS_MAX        # what a worker may say it has run
 
 QUEUES_MAX = 100_000                # that have settings
 SESSIONS_MAX = 100_000
+BATCH_ANSWERS_MAX = 64 * 1024 * 1024    # estimated bytes of the answers to batches that an owner's sessions remember,
+                                        # and enough for one with a window full of the largest
 HOLD_MS_MIN, HOLD_MS_MAX = 1000, 86_400_000     # less would not survive an election; a batch is put within a day
 HOLDS_MAX = 100_000                  # items that are held
 USERS_MAX = 10_000

@@ -9,7 +9,7 @@ from sockpqd.core.ops import replies
 from sockpqd.core.ops.cluster import CloneEnd
 from sockpqd.core.ops.jobs import Get, GetWith, JobPut, Put
 from sockpqd.core.ops.pulses import TakeTurn
-from sockpqd.core.ops.replies import Empty, Handed, HandedMany, Reply, Stored, Turn
+from sockpqd.core.ops.replies import Empty, Handed, HandedMany, Reply, Results, Stored, Turn
 from sockpqd.core.ops.sessions import Request
 from sockpqd.core.sessions.session import Answer, AnsweredRequest, HandedOut, HandedOutMany
 from sockpqd.core.state import State
@@ -17,6 +17,7 @@ from sockpqd.core.state import State
 _MISMATCH = replies.RequestMismatch()
 _ANSWERED_LATER = frozenset((Get, GetWith, TakeTurn))     # Empty may mean "not yet"
 _GETS = frozenset((Get, GetWith))
+_BATCHES = frozenset((Results, HandedOutMany))
 _TOO_OLD = replies.RequestTooOld()
 
 
@@ -25,7 +26,7 @@ def request(state: State, operation: Request, seed: int) -> Reply:
     session = state.sessions.use(operation.session, state.clock_ms)
     if session is None:
         return _unexecuted(state, operation, replies.SESSION_NOT_FOUND)
-    number = operation.number
+    number, batch_bytes = operation.number, session.batch_bytes
     answered = None
     if number > session.newest:
         session.advance(number)
@@ -46,10 +47,12 @@ def request(state: State, operation: Request, seed: int) -> Reply:
     kind = type(requested)
     reply = (REQUESTED if state.cluster_map is None else OWNED)[kind](state, requested, seed)
     answer: Answer | None = _remembered(operation, reply) if kind in _ANSWERED_LATER else reply
-    if answered is None and operation.part == 0:
+    if answered is None and operation.part == 0 and type(answer) not in _BATCHES:
         session.requests[number] = AnsweredRequest(operation.digest, answer)
     else:
         session.keep(number, operation.digest, operation.part, answer)
+    if session.batch_bytes != batch_bytes:
+        state.spent += state.sessions.owners.batches_changed(session, session.batch_bytes - batch_bytes)
     return reply
 
 

@@ -4,8 +4,8 @@ A client that lost its connection cannot know whether its last request was execu
 requests and simply repeats the last one: the answers to the newest numbers are kept, and a request that was answered
 before gets the same answer and is not executed again.
 
-Answers are small. For a job that was handed out only the id is kept: the job can be sent again while it runs, and is
-useless afterwards.
+Most answers are small; those to batches are counted, and an owner may keep so many bytes of them (owners.py). For a job
+that was handed out only the id is kept: the job can be sent again while it runs, and is useless afterwards.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 from msgspec import Struct, field
 
 from sockpqd.core import limits
-from sockpqd.core.ops.replies import Reply
+from sockpqd.core.ops.replies import Reply, RequestTooOld, Results
 from sockpqd.core.store.job import RunningJob
 
 
@@ -30,6 +30,19 @@ class HandedOutMany(Struct, gc=False, frozen=True):
 
 
 Answer = Reply | HandedOut | HandedOutMany      # never a Handed or HandedMany
+FORGOTTEN = RequestTooOld()         # in place of an answer to a batch that took too much memory (owners.py)
+ID_BYTES = 40                       # of a HandedOutMany, for each id
+SHARED_REPLY_BYTES = 8              # of a batch, for each reply that is the same object as the first
+OWN_REPLY_BYTES = 200               # for each other one, at most, as with a number or an item
+
+
+def batch_bytes(answer: Answer | None) -> int:
+    """Estimate the memory of the answer to a batch of commands or of jobs; 0 for any other."""
+    if isinstance(answer, Results):
+        count = len(answer.replies)
+        same = answer.replies.count(answer.replies[0]) if count else 0
+        return count * SHARED_REPLY_BYTES + (count - same) * OWN_REPLY_BYTES
+    return ID_BYTES * len(answer.ids) if isinstance(answer, HandedOutMany) else 0
 
 
 class AnsweredRequest(Struct, gc=False, eq=False):
@@ -44,6 +57,20 @@ class AnsweredRequest(Struct, gc=False, eq=False):
         if part == 0:
             return self.first
         return None if self.others is None else self.others.get(part)
+
+    def batch_bytes(self) -> int:
+        """Estimate the memory of the answers to batches: 0 for most requests."""
+        size = batch_bytes(self.first)
+        return size if self.others is None else size + sum(map(batch_bytes, self.others.values()))
+
+    def forget_batches(self) -> None:
+        """Keep of the answers to batches only that they are forgotten."""
+        if batch_bytes(self.first):
+            self.first = FORGOTTEN
+        if self.others is not None:
+            self.others = {
+                part: FORGOTTEN if batch_bytes(answer) else answer for part, answer in self.others.items()
+            }
 
     def answers(self) -> dict[int, Answer]:
         """Return the answers to all parts, by part."""
@@ -84,6 +111,7 @@ class Session(Struct, gc=False, eq=False):
     # After an end with many bound jobs: the places of these and of some former ones, in reverse order. Not state.
     release: list[tuple[int, int, int]] | None = None
     aside: bool = False             # not among those its owner can give up (owners.py)
+    batch_bytes: int = 0            # of the remembered answers to batches, as estimated
 
     @property
     def owner(self) -> tuple[str, str]:
@@ -94,13 +122,19 @@ class Session(Struct, gc=False, eq=False):
         """Advance the window to `number`, now the newest; answers to requests below the window are forgotten."""
         newest = self.newest
         if number == newest + 1:        # nearly always, so it must be cheap
-            self.requests.pop(number - limits.REQUEST_WINDOW, None)
+            self._forget(number - limits.REQUEST_WINDOW)
         elif number < newest + limits.REQUEST_WINDOW:
             for old in range(newest - limits.REQUEST_WINDOW + 1, number - limits.REQUEST_WINDOW + 1):
-                self.requests.pop(old, None)
+                self._forget(old)
         else:
             self.requests.clear()
+            self.batch_bytes = 0
         self.newest = number
+
+    def _forget(self, number: int) -> None:
+        answered = self.requests.pop(number, None)
+        if self.batch_bytes and answered is not None:
+            self.batch_bytes -= answered.batch_bytes()
 
     def forgotten(self, number: int) -> bool:
         """Return whether the number is below the window, so that nothing is known about it, or below 1."""
@@ -118,7 +152,15 @@ class Session(Struct, gc=False, eq=False):
         answered = self.requests.get(number)
         if answered is None:
             answered = self.requests[number] = AnsweredRequest(digest)
+        self.batch_bytes += batch_bytes(answer) - batch_bytes(answered.answer(part))
         answered.keep(part, answer)
+
+    def forget_batches(self) -> int:
+        """Forget the answers to batches, so that their repetition is too old; returns the bytes that they took."""
+        for answered in self.requests.values():
+            answered.forget_batches()
+        freed, self.batch_bytes = self.batch_bytes, 0
+        return freed
 
     def bind(self, job: RunningJob) -> None:
         """Bind the job just handed out: it is put back when the session ends."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import UNSET
 
 from sockpqd.core.ops import replies
-from sockpqd.core.sessions.session import Answer, HandedOut, HandedOutMany
+from sockpqd.core.sessions.session import FORGOTTEN, Answer, HandedOut, HandedOutMany
 from sockpqd.core.snapshot import frames
 from sockpqd.core.snapshot.frames import check
 
@@ -50,6 +50,7 @@ _COMMON: list[tuple[replies.Reply, frames.SingleAnswer]] = [
     (replies.TICKET_NOT_FOUND, frames.PlainAnswer("ticket not found")),
     (replies.GroupNotFound(), frames.PlainAnswer("group not found")),
     (replies.TooManyGroups(), frames.PlainAnswer("too many groups")),
+    (FORGOTTEN, frames.PlainAnswer("request too old")),
 ]
 _ROWS: dict[Answer, frames.SingleAnswer] = dict(_COMMON)
 _ANSWERS = {row: answer for answer, row in _COMMON}

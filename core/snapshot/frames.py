@@ -593,6 +593,7 @@ class PlainAnswer(Struct, array_like=True, tag="plain", forbid_unknown_fields=Tr
         "too many queues", "pulse exists", "pulse not found", "pulse in use", "too many pulses", "bad setting",
         "ticket not found", "worker not found", "topic not found", "binding not found", "too many bindings",
         "too many workers", "worker exists", "group not found", "too many groups", "group decided",
+        "request too old",
     ]
 
 

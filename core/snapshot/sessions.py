@@ -64,11 +64,11 @@ def restored_session(row: SessionRow, running: Mapping[int, RunningJob], next_id
         session.newest = numbers[-1]
         check(numbers[0] > max(0, session.newest - limits.REQUEST_WINDOW), "request below the window")
     for request in row.requests:
-        answered = session.requests[request.number] = AnsweredRequest(request.digest)
+        session.requests[request.number] = AnsweredRequest(request.digest)
         check(_rise([part for part, _ in request.answers]), "answers are not in order")
         for part, answer in request.answers:
             check(max(ids_of(answer), default=0) < next_id, "answer with a job id not given yet")
-            answered.keep(part, answer_of(answer))
+            session.keep(request.number, request.digest, part, answer_of(answer))
     check(_rise(row.taken), "bound jobs are not in order")
     for number in row.taken:
         job = running.get(number)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import weakref
 from collections.abc import Callable, Coroutine, Iterator
 from enum import Enum
 from typing import Any, cast
@@ -95,10 +96,12 @@ class _Audited:
 
     def run(self, work: Coroutine[None, None, None]) -> None:
         """Run a long-running command; log its end even if it answers in its own way, or never."""
+        noted = self._to_its_end(work)
+        weakref.finalize(noted, work.close).atexit = False      # it may end before its first step
         if self.waits:
-            self.work = self._to_its_end(work)
+            self.work = noted
         else:
-            self._client.run(self._to_its_end(work))
+            self._client.run(noted)
 
     async def _to_its_end(self, work: Coroutine[None, None, None]) -> None:
         end = GONE

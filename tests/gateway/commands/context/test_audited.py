@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import re
+from collections.abc import Coroutine
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 from sockpqd.core import CreateQueue, Put
 from sockpqd.gateway.auth import permissions as may
 from sockpqd.gateway.commands.catalog import ROWS
+from sockpqd.gateway.commands.context.audited import _Audited
 from sockpqd.gateway.protocol.command import Kind
 from tests.gateway.helpers.sockets import Gateway
 
@@ -157,3 +161,15 @@ def test_whatever_administers_and_is_more_than_a_look_is_audited() -> None:
     run = {row.word: row.run for row in ROWS if row.right in administers and row.kind is not Kind.READ}
     assert len(run) > 25
     assert [word for word, one in run.items() if not hasattr(one, "__wrapped__")] == []
+
+
+def test_a_command_whose_client_goes_before_its_first_step_leaves_no_warning(recwarn: pytest.WarningsRecorder) -> None:
+    class Gone:
+        """A client that ends what it should run at once."""
+
+        def run(self, work: Coroutine[None, None, None]) -> None:
+            work.close()
+
+    _Audited(cast(Any, Gone()), cast(Any, None)).run(asyncio.sleep(0))
+    gc.collect()
+    assert [str(warning.message) for warning in recwarn] == []

@@ -34,9 +34,6 @@ DURABLE = {
             " acknowledgement is sent and not answered",
     "nats": "three nodes of NATS: a put is answered when a majority has it **in memory**; disks are synced every two"
             " minutes, so a power failure of all loses that much. An acknowledgement is sent and not answered",
-    "nats-synced": "three nodes of NATS that sync each write (`sync_interval: always`). An acknowledgement is sent and"
-                   " not answered",
-    "postgresql": "one PostgreSQL, which syncs its log before each commit (`synchronous_commit = on`)",
 }
 
 

@@ -160,14 +160,17 @@ def keep_error(state: State, job: RunningJob, text: bytes | None) -> RunningJob:
 
 
 def undo_hand_out(state: State, job: RunningJob) -> None:
-    """Put a stopped job back at its old place, as if it had never been handed out."""
+    """Put a stopped job back at its old place, as if it had never been handed out, unless a Change gave it a time."""
     if end_if_cancelled(state, job) is not None:
         return
     queue = state.queues.by_name[job.queue]
     back = job.ready(job.seq, attempts=job.attempts - 1, extras=counted(job.extras, reserves=-1))
     if queue.settings is not None and queue.settings.order is Order.TIME:
         back = replace(back, when=time_in_order(back, job.when))
-    state.add(queue, back)
+    if back.at_ms is not None and back.at_ms > state.clock_ms:
+        state.defer(queue, back.delayed(back.at_ms))
+    else:
+        state.add(queue, back)
 
 
 def _worn_out(state: State, job: RunningJob) -> bool:

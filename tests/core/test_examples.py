@@ -302,6 +302,16 @@ def test_deleted_queue_takes_its_running_jobs_along(machine: Machine) -> None:
     ]
 
 
+def test_a_time_given_to_a_running_job_holds_also_when_its_hand_out_is_undone(machine: Machine) -> None:
+    """As when it is put back: READY with a time to come it would be what no other job is."""
+    ask(machine, Put("q", 0, b"1"), Put("q", 0, b"2"), GET, GET, now_ms=10)
+    ask(machine, Change(Selector(1), when=Due(0, 50)), Return(1), Return(2), now_ms=20)
+    assert [job.data for job in machine.peek_queue("q", JobState.DELAYED, 9)] == [b"1"]
+    assert [job.data for job in machine.peek_queue("q", JobState.READY, 9)] == [b"2"]
+    ask(machine, Tick(), now_ms=100)
+    assert [job.data for job in machine.peek_queue("q", JobState.READY, 9)] == [b"2", b"1"]
+
+
 # --- dead letters
 
 def test_job_is_dead_after_its_attempts_and_kicked_back(machine: Machine) -> None:

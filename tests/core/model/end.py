@@ -161,6 +161,9 @@ class ModelEnd(ModelSpread):
         job.attempts -= 1
         job.went_through(reserves=-1)
         job.hand_outs = job.hand_outs[:-1]
+        if job.at_ms is not None and job.at_ms > self.clock_ms:
+            self.become_delayed(job, job.at_ms, charged=False)
+            return
         fade_ms = job.fade_ms
         self.become_ready(job, None, charged=False)
         job.fade_ms = fade_ms

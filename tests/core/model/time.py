@@ -50,9 +50,9 @@ class ModelTime(ModelFair):
         self.tell_death(job)
         self.regroup()
 
-    def become_delayed(self, job: ModelJob, due_ms: int | None) -> None:
+    def become_delayed(self, job: ModelJob, due_ms: int | None, *, charged: bool = True) -> None:
         """It is deferred; None: until items are finished."""
-        self.stop(job)
+        self.stop(job, charged=charged)
         job.delayed = True
         job.due_ms = due_ms
         job.fade_ms = None

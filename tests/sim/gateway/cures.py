@@ -117,6 +117,6 @@ CURES = (
     Cure(serve_the_last_first, RUN, red=1),
     Cure(release_one_after_the_other, RUN, red=0),
     Cure(spread_at_any_distance, {**RUN, "spread": True}, red=0),
-    Cure(continue_anywhere, RUN, red=77),
+    Cure(continue_anywhere, RUN, red=89),
     Cure(lose_messages_in_silence, RUN, red=1),
 )

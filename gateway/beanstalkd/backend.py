@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from msgspec.structs import replace
@@ -12,6 +13,8 @@ from msgspec.structs import replace
 from sockpqd.beanstalk import Call, CallFailure, Done, Result, calls
 from sockpqd.cluster.api import Cluster
 from sockpqd.core import NotYet, OpenSession, Operation, Request, TouchSession, level_of
+from sockpqd.gateway import audit
+from sockpqd.gateway.beanstalkd.audited import ACTIONS, noted
 from sockpqd.gateway.beanstalkd.call_operations import CALL_OPERATIONS, MS, OUTSIDE_SESSION, next_operation
 from sockpqd.gateway.beanstalkd.execution import OperationExecution, failure_of
 from sockpqd.gateway.beanstalkd.lookups import look_up
@@ -73,6 +76,12 @@ class NodeBackend:
         self._call, self._done, self._cancelled, self._failing_since = call, done, False, None
         if type(call) is calls.Reserve:
             self._until = None if call.wait_s is None else self._loop.time() + call.wait_s
+        elif type(call) in ACTIONS:
+            self._done = noted(self._principal, call, done)
+            if audit.is_behind(self._services):
+                task = asyncio.ensure_future(self._begin_in_time())
+                self._recall = partial(self._not_begun, task)
+                return
         self._begin()
 
     def cancel(self) -> None:
@@ -93,6 +102,16 @@ class NodeBackend:
         self._send(TouchSession(sessions))
 
     # ---- attempts
+
+    async def _begin_in_time(self) -> None:
+        """Begin the call when there is room for its line in the audit log."""
+        await audit.room(self._services)
+        self._recall = None
+        self._begin()
+
+    def _not_begun(self, waiting: asyncio.Task[None]) -> None:
+        waiting.cancel()
+        self._end(None)
 
     def _begin(self) -> None:
         """Send the first operation of the call, in a session; open one if there is none."""

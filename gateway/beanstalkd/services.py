@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Protocol
 
@@ -18,6 +19,8 @@ class NodeServices(Protocol):
     job_waiters: JobWaiters
     access: Access
     budget: int                     # see beanstalk.turns
+    audit_behind: Callable[[], bool]    # see gateway.audit
+    audit_line: asyncio.Lock
 
     def call_in_turn(self, do: Callable[[], None]) -> None:
         """Call `do` in a later turn (see beanstalk.turns)."""

@@ -5,7 +5,6 @@ No such line is lost to a flood: while very many wait to be written no further c
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import weakref
 from collections.abc import Callable, Coroutine, Iterator
@@ -26,7 +25,6 @@ from sockpqd.gateway.waiting.slots import NoReply, OperationSlot, Outcome, Reque
 
 BEGUN = "begun"             # of a command whose data still arrive
 SENT = "sent"               # of one that streams its answer
-ROOM_S = 0.01               # between two looks whether the lines have been written
 GONE = "the client has gone; perhaps it was executed"
 
 
@@ -38,7 +36,7 @@ def audited(run: Run) -> Run:
             run(client, command)
             return
         noted = _Audited(client, command)
-        if client.hub.audit_line.locked() or client.hub.audit_behind():
+        if audit.is_behind(client.hub):
             client.run(_in_time(client, noted, functools.partial(run, cast(Client, noted), command)))
         else:
             run(cast(Client, noted), command)
@@ -48,9 +46,7 @@ def audited(run: Run) -> Run:
 
 async def _in_time(client: Client, noted: _Audited, begin: Callable[[], None]) -> None:
     """Begin the command when the lines of those before it have been written; nothing behind it is begun until then."""
-    async with client.hub.audit_line:
-        while client.hub.audit_behind():
-            await asyncio.sleep(ROOM_S)
+    await audit.room(client.hub)
     noted.waits = True
     begin()
     noted.waits = False

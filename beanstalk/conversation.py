@@ -141,7 +141,7 @@ class BeanstalkdConversation:
 
     @property
     def holds_much(self) -> bool:
-        """Return whether more is held than for most connections."""
+        """True if more is held than for most connections."""
         asking = self._asking
         return (
             len(self._tubes.watched) > FEW or len(self.held) > FEW or self.reader.pending

@@ -60,12 +60,12 @@ class Reader:
 
     @property
     def full(self) -> bool:
-        """Return whether too much input is buffered for more to be fed now."""
+        """True if too much input is buffered for more to be fed now."""
         return len(self._buffer) > BACKLOG_BYTES_MAX + self._wanted
 
     @property
     def pending(self) -> bool:
-        """Return whether there are bytes left that are not part of a parsed command."""
+        """True if there are bytes left that are not part of a parsed command."""
         return self.usual is not None or bool(self._buffer)
 
     @property
@@ -75,7 +75,7 @@ class Reader:
 
     @property
     def amid_command(self) -> bool:
-        """Return whether the next command has arrived in part."""
+        """True if the next command has arrived in part."""
         return self._put is not None or self._dropped > 0 or self._dropping_line or bool(self._buffer)
 
     def feed(self, data: bytes) -> None:
@@ -126,7 +126,7 @@ class Reader:
 
     @property
     def _first(self) -> bool:
-        """Return whether all lines before the last one were empty."""
+        """True if all lines before the last one were empty."""
         return self.commands == self._empty_lines + 1
 
     def _line(self) -> bytes | None:

@@ -47,7 +47,7 @@ class SharedCount:
 
     @property
     def over(self) -> bool:
-        """Return whether all jobs are done, or an error has occurred."""
+        """True if all jobs are done, or an error has occurred."""
         return len(self.done) >= self.jobs or bool(self.errors)
 
     def finished(self, data: bytes) -> None:

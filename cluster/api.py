@@ -231,15 +231,15 @@ class Cluster(Protocol):
 
     @property
     def serving(self) -> bool:
-        """Return whether this node may execute queue commands now (spec/cluster 1.2)."""
+        """True if this node may execute queue commands now (spec/cluster 1.2)."""
 
     @property
     def holds_lease(self) -> bool:
-        """Return whether this node serves and no other can at this moment; `serving` may lag by milliseconds."""
+        """True if this node serves and no other can at this moment; `serving` may lag by milliseconds."""
 
     @property
     def online(self) -> bool:
-        """Return whether this node is switched online (OFFLINE, ONLINE)."""
+        """True if this node is switched online (OFFLINE, ONLINE)."""
 
     def propose(self, operation: Operation, pending: Pending) -> None:
         """Propose an operation on behalf of the node itself."""
@@ -275,7 +275,7 @@ class Cluster(Protocol):
 
     @property
     def full(self) -> bool:
-        """Return whether jobs are refused for lack of room on disk or in memory, here or on too many nodes.
+        """True if jobs are refused for lack of room on disk or in memory, here or on too many nodes.
 
         Jobs can still be removed then.
         """
@@ -292,7 +292,7 @@ class Cluster(Protocol):
 
     @property
     def listening_known(self) -> bool:
-        """Return whether the leader knows the channels last announced by `listen`."""
+        """True if the leader knows the channels last announced by `listen`."""
 
     def notify(self, channel: str, data: bytes) -> int:
         """Send a message to all subscribers, on this node and the others; returns how many, as far as is known.

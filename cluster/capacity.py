@@ -207,7 +207,7 @@ class Capacity:
 
     @property
     def lacking(self) -> bool:
-        """Return whether there is no room for more jobs on this node."""
+        """True if there is no room for more jobs on this node."""
         segments = self._journal.segments
         no_snapshot = self._store.lacks_space and self.free_bytes < self._snapshot_bytes() + segments.segment_bytes
         return self.marked or segments.scarce or no_snapshot

@@ -185,7 +185,7 @@ class Driver:
 
     @property
     def recovering(self) -> bool:
-        """Return whether committed entries from the journal, as it was at the start, still have to be applied."""
+        """True if committed entries from the journal, as it was at the start, still have to be applied."""
         return self.replica.behind and self.replica.applied_index < self._recover_to
 
     def _applied_enough(self) -> bool:
@@ -377,7 +377,7 @@ class Driver:
 
     @property
     def busy(self) -> bool:
-        """Return whether there is work that must not wait for the next message or timer."""
+        """True if there is work that must not wait for the next message or timer."""
         if self.capacity.stuck:
             return False
         if self.inbox or self.proposer.ready or self._housekeeping_at == AT_ONCE or self.paging.behind:

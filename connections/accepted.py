@@ -22,7 +22,7 @@ class ManagedConnection(Protocol):
 
     @property
     def unauthenticated(self) -> bool:
-        """Return whether the client still has to authenticate."""
+        """True if the client still has to authenticate."""
 
     def expected(self) -> tuple[str, int]:
         """Return what is expected (an `Expected`), and a number that changes when the client makes progress."""

@@ -75,12 +75,12 @@ class LocalNode:
 
     @property
     def running(self) -> bool:
-        """Return whether the process is running or paused."""
+        """True if the process is running or paused."""
         return self._process is not None and self._process.poll() is None
 
     @property
     def shut_out(self) -> bool:
-        """Return whether it has ended because its port or its data was in use; it may find them free later."""
+        """True if it has ended because its port or its data was in use; it may find them free later."""
         if self._process is None or self._process.poll() in (None, 0):
             return False
         with self.log_file.open("rb") as log:

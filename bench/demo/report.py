@@ -30,7 +30,7 @@ class Report:
 
     @property
     def good(self) -> bool:
-        """Return whether every job was acknowledged and done, and nothing was lost or wrong."""
+        """True if every job was acknowledged and done, and nothing was lost or wrong."""
         return not self.lost and not self.wrong and self.acknowledged == self.jobs == self.done
 
     def print(self, console: Console) -> None:

@@ -62,7 +62,7 @@ class Rejoin:
 
     @property
     def waiting(self) -> bool:
-        """Return whether this node has lost its promises (votes, acknowledgements) and was not admitted since."""
+        """True if this node has lost its promises (votes, acknowledgements) and was not admitted since."""
         return self._record.waiting
 
     @property

@@ -61,7 +61,7 @@ class Notices:
 
     @property
     def known(self) -> bool:
-        """Return whether the leader knows the channels of this node."""
+        """True if the leader knows the channels of this node."""
         leader = self._leader()
         return leader == self._name or (leader is not None and self._heard.get(leader) == self._number)
 

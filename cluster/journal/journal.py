@@ -255,7 +255,7 @@ class Journal(LogView):
 
     @property
     def voter(self) -> bool:
-        """Return whether this node has the right to vote. Durable; False in a new journal."""
+        """True if this node has the right to vote. Durable; False in a new journal."""
         return self._state.voter
 
     @property
@@ -265,7 +265,7 @@ class Journal(LogView):
 
     @property
     def unsynced(self) -> bool:
-        """Return whether changes wait for sync(). A new commit index alone does not count."""
+        """True if changes wait for sync(). A new commit index alone does not count."""
         return bool(self._pending)
 
     @property
@@ -279,7 +279,7 @@ class Journal(LogView):
 
     @property
     def empty(self) -> bool:
-        """Return whether this journal never held more than pysyncobj's first entry (index 1, term 0), nor any term.
+        """True if this journal never held more than pysyncobj's first entry (index 1, term 0), nor any term.
 
         No vote is given in term 0.
         """
@@ -293,12 +293,12 @@ class Journal(LogView):
 
     @property
     def can_release(self) -> bool:
-        """Return whether segments could be deleted after release()."""
+        """True if segments could be deleted after release()."""
         return self._state.several_segments_covered()
 
     @property
     def can_shrink(self) -> bool:
-        """Return whether segments could be deleted after another snapshot, or after the one following it."""
+        """True if segments could be deleted after another snapshot, or after the one following it."""
         much = self.bytes_total >= self.segments.segment_bytes * limits.JOURNAL_EXHAUSTED
         return (much and self.segments.several) or self._state.several_segments_covered()
 

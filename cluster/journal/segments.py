@@ -77,17 +77,17 @@ class Segments:
 
     @property
     def scarce(self) -> bool:
-        """Return whether there is no room for more jobs."""
+        """True if there is no room for more jobs."""
         return self.room_bytes < self._segment_bytes * limits.JOURNAL_SCARCE
 
     @property
     def exhausted(self) -> bool:
-        """Return whether the remaining room is reserved for entries in flight and for Raft itself."""
+        """True if the remaining room is reserved for entries in flight and for Raft itself."""
         return self.room_bytes < self._segment_bytes * limits.JOURNAL_EXHAUSTED
 
     @property
     def several(self) -> bool:
-        """Return whether there are segments before the one in use."""
+        """True if there are segments before the one in use."""
         return self._oldest < self.active
 
     @property

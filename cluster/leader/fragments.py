@@ -93,10 +93,10 @@ class Cut:
 
     @property
     def complete(self) -> bool:
-        """Return whether the last fragment was taken."""
+        """True if the last fragment was taken."""
         return self._offset >= len(self._data)
 
     @property
     def begun(self) -> bool:
-        """Return whether a fragment was taken."""
+        """True if a fragment was taken."""
         return self._offset > 0

@@ -181,7 +181,7 @@ class Leadership:
 
     @property
     def settled(self) -> bool:
-        """Return whether this leadership is stable: announced, with no learner to promote and no handover."""
+        """True if this leadership is stable: announced, with no learner to promote and no handover."""
         return (
             self.announced and self.online and self._members.belongs and not self.handover.wanted and not self.halted
             and not self._exhausted and self._members.learner is None
@@ -226,7 +226,7 @@ class Leadership:
 
     @property
     def announced(self) -> bool:
-        """Return whether our Lead entry of this term has been applied here."""
+        """True if our Lead entry of this term has been applied here."""
         return self._machine.term == self._replica.term and self._machine.leader == self._settings.name
 
     def _change(self, serving: bool, now: float) -> None:

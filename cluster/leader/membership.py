@@ -40,7 +40,7 @@ class Members:
 
     @property
     def changed(self) -> bool:
-        """Return whether the replicated membership has changed since the last call of follow()."""
+        """True if the replicated membership has changed since the last call of follow()."""
         return self._machine.membership is not self._followed
 
     def follow(self) -> None:

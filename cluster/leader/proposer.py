@@ -204,7 +204,7 @@ class Proposer:
 
     @property
     def idle(self) -> bool:
-        """Return whether nothing is queued and nothing is in flight."""
+        """True if nothing is queued and nothing is in flight."""
         return not self.queued and not self._flying
 
     @property
@@ -214,7 +214,7 @@ class Proposer:
 
     @property
     def ready(self) -> bool:
-        """Return whether flush() would propose an entry."""
+        """True if flush() would propose an entry."""
         if not self._queue and not (self._clients.count and self._clients.offers(resting=self.rests.resting)):
             return False
         return len(self._flying) < limits.ENTRIES_IN_FLIGHT_MAX or self._one_more()

@@ -32,7 +32,7 @@ class Rests:
 
     @property
     def resting(self) -> bool:
-        """Return whether large operations must wait."""
+        """True if large operations must wait."""
         if not self.until:
             return False
         if self._monotonic() < self.until:

@@ -57,7 +57,7 @@ class Watermarks:
 
     @property
     def reached(self) -> bool:
-        """Return whether there is no room for more jobs, in memory or on disk."""
+        """True if there is no room for more jobs, in memory or on disk."""
         return self.memory_reached or self.disk_reached
 
     @property

@@ -94,7 +94,7 @@ class PageFiles:
 
     @property
     def nameable(self) -> bool:
-        """Return whether a snapshot may name pages: there are some, and all can be made durable."""
+        """True if a snapshot may name pages: there are some, and all can be made durable."""
         segments = self.segments.values()
         return bool(segments) and not any(segment.doubtful for segment in segments)
 

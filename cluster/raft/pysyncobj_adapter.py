@@ -234,7 +234,7 @@ class Replica(SyncObj):  # type: ignore[misc]  # pysyncobj has no types
 
     @property
     def attention(self) -> bool:
-        """Return whether the library was given any input since its last tick began."""
+        """True if the library was given any input since its last tick began."""
         return bool(self._transport.attention)
 
     def _state_changed(self, _before: int, _after: int) -> None:

@@ -302,7 +302,7 @@ class RaftTransport(WatchedTransport):
 
     @property
     def unsettled(self) -> bool:
-        """Return whether a peer needs more than entries and heartbeats: a snapshot, patience, admission, a farewell."""
+        """True if a peer needs more than entries and heartbeats: a snapshot, patience, admission, a farewell."""
         return self.members_leaving or any(
             peer.choked or peer.sending is not None or (peer.up and (peer.info is None or not peer.info.voter))
             for peer in self.peers.values()

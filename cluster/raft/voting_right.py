@@ -45,7 +45,7 @@ class VotingRight:
 
     @property
     def held(self) -> bool:
-        """Return whether this node may vote, and its acknowledgements count."""
+        """True if this node may vote, and its acknowledgements count."""
         return self._context.journal.voter and not self._asks
 
     def may_vote(self, term: int, last_term: int, last_index: int) -> bool:

@@ -152,17 +152,17 @@ class SnapshotStore:
 
     @property
     def busy(self) -> bool:
-        """Return whether a snapshot is being written or the last attempt failed very recently."""
+        """True if a snapshot is being written or the last attempt failed very recently."""
         return self._task is not None or self.failing
 
     @property
     def writing(self) -> bool:
-        """Return whether a snapshot is being written."""
+        """True if a snapshot is being written."""
         return self._task is not None
 
     @property
     def failing(self) -> bool:
-        """Return whether the last attempt to write a snapshot has just failed."""
+        """True if the last attempt to write a snapshot has just failed."""
         return self._clock() < self._retry_at
 
     def serialize(self, data: tuple[Any, Entry, Entry, Iterable[Any]], id: int) -> None:  # noqa: A002
@@ -189,7 +189,7 @@ class SnapshotStore:
 
     @property
     def names_pages(self) -> bool:
-        """Return whether a snapshot taken now names pages instead of reading them."""
+        """True if a snapshot taken now names pages instead of reading them."""
         return self._pages.nameable
 
     @property
@@ -276,7 +276,7 @@ class SnapshotStore:
 
     @property
     def lacks_space(self) -> bool:
-        """Return whether there was no space for a snapshot a moment ago."""
+        """True if there was no space for a snapshot a moment ago."""
         return self._clock() < self._lacks_until
 
     def retry(self) -> None:

@@ -129,7 +129,7 @@ class TlsTransport(asyncio.Protocol, asyncio.Transport):
 
     @property
     def waits_for_us(self) -> bool:
-        """Return whether it is our turn in the handshake."""
+        """True if it is our turn in the handshake."""
         return self._queued
 
     def refuse(self, why: str) -> None:

@@ -26,7 +26,7 @@ class Handshake(Protocol):
 
     @property
     def waits_for_us(self) -> bool:
-        """Return whether the other side has sent something that has not been handled yet."""
+        """True if the other side has sent something that has not been handled yet."""
 
     def refuse(self, why: str) -> None:
         """Log the reason and close the connection."""

@@ -44,7 +44,7 @@ class Guard:
 
     @property
     def unauthenticated(self) -> bool:
-        """Return whether the client has to authenticate: it has not done so, or its user or their secret is gone."""
+        """True if the client has to authenticate: it has not done so, or its user or their secret is gone."""
         self._refresh()
         return self._access.required and self._rights is None
 
@@ -56,7 +56,7 @@ class Guard:
 
     @property
     def administrator(self) -> bool:
-        """Return whether the user has any `admin` right."""
+        """True if the user has any `admin` right."""
         return self._rights is not None and bool(self._rights.admin)
 
     def become(self, user: str | None) -> None:

@@ -59,7 +59,7 @@ class BackgroundAction(Struct):
 
     @property
     def ended(self) -> bool:
-        """Return whether it has ended."""
+        """True if it has ended."""
         return self.state not in ("counting", "running")
 
     def progress(self) -> str:

@@ -39,7 +39,7 @@ class Visitor(Struct, frozen=True):
 
     @property
     def admin(self) -> bool:
-        """Return whether the visitor administers the cluster."""
+        """True if the visitor administers the cluster."""
         return "" in self.rights.admin
 
 

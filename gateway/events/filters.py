@@ -25,7 +25,7 @@ class Filter(Struct, frozen=True):
 
     @property
     def everything(self) -> bool:
-        """Return whether the filter passes all names."""
+        """True if the filter passes all names."""
         return (not self.names and not self.prefixes) or "" in self.prefixes
 
     @property

@@ -48,7 +48,7 @@ class Subscriber(Protocol):
 
     @property
     def may_hear(self) -> Callable[[str, str], bool]:
-        """Return whether its rights cover an event of this type and name."""
+        """True if its rights cover an event of this type and name."""
 
     def may_stay(self) -> bool:
         """Return whether its user still exists."""
@@ -128,7 +128,7 @@ class Subscriptions:
 
     @property
     def crowded(self) -> bool:
-        """Return whether so much is unsent that producers of events should wait."""
+        """True if so much is unsent that producers of events should wait."""
         return len(self._due) > EVENT_DUE_HIGH or self._due_bytes > EVENT_DUE_BYTES_HIGH
 
     async def room(self) -> None:
@@ -140,7 +140,7 @@ class Subscriptions:
 
     @property
     def listening_known(self) -> bool:
-        """Return whether the leader knows the channels subscribed to here."""
+        """True if the leader knows the channels subscribed to here."""
         self._tell_listening()
         return self._cluster.listening_known
 
@@ -327,7 +327,7 @@ class Subscriptions:
 
     @property
     def pending(self) -> bool:
-        """Return whether there is something to do at the end of a turn."""
+        """True if there is something to do at the end of a turn."""
         return bool(
             self._due or self._hearers or self._unwritten or self._behind or self._gone or self._listening_changed)
 

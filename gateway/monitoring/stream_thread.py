@@ -49,7 +49,7 @@ class StreamGuard(Protocol):
 
     @property
     def unauthenticated(self) -> bool:
-        """Return whether the user no longer exists."""
+        """True if the user no longer exists."""
 
     @property
     def rights(self) -> Rights | None:

@@ -72,7 +72,7 @@ class LogWriter(logging.Handler):
 
     @property
     def behind(self) -> bool:
-        """Return whether many lines of the audit log wait to be written, and lines are being written."""
+        """True if many lines of the audit log wait to be written, and lines are being written."""
         return (
             self._kept_logged - self._kept_written >= KEPT_BEHIND and time.monotonic() - self._wrote_s < STUCK_S
         )

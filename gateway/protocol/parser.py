@@ -95,7 +95,7 @@ class Parser:
 
     @property
     def amid_command(self) -> bool:
-        """Return whether the next command has arrived in part (after next() has returned None)."""
+        """True if the next command has arrived in part (after next() has returned None)."""
         return self._block is not None or self._start != len(self._buffer) or len(self._later) > 0
 
     def feed(self, data: bytes) -> None:

@@ -53,7 +53,7 @@ class PutsSoFar:
 
     @property
     def refused_job(self) -> bool:
-        """Return whether the current job is malformed or too large, so that its answer is known already."""
+        """True if the current job is malformed or too large, so that its answer is known already."""
         return isinstance(self._job, bytes)
 
     def take_line(self, words: Words, line: bytes) -> int | None:

@@ -24,12 +24,12 @@ class Conversation:
 
     @property
     def closed(self) -> bool:
-        """Return whether the conversation has ended, so that no more answers will be sent."""
+        """True if the conversation has ended, so that no more answers will be sent."""
         return self.pipeline.closed
 
     @property
     def unauthenticated(self) -> bool:
-        """Return whether the client still has to authenticate."""
+        """True if the client still has to authenticate."""
         return self.pipeline.guard.unauthenticated
 
     def receive(self, data: bytes) -> None:

@@ -45,7 +45,7 @@ class Flow:
 
     @property
     def overflows(self) -> bool:
-        """Return whether the client has left more output unread than the limit allows."""
+        """True if the client has left more output unread than the limit allows."""
         return self.full and self._link.unsent_bytes() > self._hub.limits.output_bytes_max
 
     def write(self, piece: bytes) -> None:

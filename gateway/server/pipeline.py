@@ -142,7 +142,7 @@ class Pipeline:
 
     @property
     def rights_changed(self) -> bool:
-        """Return whether the user's rights have changed since the running command began."""
+        """True if the user's rights have changed since the running command began."""
         return self.guard.rights != self._task_rights
 
     async def stream(self, piece: bytes) -> None:
@@ -168,17 +168,17 @@ class Pipeline:
 
     @property
     def held_up(self) -> bool:
-        """Return whether received commands are being held up."""
+        """True if received commands are being held up."""
         return bool(self.waiter or self._task or self._held or not self.caught_up)
 
     @property
     def answering(self) -> bool:
-        """Return whether there are unanswered commands."""
+        """True if there are unanswered commands."""
         return bool(self._slots)
 
     @property
     def answering_before_waiter(self) -> bool:
-        """Return whether there are unanswered commands before the blocked one."""
+        """True if there are unanswered commands before the blocked one."""
         return self._slots[0][0] is not self.waiter
 
     def advance(self) -> None:

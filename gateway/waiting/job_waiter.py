@@ -38,7 +38,7 @@ class WaitRequest(Struct, gc=False, eq=False):
 
     @property
     def in_session(self) -> bool:
-        """Return whether the request belongs to a session."""
+        """True if the request belongs to a session."""
         return self.request is not None or self.get.session is not None
 
     def narrow(self, get: Get) -> None:
@@ -74,7 +74,7 @@ class JobWaiter(Waiter, gc=False, eq=False, kw_only=True):
 
     @property
     def waits_for_output(self) -> bool:
-        """Return whether it is a PUT .. WAIT, which ends without output if its item is cancelled."""
+        """True if it is a PUT .. WAIT, which ends without output if its item is cancelled."""
         return self.timeout_answer == responses.WAIT_TIMEOUT
 
     @property

@@ -59,7 +59,7 @@ class Slot(Protocol):
 
     @property
     def numbered(self) -> bool:
-        """Return whether it is a command with REQ."""
+        """True if it is a command with REQ."""
 
 
 NEVER = float("inf")

@@ -129,12 +129,12 @@ class WaitLists:
 
     @property
     def for_any(self) -> bool:
-        """Return whether there are waiters for any queue."""
+        """True if there are waiters for any queue."""
         return None in self._queues or None in self._items
 
     @property
     def for_any_job(self) -> bool:
-        """Return whether there are waiters for any job of any queue."""
+        """True if there are waiters for any job of any queue."""
         return None in self._queues
 
     @property
@@ -144,7 +144,7 @@ class WaitLists:
 
     @property
     def of_items(self) -> bool:
-        """Return whether there are waiters for items."""
+        """True if there are waiters for items."""
         return bool(self._items)
 
     def items(self, queue: str) -> list[str]:

@@ -39,7 +39,7 @@ class Waiter(Struct, gc=False, eq=False):
 
     @property
     def numbered(self) -> bool:
-        """Return whether it is a command with REQ."""
+        """True if it is a command with REQ."""
         return self.request_key is not None
 
     @property

@@ -115,7 +115,7 @@ class Client(Protocol):
 
     @property
     def rights_changed(self) -> bool:
-        """Return whether the user's rights have changed since the running command began."""
+        """True if the user's rights have changed since the running command began."""
 
     async def stream(self, piece: bytes) -> None:
         """Send a piece of a long answer, then wait until the client has read most of the sent bytes."""

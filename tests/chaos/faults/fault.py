@@ -57,7 +57,7 @@ class Fault(ABC):
 
     @property
     def fired(self) -> bool:
-        """Return whether it happened, as far as can be seen from outside."""
+        """True if it happened, as far as can be seen from outside."""
         return bool(self.evidence) and not self.missing
 
     def report(self) -> str:

@@ -28,7 +28,7 @@ class BeanstalkdProgram:
 
     @property
     def running(self) -> bool:
-        """Return whether there is a process."""
+        """True if there is a process."""
         return self._process is not None and self._process.poll() is None
 
     def start(self) -> None:

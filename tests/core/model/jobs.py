@@ -89,12 +89,12 @@ class ModelJob:
 
     @property
     def ready(self) -> bool:
-        """Return whether it can be handed out."""
+        """True if it can be handed out."""
         return self.id is None and not self.delayed and not self.buried
 
     @property
     def lost(self) -> bool:
-        """Return whether it is DEAD or BURIED."""
+        """True if it is DEAD or BURIED."""
         return self.buried or (self.ready and self.origin is not None)
 
     @property

@@ -145,7 +145,7 @@ class MemoryClient:
 
     @property
     def closed(self) -> bool:
-        """Return whether the server has closed, or begun to."""
+        """True if the server has closed, or begun to."""
         return self.transport.ended
 
 

@@ -72,7 +72,7 @@ class Command:
 
     @property
     def over(self) -> bool:
-        """Return whether everything is answered; data of a CLONE are no request of their own."""
+        """True if everything is answered; data of a CLONE are no request of their own."""
         return not any(isinstance(operation, Request) for operation in self.left.values())
 
 
@@ -94,7 +94,7 @@ class SessionClient(Client):
 
     @property
     def content(self) -> bool:
-        """Return whether everything is answered that it asked for, also what it has asked for again at the end."""
+        """True if everything is answered that it asked for, also what it has asked for again at the end."""
         return self._stopping and not self._commands
 
     def act(self) -> None:

@@ -61,7 +61,7 @@ class Client:
 
     @property
     def content(self) -> bool:
-        """Return whether there is nothing that it still wants to know."""
+        """True if there is nothing that it still wants to know."""
         return True
 
     def act(self) -> None:

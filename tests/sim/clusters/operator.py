@@ -50,7 +50,7 @@ class Operator:
 
     @property
     def changing(self) -> bool:
-        """Return whether a pqctl runs, and no other one keeps it from going on."""
+        """True if a pqctl runs, and no other one keeps it from going on."""
         return self._running and not self._depth
 
     def join(self) -> None:

@@ -137,7 +137,7 @@ class TwoClusters:
 
     @property
     def enough(self) -> bool:
-        """Return whether so many jobs wait that producers put none for a while."""
+        """True if so many jobs wait that producers put none for a while."""
         return False
 
     def newest_of(self, name: str, node: str) -> ClusterMap:

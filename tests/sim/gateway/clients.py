@@ -45,7 +45,7 @@ class GatewayClient:
 
     @property
     def open(self) -> bool:
-        """Return whether it is connected, for all it knows."""
+        """True if it is connected, for all it knows."""
         return self._line is not None and self._line.open
 
     def dial(self, *, anywhere: bool = False) -> None:

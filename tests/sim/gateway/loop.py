@@ -54,7 +54,7 @@ class SimLoop(asyncio.AbstractEventLoop):
 
     @property
     def busy(self) -> bool:
-        """Return whether something is ready."""
+        """True if something is ready."""
         return bool(self._ready)
 
     def next_s(self) -> float:

@@ -48,7 +48,7 @@ class Witness:
 
     @property
     def online(self) -> bool:
-        """Return whether the service is switched online."""
+        """True if the service is switched online."""
         return self.machine.online
 
 

@@ -37,7 +37,7 @@ class Hearer:
 
     @property
     def deaf(self) -> bool:
-        """Return whether it listens to no node now."""
+        """True if it listens to no node now."""
         return self._at is None
 
     def listen(self, node: Subscriptions, newest: int) -> None:

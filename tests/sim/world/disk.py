@@ -205,7 +205,7 @@ class SimDisk(FaultyDisk):
 
     @property
     def has_pages(self) -> bool:
-        """Return whether files of pages would survive the end of the machine."""
+        """True if files of pages would survive the end of the machine."""
         return any(Path(name).parent == PAGES and file.synced_bytes for name, file in self.names_durable.items())
 
     def damage_pages(self, rng: random.Random) -> str:

@@ -27,7 +27,7 @@ class Endpoint(Protocol):
 
     @property
     def running(self) -> bool:
-        """Return whether there is a process."""
+        """True if there is a process."""
 
     def knows(self, name: str) -> bool:
         """Return whether it wants to talk to this peer."""

@@ -112,7 +112,7 @@ class SimNode:
 
     @property
     def running(self) -> bool:
-        """Return whether there is a process."""
+        """True if there is a process."""
         return self.driver is not None
 
     @property
@@ -442,7 +442,7 @@ class SimNode:
 
     @property
     def paused(self) -> bool:
-        """Return whether it gets no processor, or wait for its disk."""
+        """True if it gets no processor, or waits for its disk."""
         return self._blocked_until > self._events.now
 
     def resume(self) -> None:

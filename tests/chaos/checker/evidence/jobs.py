@@ -77,7 +77,7 @@ class Job(Struct, eq=False):
 
     @property
     def in_session(self) -> bool:
-        """Return whether it was put in a session, under a number that makes it one job."""
+        """True if it was put in a session, under a number that makes it one job."""
         return self.put is not None and self.put.session
 
 

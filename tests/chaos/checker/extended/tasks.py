@@ -64,7 +64,7 @@ class Act(Struct, eq=False):
 
     @property
     def ends(self) -> bool:
-        """Return whether it finishes its job."""
+        """True if it finishes its job."""
         return isinstance(self.command, ENDS)
 
 

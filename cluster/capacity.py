@@ -208,15 +208,27 @@ class Capacity:
     @property
     def lacking(self) -> bool:
         """True if there is no room for more jobs on this node."""
+        return self.marked or self._disk_lacks_room()
+
+    def _disk_lacks_room(self) -> bool:
+        """Return whether there is no room for more jobs on the disk of this node."""
         segments = self._journal.segments
         no_snapshot = self._store.lacks_space and self.free_bytes < self._snapshot_bytes() + segments.segment_bytes
-        return self.marked or segments.scarce or no_snapshot
+        return self.disk_marked or segments.scarce or no_snapshot
+
+    def displaced(self) -> bool:
+        """Return whether another leader could accept jobs: this disk has no room, but those of a majority have.
+
+        Not when it is memory that is missing: every node has the same jobs there.
+        """
+        return self._disk_lacks_room() and self._enough(1 + self._full_peers())
 
     def full(self) -> bool:
         """Return whether there is no room for more jobs here, or on too many others for a majority."""
-        return self.lacking or not self._enough(
-            sum(peer.up and peer.info is not None and peer.info.full for peer in self._quorum.peers)
-        )
+        return self.lacking or not self._enough(self._full_peers())
+
+    def _full_peers(self) -> int:
+        return sum(peer.up and peer.info is not None and peer.info.full for peer in self._quorum.peers)
 
     def halted(self) -> bool:
         """Return whether clients' commands cannot be logged, here or on too many others for a majority."""

@@ -79,7 +79,7 @@ class Outbox(Network, Protocol):
         """Close the connection to this node and do not connect again."""
 
     def flush_appends(self) -> None:
-        """Send the queued Append, Heartbeat and SnapshotChunk messages."""
+        """Send the queued Append, Heartbeat, SnapshotChunk and TimeoutNow messages."""
 
     def hold(self) -> None:
         """Keep all other queued messages until release(): what they promise is still being synced."""
@@ -315,6 +315,9 @@ class Driver:
             self._follow_membership(now)        # a snapshot may have brought a new one
         self.capacity.update(now, recovering=self.recovering)
         self.leadership.update_capacity(halted=self.capacity.halted(), exhausted=self.capacity.exhausted)
+        if self.replica.is_leader:
+            disk = self.leadership.disk_handover
+            disk.no_room, disk.lags = self.capacity.displaced(), self.syncing.lags(now)
         self.leadership.update_serving(now)
         self.transport.tick(now)
 

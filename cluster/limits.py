@@ -92,6 +92,11 @@ PREFERENCE_LAG_MAX = 1000       # entries that a preferred node may lack when le
 PREFERENCE_SYNC_US_MIN = 1000   # a disk that syncs within this is not slow, whatever others take
 LOSS_S = 600.0                  # a node that lost a leadership is not preferred for so long; each time twice as long,
 LOSS_S_MAX = 86_400.0           # up to this
+# A leader's disk lags when two syncs, the second of which goes on, took this share of the shortest election timeout (a
+# leader that has nothing durable for all of it falls silent):
+LAGGING_SHARE = 3 / 4
+LAGGING_SYNC_SHARE = 1 / 6      # and the second one this share
+DISK_REST_S = 10.0              # a leader that nobody relieved of its bad disk waits this long before it asks again
 TRANSFER_S = 3.0                # a transfer that takes longer is abandoned, because no node serves meanwhile
 REMOVAL_KNOWN_S = 5.0           # how long a removal waits until a majority of the other members has applied it
 FAREWELL_S = 3.0                # a removed node still hears the commit index for this long
@@ -140,6 +145,7 @@ SLOW_SYNC_S = 0.001             # this long on average: entries of many commands
 SLUGGISH_SYNC_S = 0.005         # this long,
 BRISK_SYNC_S = 0.003            # until it needs less than this again
 SYNC_COUNTED_S_MAX = 0.02       # a sync counts for no more than this in the average
+STALLED_SYNC_S = 0.1            # after one that took this long the loop does not wait for the next
 UNSYNCED_BYTES_MAX = 8 << 20    # with these to write the loop waits for the disk
 COMMIT_INDEX_WAITS_S = 0.1     # a new commit index waits this long for entries to be synced with
 READ_AHEAD_BYTES = 256 << 10

@@ -5,8 +5,10 @@ than the sync takes, so the loop waits for all but the largest frames. Where syn
 wait for entries of many commands, since others follow these at once. Where they take even longer it waits for none, as
 that would delay reads, heartbeats and other clients.
 
-The decision rests on a moving average, so that one slow sync among fast ones changes nothing. The loop stops and
-resumes waiting at different averages, so that a disk between the two does not cause the decision to flap.
+The decision rests on a moving average, so that one slow sync among fast ones changes little. The loop stops and
+resumes waiting at different averages, so that a disk between the two does not cause the decision to flap. Only the sync
+after a stall is always left to the thread: a disk may have become slow, and two stalls of the loop in a row could cost
+a leader its followers.
 """
 
 from __future__ import annotations
@@ -23,9 +25,11 @@ class SyncPace:
 
     def __init__(self) -> None:
         self._average_s = 0.0
+        self._stalled = False       # the last sync took very long
 
     def took(self, seconds: float) -> None:
         """Note how long a sync took, in the loop or in the thread."""
+        self._stalled = seconds >= limits.STALLED_SYNC_S
         # A single stall must not outweigh many syncs.
         self._average_s += (min(seconds, limits.SYNC_COUNTED_S_MAX) - self._average_s) * SHARE
         self.sluggish = self._average_s >= (limits.BRISK_SYNC_S if self.sluggish else limits.SLUGGISH_SYNC_S)
@@ -33,7 +37,7 @@ class SyncPace:
     @property
     def background_bytes(self) -> int:
         """The length of a frame from which its sync goes to the thread."""
-        if self.sluggish:
+        if self.sluggish or self._stalled:
             return 0
         slow = self._average_s >= limits.SLOW_SYNC_S
         return limits.SLOW_BACKGROUND_SYNC_BYTES if slow else limits.BACKGROUND_SYNC_BYTES

@@ -4,7 +4,7 @@ Before a node votes or acknowledges an entry, its journal is durable. On a fast 
 one, and for large frames, a thread syncs (sync_pace.py decides), and only the messages that promise something wait for
 it: those queued before a sync began are sent when it ends; later ones are sent with them if nothing was changed in the
 meantime, otherwise after the next sync. Messages that promise nothing are sent at once: a leader's entries, whose own
-copy does not count yet, and messages forwarded for clients.
+copy does not count yet, its offer to hand over, and messages forwarded for clients.
 
 The loop waits, whatever the disk, for a new term, a vote and the right to vote: a node that led in a term its disk did
 not know could lead in it again after a crash, with other entries. A leader whose disk takes too long must fall silent,
@@ -58,6 +58,7 @@ class Syncing:
         self._patience_s = patience_s
         self._durable_at = float("-inf")        # everything that was changed before is durable
         self._began_at = float("-inf")          # when the sync in the thread began
+        self._last_s = 0.0                      # how long the last sync took
         self._wrote_at = float("-inf")          # when there was last something to write
 
     def hurry(self) -> None:
@@ -72,12 +73,30 @@ class Syncing:
         """
         journal = self._journal
         if journal.syncing is not None and journal.poll_sync():
-            self.pace.took(journal.sync_s)
+            self._took(journal.sync_s)
             self._durable_at = self._began_at
             if journal.unsynced:
                 self._network.release()
             else:
                 self._network.flush()
+
+    def _took(self, seconds: float) -> None:
+        self._last_s = seconds
+        self.pace.took(seconds)
+
+    def lags(self, now: float) -> bool:
+        """Return whether the disk is slow again and again: another leader would make clients wait less.
+
+        So it is when the sync in the thread and the one before together take nearly as long as the patience. A sync
+        that has only begun proves nothing yet.
+        """
+        if self._journal.syncing is None:
+            return False
+        under_way_s = now - self._began_at
+        return (
+            under_way_s >= limits.LAGGING_SYNC_SHARE * self._patience_s
+            and under_way_s + self._last_s >= limits.LAGGING_SHARE * self._patience_s
+        )
 
     def sync(self, now: float, *, leads: bool) -> None:
         """Sync all changes, or begin to, and send the messages that may leave. Raises NoRoom and OSError.
@@ -103,7 +122,7 @@ class Syncing:
                 return
             if begun is not None:
                 took_s = self._monotonic() - begun
-                self.pace.took(took_s)
+                self._took(took_s)
                 self.pipelining.waited(took_s)
         self._durable_at = now
         network.flush()

@@ -37,13 +37,16 @@ class Handover:
             self._transport.hand_over(transferee)
 
     def transferee(self) -> Peer | None:
-        """Return a fit peer: the one asked for, else any, preferably not the last one offered; None: there is none."""
+        """Return a fit peer: the one asked for, else any; None: there is none.
+
+        Preferably one with room for jobs, and not the last one offered.
+        """
         last = self._transport.context.journal.last_index
         peers = self._transport.peers.values()
         transferees = [peer for peer in peers if peer.match == last and self._unfit(peer) is None]
         if self._to is not None:
             transferees = [peer for peer in transferees if peer.name == self._to]
-        return min(transferees, key=lambda peer: peer.name == self._offered, default=None)
+        return min(transferees, key=lambda peer: (_full(peer), peer.name == self._offered), default=None)
 
     def begin(self, name: str | None) -> str | None:
         """Start handing leadership to `name`, or to any suitable node (None), until `end`.
@@ -85,3 +88,8 @@ class Handover:
         if peer.choked or peer.sending is not None or not peer.info.voter:
             return "behind"
         return None
+
+
+def _full(peer: Peer) -> bool:
+    """Return whether this peer has no room for jobs."""
+    return peer.info is not None and peer.info.full

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from sockpqd.cluster import limits
 from sockpqd.cluster.api import Pending
 from sockpqd.cluster.leader.clock import Clock, ReplicatedTime, median
+from sockpqd.cluster.leader.disk_handover import DiskHandover
 from sockpqd.cluster.leader.feature_level import FeatureLevel
 from sockpqd.cluster.leader.handover import Handover
 from sockpqd.cluster.leader.membership import Members, Promotion
@@ -109,6 +110,7 @@ class Leadership:
         self._promotion = Promotion(transport.context, machine, self.propose_alone, settings.election_min_ms / 1000)
         self.handover = Handover(transport, members, proposer)
         self.preference = Preference(settings.prefer, transport, members, self.handover)
+        self.disk_handover = DiskHandover(transport, members, self.handover)
         self._leader_before: str | None = None  # the node that this one followed last
         self.feature_level = FeatureLevel(settings, machine, transport.peers, proposer, self.propose_alone)
         self._lead_term = -1                    # the term in which we proposed our Lead entry
@@ -157,6 +159,7 @@ class Leadership:
             serving = False
         if serving != self.serving:
             self._change(serving, now)
+        self.disk_handover.tick(now, serving=serving)
         self.preference.tick(now, serving=serving and self.settled)
         if serving and not self.tick_in_flight:
             due_ms = self._machine.next_due_ms()
@@ -167,9 +170,12 @@ class Leadership:
     def _follow(self) -> None:
         """Adopt replicated time and the leader's name, as far as this node knows them."""
         self.preference.ended()
+        self.disk_handover.ended()
         leader = self._replica.leader_node
         if leader is not None:
             self._leader_before = str(leader.id)
+            if self._leader_before != self._settings.name:
+                self.disk_handover.followed()
         if self._machine.clock_ms > self._followed_ms:
             self._followed_ms = self._machine.clock_ms
             self._time.follow(self._followed_ms)

@@ -107,6 +107,7 @@ class Preference:
         able = [
             peer for peer in self._transport.peers.values()
             if peer.name in self._members.voters and peer.info is not None and peer.info.prefer > self._own
+            and not peer.info.full
             and peer.match + limits.PREFERENCE_LAG_MAX >= last and not self._slower(peer, now)
             and not self._lost(peer, now)
         ]

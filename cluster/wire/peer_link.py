@@ -26,6 +26,7 @@ from sockpqd.cluster.wire.messages import (
     Message,
     Notice,
     SnapshotChunk,
+    TimeoutNow,
     encode,
     encode_parts,
 )
@@ -33,7 +34,7 @@ from sockpqd.cluster.wire.moved import Addresses
 
 log = logging.getLogger("sockpqd.peers")
 
-EARLY = Append | SnapshotChunk | Notice     # need not wait for the journal, and keep their order
+EARLY = Append | SnapshotChunk | Notice | TimeoutNow    # need not wait for the journal, and keep their order
 # Messages for clients, which need not wait for the journal either. They are unordered: a small one may overtake a large
 # one.
 ASIDE = ForwardedCall | CallOutcome | ForwardedCommand | CommandAnswer

@@ -50,7 +50,7 @@ class Node:
 def fit(name: str) -> Peer:
     peer = Peer(PeerNode(name))
     peer.up, peer.match = True, LAST
-    peer.info = cast(Any, SimpleNamespace(online=True, exhausted=False, voter=True))
+    peer.info = cast(Any, SimpleNamespace(online=True, exhausted=False, full=False, voter=True))
     return peer
 
 
@@ -70,6 +70,16 @@ def test_a_peer_that_cannot_lead_is_not_asked_and_the_reason_is_said(what: str, 
     assert node.handover.begin(None) is None
     node.spoil("q", what)
     assert node.handover.transferee() is None
+
+
+def test_of_peers_that_can_lead_one_with_room_for_jobs_is_asked_first() -> None:
+    node = Node()
+    node.spoil("p", "full")
+    for now in (10.0, 10.0 + limits.HAND_OVER_RETRY_S):
+        node.handover.tick(now)
+    assert node.offered == ["q", "q"]
+    node.spoil("q", "full")
+    assert node.handover.transferee() is node.peers["p"]
 
 
 @pytest.mark.parametrize(("what", "_word"), UNFIT)

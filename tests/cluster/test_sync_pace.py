@@ -8,6 +8,7 @@ from sockpqd.cluster.limits import (
     SLOW_BACKGROUND_SYNC_BYTES,
     SLOW_SYNC_S,
     SLUGGISH_SYNC_S,
+    STALLED_SYNC_S,
 )
 from sockpqd.cluster.sync_pace import SyncPace
 
@@ -29,6 +30,12 @@ def test_a_disk_is_fast_before_it_was_measured() -> None:
 def test_one_stall_among_fast_syncs_changes_little() -> None:
     assert not after(*[FAST_S] * OFTEN, 10.0).sluggish
     assert after(*[FAST_S] * OFTEN, 10.0, 10.0, 10.0).sluggish
+
+
+def test_the_loop_does_not_wait_for_the_sync_after_a_stall() -> None:
+    assert after(*[FAST_S] * OFTEN, STALLED_SYNC_S).background_bytes == 0
+    assert after(*[FAST_S] * OFTEN, STALLED_SYNC_S / 2).background_bytes > 0
+    assert after(*[FAST_S] * OFTEN, STALLED_SYNC_S, *[FAST_S] * OFTEN).background_bytes == BACKGROUND_SYNC_BYTES
 
 
 def test_the_slower_a_disk_the_smaller_the_frames_that_go_to_the_thread() -> None:

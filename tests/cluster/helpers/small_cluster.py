@@ -18,13 +18,22 @@ from sockpqd.cluster.paging.page_files import PageFiles
 from sockpqd.cluster.paging.paging import paging_machine
 from sockpqd.cluster.settings import Member, NodeSettings
 from sockpqd.cluster.snapshots.snapshot_store import SnapshotStore
-from sockpqd.cluster.wire.messages import Hello, Message, incompatible
+from sockpqd.cluster.wire.messages import (
+    Append,
+    Heartbeat,
+    Hello,
+    Message,
+    SnapshotChunk,
+    TimeoutNow,
+    incompatible,
+)
 from sockpqd.core import Effects, Event, Machine, Operation, Put, Reply
 from tests.cluster.helpers.memory_disk import MemoryDisk
 
 DELAY_S = 0.001
 TURN_S = 0.01
 LOOK_S = 0.001                  # how exactly a sleeping node wakes up
+EARLY = (Append, Heartbeat, SnapshotChunk, TimeoutNow)       # need not wait for the journal
 BUSY_TURNS_MAX = 100            # turns of a busy node without time passing
 
 
@@ -88,8 +97,7 @@ class SmallNode:
 
     # Outbox
     def send(self, name: str, message: Message) -> None:
-        kind = type(message).__name__
-        (self.early if kind in ("Append", "Heartbeat", "SnapshotChunk") else self.late).append((name, message))
+        (self.early if isinstance(message, EARLY) else self.late).append((name, message))
 
     def buffered_bytes(self, name: str) -> int:
         return 0

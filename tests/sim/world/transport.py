@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sockpqd.cluster.wire.messages import Ack, Append, Heartbeat, Message, RequestVote, SnapshotChunk, Vote
+from sockpqd.cluster.wire.messages import Ack, Append, Heartbeat, Message, RequestVote, SnapshotChunk, TimeoutNow, Vote
 
 if TYPE_CHECKING:
     from tests.sim.world.node import SimNode
 
-EARLY = (Append, Heartbeat, SnapshotChunk)
+EARLY = (Append, Heartbeat, SnapshotChunk, TimeoutNow)
 
 
 class SimOutbox:

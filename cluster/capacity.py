@@ -217,9 +217,9 @@ class Capacity:
         return self.disk_marked or segments.scarce or no_snapshot
 
     def displaced(self) -> bool:
-        """Return whether another leader could accept jobs: this disk has no room, but those of a majority have.
+        """Return whether another leader could accept jobs: this disk has no room, and a majority of nodes has.
 
-        Not when it is memory that is missing: every node has the same jobs there.
+        A lack of memory does not count: every node has the same jobs in memory.
         """
         return self._disk_lacks_room() and self._enough(1 + self._full_peers())
 

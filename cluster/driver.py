@@ -131,7 +131,7 @@ class Driver:
         self._level_at = float("-inf")          # when this node last had all that was committed
         self._led, self._online = False, True   # the last known values of what _changed() compares
         self._led_at = clock.monotonic()        # when there was a leader last, or the start
-        self._info_at, self._info_sent = float("-inf"), ("", False)
+        self._info_at, self._info_sent = float("-inf"), ("", False, False)
         self.full, self._term_seen = False, 0
         self.leader_changes = 0                 # leaderships that began since the start
         self._sent_commit = 0                   # the commit index that was sent for the sake of subscribers
@@ -578,7 +578,7 @@ class Driver:
         return str(node.id) if node is not None and self.transport.elections.leader_alive() else None
 
     def _send_info(self, now: float) -> None:
-        urgent = self.role(), self.transport.right.held
+        urgent = self.role(), self.transport.right.held, self.capacity.lacking
         if now - self._info_at < limits.INFO_S and urgent == self._info_sent:
             return
         self._info_at, self._info_sent = now, urgent

@@ -96,6 +96,7 @@ LOSS_S_MAX = 86_400.0           # up to this
 # leader that has nothing durable for all of it falls silent):
 LAGGING_SHARE = 3 / 4
 LAGGING_SYNC_SHARE = 1 / 6      # and the second one this share
+NO_ROOM_KNOWN_S = 0.1           # a leader without room hands over when the others have had this time to report the same
 DISK_REST_S = 10.0              # a leader that nobody relieved of its bad disk waits this long before it asks again
 TRANSFER_S = 3.0                # a transfer that takes longer is abandoned, because no node serves meanwhile
 REMOVAL_KNOWN_S = 5.0           # how long a removal waits until a majority of the other members has applied it

@@ -31,23 +31,30 @@ class DiskHandover:
         self._handover = handover
         self.no_room = False
         self.lags = False
+        self._no_room_since: float | None = None
         self._next_at = float("-inf")           # no handover before
         self._ends_at: float | None = None      # when a handover of ours has failed
         self._successor: Peer | None = None     # of the handover under way
 
     def tick(self, now: float, *, serving: bool) -> None:
         """Hand over if the disk demands it; give up when nobody takes over. `now`: monotonic seconds."""
+        if not self.no_room:
+            self._no_room_since = None
+        elif self._no_room_since is None:
+            self._no_room_since = now
         if self._ends_at is not None:
             if now >= self._ends_at or self._successor is None or not self._successor.up:
                 log.info("no node with a better disk took over: this node goes on leading")
                 self.ended()
             return
-        if not (self.no_room or self.lags) or not serving or self._handover.wanted or now < self._next_at:
+        # Disks that fill up together do so at nearly the same entry: the others report it within this time.
+        no_room = self._no_room_since is not None and now >= self._no_room_since + limits.NO_ROOM_KNOWN_S
+        if not (no_room or self.lags) or not serving or self._handover.wanted or now < self._next_at:
             return
         successor = self._better()
         if successor is None or self._handover.begin(successor.name) is not None:
             return
-        reason = "has no room for jobs" if self.no_room else "takes long to sync"
+        reason = "has no room for jobs" if no_room else "takes long to sync"
         log.warning("the disk of this node %s: %s is to lead", reason, successor.name)
         self._successor = successor
         self._ends_at = now + limits.TRANSFER_S
@@ -62,6 +69,7 @@ class DiskHandover:
     def followed(self) -> None:
         """Note that another node leads: should this one lead again, it need not rest before it hands over."""
         self._next_at = float("-inf")
+        self.no_room = self.lags = False
 
     def _better(self) -> Peer | None:
         """Return the voter with room that should lead, None if there is none; the quickest disk first.

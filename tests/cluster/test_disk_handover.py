@@ -94,6 +94,16 @@ def test_it_stays_where_another_leader_could_accept_no_jobs_either(what: str) ->
     assert leader.up.full
 
 
+def test_it_stays_where_all_disks_fill_up_together() -> None:
+    world, leader = cluster()
+    world.run(limits.INFO_S)
+    for node in (leader, *world.followers()):
+        mark(node)
+        world.run(0.02)
+    assert keeps(world, lambda: world.serving() is leader)
+    assert leader.serving_log == [True]
+
+
 def test_a_node_without_room_that_was_elected_hands_over_at_once() -> None:
     world, leader = cluster()
     full, other = world.followers()

@@ -34,7 +34,7 @@ class DiskHandover:
         self._no_room_since: float | None = None
         self._next_at = float("-inf")           # no handover before
         self._ends_at: float | None = None      # when a handover of ours has failed
-        self._successor: Peer | None = None     # of the handover under way
+        self._successor: Peer | None = None     # of a handover begun here
 
     def tick(self, now: float, *, serving: bool) -> None:
         """Hand over if the disk demands it; give up when nobody takes over. `now`: monotonic seconds."""

@@ -24,7 +24,7 @@ _BOUND = re.compile(rb"[ \t\n\v\f\r]*([-+]?)([0-9]+)")      # as strtoul() reads
 class ParsedCommand(Struct, frozen=True, gc=False):
     """A command: its verb, as in the counters of `stats`, and its arguments.
 
-    `numbers`: in the order of the line; of a put without the length. `name`: a tube. `body`: of a put.
+    `numbers`: in the order of the line, without the length of a put. `name`: a tube. `body`: the data of a put.
     """
 
     verb: str

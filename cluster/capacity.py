@@ -237,7 +237,7 @@ class Capacity:
         )
 
     def _enough(self, without: int) -> bool:
-        """Return whether those that are up suffice, of which so many have no room.
+        """Return whether the nodes that are up are a majority even without `without` of them, which have no room.
 
         Whether nodes that are down leave a majority is not decided here, but by the lease.
         """

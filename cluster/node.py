@@ -329,9 +329,9 @@ class ClusterNode(DrivenNode):
 def open_storage(
     data_dir: Path, disk: Disk, snapshots: Disk, machine: Machine, pages: PageFiles,
 ) -> tuple[Journal, SnapshotStore]:
-    """Open the journal and the snapshots of a node; `disk`: for the journal. Raises OSError and StorageError.
+    """Open the journal on `disk`, and the snapshots on `snapshots`. Raises OSError and StorageError.
 
-    `pages`: of the machine.
+    `pages`: the files of the machine's pages, to which snapshots refer.
     """
     journal = Journal.open(data_dir / "journal", disk)
     try:

@@ -423,7 +423,7 @@ def peek(state: State, selector: AnySelector) -> JobView | None:
 
 
 def error(state: State, selector: AnySelector) -> Data | None:
-    """Return the error text that a worker left with the selected job, empty if none; None: there is no such job.
+    """Return the error text that a worker left with the selected job, empty without one; None if there is no such job.
 
     A number also finds the record of a job that has ended.
     """

@@ -189,7 +189,7 @@ class LocalCluster:
         """Start a node that has ended; with `wait`, return once it answers. Raises NodeError.
 
         A node that is killed may leave its port or data in use for a moment. Without `wait`, the next method that waits
-        for the cluster starts a node again that has ended for that.
+        for the cluster starts a node again that has ended for this reason.
         """
         node = self._nodes[name]
         until = time.monotonic() + self._ready_s
@@ -213,13 +213,13 @@ class LocalCluster:
         self._nodes[name].signal(signal.SIGHUP)
 
     def wipe(self, name: str) -> None:
-        """Remove the data of a node that has ended."""
+        """Delete the data of a stopped node."""
         if self.running(name):
             raise ValueError(f"{name} still runs")
         shutil.rmtree(self._nodes[name].data_dir, ignore_errors=True)
 
     def move(self, name: str) -> None:
-        """Give a node that has ended other addresses, which are not in the files of the others."""
+        """Give a stopped node new addresses, which the configuration files of the other nodes do not have."""
         if self.running(name):
             raise ValueError(f"{name} still runs")
         (self._listens[name],) = _listens([self.host(name)])

@@ -36,7 +36,7 @@ class Servers:
 
     @property
     def addresses(self) -> list[str]:
-        """The addresses at which they answer."""
+        """The addresses at which the servers answer."""
         return [view.server for view in self.views]
 
     @property

@@ -118,7 +118,7 @@ class Rejoin:
         log.error("%s", record.damage)
 
     def _set_aside(self) -> None:
-        """Move all files of journal, snapshots and pages away. Raises StorageInUse and OSError."""
+        """Move away all files of the journal, the snapshots and the pages. Raises StorageInUse and OSError."""
         record, disk = self._record, self._disk
         folder = self._data_dir / record.folders[-1]
         disk.make_directory(folder)

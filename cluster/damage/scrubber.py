@@ -23,9 +23,9 @@ from sockpqd.cluster.storage.errors import StorageDamaged, StorageTooNew
 
 
 class FileToRead(NamedTuple):
-    """A file to read. `segment` and `journal_id`: of the journal; 0 for a snapshot.
+    """A file to read, up to `end`.
 
-    `end`: the end of its written part.
+    `segment`: the number of a segment of the journal, 0 for a snapshot; `journal_id`: the id of its journal.
     """
 
     path: Path

@@ -35,7 +35,7 @@ class Notices:
         self, name: str, network: Network, peers: dict[str, Peer], leader: Callable[[], str | None],
         listener: NoticeListener,
     ) -> None:
-        """`name`: of this node; `leader()`: the name of the leader, None while this node knows none."""
+        """`name`: the name of this node; `leader()`: the name of the leader, None while this node knows none."""
         self._name = name
         self._network = network
         self._peers = peers

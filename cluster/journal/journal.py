@@ -358,9 +358,8 @@ class Journal(LogView):
     def sync_in_background(self, *, alone: bool = True, from_bytes: int | None = None) -> bool:
         """Like sync(), but do not wait for the disk if there is much to sync. Returns whether everything is durable.
 
-        `from_bytes`: the size from which a sync is done in the background, instead of BACKGROUND_SYNC_BYTES.
-
-        If not, further calls are needed; the next one is useful once `syncing` has completed.
+        If it is not, further calls are needed; the next one is useful once `syncing` has completed. `from_bytes`: the
+        size from which a sync is done in the background, instead of BACKGROUND_SYNC_BYTES.
         """
         if self.syncing is None or self.poll_sync():
             self._sync(limits.BACKGROUND_SYNC_BYTES if from_bytes is None else from_bytes, alone=alone)

@@ -37,9 +37,9 @@ class Handover:
             self._transport.hand_over(transferee)
 
     def transferee(self) -> Peer | None:
-        """Return a fit peer: the one asked for, else any; None: there is none.
+        """Return a peer that can take over: the one asked for, if any was; None if there is no such peer.
 
-        Preferably one with room for jobs, and not the last one offered.
+        It has the complete log. Peers with room for jobs, and those not offered leadership last, are preferred.
         """
         last = self._transport.context.journal.last_index
         peers = self._transport.peers.values()

@@ -30,7 +30,7 @@ class Stuck:
 
 
 class StateForEntries:
-    """Sends the state to followers that have no room for entries. `pages`: of this node."""
+    """Sends the state to followers that have no room for entries. `pages`: the page files of this node."""
 
     def __init__(
         self, machine: Machine, journal: Journal, store: SnapshotStore, transport: RaftTransport,

@@ -67,7 +67,7 @@ class PageFiles:
     def begin(self, named: dict[int, frozenset[int]]) -> None:
         """Find the files of an earlier process, and make sure that files named by snapshots are read from the disk.
 
-        `named`: by the index of each snapshot. Raises OSError.
+        `named`: the numbers of these files, by the index of the snapshot. Raises OSError.
         """
         self.named, self._left = named, {}
         with contextlib.suppress(FileNotFoundError):

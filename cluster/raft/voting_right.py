@@ -31,7 +31,10 @@ TURN_S_MAX = 0.2                # a node that stood still for longer did not wai
 
 
 class VotingRight:
-    """Decides whether this node votes and counts. Positions in the log are (term, index) of an entry."""
+    """Decides whether this node may vote, and whether its acknowledgements count towards a majority.
+
+    Positions in the log are (term, index) of an entry.
+    """
 
     def __init__(self, context: Context, quorum: Quorum) -> None:
         self._context = context
@@ -57,7 +60,7 @@ class VotingRight:
         return (last_term, last_index) >= self._furthest
 
     def started(self) -> None:
-        """Ask the others first, as this node may have voted before it was started."""
+        """Withhold the right of a voter until the others have been asked: it may have voted before it was restarted."""
         self._asks = self._context.journal.voter
 
     def granted(self, term: int) -> None:

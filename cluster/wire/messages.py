@@ -210,7 +210,7 @@ class Admit(Struct, tag="admit", frozen=True):
 
 
 class Listening(Struct, tag="listening", frozen=True):
-    """The channels that subscribers of the sender listen to. `number`: of this list, for Heard."""
+    """The channels that subscribers of the sender listen to. `number` counts these lists; Heard repeats it."""
 
     number: int
     channels: list[Channels]

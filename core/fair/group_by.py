@@ -15,7 +15,7 @@ _GROUP = re.compile(r"[A-Za-z0-9_.:-]{1,64}|[A-Za-z0-9_.+/;$()][A-Za-z0-9_.+/;$(
 
 
 def group_of_put(settings: QueueSettings | None, operation: PutWith, item: str | None) -> str | None:
-    """Return the group of this Put's job in a queue with these settings; None: the queue's name. `item`: of the job."""
+    """Return the group of this Put's job in a queue with these settings; None: the queue's name. `item`: the job's."""
     if settings is None or settings.group_by is GroupBy.PUT:
         return operation.group
     if settings.group_by is GroupBy.USER:

@@ -46,7 +46,7 @@ class Gates(Protocol):
 
 
 class QueueGroups(Struct, gc=False, eq=False):
-    """The groups of one queue. Foreign: of another name than the queue."""
+    """The groups of one queue. A foreign group is one whose name is not the queue's."""
 
     queue: Queue
     gates: Gates

@@ -524,9 +524,8 @@ TICKET_NOT_FOUND = TicketNotFound()
 def digests_of(replies: list[Reply]) -> list[object]:
     """Return the part of an entry's replies that the hash chain covers: all but the data of jobs handed out or ended.
 
-    These data, of up to megabytes, came with an entry that the chain covers; a job is represented by its id and length.
-
-    These data, up to megabytes, came with an entry that the chain covers; a job is represented by its id and length.
+    Such data, of up to megabytes, came with an entry that the chain covers. A job handed out is represented by its id
+    and the length of its data, an ended one by its state and that length.
     """
     if _HANDED.isdisjoint(map(type, replies)):
         return list(replies)

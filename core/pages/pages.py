@@ -215,7 +215,7 @@ class Pages:
         return self._space.reference(page.number)
 
     def adopt(self, reference: bytes, count: int, data_bytes: int, when: int, seq: int) -> Page:
-        """Take over a page that an earlier process left; `when`, `seq`: of its last job. Raises PageLost."""
+        """Take over a page that an earlier process left; `when`, `seq`: the place of its last job. Raises PageLost."""
         return Page(self._adopted(reference, count, data_bytes), count, data_bytes, when, seq)
 
     def adopt_numbered(

@@ -75,7 +75,7 @@ class FoundRecord(NamedTuple):
 
 
 class Records:
-    """The records of one state. `settings`: of all queues. `total_bytes`: of all current records.
+    """The records of one state. `settings`: the settings of all queues. `total_bytes`: the size of all current records.
 
     `store`: of pages; None: all are in memory. `hot_bytes`: the approximate memory of those in memory. `due`: when the
     first record of each queue expires, or earlier. `passed`: queues with records that expired in the current entry.

@@ -148,7 +148,7 @@ def put_back(
 def keep_error(state: State, job: RunningJob, text: bytes | None) -> RunningJob:
     """Store its worker's error text with the stopped job, in place of an earlier one; returns the job.
 
-    `text`: None: keep the old one.
+    Without a `text` the earlier one stays.
     """
     if text is None:
         return job

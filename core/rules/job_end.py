@@ -26,7 +26,7 @@ from sockpqd.core.store.job import (
 def note_end(state: State, job: AnyJob, settings: QueueSettings | None, how: EndState, result: bytes = b"") -> None:
     """Keep the record of a job that has just ended, if its queue keeps records, and notify clients that await the end.
 
-    `settings`: of the queue. Raises PageLost.
+    `settings`: the settings of its queue. Raises PageLost.
     """
     extras = job.extras
     if settings is not None and settings.retain_ms and extras is not None and extras.counts is not None:

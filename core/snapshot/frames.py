@@ -273,7 +273,7 @@ class Released(Struct, array_like=True, tag="released", forbid_unknown_fields=Tr
 
 
 class ErrorRows(Struct, array_like=True, tag="errors", forbid_unknown_fields=True):
-    """Some texts that workers have left with jobs, by the numbers of the jobs."""
+    """Some error texts of jobs: the number of the job, its text."""
 
     rows: list[tuple[Counter, bytes]]
 

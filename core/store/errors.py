@@ -46,7 +46,7 @@ class ErrorTexts:
         self._listed = 0                            # and texts that have come into one since the last entry
 
     def __iter__(self) -> Iterator[tuple[int, Data]]:
-        """Return all texts by their number, in rising order."""
+        """Yield the number and the data of each text, in rising order of the numbers."""
         return ((number, self._by_number[number].data) for number in sorted(self._by_number))
 
     def add(self, number: int, data: Data, queue: str) -> None:
@@ -63,7 +63,7 @@ class ErrorTexts:
         return None if text is None else text.data
 
     def attach(self, number: int, queue: str) -> None:
-        """Note that the job with this text is now in the queue."""
+        """Note that the job with this text has entered a state in this queue, its old one or another."""
         text = self._by_number.get(number)
         if text is None:
             return

@@ -15,7 +15,7 @@ from sockpqd.gateway.dev.ports import HOST
 def guide(
     folder: Path, clusters: Sequence[Sequence[DevNode]], pids: Mapping[str, int], leaders: Sequence[str]
 ) -> str:
-    """Return the text. `pids`: of the nodes that run; `leaders`: of each cluster, by name."""
+    """Return the text. `pids`: the process ids of the running nodes; `leaders`: the leader of each cluster, by name."""
     nodes = clusters[0]
     servers = ",".join(node.config.listen.client for node in nodes)
     pqctl = program("pqctl")

@@ -38,7 +38,7 @@ class Certificates:
     """The last valid certificates. `clients`, for ports that clients and browsers dial, stays the same object."""
 
     def __init__(self, tls: Tls, name: str) -> None:
-        """Load the certificates. `name`: of this node. Raises ConfigError."""
+        """Load the certificates. `name`: the name of this node. Raises ConfigError."""
         self._tls = tls
         self._name = name
         self._now = _read(tls, name)

@@ -21,7 +21,7 @@ RECORD_BYTES = 64
 
 
 class Restarts:
-    """The file with the count of failures. If it is unreadable or invalid, there is simply no pause."""
+    """The count of consecutive failures, kept in a file. An unreadable or invalid file counts as no failures."""
 
     def __init__(self, file: Path, now: Callable[[], float] = time.time) -> None:
         """`now()`: Unix time in seconds."""

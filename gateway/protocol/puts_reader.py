@@ -24,7 +24,7 @@ class PutsSoFar:
     """Collects the jobs that follow the line of a PUTS, which is `command`.
 
     `guard` checks each job before its data are read, like a command of its row; refusing one refuses the whole PUTS.
-    `answer`: the answer instead of executing it, once that is known.
+    `answer` is set once the PUTS is refused: the answer that its client gets, as nothing is executed.
     """
 
     def __init__(

@@ -55,7 +55,7 @@ class Door:
 
 
 class Doors:
-    """The doors of one node. `connections`: of all doors together."""
+    """The doors of one node. `connections`: those of all doors together."""
 
     def __init__(self, connections: ConnectionManager, handshakes_max: int | None = None) -> None:
         self.complaints = RefusalLog(log)

@@ -204,7 +204,7 @@ class Hub:
         self.subscriptions.recording(types)
 
     def notice(self, channel: str, data: bytes) -> None:
-        """Hand a message of NOTIFY on to the subscribers."""
+        """Pass a message of NOTIFY to its subscribers."""
         self.subscriptions.notice(channel, data)
 
     def notices_lost(self) -> None:

@@ -333,7 +333,7 @@ class GrantWaiters(WaitingLine[GrantWaiter]):
             self._close(pulse, line)
 
     def _next(self, line: PulseLine) -> GrantWaiter | None:
-        """Take the first client that may still have a grant out of the line."""
+        """Remove and return the first client in the line that may still get a grant."""
         while (waiter := self._first(line)) is not None:
             super().remove(waiter)
             if not self.finish_if_refused(waiter):
@@ -355,7 +355,7 @@ class GrantWaiters(WaitingLine[GrantWaiter]):
         self.finish(waiter, AtWriting(pending.write, pending.drop))
 
     def take_back(self, claim: GrantClaim) -> None:
-        """Put the clients of grants that will not arrive back in line."""
+        """Return clients to the line whose grants will not arrive."""
         claim.release()
         line = self._lines.get(claim.pulse)
         if line is None:

@@ -14,7 +14,7 @@ K = TypeVar("K")
 
 
 class Lines(dict[K, int | list[int]]):
-    """The lines of one kind of key; empty lines are not kept."""
+    """The line of each key: the number of its only waiter, or a list of numbers. Empty lines are not kept."""
 
     __slots__ = ()
 

@@ -152,7 +152,7 @@ class WaitingLine(ABC, Generic[T]):
         return [] if key is None else [self._queued[number] for number in self._requests.numbers(key)]
 
     def enqueue_or_end(self, waiter: T) -> None:
-        """Put a waiter that got nothing in line, unless its client or this node no longer waits."""
+        """Return a waiter that got nothing to its line, unless its client or this node no longer waits."""
         if waiter.client.ended:
             self.finish(waiter, NoReply.CANCELLED)
         elif not self.cluster.serving:
@@ -232,7 +232,7 @@ class WaitingLine(ABC, Generic[T]):
         waiter.end(NoReply.CANCELLED)
 
     def keep_session(self, waiter: T) -> None:
-        """Use the waiter's session."""
+        """Keep the waiter's session from expiring while its client waits."""
         session = waiter.session
         if session is not None:
             self.cluster.propose(TouchSession(session), IGNORED)

@@ -58,7 +58,7 @@ def _counted(found: ItemStat) -> str:
 
 
 def retry(call: Call, name: str) -> int:
-    """Put its dead and buried jobs back (ITEM RETRY)."""
+    """Put back the dead and buried jobs of an item (ITEM RETRY)."""
     with cluster_of(call, serving=True) as (client, _), existing(client, ITEM, name):
         moved = client.item_retry(name)
     call.answer(f"{counted(moved, 'job')} of {name} put back", {"item": name, "moved": moved})

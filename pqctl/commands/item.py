@@ -42,7 +42,7 @@ def show(call: Call, name: str) -> int:
 @command(item, timeout=60.0)
 @click.argument("name")
 def retry(call: Call, name: str) -> int:
-    """Put the dead and buried jobs of item NAME back, each to the queue in which it was given up.
+    """Put back the dead and buried jobs of item NAME, each into the queue in which it was given up.
 
     Their attempts start over. If interrupted, run it again.
     """

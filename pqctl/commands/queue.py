@@ -215,7 +215,7 @@ def move(call: Call, source: str, target: str, count: int | None, died: str | No
 
 @group("topic")
 def topic() -> None:
-    """The topics: what is put to one comes into all queues bound to it."""
+    """Topics: a job put to one goes into every queue bound to it."""
 
 
 @command(topic, "list", timeout=10.0, epilog=exit_codes.READING, over_all=each)

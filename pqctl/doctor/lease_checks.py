@@ -19,7 +19,7 @@ PAGE_JOBS = 1000        # the most of one FIND
 
 
 def look(servers: Sequence[str], timeout: float, access: ClusterAccess) -> list[Check]:
-    """Look twice.
+    """Search for jobs without a lease twice, LOOKS_APART_S apart, and report those that ran both times.
 
     Returns no check if all jobs have leases, belong to sessions or are young, or are hidden from this user.
     """

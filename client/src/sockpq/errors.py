@@ -253,7 +253,7 @@ class Untrusted(Unavailable):
 
 
 class ForeignCluster(NotExecuted):
-    """The servers belong to another cluster than the one that this client has used; the message names both.
+    """The servers do not belong to the cluster that this client has used; the message names both clusters.
 
     The client stays with the first cluster, as ids of jobs and sessions have other meanings in another one. It
     continues when servers of the first one are back; to use the other one create a new Client.

@@ -417,7 +417,7 @@ class Binding(NamedTuple):
 
 
 class WorkerBounds(NamedTuple):
-    """An operator's settings for a pool of workers: jobs at a time at `most` and at `least`, None if not set.
+    """An operator's settings for a pool of workers: the bounds of its jobs at a time, each None if not set.
 
     `state`: "run", "pause" or "stop".
     """

@@ -30,7 +30,7 @@ class Outcome(IntEnum):
     """The decision of an item about the jobs that wait for it."""
 
     MET = 0         # they wait for this item no longer
-    UNMET = 1       # the same; who waits for no other is removed
+    UNMET = 1       # the same; a job that waits for no other item is removed
     AT_ONCE = 2     # they wait for no item any longer
     CANCELLED = 3   # they are removed
 
@@ -75,7 +75,7 @@ class Dependents:
         return seq in self.waiting.get((item, until), ())
 
     def release(self, item: str, until: Until, outcome: Outcome) -> None:
-        """Decide for the jobs that wait for this outcome of the item."""
+        """Release the jobs that wait for this event of the item, with the decision `outcome`."""
         seqs = self.waiting.pop((item, until), None)
         if seqs is not None:
             self.begin_release(item, until, outcome, JobList.of(sorted(seqs)))
@@ -100,7 +100,7 @@ class Dependents:
         self._of_item.setdefault(release.item, {})[release.number] = release
 
     def reinstate(self, job: DelayedJob, releases: list[ItemRelease]) -> None:
-        """Make a job that was just added back part of these releases again (undo.py)."""
+        """Return a job that was just added back to these releases (undo.py)."""
         for release in releases:
             self.forget(release.item, release.until, job.seq)
             if release.number not in self.released:
@@ -108,7 +108,7 @@ class Dependents:
             release.seqs.add(job.seq)
 
     def remove(self, job: DelayedJob) -> list[ItemRelease]:
-        """Let `job` wait for no item. Returns the releases it was part of: see `reinstate`."""
+        """End all waits of `job`. Returns the releases it was part of: see `reinstate`."""
         if job.extras is None:
             return []
         found = [self.forget(item, job.extras.until, job.seq) for item in job.extras.after]

@@ -39,7 +39,7 @@ class Upload(Protocol):
     """A CLONE whose data are arriving; see clone.py."""
 
     def add(self, data: bytes, last: bool) -> None:
-        """Take the next bytes of the snapshot; `last`: these complete it."""
+        """Take the next bytes of the snapshot; with `last` it is complete."""
 
     def cancel(self) -> None:
         """Abandon the upload: the client is gone."""

@@ -54,7 +54,7 @@ class BenchmarkLoad:
 
 @dataclass
 class LoadPart:
-    """The result of one part of the benchmark. `latencies_s`: of the jobs that succeeded; sorted after `run`."""
+    """The result of one part of the benchmark. `latencies_s`: one for each job that succeeded, sorted after `run`."""
 
     name: str
     latencies_s: array[float] = field(default_factory=lambda: array("d"))

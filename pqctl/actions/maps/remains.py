@@ -45,7 +45,7 @@ def remains(client: Client, prefix: str, belongs: Callable[[str], bool]) -> Rema
 def unending(left: Remains, servers: Iterable[str]) -> Iterator[str]:
     """Yield a sentence for each kind of jobs that workers do not end, with the command that does.
 
-    `servers`: of the cluster in which they lie.
+    `servers`: the servers of the cluster that has these jobs.
     """
     at = f"--servers {','.join(servers)}"
     for one in left.queues:

@@ -857,7 +857,7 @@ class Client:
         `progress`: the percentage of the work that is done, 0 to 100, shown with the job.
         `ran`: how many seconds the work has taken since the hand-out or the last touch(), for get(policy="fair").
 
-        Returns when it ends, in Unix time, None for never. Raises JobNotFound when the job is not running (any more).
+        Returns the end of the lease in Unix time, None for never. Raises JobNotFound if the job does not run any more.
         """
         return await run(self._executor.run(jobs.touch(job, expire, then, ran=ran, progress=progress), timeout=timeout))
 
@@ -1123,7 +1123,7 @@ class Client:
         return await run(self._executor.run_where(items.items(prefix, held=held), server, timeout=timeout))
 
     async def item_retry(self, item: str, *, timeout: float | None = None, retry_unknown: bool | None = None) -> int:
-        """Put all dead and buried jobs of an item back, each to the queue in which it was given up; returns how many.
+        """Put back all dead and buried jobs of an item, each into the queue in which it was given up; returns how many.
 
         Their attempts start over. Raises ItemNotFound when it has neither a job nor a hold, ItemCancelled.
         """
@@ -1585,7 +1585,7 @@ class Client:
         await run(self._executor.run_where(cluster.offline(), server, timeout=timeout))
 
     async def online(self, server: str, *, timeout: float | None = None) -> None:
-        """Switch a server that is offline on again."""
+        """Put an offline server back in service."""
         await run(self._executor.run_where(cluster.online(), server, timeout=timeout))
 
     async def cluster_snapshot(self, server: str, *, timeout: float | None = None) -> int:
@@ -1617,7 +1617,7 @@ class Client:
         await run(self._executor.run_at_leader(cluster.cluster_offline(), timeout=timeout))
 
     async def cluster_online(self, *, timeout: float | None = None) -> None:
-        """Switch the whole service on again after cluster_offline()."""
+        """Put the whole service back in operation after cluster_offline()."""
         await run(self._executor.run_at_leader(cluster.cluster_online(), timeout=timeout))
 
     async def sessions(self, server: str | None = None, *, timeout: float | None = None) -> list[SessionInfo]:
@@ -1679,7 +1679,7 @@ class Client:
         await run(self._executor.run(cluster.set_user(name, rights, secret), timeout=timeout))
 
     async def delete_user(self, name: str, *, timeout: float | None = None) -> None:
-        """Delete a user; their open connections get AuthError. Raises Refused if there is none, or it is in a file."""
+        """Delete a user; their open connections get AuthError. Raises Refused for an unknown user or one in a file."""
         await run(self._executor.run(cluster.delete_user(name), timeout=timeout))
 
     async def cluster_map(self, server: str | None = None, *, timeout: float | None = None) -> ClusterMap:

@@ -75,7 +75,7 @@ class Attempt:
     async def one(
         self, command: Command[Any], number: int, deadline: float, wait_until: float, *, last: bool = False
     ) -> Answer:
-        """Send one command and wait for its answer. `number`: of the request, or 0.
+        """Send one command and wait for its answer. `number`: the number of the request, or 0.
 
         `wait_until` is for commands that block: a numbered GET then raises GivenUp, unless it is the `last` one; others
         are withdrawn, and the answer is None.

@@ -190,7 +190,7 @@ class Connection:
         self._stream.finish()
 
     def withdraw(self) -> None:
-        """Finish, like `finish`, from another thread than the one that waits for the blocked command."""
+        """Finish, as `finish` does, called from a thread other than the one that waits for the blocked command."""
         self._finished = self.withdrawn = True
         self._stream.withdraw()
 

@@ -175,9 +175,7 @@ def members_of(nodes: Sequence[NodeStatus]) -> tuple[Address, ...]:
 def choose_leader(responses: Mapping[Address, Response]) -> Address:
     """Return the server that reports serving, or else, of those too old to report it, the one with the smallest id.
 
-    Else, of those too old to report it, that with the least INTERCONNECT number.
-
-    Raises NoLeader when none can be it, AuthError or Untrusted when asking again is no use.
+    Raises NoLeader if none can be the leader, AuthError or Untrusted if it is pointless to ask again.
     """
     ids = {
         address: response.answers[0].value
@@ -229,7 +227,7 @@ def claims_to_serve(response: Response) -> bool:
 
 
 def _of_leader(address: Address, responses: Mapping[Address, Response]) -> str:
-    """Return this server's report of a leader that does not answer itself; "" if there is none."""
+    """Return why the server at `address` cannot be the leader: it names another one, which does not answer; else ""."""
     answers = responses[address].answers
     if len(answers) < 2 or answers[1].error or not answers[1].value or not answers[1].value.client:
         return ""

@@ -70,7 +70,7 @@ class GivenUp(Lost):
 
 
 class ForeignServer(Lost):
-    """The server belongs to another cluster than the one that the client uses. Internal, like Lost."""
+    """The server does not belong to the cluster that the client uses. Internal, like Lost."""
 
     def __init__(self, server: str, why: str) -> None:
         super().__init__(f"{server}: {why}", sent=False)

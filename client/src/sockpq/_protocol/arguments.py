@@ -312,7 +312,7 @@ def body(value: Data, bytes_max: int = DATA_BYTES_MAX) -> bytes:
 
 
 def large(value: Data, bytes_max: int) -> bytes:
-    """Return the bytes like `body`, but keep a memoryview that is read-only, which is sent without a copy."""
+    """Return the bytes as `body` does, but keep a read-only memoryview, which is sent without a copy."""
     if isinstance(value, memoryview) and value.readonly and value.c_contiguous:
         return cast(bytes, value.cast("B"))
     return body(value, bytes_max)

@@ -117,7 +117,7 @@ class Protocol:
         self.waiting = None
 
     def _advance(self, chunk: bytes | None) -> int:
-        """Return the next need of the reader; StopIteration carries its value."""
+        """Return how much the reader needs next, or LINE. When it is complete, StopIteration carries its value."""
         assert self._reader is not None
         step = next(self._reader) if chunk is None else self._reader.send(chunk)
         while isinstance(step, Waiting):

@@ -114,7 +114,7 @@ def ok(line: bytes) -> list[str]:
 
 
 def fields_of(text: str) -> list[str]:
-    """Return the fields like `ok`, of a line that was decoded already."""
+    """Return the fields of a line that is already decoded; see `ok`."""
     if text == "200 OK":
         return []
     if text.startswith("200 OK "):

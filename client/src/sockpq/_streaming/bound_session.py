@@ -95,7 +95,7 @@ class BoundSession:
             self._lock.release()
 
     async def close(self) -> None:
-        """Put jobs that were not ended back in their places, and end the session."""
+        """Put back jobs that were not ended, in their old places, and end the session."""
         if self._closed or self.inherited:
             return
         self._closed = True

@@ -133,12 +133,12 @@ class BoundSessions:
             session.wake()
 
     async def beat(self) -> None:
-        """Keep the sessions alive that have no call in flight."""
+        """Keep alive the sessions that have no call in flight."""
         for session in list(self._sessions.values()):
             await session.beat()
 
     async def close(self) -> None:
-        """Put jobs that were not ended back in their places, and end the sessions."""
+        """Put back jobs that were not ended, in their old places, and end the sessions."""
         self._closed = True
         for session in list(self._sessions.values()):
             await session.close()

@@ -858,7 +858,7 @@ class Client:
         `progress`: the percentage of the work that is done, 0 to 100, shown with the job.
         `ran`: how many seconds the work has taken since the hand-out or the last touch(), for get(policy="fair").
 
-        Returns when it ends, in Unix time, None for never. Raises JobNotFound when the job is not running (any more).
+        Returns the end of the lease in Unix time, None for never. Raises JobNotFound if the job does not run any more.
         """
         return run(self._executor.run(jobs.touch(job, expire, then, ran=ran, progress=progress), timeout=timeout))
 
@@ -1124,7 +1124,7 @@ class Client:
         return run(self._executor.run_where(items.items(prefix, held=held), server, timeout=timeout))
 
     def item_retry(self, item: str, *, timeout: float | None = None, retry_unknown: bool | None = None) -> int:
-        """Put all dead and buried jobs of an item back, each to the queue in which it was given up; returns how many.
+        """Put back all dead and buried jobs of an item, each into the queue in which it was given up; returns how many.
 
         Their attempts start over. Raises ItemNotFound when it has neither a job nor a hold, ItemCancelled.
         """
@@ -1586,7 +1586,7 @@ class Client:
         run(self._executor.run_where(cluster.offline(), server, timeout=timeout))
 
     def online(self, server: str, *, timeout: float | None = None) -> None:
-        """Switch a server that is offline on again."""
+        """Put an offline server back in service."""
         run(self._executor.run_where(cluster.online(), server, timeout=timeout))
 
     def cluster_snapshot(self, server: str, *, timeout: float | None = None) -> int:
@@ -1618,7 +1618,7 @@ class Client:
         run(self._executor.run_at_leader(cluster.cluster_offline(), timeout=timeout))
 
     def cluster_online(self, *, timeout: float | None = None) -> None:
-        """Switch the whole service on again after cluster_offline()."""
+        """Put the whole service back in operation after cluster_offline()."""
         run(self._executor.run_at_leader(cluster.cluster_online(), timeout=timeout))
 
     def sessions(self, server: str | None = None, *, timeout: float | None = None) -> list[SessionInfo]:
@@ -1680,7 +1680,7 @@ class Client:
         run(self._executor.run(cluster.set_user(name, rights, secret), timeout=timeout))
 
     def delete_user(self, name: str, *, timeout: float | None = None) -> None:
-        """Delete a user; their open connections get AuthError. Raises Refused if there is none, or it is in a file."""
+        """Delete a user; their open connections get AuthError. Raises Refused for an unknown user or one in a file."""
         run(self._executor.run(cluster.delete_user(name), timeout=timeout))
 
     def cluster_map(self, server: str | None = None, *, timeout: float | None = None) -> ClusterMap:

@@ -203,7 +203,7 @@ class App:
         return FlowHandle(self, flow_of(plan, numbers, canvas.last, canvas.joined))
 
     async def aflow(self, canvas: Canvas, *, on_failure: Task[Any, Any] | Signature | None = None) -> AsyncFlowHandle:
-        """Put a flow like flow(), in asyncio."""
+        """Put a flow, as flow() does, in asyncio."""
         executor = async_executor_of(self)
         plan, numbers = await amade(executor, put_flow(canvas, self.codec, executor.bodies, called(on_failure)))
         return AsyncFlowHandle(self, flow_of(plan, numbers, canvas.last, canvas.joined))
@@ -213,7 +213,7 @@ class App:
         return FlowHandle(self, restored(saved))
 
     def aflow_handle(self, saved: Mapping[str, Any]) -> AsyncFlowHandle:
-        """Return the handle of a flow like flow_handle(), for asyncio."""
+        """Return the handle of a flow for asyncio. See flow_handle."""
         return AsyncFlowHandle(self, restored(saved))
 
     def batch(
@@ -231,7 +231,7 @@ class App:
         self, *, on_success: Task[Any, Any] | Signature | None = None,
         on_complete: Task[Any, Any] | Signature | None = None, on_failure: Task[Any, Any] | Signature | None = None,
     ) -> AsyncBatch:
-        """Make a batch like batch(), in asyncio: `async with app.abatch() as b: await b.add(resize, "a.gif")`."""
+        """Make a batch in asyncio, as batch() does: `async with app.abatch() as b: await b.add(resize, "a.gif")`."""
         return AsyncBatch(self, callbacks(on_success, on_complete, on_failure))
 
     def batch_handle(self, item: str) -> BatchHandle:
@@ -239,7 +239,7 @@ class App:
         return BatchHandle(self, item)
 
     def abatch_handle(self, item: str) -> AsyncBatchHandle:
-        """Return the handle of a batch like batch_handle(), for asyncio."""
+        """Return the handle of a batch for asyncio. See batch_handle."""
         return AsyncBatchHandle(self, item)
 
     def current_batch(self) -> OwnBatch:

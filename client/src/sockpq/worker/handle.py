@@ -19,7 +19,7 @@ RAISED = re.compile(r"^(?:[\w.]*\.)?(\w+)(?:: (.*))?$", re.DOTALL)
 
 
 class Asked(Protocol):
-    """The part of an app that handles use."""
+    """The part of an App that handles need."""
 
     codec: Codec
 

@@ -1,6 +1,7 @@
-"""The results of the steps before a step: its worker asks for them by the numbers of their jobs.
+"""The results of the parents of a step: its worker fetches them by the numbers of their jobs.
 
-It asks for a result first, which takes a tenth of the time of an AWAIT; only AWAIT returns how a job without one ended.
+It asks for the result first, which takes a tenth of the time of an AWAIT; only AWAIT reports how a job without a result
+ended.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ ENDED_S = 1.0       # a parent has ended, or was brought back since: then there 
 
 
 def beside(parents: Parents, job: int) -> Parents:
-    """Return the parents named in the job with this id, whose numbers belong to its cluster."""
+    """Return the parents of a job with their numbers qualified by its cluster, the one in the id `job`."""
     tag = tag_of(job) << TAG_SHIFT
     return parents._replace(numbers=[local_id(number) | tag for number in parents.numbers])
 
@@ -43,7 +44,7 @@ def results(client: Client, parents: Parents, codec: Codec) -> list[Any]:
 
 
 async def aresults(client: AsyncClient, parents: Parents, codec: Codec) -> list[Any]:
-    """Return the arguments like results(), in asyncio."""
+    """Return the arguments that the step is given for its parents, as results() does, in asyncio."""
     ends: list[Awaited | None] = []
     for number in parents.numbers:
         with suppress(JobNotFound):

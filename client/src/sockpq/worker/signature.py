@@ -18,10 +18,10 @@ from sockpq.worker.policy import Policy
 
 
 class Parents(NamedTuple):
-    """The steps before a step, as stored in its job.
+    """The steps directly before a step, as stored in its job, by the numbers of their jobs.
 
-    `numbers`: of their jobs. `optional`: for each, whether the step runs even if that one has failed. `taken`: the
-    function gets their results; `joined`: as one list.
+    `optional`: for each, whether the step runs even if that one has failed. `taken`: the function gets their results;
+    `joined`: as one list.
     """
 
     numbers: list[int]
@@ -31,7 +31,7 @@ class Parents(NamedTuple):
 
 
 class Called(Protocol):
-    """The part of a task with options that signatures use."""
+    """The part of a task, with the options of one call, that signatures need."""
 
     @property
     def name(self) -> str:

@@ -82,7 +82,7 @@ class Task(Generic[P, R]):
         return TaskCall(self, {}).put(*args, **kwargs)
 
     async def aput(self, *args: P.args, **kwargs: P.kwargs) -> AsyncHandle:
-        """Queue a call like put(), in asyncio."""
+        """Queue a call, as put() does, in asyncio."""
         return await TaskCall(self, {}).aput(*args, **kwargs)
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Any:
@@ -90,18 +90,18 @@ class Task(Generic[P, R]):
         return TaskCall(self, {}).call(*args, **kwargs)
 
     async def acall(self, *args: P.args, **kwargs: P.kwargs) -> Any:
-        """Queue and await a call like call(), in asyncio."""
+        """Queue and await a call, as call() does, in asyncio."""
         return await TaskCall(self, {}).acall(*args, **kwargs)
 
     def s(self, *args: Any, **kwargs: Any) -> Signature:
-        """Write a call down, for flows and batches: `send.s("ann")`.
+        """Return the signature of a call, for flows and batches: `send.s("ann")`.
 
-        In a flow earlier results are its first arguments.
+        In a flow the results of the steps before it are passed as the first arguments.
         """
         return TaskCall(self, {}).s(*args, **kwargs)
 
     def si(self, *args: Any, **kwargs: Any) -> Signature:
-        """Write a call down like s(), for a function that takes no results of earlier steps (immutable)."""
+        """Return the signature of a call, like s(), to which no results of earlier steps are passed (immutable)."""
         return TaskCall(self, {}).si(*args, **kwargs)
 
     def handle(self, number: int) -> Handle:
@@ -109,7 +109,7 @@ class Task(Generic[P, R]):
         return handle(self.home, self.queue, Stored(number=number))
 
     def ahandle(self, number: int) -> AsyncHandle:
-        """Return the handle of a job like handle(), for asyncio."""
+        """Return the handle of a job for asyncio. See handle."""
         return async_handle(self.home, self.queue, Stored(number=number))
 
     def options(
@@ -191,11 +191,11 @@ class TaskCall(Generic[P, R]):
         return limit
 
     def s(self, *args: Any, **kwargs: Any) -> Signature:
-        """Write a call down, with these options. See Task.s."""
+        """Return the signature of a call with these options. See Task.s."""
         return Signature(Step(self, args, kwargs))
 
     def si(self, *args: Any, **kwargs: Any) -> Signature:
-        """Write a call down that takes no result, with these options. See Task.si."""
+        """Return the signature of a call with these options, to which no results are passed. See Task.si."""
         return Signature(Step(self, args, kwargs, immutable=True))
 
     def put(self, *args: P.args, **kwargs: P.kwargs) -> Handle:

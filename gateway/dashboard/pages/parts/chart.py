@@ -20,7 +20,7 @@ SPAN, YOUNG = "1h", "10m"
 
 
 class Chart(Struct, frozen=True):
-    """A chart of up to four fields of a series. `unit`: as of `amount`; `labels`: of the fields."""
+    """A chart of up to four fields of a series. `unit`: as in `amount`; `labels`: one for each field."""
 
     title: str
     unit: str

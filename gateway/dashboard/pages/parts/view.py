@@ -27,10 +27,10 @@ NUMBER_DIGITS_MAX = 9
 
 
 class View(Struct, frozen=True):
-    """A request for a page. `words`: of the address behind `?`; `token`: for forms; `note`: about the last action.
+    """A request for a page. `words`: the query of its address; `token`: for forms; `note`: about the last action.
 
-    `certificates()`: of this node, their keys in the configuration and their ends in Unix time. `background`: actions
-    on many jobs that the visitor may see. `read_only`: no page has actions.
+    `certificates()` returns the certificates of this node: their keys in the configuration, and when they expire (Unix
+    time). `background`: actions on many jobs that the visitor may see. `read_only`: no page has actions.
     """
 
     hub: Hub
@@ -50,12 +50,12 @@ class View(Struct, frozen=True):
         return self.hub.cluster
 
     def word(self, name: str, default: str = "") -> str:
-        """Return a word of the address."""
+        """Return a value of the query."""
         return self.words.get(name, default)
 
 
     def number(self, name: str) -> int:
-        """Return a numeric word of the address; 0 if it is not a number."""
+        """Return a value of the query as a number; 0 if it is none."""
         word = self.word(name)
         return int(word) if word.isascii() and word.isdigit() and len(word) <= NUMBER_DIGITS_MAX else 0
 

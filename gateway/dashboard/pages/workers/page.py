@@ -62,7 +62,7 @@ def _jobs(view: View, one: WorkerPool) -> Child:
 
 
 def _bounds(one: WorkerPool) -> str:
-    """Return, in words, the bounds that an operator has set; no others are known here."""
+    """Return, in words, the bounds set by an operator. The server does not know the program's own."""
     least = "" if one.least is None else f"at least {one.least}"
     most = "" if one.most is None else f"at most {one.most}"
     return ", ".join(filter(None, (least, most))) or "its own"

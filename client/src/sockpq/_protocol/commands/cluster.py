@@ -91,7 +91,7 @@ def offline() -> Command[None]:
 
 @call("one")
 def online() -> Command[None]:
-    """Switch a server that is offline on again."""
+    """Put an offline server back in service."""
     return single("ONLINE", _switched_on, Repeat.HARMLESS)
 
 
@@ -141,7 +141,7 @@ def cluster_offline() -> Command[None]:
 
 @call("elected")
 def cluster_online() -> Command[None]:
-    """Switch the whole service on again after cluster_offline()."""
+    """Put the whole service back in operation after cluster_offline()."""
     return single("CLUSTER ONLINE", _switched_on, Repeat.HARMLESS, slow=True)
 
 
@@ -230,7 +230,7 @@ def set_user(name: str, rights: str | Iterable[str], secret: str | bytes) -> Com
 
 @call()
 def delete_user(name: str) -> Command[None]:
-    """Delete a user; their open connections get AuthError. Raises Refused if there is none, or it is in a file."""
+    """Delete a user; their open connections get AuthError. Raises Refused for an unknown user or one in a file."""
     return single(f"USER DELETE {arguments.user(name)}", accepted, Repeat.IF_ASKED)
 
 

@@ -38,7 +38,7 @@ def items(prefix: str = "", *, held: bool = False) -> Command[list[ItemTotals]]:
 
 @call(retry=True)
 def item_retry(item: str) -> Command[int]:
-    """Put all dead and buried jobs of an item back, each to the queue in which it was given up; returns how many.
+    """Put back all dead and buried jobs of an item, each into the queue in which it was given up; returns how many.
 
     Their attempts start over. Raises ItemNotFound when it has neither a job nor a hold, ItemCancelled.
     """

@@ -15,7 +15,7 @@ class Child(Protocol):
     number: int
 
     def start(self) -> None:
-        """Start; the child calls ready() of the pool when it can work."""
+        """Start the child; the pool's ready() is called when it can work."""
         ...
 
     def give(self, jobs: Sequence[Handed], until: float, timed: Set[int]) -> None:
@@ -34,22 +34,22 @@ class Child(Protocol):
         ...
 
     def stop(self) -> None:
-        """End when there is no job; then calls gone() of the pool."""
+        """End the child after its jobs; the pool's gone() is called then."""
         ...
 
     def kill(self) -> None:
-        """End now; then calls gone() of the pool."""
+        """Kill the child; the pool's gone() is called when it has ended."""
         ...
 
 
 class Usage(NamedTuple):
-    """The greatest memory that the child ever used, in bytes; None where children share their process's."""
+    """The peak memory of the child, in bytes; None if it shares a process with the other children."""
 
     memory_bytes: int | None = None
 
 
 class Result(NamedTuple):
-    """The result of one job; `outcome` None: it was not begun, as it was too late."""
+    """The result of one job; `outcome` is None if it was not begun because it was too late."""
 
     job: int
     outcome: Outcome | None

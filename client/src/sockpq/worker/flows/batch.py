@@ -69,7 +69,7 @@ def callbacks(
 
 
 class BatchHandle:
-    """A batch by its item, from any program: app.batch_handle(item)."""
+    """A batch that any program can look at and control, by its item: app.batch_handle(item)."""
 
     def __init__(self, app: Home, item: str) -> None:
         self._app = app
@@ -85,19 +85,19 @@ class BatchHandle:
         return made(executor_of(self._app), progress(self.item))
 
     def cancel(self) -> int:
-        """Remove all tasks that have not ended, and interrupt running ones. Returns how many it had; 0 if it has ended.
+        """Remove all tasks that have not ended, interrupting running ones. Returns how many, 0 if the batch has ended.
 
         A callback for its success is removed; callbacks for its end or its failure are called.
         """
         return made(executor_of(self._app), cancelled(self.item))
 
     def retry(self) -> int:
-        """Put the tasks that were given up back, as if new. Returns how many, 0 if it has ended."""
+        """Put back the tasks that were given up, as if new. Returns how many, 0 if the batch has ended."""
         return made(executor_of(self._app), retried(self.item))
 
 
 class AsyncBatchHandle:
-    """A batch by its item: BatchHandle for asyncio."""
+    """BatchHandle for asyncio."""
 
     def __init__(self, app: Home, item: str) -> None:
         self._app = app
@@ -117,7 +117,7 @@ class AsyncBatchHandle:
         return await amade(async_executor_of(self._app), cancelled(self.item))
 
     async def retry(self) -> int:
-        """Put the tasks that were given up back. See BatchHandle.retry."""
+        """Put back the tasks that were given up. See BatchHandle.retry."""
         return await amade(async_executor_of(self._app), retried(self.item))
 
 
@@ -213,7 +213,7 @@ class Hold:
     """The hold that keeps a batch from ending while its author adds to it."""
 
     def __init__(self, waiting: Callbacks, queues: tuple[str, ...]) -> None:
-        """`queues`: of the app.
+        """`queues`: the queues that the app has tasks for.
 
         Without callbacks, whose cluster the batch uses, the first queue determines the cluster.
         """

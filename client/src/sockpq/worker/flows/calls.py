@@ -96,7 +96,7 @@ def made(executor: Router, calls: Calls[T]) -> T:
 
 
 async def amade(executor: Router, calls: Calls[T]) -> T:
-    """Make the calls like made(), in asyncio."""
+    """Make the calls in the running event loop; made() for asyncio."""
     try:
         call = next(calls)
         while True:

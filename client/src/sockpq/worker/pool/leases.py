@@ -11,7 +11,7 @@ RENEWALS_PER_LEASE = 3          # two may come too late, as through a failover
 
 @dataclass
 class Lease:
-    """The lease of a job: `length`: on the server; `wanted`: as it should be; both in seconds.
+    """The lease of a job. `length`: its length on the server; `wanted`: what it should be; both in seconds.
 
     `uncharged`: its renewals charge its group nothing, as all of its time is reported at its end.
     """

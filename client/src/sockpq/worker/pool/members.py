@@ -104,7 +104,7 @@ class Members:
             self._balancer.add(number)
 
     def deal(self, jobs: Sequence[Handed], until: float, timed: Set[int] = frozenset()) -> int:
-        """Give these jobs to children, by the strategy; returns how many, from the first on, could be given.
+        """Give these jobs to children, by the strategy; returns how many, counted from the first, were given.
 
         None is begun at or after `until`, on the monotonic clock. `timed`: see Child.give.
         """

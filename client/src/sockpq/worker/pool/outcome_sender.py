@@ -142,7 +142,7 @@ class OutcomeSender:
     # other outcomes
 
     def end(self, job: Handed, outcome: Outcome) -> None:
-        """End a job in another way than by DONE, or with a result."""
+        """End a job by anything but a plain DONE: by another outcome, or with a result."""
         self.begin(self._end(job, outcome))
 
     async def _end(self, job: Handed, outcome: Outcome) -> None:
@@ -183,7 +183,7 @@ class OutcomeSender:
     # work in progress
 
     def begin(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Start work for which the pool waits at its end."""
+        """Start a task in the background; a pool that ends waits for it (last_words)."""
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._over)

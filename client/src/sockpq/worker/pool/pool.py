@@ -245,7 +245,7 @@ class Pool:
             self._scale()
 
     async def _set_up_queues(self) -> None:
-        """Make the settings of the queues, before the first job is taken; retries until a server has answered."""
+        """Configure the queues, before the first job is taken; retries until a server has answered."""
         while not self._stopping:
             making = asyncio.create_task(set_up(self.client, self._app, self.queues))
             self._interruptible = making
@@ -479,7 +479,7 @@ class Pool:
         return self._charging.is_reported(job, self.settings.by)
 
     async def _give_back_waiting(self) -> None:
-        """Put the jobs that no child has begun back to their places."""
+        """Put back the jobs that no child has begun, in their old places."""
         back = list(self._waiting)
         self._waiting.clear()
         for member in self._members:

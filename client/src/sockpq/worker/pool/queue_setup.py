@@ -32,7 +32,7 @@ def wanted(app: App, queue: str) -> QueueSettings:
 
 
 async def set_up(client: Client, app: App, queues: tuple[str, ...]) -> None:
-    """Make the settings of these queues where they differ; settings without permission are logged.
+    """Change the settings of these queues where they differ; a setting that is not permitted is logged.
 
     Raises SockpqError.
     """

@@ -17,7 +17,7 @@ STDERR_CHARACTERS_MAX = 2000
 
 
 class ProgramFailed(Exception):
-    """The program has ended with another exit code than 0, or could not be started."""
+    """The program has ended with an exit code other than 0, or could not be started."""
 
 
 class ExecLine:

@@ -21,7 +21,7 @@ class Outbox:
     """Any thread may add to it. No thread is started before the first item, so a fork before that does no harm."""
 
     def __init__(self, name: str, failed: Callable[[SockpqError], None]) -> None:
-        """`name`: of the thread; `failed`: called in it with the exception that an item has raised."""
+        """`name`: the name of the thread; `failed`: called in it with the exception that an item has raised."""
         self._name = name
         self._failed = failed
         self._changed = threading.Condition()

@@ -426,7 +426,7 @@ class Channel(virtual.Channel):
             raise BadMessage(f"it cannot be decoded: {type(error).__name__}: {error}") from error
 
     def basic_recover(self, requeue: bool = False) -> None:
-        """Put all unacknowledged messages back in their places."""
+        """Put back all unacknowledged messages, in their old places."""
         self.qos.restore_unacked()
 
     def end(self, action: AckAction, delivery_tag: str) -> None:

@@ -1,4 +1,4 @@
-"""Tracks whether a channel has subscribers, so that messages without any are not sent."""
+"""Tracks which channels have subscribers, so that messages to channels without any are not sent."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from time import monotonic
 
 
 class Interest:
-    """Tracks whether a channel has subscribers: after a message without any, none is sent for some time."""
+    """Tracks which channels have subscribers; one that had none is asked again after ASK_AGAIN_S seconds."""
 
     ASK_AGAIN_S = 10.0
 

@@ -20,7 +20,7 @@ HEARTBEAT = "worker.heartbeat"
 
 
 class Notices:
-    """The notices, in the order in which they were added."""
+    """Sends messages to current listeners, and starts subscriptions, in the order of the calls."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -28,9 +28,9 @@ class Notices:
         self._outbox = Outbox("sockpq notices", _not_sent)
 
     def tell(self, channel: str, data: bytes, routing_key: str) -> None:
-        """Send a message to current listeners. Of heartbeats without a listener only one is sent every ten seconds.
+        """Send a message to current listeners. While nobody listens, only one heartbeat in ten seconds is sent.
 
-        In the thread of an event loop this does not wait until it is sent.
+        In the thread of an event loop this does not wait until the message is sent.
         """
         if routing_key == HEARTBEAT and not self._interest.there(channel):
             return

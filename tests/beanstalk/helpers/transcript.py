@@ -15,7 +15,7 @@ from tests.beanstalk.helpers.memory import MemoryBackend, Queue
 
 
 class HandTurns:
-    """Turns that are given when the test says so."""
+    """Turns, granted when the test asks for it."""
 
     def __init__(self) -> None:
         self.budget = 1_000_000
@@ -77,7 +77,7 @@ class World:
         return self.clients[name]
 
     def play(self, transcript: str, unread: str = "") -> None:
-        """Play it; `unread`: the client that has got more than is said here."""
+        """Play it; `unread`: the client has received more than the transcript shows."""
         for row in map(str.lstrip, transcript.splitlines()):
             if row.startswith("+ "):
                 self.queue.advance(float(row[2:]))

@@ -2,7 +2,7 @@
 
 FOLDER has `run_<suite>.sh`, `conformance.py` and `failover.py`, as its README says. They get FRESH and DRAIN, commands
 that talk to this process. FRESH leaves an empty server whose counters are 0: at the program it empties the cluster and
-starts `sockpq-beanstalkd` anew, at a node's listener, which counts since the node began, it makes a new cluster. Ids
+restarts `sockpq-beanstalkd`, at a node's listener, which counts since the node began, it makes a new cluster. Ids
 are counted from 1 (relay.py).
 """
 
@@ -42,7 +42,7 @@ class Bench:
         self._program: subprocess.Popen[bytes] | None = None
         self._port = free_ports(1)[0]
         self._node = ""                 # that is connected to, if it is not the program
-        self._changing = asyncio.Lock()         # no node is killed while the cluster is made anew, nor the reverse
+        self._changing = asyncio.Lock()         # no node is killed while the cluster is rebuilt, and vice versa
         self.cluster = _Cluster(nodes, {} if at == "proxy" else self._ports)
         self.relay = Relay("")
 
@@ -152,7 +152,7 @@ class _Cluster(LocalCluster):
 
 
 def _say_lines(program: subprocess.Popen[bytes]) -> None:
-    """Pass on what the program says; returns when it listens. A connection that only looks would be counted."""
+    """Pass on the program's output; returns when it listens. A connection made to find out would be counted."""
     assert program.stderr is not None
     for line in program.stderr:
         if b"listening on" in line:

@@ -1,1 +1,1 @@
-"""Clients of beanstalkd beside the load, at the listener of each node and at `sockpq-beanstalkd`, and their judge."""
+"""Additional clients of beanstalkd, at the listener of each node and at `sockpq-beanstalkd`, and their judge."""

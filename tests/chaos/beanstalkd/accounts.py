@@ -64,7 +64,7 @@ class Account(Struct, eq=False):
         return sorted((end for end in ends if end.answer != "NOT_FOUND"), key=lambda end: end.start_ns)
 
     def priority(self, at_ns: int) -> int | None:
-        """At this moment; None if nobody knows."""
+        """The priority at this moment; None if unknown."""
         priority: int | None = self.put.priority
         for end in self.changes():
             if end.start_ns > at_ns:

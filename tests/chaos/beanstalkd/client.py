@@ -66,7 +66,7 @@ class RecordingClient:
         self._deeds.end(self._number, self._answered_ns)
 
     def put(self, tube: str, priority: int, delay_s: int, ttr_s: int) -> Deed | None:
-        """Put a job that nobody else puts."""
+        """Put a job with a unique body."""
         body = f"{self.name}-{next(self._bodies)}"
         if self._say("use", f"use {tube}") is None:
             return None
@@ -83,7 +83,7 @@ class RecordingClient:
         return self._say(verb, f"{verb} {job}{words}", job=job, priority=priority, delay_s=delay_s)
 
     def touch(self, job: int) -> Deed | None:
-        """Begin its time to run anew."""
+        """Restart the job's time to run."""
         return self._say("touch", f"touch {job}", job=job)
 
     def kick_job(self, job: int) -> Deed | None:
@@ -96,7 +96,7 @@ class RecordingClient:
         return self._say("kick", f"kick {2**31 - 1}", tubes=(tube,))
 
     def current(self, tube: str) -> int | None:
-        """Return how many jobs there are in any state; None if that cannot be told."""
+        """Return the number of jobs in any state; None if it is unknown."""
         if self._client is None:
             return None
         try:

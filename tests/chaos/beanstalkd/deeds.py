@@ -1,6 +1,6 @@
-"""What clients of beanstalkd did and what became of it, on one clock: the evidence that judge.py judges.
+"""The commands of beanstalkd's clients and their outcomes, on one clock: the evidence that judge.py judges.
 
-One deed is one command on one connection. Every body is put once only, so a body names its job for ever.
+One deed is one command on one connection. Every body is put only once, so a body identifies its job for ever.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from msgspec import Struct
 class Deed(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A command and its answer.
 
-    `answer`: its first word, None if the connection ended before it. `job`: the id that the command names or the answer
-    tells. `body`: of the job that was put, or reserved. `priority`, `delay_s`, `ttr_s`: of `put`, `release`, `bury`.
+    `answer`: its first word, None if the connection ended before it. `job`: the id named by the command or by the
+    answer. `body`: of the job that was put, or reserved. `priority`, `delay_s`, `ttr_s`: of `put`, `release`, `bury`.
     """
 
     client: str

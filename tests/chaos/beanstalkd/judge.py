@@ -1,13 +1,13 @@
-"""What surely went wrong with the jobs of clients of beanstalkd, whatever the order of their commands was.
+"""Finds violations for jobs of beanstalkd's clients that no order of their commands can explain.
 
     rule        promise
     lost        a job that was answered INSERTED is deleted in the end
-    invented    what is reserved was put like that, and not refused; one put is one job
+    invented    a reserved job was put with these bytes, and not refused; one put is one job
     holder      a job has one holder at a time within its time to run
-    held        who holds a job within its time to run is not told NOT_FOUND
+    held        the holder of a job within its time to run does not get NOT_FOUND
     deleted     a job that was answered DELETED is never seen again
     early       a delayed job is not handed out before its time
-    buried      a buried job is not handed out, and is there to be kicked
+    buried      a buried job is not handed out, and can be kicked
     order       the smallest (priority, id) first; TIMED_OUT only when there is none
     ids         they rise
 
@@ -189,7 +189,7 @@ class _Order:
                        f"since {tell.at(stay.came_ns)}: {tell(stay.account.put)}")
 
     def _hidden(self, deed: Deed, passed: Sequence[Stay]) -> int:
-        """Return how many of them may be with connections that ended before they heard of it."""
+        """Return how many of them may be held by connections that ended before the answer arrived."""
         if not passed:
             return 0
         return sum(one.start_ns < deed.end_ns and one.end_ns + BACK_NS > deed.start_ns

@@ -60,7 +60,7 @@ class BeanstalkdLoad:
             actor.stop()
 
     def finish(self) -> None:
-        """Begin nothing new, wait for what is under way, then reserve and delete all that is left."""
+        """Begin nothing new, wait for commands in flight, then reserve and delete all remaining jobs."""
         for actor in self._actors:
             actor.stop()
         until = time.monotonic() + STOP_S

@@ -1,38 +1,38 @@
-"""The checker of the chaos tests: what surely went wrong in a history, whatever the order of its commands was.
+"""The checker of the chaos tests: finds violations in a history that no order of its commands can explain.
 
 Each rule accuses only when no order of the commands explains the records. A command that is OK took effect at one
-instant of its record, one that was not executed never did, and of an unknown one nobody knows: it may take effect at
-any later time, or not at all. So the checker says nothing wrong, and it does not see everything: the fewer answers are
-lost the more it sees. The runs themselves take care of that, by letting clients work most of the time.
+instant of its record, one that was not executed never did, and one of unknown outcome may take effect at any later
+time, or not at all. So the checker reports no false violation, and may miss real ones: the fewer answers are lost,
+the more it finds. The runs take care of that by letting clients work most of the time.
 
     rule        promise
     lost        an acknowledged PUT is done in the end, or was dropped as its lease said, or is still there
-    invented    what is handed out was put like that
+    invented    what is handed out was put with these bytes
     refused     what was answered `500` was not executed
     lease       a job runs under one id at a time
     done        DONE is final, happens once, and finds the job while its lease holds
     dedupe      a PUT in a session is one job: the same as lease and done, for jobs that were put in a session
     ids         ids are unique and rise
-    order       priority, then first come first served; 404 only when there is nothing
+    order       priority, then first come first served; 404 only when the queue is empty
     policy      BY ORDER, SORTED, PRIORITY and PLACE choose their queue
     finished    FINQ, FINI and the 404 of GETBE are exact
-    wakeup      no job lies there while somebody waits for it
-    worker      each heartbeat of a pool of workers is told what an operator said last
+    wakeup      no job waits while a client waits for it
+    worker      the answer to each heartbeat of a worker pool has the operator's latest setting
     stale       a leader that was cut off answers nothing
-    equality    when all is over all nodes hold the same
+    equality    at the end all nodes hold the same state
 
 For jobs that were put or taken by extended commands (extended/tasks.py) also lost, invented, refused, lease, done,
 dedupe and ids, and:
 
     early       a delayed job is not handed out before its time
-    transaction a committed one is there entirely, an aborted one not at all, one of unknown outcome either so or so
+    transaction a committed one is there entirely, an aborted one not at all, one of unknown outcome either way
     copies      one PUT into several queues is a job in each of them, or in none
-    key         of the jobs with one key one at most is unfinished
+    key         of the jobs with one key at most one is unfinished
     rate        a queue with a rate gives no more jobs in any window of time
     number      a job keeps its number, and is found by it as long as it is not finished
     attempts    a job is dead after TRIES hand-outs, not before and not later
 
-It is all functions of the history, without input or output.
+The rules are functions of the history, without input or output.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ from tests.chaos.workload.history import History
 
 __all__ = ["VIOLATIONS_MAX", "Facts", "Node", "Running", "Violation", "availability", "check", "rate_before"]
 
-VIOLATIONS_MAX = 20         # of one rule: more of the same tell nothing new
+VIOLATIONS_MAX = 20         # of one rule: more of the same add no information
 
 
 def check(history: History, facts: Facts) -> list[Violation]:

@@ -1,4 +1,4 @@
-"""How well the cluster served: what the runner reports, and by which it tells that a run is void."""
+"""Measures how well the cluster served: the runner reports it, and uses it to recognise a void run."""
 
 from __future__ import annotations
 

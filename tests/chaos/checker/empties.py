@@ -1,6 +1,6 @@
-"""No node says that a queue is empty after another one has acknowledged a job in it that nobody took.
+"""Checks that no node calls a queue empty after another one has acknowledged a job in it that was not taken.
 
-Each queue has one job at most in its life. So a `404 Queue Empty` is false when the PUT was acknowledged before the
+Each queue has at most one job in its life. So a `404 Queue Empty` is false when the PUT was acknowledged before the
 question was asked, and no GET that took the job, or may have, had begun before the answer was there.
 """
 

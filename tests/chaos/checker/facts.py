@@ -1,4 +1,4 @@
-"""What the checker has to be told about a run beside its history."""
+"""The facts about a run that the checker needs in addition to its history."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from msgspec import Struct, field
 
 
 class Running(Struct, frozen=True):
-    """A job that RUNLIST DATA shows when all is over."""
+    """A job that RUNLIST DATA shows at the end of the run."""
 
     id: int
     body: str
@@ -24,13 +24,13 @@ class Node(Struct, frozen=True):
 
 
 class Facts(Struct, frozen=True, kw_only=True):
-    """Times are in milliseconds, but `start_ns`. A field left out accuses nobody, if the clocks do not jump."""
+    """Times are in milliseconds, except `start_ns`. A missing field causes no accusation, if the clocks do not jump."""
 
     start_ns: int = 0               # of the run, on the clock of the records: for texts
 
     # How much sooner than it should a lease may end, because two leaders' clocks differ; None: whenever it likes.
     lease_slack_ms: int | None = 100
-    # How much later than it should a lease may end: the failover grace and the longest outage. None: nobody knows.
+    # How much later than it should a lease may end: the failover grace and the longest outage. None: unknown.
     lease_late_ms: int | None = None
 
     wake_ms: int = 1000             # a job and a client that waits for it may coexist so long
@@ -42,8 +42,8 @@ class Facts(Struct, frozen=True, kw_only=True):
     cut_grace_ms: int = 2000        # after so long a node that reaches no majority has fallen silent
 
     # The run ended with a drain: everything left was taken and done, until nothing was there and all leases were over.
-    # Then `running` must be what RUNLIST DATA shows after it (hand-outs without a lease to clients that never heard of
-    # them), and `waiting` the waiting jobs that TOTAL tells of.
+    # Then `running` must be what RUNLIST DATA shows after it (hand-outs without a lease to clients that never got
+    # them), and `waiting` the waiting jobs that TOTAL counts.
     drained: bool = False
     running: tuple[Running, ...] = ()
     waiting: int = 0

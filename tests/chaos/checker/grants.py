@@ -1,8 +1,8 @@
 """The promise of a pulse, judged by what its clients saw (spec/pulse 2.1, 2.2, 3.3).
 
 A grant was written at some time between two known ones. So only those count as written in a window whose whole interval
-lies in it: what is accused has surely happened. A session that asks again under the same number is told the same grant
-again, which counts once, from its last answer on.
+lies in it: an accusation is always right. A session that asks again under the same number gets the same grant again,
+which counts once, from its last answer on.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ def too_many(grants: Iterable[Grant], rate: int, length_s: float) -> list[list[G
 
 
 def given_twice(grants: Iterable[Grant]) -> list[tuple[Grant, Grant]]:
-    """Pairs of answers with one ticket, or to one request of a session, but for a grant that is told again.
+    """Pairs of answers with one ticket, or to one request of a session, except a grant that is repeated.
 
     A request that comes late, from a connection that its client has given up, is executed again when the ticket is
-    closed (spec/pulse 3.3): so it may have another ticket once its client has said that the first turn is over.
+    closed (spec/pulse 3.3): so it may have another ticket once its client has reported the end of the first turn.
     """
     found: list[tuple[Grant, Grant]] = []
     seen: dict[object, Grant] = {}
@@ -64,7 +64,7 @@ def given_twice(grants: Iterable[Grant]) -> list[tuple[Grant, Grant]]:
 def after_another(
     grants: Sequence[Grant], records: Sequence[Record], cuts: Iterable[Cut], names: Mapping[str, str],
 ) -> Iterator[tuple[Grant, Cut]]:
-    """Grants of a node that was cut off, written after another node had answered meanwhile. `names`: by address."""
+    """Grants of a node that was cut off, written after another node had answered. `names`: by address."""
     for cut in cuts:
         served = [record.end_ns for record in records
                   if is_ok(record) and record.end_ns is not None and record.start_ns >= cut.start_ns

@@ -1,4 +1,4 @@
-"""Events are one sequence, the same on all nodes, and complete; messages are lost only where a GAP says so."""
+"""Checks that events are one complete sequence on all nodes, and that messages are lost only where a GAP says so."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.chaos.workload.history import Done, Outcome, Record
 
 
 def judge_events(heard: Heard, records: Sequence[Record]) -> Iterator[Violation]:
-    """All that subscribers heard, against each other and against the answers to DONE."""
+    """Compare the events that subscribers received with each other and with the answers to DONE."""
     tale: dict[int, Line] = {}
     for ear in heard.ears.values():
         for span in ear.spans:
@@ -40,7 +40,7 @@ def _text(line: Line) -> str:
 
 
 def _lost_messages(line: Line, position: int) -> bool:
-    """Return whether a GAP tells of messages: its number is not new."""
+    """Return whether a GAP stands for lost messages: its number is not new."""
     return line.type == b"GAP" and line.first == line.number <= position
 
 
@@ -74,7 +74,7 @@ def _messages(ear: Ear, span: Span, said: dict[int, int]) -> Iterator[Violation]
 
 
 def _complete(heard: Heard, tale: dict[int, Line]) -> Iterator[Violation]:
-    """Find what nobody heard, unless all of them were notified of that."""
+    """Find events that no subscriber received, unless all of them got a GAP."""
     first = min((span.after for ear in heard.ears.values() for span in ear.spans[:1]), default=0)
     last = max(tale, default=first)
     for number in range(first + 1, last + 1):
@@ -97,7 +97,7 @@ def _told_missing(ear: Ear, number: int) -> bool:
 
 
 def _ends(tale: dict[int, Line], records: Iterable[Record]) -> Iterator[Violation]:
-    """A DONE that said FINQ or FINI is followed by these events, and no other is."""
+    """Check that a DONE answered FINQ or FINI is followed by these events, and no other DONE is."""
     done = {int(line.words[2]): line for line in tale.values() if line.type == b"DONE"}
     seen = sum(line.type == b"DONE" for line in tale.values())
     if seen != len(done):
@@ -107,7 +107,7 @@ def _ends(tale: dict[int, Line], records: Iterable[Record]) -> Iterator[Violatio
             continue
         line = done.get(record.command.id)
         if line is None:
-            continue                # all were told of the gap: see _complete
+            continue                # all were notified of the gap: see _complete
         next_types = []
         for number in (line.number + 1, line.number + 2):
             following = tale.get(number)
@@ -122,7 +122,7 @@ def _ends(tale: dict[int, Line], records: Iterable[Record]) -> Iterator[Violatio
 
 
 def summary(heard: Heard, records: Iterable[Record]) -> str:
-    """Return how much was heard, and how long after the answer to its DONE a FINI was, in the middle and at most."""
+    """Return the number of events received, and the median and maximum delay of a FINI after the answer to its DONE."""
     lines = sum(len(span.lines) for ear in heard.ears.values() for span in ear.spans)
     gaps = sum(isinstance(line, Line) and line.type == b"GAP"
                for ear in heard.ears.values() for span in ear.spans for line in span.lines)
@@ -138,7 +138,7 @@ def _latencies_ms(heard: Heard, records: Iterable[Record]) -> Iterator[float]:
             if isinstance(record.command, Done) and record.end_ns is not None and record.finished is not None
             and record.finished.item_done}
     for ear in heard.ears.values():
-        for span in ear.spans[:1]:      # who comes back hears old news
+        for span in ear.spans[:1]:      # a returning subscriber receives old events
             job = 0
             for line in _events(span):
                 if line.type == b"DONE":

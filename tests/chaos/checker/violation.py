@@ -1,4 +1,4 @@
-"""A promise that was broken, and how it is told."""
+"""A promise that was broken, and its description."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Violation(Struct, frozen=True):
 
 
 class Teller:
-    """Says times, commands and records in the words of a sentence."""
+    """Describes times, commands and records in words for a sentence."""
 
     def __init__(self, facts: Facts) -> None:
         self._start_ns = facts.start_ns

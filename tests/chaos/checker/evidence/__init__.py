@@ -1,1 +1,1 @@
-"""What the records of a run tell of each job: its hand-outs, when its lease was over, and when it surely waited."""
+"""Derives from a run's records each job's hand-outs, the end of its leases, and when it certainly waited."""

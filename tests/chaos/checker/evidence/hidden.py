@@ -1,6 +1,6 @@
-"""Hand-outs that nobody knows of: the answer was lost, and a job is away until its lease ends or it is given back.
+"""Bounds hidden hand-outs: the answer was lost, and the job is away until its lease ends or it is given back.
 
-Only a GET of unknown outcome can have caused one, or a GET in a session: it is executed anew when it is repeated and
+Only a GET of unknown outcome can have caused one, or a GET in a session: it is executed again when it is repeated and
 the job it was given runs no more, and an attempt that comes late, when the client has had its answer, does the same.
 And each used up an id: where the ids that clients saw have no gap there was none. So it is known how many there can
 have been in any stretch of time. That is an upper bound (ids may have gaps for other reasons), which is what is needed:
@@ -23,7 +23,7 @@ MANY = 1 << 40              # more than there are
 
 
 class _Taker(Struct, eq=False):
-    """A GET that may have taken up to `times` jobs which nobody heard of, from `start_ns` on."""
+    """A GET that may have taken up to `times` jobs unseen by any client, from `start_ns` on."""
 
     get: Get
     start_ns: int
@@ -51,7 +51,7 @@ class Hidden:
 
     def _find_gaps(self, jobs: Jobs) -> None:
         last_id, last_ns = 0, -NEVER
-        for hand_out in jobs.numbered if jobs.rising else ():      # ids in disorder tell nothing: one gap, always
+        for hand_out in jobs.numbered if jobs.rising else ():      # ids in disorder show nothing: one gap, always
             if hand_out.id - last_id > 1:
                 self._gap(last_id + 1, last_ns, hand_out.latest_ns, hand_out.id - last_id - 1)
             last_id, last_ns = hand_out.id, hand_out.earliest_ns

@@ -1,7 +1,7 @@
-"""The history, sorted by job: each body's PUT, its hand-outs in order, and what was said about their ids.
+"""The history, sorted by job: each body's PUT, its hand-outs in order, and the commands on their ids.
 
 Ids rise with each hand-out. So a hand-out is not before the start of any with a smaller id, nor after the end of any
-with a greater one, and that is usually much more than its own record tells: a GETB may have waited for long.
+with a greater one, and that is usually much more precise than its own record: a GETB may have waited for long.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ class Jobs:
         if record is None or record.outcome is Outcome.NOT_EXECUTED:
             return
         if job.item is None and job.hand_outs and not is_ok(record):
-            job.item = job.hand_outs[0].handed.item         # nobody has heard the name that was made for NEW
+            job.item = job.hand_outs[0].handed.item         # no client has seen the name that was made for NEW
         job.sound = True
         for hand_out in job.hand_outs:
             handed = hand_out.handed

@@ -1,4 +1,4 @@
-"""When a command took effect, as far as its record tells.
+"""Bounds the time at which a command took effect, from its record.
 
 A command is executed at one instant. It lies between the start and the end of a record that is OK; there is none for
 one that was not executed; and of an unknown one it is known only that it is not before the start.

@@ -14,15 +14,15 @@ from tests.chaos.checker.facts import Facts
 
 
 class Stay(Struct, eq=False):
-    """A job came to the end of its queue between two moments, and was taken by `taken`, or by nobody as far as known.
+    """A job entered the end of its queue between two moments, and was taken by `taken`; None: by no known hand-out.
 
-    From `came_latest_ns` to `left_ns` it waited, unless somebody hidden had it. Such a one may also have moved it to
-    the end of its queue meanwhile.
+    From `came_latest_ns` to `left_ns` it waited, unless a hidden hand-out had it. Such a hand-out may also have moved
+    it to the end of its queue in that time.
     """
 
     job: Job
     came_earliest_ns: int
-    came_latest_ns: int         # NEVER: nobody can tell
+    came_latest_ns: int         # NEVER: unknown
     left_ns: int                # not before; NEVER: it was not seen again
     taken: HandOut | None
 
@@ -39,6 +39,6 @@ def stays(job: Job, facts: Facts) -> Iterator[Stay]:
                 return
             came = release(hand_out, following, facts)
             if following is not None and came.earliest_ns > following.latest_ns:
-                came.earliest_ns = put.start_ns     # two leases at a time: another rule tells of it
+                came.earliest_ns = put.start_ns     # two leases at a time: another rule reports it
         left_ns = NEVER if following is None else following.earliest_ns
         yield Stay(job, came.earliest_ns, came.latest_ns, left_ns, following)

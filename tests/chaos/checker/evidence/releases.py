@@ -1,4 +1,4 @@
-"""When a hand-out was over and its job waited again, as far as the records tell."""
+"""Bounds the time at which a hand-out ended and its job waited again, from the records."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.chaos.workload.history import Done, Later
 
 
 class Release(Struct):
-    """The job went back to its queue between these moments; NEVER: not, or nobody can tell when."""
+    """The job went back to its queue between these moments; NEVER: not at all, or at an unknown time."""
 
     earliest_ns: int
     latest_ns: int

@@ -12,7 +12,7 @@ from tests.chaos.checker.facts import Facts
 
 
 class Life(Struct, eq=False):
-    """It began and ended between these moments; a latest moment NEVER: perhaps not at all."""
+    """Bounds of a job's beginning and end; a latest moment NEVER: perhaps not at all."""
 
     job: Job
     born_earliest_ns: int
@@ -22,7 +22,7 @@ class Life(Struct, eq=False):
 
 
 def life(job: Job, hidden: Hidden, facts: Facts, running: frozenset[str]) -> Life | None:
-    """The life of a sound job; None if it surely never was. `running`: the bodies that run when all is over."""
+    """Return the life of a sound job; None if it certainly had none. `running`: the bodies that run at the end."""
     put = job.put
     assert put is not None
     last = job.last
@@ -36,7 +36,7 @@ def life(job: Job, hidden: Hidden, facts: Facts, running: frozenset[str]) -> Lif
         return Life(job, put.start_ns, born_latest_ns, NEVER, NEVER)
     over_earliest_ns = min(hidden.first_drop_ns(job.queue), NEVER if last is None else finish_after(last, facts))
     over_latest_ns = NEVER
-    # The drain takes what is there. What it has not seen was over before it: not executed, done or dropped.
+    # The drain takes all remaining jobs. A job that it has not seen ended before: not executed, done or dropped.
     if facts.drained and not hidden.dropped(job.queue):
         if last is None and not is_ok(put):
             return None

@@ -11,7 +11,7 @@ from tests.chaos.workload.history import Cascade, Move
 
 
 def task_births(tasks: Tasks, facts: Facts, teller: Teller) -> Iterator[Violation]:
-    """Whatever is handed out, or runs at the end, was put; what an aborted transaction says was not."""
+    """Check that each job handed out, or running at the end, was put, and none was put by an aborted transaction."""
     running = {one.body for one in facts.running}
     for task in tasks:
         birth, seen = task.birth, teller.record(task.turns[0].hand_out.record) if task.turns else "at the end it runs"

@@ -65,7 +65,7 @@ def done_once(tasks: Tasks, facts: Facts, teller: Teller) -> Iterator[Violation]
 
 
 def keys(tasks: Tasks, teller: Teller) -> Iterator[Violation]:
-    """Of all jobs with a key in a queue one at most is unfinished; and a key that nobody else gave is not refused."""
+    """Check that at most one job per key and queue is unfinished, and that a key given only once is not refused."""
     by_key: dict[tuple[str, str], list[Task]] = defaultdict(list)
     for task in tasks:
         if task.put is not None and task.put.key is not None:

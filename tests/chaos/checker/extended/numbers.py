@@ -34,6 +34,6 @@ def numbers(tasks: Tasks, records: Iterable[Record], teller: Teller) -> Iterator
 
 
 def _unfinished(task: Task, record: Record) -> bool:
-    """Surely from its beginning to its end: it was seen before, and nobody had said by then that it is done."""
+    """Return whether the job was certainly unfinished then: it was seen before, and no DONE of it had been sent."""
     seen = any(turn.hand_out.latest_ns < record.start_ns for turn in task.turns)
     return seen and task.over_earliest_ns() > latest(record)

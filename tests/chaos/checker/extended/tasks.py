@@ -1,4 +1,4 @@
-"""Jobs that were put or taken by extended commands: what was said about each of them.
+"""Jobs that were put or taken by extended commands, each with the commands on it.
 
 A part of a command surely took effect, perhaps, or surely not. An acknowledged one did. One of unknown outcome may
 have, unless it is a transaction, or puts copies, which is all or nothing: when one of its jobs was seen it was
@@ -33,7 +33,7 @@ from tests.chaos.workload.history import (
     TouchMany,
 )
 
-ENDS = (Done, DoneMany, Cascade)        # a job that was told so is finished
+ENDS = (Done, DoneMany, Cascade)        # the commands that finish a job
 
 
 class Effect(Enum):
@@ -54,7 +54,7 @@ class Act(Struct, eq=False):
 
     @property
     def command(self) -> Command:
-        """Return what was said."""
+        """Return the command."""
         return self.record.command
 
     @property
@@ -69,11 +69,11 @@ class Act(Struct, eq=False):
 
 
 class Turn(Struct, eq=False):
-    """A hand-out, and what was said about its id, in order of start, but what surely did nothing."""
+    """A hand-out, and the commands on its id in order of start, except those that certainly did nothing."""
 
     hand_out: HandOut
     acts: list[Act] = field(default_factory=list)
-    missed: list[Act] = field(default_factory=list)     # those that were told that the job does not run
+    missed: list[Act] = field(default_factory=list)     # those answered that the job does not run
 
     @property
     def id(self) -> int:
@@ -82,7 +82,7 @@ class Turn(Struct, eq=False):
 
 
 class Task(Struct, eq=False):
-    """A body, its PUT, and its hand-outs in rising id. `put`: None when nobody put it."""
+    """A body, its PUT, and its hand-outs in rising id. `put`: None if no PUT of it is recorded."""
 
     body: str
     put: PutWith | None = None
@@ -171,7 +171,7 @@ class Tasks:
 
 
 def _act(record: Record, part: int) -> Act:
-    """Return what became of a part of a command."""
+    """Return the outcome of a part of a command."""
     if record.outcome is Outcome.UNKNOWN:
         return Act(record, Effect.PERHAPS, NEVER)
     good = record.good[part] if record.good else not record.missing

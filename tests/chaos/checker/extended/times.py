@@ -1,4 +1,4 @@
-"""A job that was put off is not handed out early, and nobody has one that somebody else holds."""
+"""Checks that a delayed job is not handed out early, and that no job has two holders."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _delay_ms(act: Act, turn: Turn, following: Turn) -> int:
 
 
 def held(tasks: Tasks, facts: Facts, teller: Teller) -> Iterator[Violation]:
-    """Nobody gets a job that somebody else surely holds, and who surely holds it is not told that it does not run."""
+    """Check that no job is handed out while certainly held, and that no certain holder gets `Job Not Running`."""
     for task in tasks:
         for turn, following in pairwise(task.turns):
             if following.hand_out.latest_ns < _held_until_ns(turn, facts):
@@ -64,7 +64,7 @@ def held(tasks: Tasks, facts: Facts, teller: Teller) -> Iterator[Violation]:
 
 
 def _held_until_ns(turn: Turn, facts: Facts) -> int:
-    """The hand-out is not over before. A TOUCH that found it counts anew, an unknown one at most makes it longer."""
+    """Return when it can end at the earliest. A TOUCH that found it restarts the lease, an unknown one may extend it."""
     slack_ms, hand_out = facts.lease_slack_ms, turn.hand_out
     assert hand_out.get.expire_ms is not None
     until_ns = hand_out.earliest_ns

@@ -1,4 +1,4 @@
-"""When all is over all nodes hold the same."""
+"""Checks that all nodes hold the same state at the end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""FINQ and FINI are exact, and so is the 404 of GETBE: said when nothing is left, and only then."""
+"""Checks that FINQ, FINI and the 404 of GETBE are exact: sent when no job is left, and only then."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.chaos.workload.history import Get, Record
 
 
 class _End(Struct, eq=False):
-    """A DONE that was acknowledged, and whether it said that this was the last job."""
+    """An acknowledged DONE, and whether its answer reported the last job."""
 
     life: Life
     record: Record
@@ -31,7 +31,7 @@ def _longer(one: Life, other: Life) -> Life:
 
 
 class _Group:
-    """The jobs of a queue, or of an item. `word`: what the last DONE says."""
+    """The jobs of a queue, or of an item. `word`: in the answer to the last DONE."""
 
     def __init__(self, name: str, word: str, lives: list[Life], ends: list[_End]) -> None:
         self.name = name

@@ -49,7 +49,7 @@ def _wrong(job: Job, hand_out: HandOut, teller: Teller) -> str | None:
 
 
 def _made_up(job: Job, put: Record) -> bool:
-    """A PUT without an answer may have been one with NEW; then nobody else knows the name of its item."""
+    """Return whether the item's name is invented; an unanswered PUT with NEW may have made it."""
     given = getattr(put.command, "item", None)
     return given is None and job.item is not None and (is_ok(put) or MADE_ITEM.fullmatch(job.item) is None)
 

@@ -18,9 +18,9 @@ def rule_of(job: Job, rule: str) -> str:
 
 
 def leases(jobs: Jobs, facts: Facts, teller: Teller) -> Iterator[Violation]:
-    """Nobody gets a job that somebody else surely holds.
+    """Check that no job is handed out while another client certainly holds it.
 
-    That also finds a LATER of a void id: it was acknowledged, so the job ran under that id until then.
+    This also finds a LATER of a void id: it was acknowledged, so the job ran under that id until then.
     """
     for job in jobs.sound:
         for hand_out, following in pairwise(job.hand_outs):

@@ -14,7 +14,7 @@ from tests.chaos.workload.history import Done, Outcome, Put
 
 
 def lost(jobs: Jobs, hidden: Hidden, facts: Facts, teller: Teller) -> Iterator[Violation]:
-    """After the drain each job whose PUT was acknowledged is done, or was dropped as its lease said, or runs."""
+    """Check that after the drain each acknowledged job is done, was dropped by its lease, or runs."""
     if not facts.drained:
         return
     running = {one.body for one in facts.running}

@@ -28,7 +28,7 @@ _Key = tuple[int, int, int]         # the rank (negated priority), when it surel
 
 
 class _Taking(Struct, eq=False):
-    """A GET took effect between two moments; it gave the job of `stay`, or said that there is none."""
+    """A GET took effect between two moments; it gave the job of `stay`, or answered that the queue is empty."""
 
     record: Record
     from_ns: int
@@ -37,7 +37,7 @@ class _Taking(Struct, eq=False):
 
 
 class _Queue:
-    """The jobs that surely wait, as time goes on."""
+    """The jobs that certainly wait, as time advances."""
 
     def __init__(self, sure: list[Stay]) -> None:
         self.waiting: SortedList = SortedList()
@@ -136,7 +136,7 @@ def _passed_over(
     away_ns = taking.from_ns - hidden.held_ns(name)
     for stay in queue.ahead(before, taking.until_ns, before_id if rising else NEVER):
         # Who may have had it unseen took it after it came. If he gave it back it stands last in its rank now: only one
-        # of a greater rank must come first all the same, if it is surely back.
+        # of a greater rank must still come first, if it is certainly back.
         since_ns = stay.came_earliest_ns
         if before is None or -stay.job.priority < before[0]:
             since_ns = max(since_ns, away_ns)

@@ -1,7 +1,7 @@
-"""What an operator has said to a pool of workers is told with each of its heartbeats from then on.
+"""Checks that each heartbeat of a worker pool is answered with the operator's latest setting.
 
 The last MAX is a register: a heartbeat reads it, WORKER SET writes it, and each write has a value of its own. A write
-of unknown outcome may take effect at any later time, but once, and by the end of the first heartbeat that tells of it.
+of unknown outcome takes effect at any later time, at most once, and by the end of the first heartbeat that returns it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class _Pool(Struct):
 
 
 def steering(records: Iterable[Record], teller: Teller) -> Iterator[Violation]:
-    """No heartbeat is told what nobody said, or what surely had been replaced, or nothing; and no pool is forgotten."""
+    """Check that no heartbeat returns an invented setting, a certainly replaced one, or none although one was made."""
     pools: dict[str, _Pool] = defaultdict(lambda: _Pool({}, []))
     missing: list[tuple[str, Record]] = []
     for record in records:

@@ -43,7 +43,7 @@ class _Serving:
             self._moments.append(record.end_ns)
 
     def join(self) -> None:
-        """All answers are told."""
+        """Join moments that are close together into stretches, when all have been added."""
         for moment in sorted(self._moments):
             if self._until and moment - self._until[-1] <= self._gap_ns:
                 self._until[-1] = moment
@@ -100,10 +100,10 @@ def wakeups(
 
 
 def _waits(jobs: Jobs, facts: Facts, least_ns: int) -> Iterator[_Wait]:
-    """Yield those that surely stood in line, not just sent a command that got lost: in the end they were answered.
+    """Yield clients that certainly stood in line, as their commands were answered in the end.
 
-    When it gave a job is told by the other ids more exactly than by the end of the record. Not so for other answers,
-    and those of GETBE that there is nothing left are not looked at here.
+    The time of a hand-out follows more exactly from the other ids than from the end of the record. Other answers have
+    no ids; the 404 of GETBE is not judged here.
     """
     slack_ns = facts.wake_slack_ms * MS
     earliest = {id(hand_out.record): hand_out.earliest_ns for hand_out in jobs.hand_outs}

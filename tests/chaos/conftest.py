@@ -12,7 +12,7 @@ HINT = "chaos tests skipped: {} need toxiproxy-server 2.x on PATH, or Go 1.23, w
 
 @pytest.fixture(scope="session")
 def toxiproxy_server() -> None:
-    """The program is there, or the test is skipped."""
+    """Find the program, or skip the test."""
 
 
 @pytest.hookimpl(tryfirst=True)

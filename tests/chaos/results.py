@@ -1,11 +1,11 @@
-"""Tasks with headers, errors, retries and results while leaders are killed: what became of each, asked by many.
+"""Runs tasks with headers, errors, retries and results while leaders are killed, and checks the result of each.
 
     python -m tests.chaos.results [--tasks 20000] [--every 5] [--seed 0]
 
 Workers let some tasks fail once or twice, with an error, and give up a few; the others are done with a result that no
-second attempt would give. They write down what they did when it is acknowledged. Meanwhile some ask for the results
-again and again, and others wait for the end of each task.
-Each task must have exactly the result in the workers' log, for all who ask and on every server; and its record the
+second attempt would give. They record each command when it is acknowledged. At the same time some clients poll for the
+results, and others wait for the end of each task.
+Each task must have exactly the result in the workers' log, for all clients and on every server; and its record the
 state, the attempts, the headers and the last error in it. Otherwise the exit code is 1.
 """
 
@@ -131,7 +131,7 @@ class Campaign:
                 self.log[name].answers.append(ended.data)
 
     async def _ask(self, names: list[str]) -> None:
-        """Ask for the results again and again until all are there."""
+        """Poll for the results until all have arrived."""
         waits = set(names)
         async with sockpq.aio.Client(self.servers, timeout=PATIENCE_S) as client:
             while waits:
@@ -185,7 +185,7 @@ def is_given_up(name: str) -> bool:
 
 
 def kill_leaders(cluster: LocalCluster, every_s: float, rng: random.Random, over: threading.Event) -> int:
-    """Kill the leader at once, and at this interval until all is over; returns how often."""
+    """Kill the leader at once, and at this interval until the end; returns how often."""
     kills, due = 0, time.monotonic()
     while True:
         leader = cluster.wait_for_leader()

@@ -51,9 +51,9 @@ DONE_MIN = 50           # acknowledged commands while faults were there or after
 DELETED_MIN = 50        # jobs that clients of beanstalkd have deleted: fewer prove nothing
 WARM_S = 1.0
 WARM_MAX_S = 20.0
-LATE_MS = 20_000        # how much later than it should a lease may end, beside the outage: grace, and a slow machine
+LATE_MS = 20_000        # the delay of a lease's end, in addition to the outage: grace, and a slow machine
 LEASE_SLACK_MS = 200    # how much sooner: it is measured on the clients' side
-STALL_S = 0.3           # a machine on which a thread or a node is held up so long tells nothing about timing
+STALL_S = 0.3           # on a machine on which a thread or a node stalls this long, timing cannot be judged
 TICK_S = 0.02
 WINDOW_S = 0.5          # what holds up a node within so long adds up: an election begins after 0.6 s
 LEVEL_S = 60.0
@@ -75,7 +75,7 @@ class Result(Struct):
     fault_s: float = 0.0            # from the beginning of the fault until it was over and all were level
     report: str = ""                # what the faults saw
     stall_s: float = 0.0            # how long the machine held up a thread that should have woken up, or a node
-    facts: Facts | None = None      # what the checker was given beside the history, if it was asked
+    facts: Facts | None = None      # what the checker was given besides the history, if it ran
 
     @property
     def passed(self) -> bool:
@@ -134,7 +134,7 @@ def _play(
     scenarios: Sequence[Scenario], cluster: AlterableCluster, history: History, deeds: Deeds, results: Sequence[Result],
     stalls: Stalls, besides: Sequence[Beside],
 ) -> Facts:
-    """The run from the first command to the last; what the checker must know beside the history."""
+    """Run from the first command to the last; returns the facts that the checker needs besides the history."""
     start_ns, one, last, heard = time.monotonic_ns(), scenarios[0], results[-1], Heard()
     servers = {name: cluster.server(name) for name in cluster.names}
     with load.Running(one.load, servers, history, last.seed) as running, ExitStack() as held:
@@ -182,7 +182,7 @@ def _play(
 
 
 def _drain(running: load.Running, empties: Empties, results: Sequence[Result]) -> bool:
-    """Take what is left. Where that cannot be, nobody can say whether something was lost: the runs are void."""
+    """Take the remaining jobs. If that is impossible, a loss could not be detected: the runs are void."""
     try:
         running.drain(empties.sweep)
     except load.NotDrained as error:
@@ -196,7 +196,7 @@ def _befall(
     scenario: Scenario, cluster: AlterableCluster, history: History, running: load.Running, result: Result,
     stalls: Stalls,
 ) -> int:
-    """The faults of one scenario beside the load; returns when they were healed, by time.monotonic_ns()."""
+    """Apply the faults of one scenario during the load; returns when they were healed, by time.monotonic_ns()."""
     _warm_up(history, result)
     terms, faults = {_term(cluster)}, scenario.faults(result.seed)
     stalls.forget()
@@ -337,7 +337,7 @@ class Stalls:
 
 
 def _waited_s(cluster: AlterableCluster) -> dict[int, float]:
-    """Return how long each running node was ready and had to wait, since it began; nothing if Linux does not tell."""
+    """Return how long each running node was ready and had to wait, since it began; empty if Linux lacks that."""
     waited: dict[int, float] = {}
     for pid in map(cluster.pid, cluster.names):
         if pid is not None:

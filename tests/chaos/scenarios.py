@@ -44,7 +44,7 @@ CRASH_S, SILENT_S, ASIDE_S = 0.5, 1.5, 0.3      # goals: the leader's process en
 
 
 class Scenario(Struct, frozen=True):
-    """`faults(seed)` makes them anew for each run; they begin in their order and are healed in the reverse one."""
+    """`faults(seed)` makes new ones for each run; they begin in this order and are healed in the reverse one."""
 
     name: str
     faults: Callable[[int], list[Fault]]
@@ -54,10 +54,10 @@ class Scenario(Struct, frozen=True):
     load: Load = Load()
     config: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     goal_s: float | None = None             # of the longest time without service; reported, not asserted
-    same_term: bool = False                 # nothing befalls the leader: it must go on leading
-    bystander: bool = False                 # measure how long clients of a leader that is cut off hear nothing
-    listeners: bool = False                 # subscribers on all nodes write down what they hear
-    beanstalkd: bool = False                # clients of beanstalkd work beside the load, at all nodes and the program
+    same_term: bool = False                 # the leader is not affected: it must keep leading
+    bystander: bool = False                 # measure how long clients of an isolated leader get no answer
+    listeners: bool = False                 # subscribers on all nodes record the events they receive
+    beanstalkd: bool = False                # clients of beanstalkd work during the load, at all nodes and the program
     campaigns_only: bool = False            # not in the suite, which is to be short
     fake_clocks: bool = False
     disk_mb: int | None = None

@@ -1,4 +1,4 @@
-"""How long each scenario of a campaign has been played, in a file: a campaign can go on in another sitting."""
+"""Keeps in a file how long each scenario of a campaign has run, so that a campaign can be resumed."""
 
 from __future__ import annotations
 

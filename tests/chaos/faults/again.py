@@ -59,8 +59,8 @@ def all_at_once(cluster: AlterableCluster, chance: random.Random) -> list[str]:
 
 
 class Kills(Fault):
-    """SIGKILL of the chosen nodes at the same moment, every so many seconds; they are started again at once, and may be
-    killed again before they are there."""
+    """SIGKILL of the chosen nodes at the same moment, at an interval; they are restarted at once, and may be killed
+    again before they are ready."""
 
     def __init__(self, choice: Choice, least_s: float, most_s: float, seed: int) -> None:
         super().__init__()
@@ -98,7 +98,7 @@ class Kills(Fault):
 
 
 class Again(Fault):
-    """Another fault in rounds: `make` makes one, it is there for a while, then the cluster has some time."""
+    """Another fault in rounds: `make` makes one, it lasts for a while, then the cluster has time to recover."""
 
     def __init__(
         self, make: Callable[[random.Random], Fault], least_s: float, most_s: float, rest_least_s: float,
@@ -151,7 +151,7 @@ def keep_running(cluster: AlterableCluster) -> None:
     for name in cluster.names:
         if cluster.running(name):
             continue
-        code = cluster.terminate(name)              # it only says how it ended
+        code = cluster.terminate(name)              # it only returns how it ended
         assert code in (None, -signal.SIGKILL, START_AGAIN) or cluster.shut_out(name), (
             f"{name} ended with {code}: {cluster.logs(name)[-2000:]}")
         start_at_once(cluster, name)

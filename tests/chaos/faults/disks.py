@@ -29,7 +29,7 @@ POWER_CUT_ONE_IN = 2
 LOOK_S = 0.01
 QUIET_S = 0.5
 END_S = 10.0
-WAS_THERE = "that entry "      # a node hears of others that it had more on its disk than it has
+WAS_THERE = "that entry "      # a node learns from others that its disk once held more than it does
 PUT_S = 20.0
 LARGE_BYTES = 15_000        # so much is in several pages, which no small frame behind it writes again
 
@@ -72,7 +72,7 @@ class _Disks(Fault):
 
 
 class FailingCalls(_Disks):
-    """Syncs or writes of one node fail with EIO or ENOSPC: one, or some in succession, which may go on after a restart.
+    """Syncs or writes of one node fail with EIO or ENOSPC: one, or several in succession, even across a restart.
 
     The cluster must have been made with `faulty_disks`.
     """
@@ -141,7 +141,7 @@ class EmptyPromises(_Disks):
 class BelievedSync(Fault):
     """The bytes of an acknowledged PUT are believed to be on a disk where a sync of them has failed.
 
-    The clients are quiet, and one follower hears nothing from the leader. The other one's disk fails at the sync of
+    The clients are quiet, and one follower receives nothing from the leader. The other one's disk fails at the sync of
     this PUT and is well again; the node is restarted and has the PUT, as far as it sees. As soon as the client has its
     answer the power fails everywhere, and the leader comes back last. The cluster must have been made with
     `thin_disk_mb`, and wait longer for votes than a node needs to start.
@@ -161,7 +161,7 @@ class BelievedSync(Fault):
         cluster.together(cluster.client_links(), lambda link: link.silence(TO))
         try:
             time.sleep(QUIET_S)
-            # Its connections stand, and it sends: so the leader goes on, and a node that is started may count at once.
+            # Its connections stand, and it sends: so the leader keeps leading, and a started node may count at once.
             cluster.peer_link(leader, away).silence(TO)
             store = thin_disks.store_of(cluster.data_dir(victim))
             disks.fill(store)

@@ -26,10 +26,10 @@ SEEN_S = 5.0            # how long a fault waits to see that it had its first ef
 class Fault(ABC):
     """One fault, to be used once: `begin`, some time, `end`.
 
-    `evidence` is what was seen to happen, `missing` what should have been seen and was not. `names`: the nodes it
-    befell. `cuts`: the times in which a node surely could not reach a majority (clock: time.monotonic_ns). `late`:
-    those in which what a node wrote may have come to its clients later than at once. `records`: commands that it gave
-    itself, as a client.
+    `evidence` is what was seen to happen, `missing` what should have been seen and was not. `names`: the affected
+    nodes. `cuts`: the times in which a node certainly could not reach a majority (clock: time.monotonic_ns). `late`:
+    the times in which a node's output may have reached its clients with a delay. `records`: commands that the fault
+    itself sent, as a client.
     """
 
     def __init__(self) -> None:
@@ -116,7 +116,7 @@ def called(function: Callable[..., object]) -> str:
 
 @contextlib.contextmanager
 def during(cluster: AlterableCluster, *faults: Fault) -> Iterator[tuple[Fault, ...]]:
-    """All these faults are there in this block. They begin in this order and end in the reverse one, also when
+    """Apply all these faults during this block. They begin in this order and end in the reverse one, also when
     something fails."""
     with contextlib.ExitStack() as begun:
         for fault in faults:

@@ -102,9 +102,9 @@ class SecondProcess(Fault):
 
 
 class RollingUpgrade(Fault):
-    """One node after the other is given the next release; when the last has it the level rises.
+    """Upgrades one node after the other to the next release; when the last has it the level rises.
 
-    It goes on while the block runs; `end` waits until all had their turn.
+    It continues while the block runs; `end` waits until every node is upgraded.
     """
 
     def __init__(self) -> None:

@@ -52,14 +52,14 @@ def sliced(size: int = 5, variation: int = 3, delay_us: int = 100) -> What:
 
 
 def slowly_closed(ms: int) -> What:
-    """One side hears late that the other has closed."""
+    """Delay the notice to one side that the other has closed."""
     return lambda link: link.slow_close(ms)
 
 
 # what, for a moment: connections end
 
 def reset(link: Link) -> None:
-    """RST at the next bytes, for those made meanwhile; an orderly end for those that stood."""
+    """RST at the next bytes, for connections made during the fault; an orderly end for existing ones."""
     link.reset()
 
 
@@ -172,10 +172,10 @@ class Storm(_Links):
 
 class HalfOpen(LinkedFault):
     """The others have lost their connections with these nodes, which believe that they stand. New ones do not come up:
-    what these nodes send is the end of the connection for who should get it, and they are not told.
+    what these nodes send ends the connection for its receiver, and the sender does not notice.
 
-    With `dropped` they hear nothing any more either, from the same moment on: so a leader among them has its lease from
-    those who have lost it.
+    With `dropped` they also receive nothing, from the same moment on: so a leader among them has its lease from nodes
+    that have lost their connections with it.
     """
 
     def __init__(self, role: Role, *, dropped: bool = False) -> None:

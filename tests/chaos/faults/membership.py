@@ -1,4 +1,4 @@
-"""Changes of the members and of the leader, beside nodes that are killed."""
+"""Faults that change the members or the leader while nodes are killed."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Changes(Fault):
 
 
 class Transfer(Fault):
-    """The leader is told to hand over, to any other node or to the one it likes; once, at the beginning."""
+    """Asks the leader to hand over, to any other node or to one of its choice; once, at the beginning."""
 
     def __init__(self, chance: random.Random) -> None:
         super().__init__()
@@ -95,7 +95,7 @@ class Transfer(Fault):
 
 
 def order(cluster: AlterableCluster, command: str) -> str:
-    """The leader's answer, asked of all nodes until there is one; those that have ended are started again meanwhile.
+    """Return the leader's answer, asking all nodes until there is one, and restarting those that have ended.
     Raises AssertionError."""
     until = time.monotonic() + LEVEL_S
     while time.monotonic() < until:
@@ -114,7 +114,7 @@ def _add(cluster: AlterableCluster, name: str) -> str:
 
 
 def _counts(cluster: AlterableCluster, name: str) -> bool:
-    """Return whether a leader says that this node is a member that has caught up."""
+    """Return whether a leader reports this node as a member that has caught up."""
     for view in survey([cluster.direct(one) for one in cluster.names], ASK_S):
         leads = any(node.role == "LEADER" and node.id == view.id for node in view.nodes)
         if leads and any(node.name == name and node.role in ("LEADER", "FOLLOWER") for node in view.nodes):

@@ -1,4 +1,4 @@
-"""What befalls the pages of jobs on the disks: they are written, read and moved meanwhile, named by snapshots, damaged.
+"""Faults around pages of jobs on disk: while these are written, read and moved, named by snapshots, or damaged.
 
 The cluster must have been made with `small_pages`, and limits.hot_bytes be small.
 """

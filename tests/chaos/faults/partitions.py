@@ -21,12 +21,12 @@ def cut(link: Link) -> None:
 
 
 def silent(link: Link) -> None:
-    """Nobody hears anything, and what was sent meanwhile arrives when it is over."""
+    """Block all messages; those sent in between arrive when the fault ends."""
     link.silence()
 
 
 def lossy(link: Link) -> None:
-    """Nobody hears anything, and what was sent meanwhile is lost for ever."""
+    """Drop all messages; those sent in between are lost."""
     link.silence(lost=True)
 
 
@@ -97,13 +97,13 @@ class Bridge(_Partition):
 
 
 class OneWay(LinkedFault):
-    """These nodes are heard by the others and hear nothing, or hear and are not heard.
+    """These nodes can send to the others but receive nothing, or receive and cannot send.
 
-    Only TCP's data go one way: who has no word gets no answer to a greeting either, so no new connection comes up.
+    Only TCP's data go one way: a greeting or its answer is lost, so no new connection is established.
     """
 
     def __init__(self, role: Role, *, deaf: bool, lost: bool = False) -> None:
-        """`deaf`: they hear nothing, else nobody hears them; `lost`: what is sent meanwhile never arrives."""
+        """`deaf`: they receive nothing, otherwise their messages are blocked; `lost`: blocked messages never arrive."""
         super().__init__()
         self._role = role
         self._deaf = deaf
@@ -129,7 +129,7 @@ class OneWay(LinkedFault):
 
 
 class Undialable(_Partition):
-    """Nobody can dial these nodes, they can dial the others: each pair has one of its two connections."""
+    """These nodes cannot be dialed, but can dial the others: each pair has one of its two connections."""
 
     def __init__(self, role: Role) -> None:
         super().__init__(cut)

@@ -59,7 +59,7 @@ class KillProgram(Fault):
 
 
 class Pause(Fault):
-    """SIGSTOP: the processes do nothing, their connections stay open; `end` lets them go on."""
+    """SIGSTOP: the processes do nothing, their connections stay open; `end` resumes them."""
 
     def __init__(self, role: Role) -> None:
         super().__init__()
@@ -83,9 +83,9 @@ class Pause(Fault):
 
 
 class RollingRestart(Fault):
-    """SIGTERM to one node after the other; each is started again and has caught up before the next one's turn.
+    """SIGTERM to one node after the other; each is restarted and catches up before the next one is stopped.
 
-    It goes on while the block runs; `end` waits until all had their turn.
+    It continues while the block runs; `end` waits until every node was restarted.
     """
 
     def __init__(self) -> None:

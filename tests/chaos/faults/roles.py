@@ -1,4 +1,4 @@
-"""Who a fault befalls: said by role, resolved when the fault begins, by asking the nodes directly."""
+"""Selects the nodes of a fault by role, resolved when the fault begins by asking the nodes directly."""
 
 from __future__ import annotations
 

@@ -17,12 +17,12 @@ TAKEN = "state taken over from"
 
 
 class LeftBehind(Fault):
-    """These nodes, less than half of all, are cut off or (`how` None) killed, and come back when the others' journals
-    do not reach back to what they know any more, so that they need a snapshot.
+    """A minority of nodes is cut off or (`how` None) killed, and comes back when the others' journals no longer reach
+    back to its last entry, so that it needs a snapshot.
 
-    With the leader and a silent network this is the worst case: it returns with a tail of entries that never counted,
-    and its last messages arrive late. `end` makes the others forget, so it takes some seconds; it needs a client that
-    goes on putting jobs.
+    With the leader and a silent network this is the worst case: it returns with a tail of uncommitted entries, and its
+    last messages arrive late. `end` makes the others compact their journals, so it takes some seconds; it needs a
+    client that keeps putting jobs.
     """
 
     def __init__(self, role: Role, how: How | None) -> None:
@@ -36,7 +36,7 @@ class LeftBehind(Fault):
 
     def _begin(self, cluster: AlterableCluster) -> None:
         self.names = self._role(cluster)
-        names = list(self.names)                # the same nodes, whoever leads when the other fault begins
+        names = list(self.names)                # the same nodes, whichever leads when the other fault begins
         self._away = Partition(lambda _: names, self._how) if self._how else Kill(lambda _: names)
         self._away.begin(cluster)
 

@@ -43,7 +43,7 @@ class Knobs(Struct, frozen=True):
 
 
 class Call(Struct, eq=False):
-    """One attempt of a command on its way. `settle` tells its client the outcome, and the reply if it was executed."""
+    """One attempt of a command in flight. `settle` gives its client the outcome, and the reply if it was executed."""
 
     operation: core.Operation
     settle: Callable[[Outcome, core.Reply | None, str | None], None]
@@ -117,7 +117,7 @@ class World:
         assert old is not None
         kind = self.random.choice(["dies", "cut", "steps back"])
         if any(cut.end_ns >= self.now for cut in self.history.cuts):
-            kind = "dies"                       # a majority is left
+            kind = "dies"                       # a majority remains
         waiters, self._waiters = self._waiters, []
         for call in waiters:
             if kind == "steps back":

@@ -176,7 +176,7 @@ class Client:
             self._held.append(number)
 
     def abandon(self) -> None:
-        """The run is over for this client; a command under way stays without an answer."""
+        """End the run for this client; a command in flight stays unanswered."""
         if self._under_way is not None:
             record, self._under_way = self._under_way, None
             self._world.history.add(replace(record, end_ns=self._random.choice([None, self._world.now])))
@@ -201,7 +201,7 @@ def answered(record: Record, outcome: Outcome, reply: core.Reply | None, server:
 
 
 class Drain:
-    """Takes and does all that is left, until there is nothing for long enough."""
+    """Takes and finishes all remaining jobs, until the queues have been empty for long enough."""
 
     def __init__(self, world: World) -> None:
         self.finished = False

@@ -1,4 +1,4 @@
-"""What subscribers to a true history hear: one at each node, with connections that end, and messages in between."""
+"""The events that subscribers to a true history receive: one at each node, with lost connections and messages."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tests.chaos.workload.history import Record
 NODES = ("n1", "n2", "n3")
 MESSAGE_EACH = 10           # events
 LEAVES_EACH = 50           # events, about: a connection ends
-MISSED = 30                 # events, at most, before it goes on
+MISSED = 30                 # events, at most, before it resumes
 
 
 def true_tale(seed: int, knobs: Knobs = Knobs()) -> tuple[Heard, list[Record]]:     # noqa: B008
-    """Return what all subscribers heard, and the answers of the clients."""
+    """Return the events that all subscribers received, and the answers to the clients."""
     world = World(seed, knobs)
     world.machine.record(core.EVENT_TYPES)
     live(world)
@@ -38,10 +38,10 @@ def _line(event: core.Event, at_ns: int) -> Line:
 
 
 def _spans(lines: list[Line], said: list[int], random: Random) -> list[Span]:
-    """Return what one of them heard. FROM it hears again what it missed; sometimes that is too old, or a GAP."""
+    """Return the events that one of them received. FROM repeats the missed ones, unless they are too old or a GAP."""
     place = {number: message for message, number in enumerate(said, 1)}
     spans = [Span(0, False, 0, [], 0)]
-    ahead = 0                                           # events that it missed or was told of by a GAP
+    ahead = 0                                           # events that it missed or that a GAP reported
     for at, line in enumerate(lines):
         if ahead:
             ahead -= 1

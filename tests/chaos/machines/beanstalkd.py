@@ -20,7 +20,7 @@ class BeanstalkdProgram:
     """The process of `sockpq-beanstalkd`; it ends with `guardian`'s parent, whatever happens."""
 
     def __init__(self, address: str, servers: Sequence[str], log: Path, guardian: Guardian) -> None:
-        """`address`: where it listens; `servers`: as it dials them; `log`: the file of what it says."""
+        """`address`: where it listens; `servers`: as it dials them; `log`: the file of its output."""
         self._command = [
             str(Path(sys.executable).parent / "sockpq-beanstalkd"), "--listen", address, "--servers", ",".join(servers)]
         self._log, self._guardian = log, guardian
@@ -53,5 +53,5 @@ class BeanstalkdProgram:
             self._process = None
 
     def log(self) -> str:
-        """Return what it said since the start of the cluster."""
+        """Return its output since the start of the cluster."""
         return self._log.read_text("utf-8", "replace") if self._log.exists() else ""

@@ -16,13 +16,13 @@ from tests.chaos.machines.alterable import AlterableCluster
 from tests.chaos.proxies.proxies import Link, Proxies
 
 CLIENT = "client"
-NOWHERE = "127.0.0.1:1"         # nobody listens there
+NOWHERE = "127.0.0.1:1"         # without a listener
 
 
 class ProxiedCluster(AlterableCluster):
     """AlterableCluster with a proxy for each ordered pair of nodes, and one in front of each node for clients.
 
-    `servers` and `server(name)` are what clients dial, and what the nodes tell them: the proxies. `direct(name)`,
+    `servers` and `server(name)` are what clients dial, and what nodes announce: the proxies. `direct(name)`,
     `leader()` and all that waits go to the nodes themselves, so they work whatever the network is like.
     (A `spare()` dials through proxies, but the others dial it at `peer(name)`, without one.)
     """
@@ -73,7 +73,7 @@ class ProxiedCluster(AlterableCluster):
         return [self.client_link(name) for name in self.names]
 
     def between(self, some: Iterable[str], others: Iterable[str]) -> list[Link]:
-        """All links between the two groups, whoever dials."""
+        """Return all links between the two groups, in both directions."""
         left, right = set(some), set(others)
         return [self.peer_link(a, b) for a, b in permutations(self.names, 2)
                 if (a in left and b in right) or (a in right and b in left)]
@@ -92,7 +92,7 @@ class ProxiedCluster(AlterableCluster):
         return self._link(f"{dialing}>{dialed}", address).address
 
     def announced_address(self, name: str, address: str) -> str:
-        """All say the same, so nobody believes it: where a proxy lets nothing through, there is no other way."""
+        """Return one address for all, which is ignored for that reason: no connection may bypass a proxy."""
         return NOWHERE if name in self._founders else address
 
     def client_address(self, name: str, address: str) -> str:

@@ -36,7 +36,7 @@ def can_mount() -> bool:
 
 
 def fill(disk: Path) -> int:
-    """Take all space that is left; returns how many bytes that was."""
+    """Take all remaining space; returns its size in bytes."""
     size = 0
     with (disk / FILLER).open("ab", buffering=0) as file:
         for piece in (PIECE, PIECE[:4096]):
@@ -49,7 +49,7 @@ def fill(disk: Path) -> int:
 
 
 def free_bytes(disk: Path) -> int:
-    """Return what is left."""
+    """Return the remaining space in bytes."""
     status = os.statvfs(disk)
     return status.f_bavail * status.f_frsize
 

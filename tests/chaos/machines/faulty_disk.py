@@ -1,4 +1,4 @@
-"""Disks that fail when they are told to, with the errno of choice, or are slow: a library for LD_PRELOAD.
+"""Disks that fail on request, with any errno, or are slow: a library for LD_PRELOAD.
 
 It is built with cc when it is first needed. A file of eight words of 32 bits is shared with the process: while
 `sync_left` (fsync, fdatasync) or `write_left` (pwritev) is not 0 each call takes one and fails; `delay_us` is how much
@@ -48,7 +48,7 @@ def library() -> Path:
 
 
 def environment(file: Path) -> Mapping[str, str]:
-    """The variables of a process whose disk is told by `file`."""
+    """The environment of a process whose disk is controlled by `file`."""
     return {"LD_PRELOAD": str(library()), VARIABLE: str(file)}
 
 
@@ -56,7 +56,7 @@ class FaultyDisk:
     """The words of one node's disk."""
 
     def __init__(self, file: Path) -> None:
-        """Make the file unless it is there."""
+        """Make the file unless it exists."""
         if not file.exists():
             file.write_bytes(bytes(BYTES))
         descriptor = os.open(file, os.O_RDWR)

@@ -1,6 +1,6 @@
 """sockpqd on a disk whose speed can be set: an alteration (altered.py).
 
-Each sync of the process takes as many milliseconds longer as the file says that the variable SLOW_DISK names.
+Each sync of the process takes longer by the number of milliseconds in the file that the variable SLOW_DISK names.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def set_ms(file: Path, milliseconds: float) -> None:
 
 
 def slowed(sync: Callable[[int], None], file: Path) -> Callable[[int], None]:
-    """`sync`, which takes as much longer as the file says."""
+    """Return `sync` with the additional delay that is read from the file."""
     def slow(descriptor: int) -> None:
         sync(descriptor)
         time.sleep(float(file.read_text()) / 1000)

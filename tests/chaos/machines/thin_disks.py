@@ -17,7 +17,7 @@ from pathlib import Path
 
 from tests.chaos.machines import disks
 
-PROMISED = 4                # times what is there
+PROMISED = 4                # times the space that exists
 MKFS = ("mkfs.ext4", "-q", "-b", "4096", "-O", "^has_journal", "-E", "nodiscard")
 REQUEST_KB = 4              # a loop device takes a short write for a whole one; one page is never short
 

@@ -1,7 +1,7 @@
-"""Who worked on which job when, by what the tasks themselves have recorded; and what must not have been.
+"""Reconstructs from the tasks' own records which pool ran which job when, and reports forbidden overlaps.
 
-Each run of a task records its begin and its end, with the number of its hand-out. How each hand-out ended is told
-by events. One run may overlap another of the same job in one case only: the lease of the earlier hand-out ended
+Each run of a task records its begin and its end, with the number of its hand-out. How each hand-out ended is known
+from events. One run may overlap another of the same job in one case only: the lease of the earlier hand-out ended
 (EXPIRED) while its pool could not renew it.
 """
 
@@ -27,7 +27,7 @@ class Run(NamedTuple):
 def runs_of(record: Iterable[str], killed: Mapping[int, float]) -> list[Run]:
     """The runs in lines "begin|end <job> <hand-out> <pool> <pid> <time>". `killed`: when processes were.
 
-    A run without an end ended when its process was killed, or at once if nobody knows when that was.
+    A run without an end ended when its process was killed, or at once if the time of that is unknown.
     """
     begins: dict[tuple[str, int], Run] = {}
     for line in record:

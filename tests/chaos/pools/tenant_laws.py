@@ -43,7 +43,7 @@ def given_in_a_pause(runs: Iterable[Run], group: str, paused: float, resumed: fl
 
 
 def overtaken(runs: Iterable[Run], queue: str) -> Iterator[tuple[Run, Run]]:
-    """In a queue with GROUPORDER: a job that ran, and one behind it in its group that was given meanwhile."""
+    """Yield violations of GROUPORDER: a run, and one of a later job of its group that began before it ended."""
     for (name, _), of_group in _by_group(runs).items():
         for run in of_group if name == queue else ():
             yield from (

@@ -17,7 +17,7 @@ from tests.wire import Broken, Wire
 TIMEOUT_S = 1.0
 AGAIN_S = 0.02              # before another server is tried, or the same one after an empty queue
 WORKS_S = 0.1               # at most
-LEASE_S = 3.0               # so that what a killed leader gave to nobody comes back
+LEASE_S = 3.0               # so that a job whose hand-out was lost with a killed leader comes back
 SLOWEST = 0.9               # the cluster's time may run faster than this clock
 
 

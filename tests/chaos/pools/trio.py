@@ -14,7 +14,7 @@ from tests.chaos.machines.cluster import ProxiedCluster
 from tests.chaos.proxies.proxies import Link
 from tests.worker.program.running import Worker
 
-# The servers tell their clients of addresses that all pools share: a pool that is to be cut off must not know them.
+# The servers announce addresses that all pools share: a pool that is to be cut off must not know them.
 OWN_WAYS = """
 from sockpq._engine.discovery import Discovery
 Discovery.addresses = property(lambda self: self._given)
@@ -37,7 +37,7 @@ class Trio:
             [cluster.proxies.create(f"pool{number}>{name}", cluster.direct(name)) for name in cluster.names]
             for number in range(3)
         ]
-        self._ends: list[tuple[float, Callable[[], None]]] = []     # when which fault is over
+        self._ends: list[tuple[float, Callable[[], None]]] = []     # the time at which each fault ends
         self._disturbed: set[Worker] = set()
         self.killed: dict[int, float] = {}
         self.workers = [self._start(number) for number in range(3)]
@@ -61,7 +61,7 @@ class Trio:
         return True
 
     def freeze(self, number: int, seconds: float) -> bool:
-        """SIGSTOP for so long; its children go on. False: it is under another fault."""
+        """Stop the pool for this time by SIGSTOP; its children keep working. False: it is under another fault."""
         worker = self.workers[number]
         if worker in self._disturbed:
             return False

@@ -1,22 +1,22 @@
-"""A toxiproxy-server of our own, and what one of its proxies can be made to do to the connections through it.
+"""A private toxiproxy-server, and the faults that its proxies can apply to connections.
 
-What the server's toxics really do was measured, and test_proxies.py holds it fast. TO is the direction from who dials
-to who listens, FRO the other one.
+The effects of the server's toxics were measured, and test_proxies.py checks them. TO is the direction from dialer to
+listener, FRO the other one.
 
 * `cut`: connections end in an orderly way (FIN) on both sides, new ones are refused.
 * `silence` (toxic `latency` of an hour): a black hole, as TCP sees a network without a way through. Nothing arrives,
-  also on connections made meanwhile (they are accepted, because toxiproxy accepts); both sides stay open. What is sent
+  also on connections made then (they are accepted, because toxiproxy accepts); both sides stay open. What is sent
   is kept, in the proxy and, when that is full, in the sender's socket, and ARRIVES AFTER `heal`, in order and complete,
-  even if its sender has closed or died meanwhile: late news of dead connections. The end of a connection does not
+  even if its sender has closed or died by then: late messages of dead connections. The end of a connection does not
   arrive either when data are held before it; it passes on a connection that carries nothing.
 * `silence(.., lost=True)` (toxic `timeout` 0): what is sent vanishes, the end of a connection always passes, and `heal`
   ends the connections (a stream with a hole in it would be worse than none), also those without traffic.
 * `reset` (toxic `reset_peer`): each connection ends at its next bytes in that direction. Those made while the toxic is
   there end by RST, those that stood before by FIN.
-* `limit`: each connection passes so many bytes from now on in that direction, then ends; 0 is at the first byte.
-* `slow_close`: data pass, the end of a connection is told so much later. `heal` before that time tells it at once.
-* `half_open`: one end of each connection learns at its next bytes that it is over, the other end never.
-* `delay`, `throttle`, `slice`: what they say; nothing is lost, also not by `heal`.
+* `limit`: each connection passes this number of bytes from now on in that direction, then ends; 0: at the first byte.
+* `slow_close`: data pass, the end of a connection is passed on after a delay. `heal` before that passes it on at once.
+* `half_open`: one end of each connection learns at its next bytes that it has ended, the other end never.
+* `delay`, `throttle`, `slice`: as named; nothing is lost, not even by `heal`.
 
 To change eight proxies takes 15 to 100 ms, most of it in this process. The server cannot change the toxics of a proxy
 while a receiver does not read and all buffers before it are full (a stopped process under load), and never can again if
@@ -62,7 +62,7 @@ def program() -> Path | None:
 
 
 class Link:
-    """One proxy: what is sent to `address` goes to `upstream`. Healthy until told otherwise."""
+    """One proxy: what is sent to `address` goes to `upstream`. Healthy at first."""
 
     def __init__(self, proxies: Proxies, proxy: toxiproxy.Proxy) -> None:
         self.name: str = proxy.name
@@ -134,7 +134,7 @@ class Link:
             self.add("slicer", direction, average_size=size, size_variation=variation, delay=delay_us)
 
     def slow_close(self, ms: int, *directions: str) -> None:
-        """One side hears so much later that the other has closed."""
+        """Delay the notice to one side that the other has closed."""
         for direction in directions or BOTH:
             self.add("slow_close", direction, delay=ms)
 
@@ -143,8 +143,8 @@ class Link:
         self.add("limit_data", direction, bytes=size)
 
     def half_open(self, direction: str) -> None:
-        """At the next bytes in this direction the side they were meant for loses the connection, their sender never
-        hears of it until `heal`."""
+        """At the next bytes in this direction their receiver loses the connection; their sender does not notice before
+        `heal`."""
         back = FRO if direction == TO else TO
         self.add("slow_close", back, delay=NEVER_MS)
         self.add("limit_data", direction, bytes=0)
@@ -266,7 +266,7 @@ class Proxies:
             toxiproxy.Toxiproxy().destroy_all()
 
     def together(self, links: Iterable[Link], what: Callable[[Link], None]) -> None:
-        """Do the same to several proxies at the same time, and to all of them whatever one says; raises the first
+        """Do the same to several proxies at the same time, and to all of them even if one fails; raises the first
         error."""
         waiting = [self._pool.submit(what, link) for link in links]
         errors = [error for one in waiting if (error := one.exception()) is not None]
@@ -279,7 +279,7 @@ class Proxies:
         return sum(json.loads(line)["name"] == name for line in lines)
 
     def log(self) -> str:
-        """All the server has said."""
+        """Return the server's output."""
         return self._log.read_text("utf-8", "replace")
 
     def _start(self, path: Path) -> None:

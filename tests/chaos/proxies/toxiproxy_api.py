@@ -25,7 +25,7 @@ class ToxiproxyError(Exception):
 
 
 class NoAnswerError(ToxiproxyError):
-    """The server did not answer in time; what it was told may happen later."""
+    """The server did not answer in time; the request may take effect later."""
 
 
 class _Calls(threading.local):

@@ -1,4 +1,4 @@
-"""Producers, workers and callers: what each does again and again until it is told to stop."""
+"""Producers, workers and callers, each a loop that runs until it is stopped."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.chaos.workload.history import Get, Outcome, Policy, Put, Record
 
 LEASE_MS = 1500
 OUTPUT_LEASE_MS = 2500
-CONSUMER_LEASE_MS = 20_000      # a job that nobody hears of comes back late, but before the end
+CONSUMER_LEASE_MS = 20_000      # a job whose hand-out got lost comes back late, but before the end
 PRIORITIES = (-1, 0, 0, 0, 5, 9)
 # Half of them ask as the original does; by "fair" priority and order would not hold in a queue.
 POLICIES: tuple[Policy | None, ...] = (

@@ -1,4 +1,4 @@
-"""Further clients beside a load, with a judge of their own."""
+"""Additional clients during a load, with a judge of their own."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Beside(Protocol):
         """Begin to work; the cluster serves."""
 
     def finish(self) -> Iterable[str]:
-        """Begin nothing new, finish what is under way, and return what is wrong, in sentences; the cluster is whole."""
+        """Begin nothing new, finish commands in flight, and return violations, in sentences; the cluster is whole."""
 
     def close(self) -> None:
         """End all processes and threads, also when it has not begun."""

@@ -1,8 +1,8 @@
-"""Clients that ask a node whether queues are empty, beside clients that put at all nodes: answers from the lease.
+"""Clients that ask nodes whether queues are empty while others put at all nodes: answers from the lease.
 
 With `FASTEMPTY ON` a leader answers `404 Queue Empty` from its lease, without asking the others. So each node has an
-asker of its own, which stays with it whoever leads, and a putter. A putter that is acknowledged says so to the askers
-of all other nodes, and takes its job back a moment later. What they say is judged by checker/empties.py.
+asker of its own, which stays with it whichever node leads, and a putter. An acknowledged putter notifies the askers
+of all other nodes, and takes its job back a moment later. The answers are judged by checker/empties.py.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tests.chaos.checker.empties import Asked, Kept, Saw, false_empties
 from tests.wire import Broken, Refused, Wire
 
 PREFIX = "empty"
-NOBODY = f"{PREFIX}.ever"       # where nobody puts: a leader that answers at once is heard to do so
+NOBODY = f"{PREFIX}.ever"       # without any put: shows that a leader answers at once
 ANSWER_S = 2.0
 DIAL_S = 0.3
 ASK_S, PUT_S, STANDS_S = 0.004, 0.01, 0.03      # between two questions and two PUTs, and how long a job stays
@@ -29,7 +29,7 @@ NAMES_MAX = 50
 
 
 class Empties:
-    """They dial the nodes themselves, and write down what they hear."""
+    """Dials the nodes directly, and records their answers."""
 
     def __init__(self, servers: Mapping[str, str], *, on: bool) -> None:
         """`servers`: the address of each node; without `on` nothing happens."""
@@ -68,7 +68,7 @@ class Empties:
             raise self._errors.pop()
 
     def sweep(self) -> bool:
-        """Take and finish what is left; True when that is surely nothing. For the end, when the cluster serves."""
+        """Take and finish the remaining jobs; True when certainly none remain. For the end, when the cluster serves."""
         if not self._left:
             return True
         with Client(list(self._servers.values())) as client:
@@ -136,7 +136,7 @@ class Empties:
         self._stopping.wait(PUT_S)
 
     def _get(self, name: str, wire: Wire, queue: str) -> int | None:
-        """The id of the job in the queue, None when it is said to be empty."""
+        """Return the id of the job in the queue; None if the answer is that it is empty."""
         start = time.monotonic_ns()
         saw = Saw.UNKNOWN
         try:

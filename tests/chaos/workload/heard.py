@@ -1,4 +1,4 @@
-"""What subscribers heard, on which node and in which order: the evidence about events."""
+"""The events that subscribers received, on which node and in which order: the evidence about events."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Line(Struct, frozen=True):
 
 
 class Span(Struct):
-    """The events that one connection heard. `after`: the number behind which it began; `again`: asked for (FROM)."""
+    """The events that one connection received. `after`: the number before its first; `again`: requested by FROM."""
 
     after: int
     again: bool
@@ -34,7 +34,7 @@ class Ear:
     def __init__(self, name: str) -> None:
         self.name = name
         self.listening = False
-        self.position: int | None = None        # the last number it heard of
+        self.position: int | None = None        # the last number it received
         self.spans: list[Span] = []
 
     def begun(self, newest: int, *, again: bool) -> None:
@@ -61,7 +61,7 @@ class Ear:
 
     @property
     def last_message(self) -> int | None:
-        """The number of the last message it heard on this connection."""
+        """The number of the last message it received on this connection."""
         return next((line for line in reversed(self.spans[-1].lines) if isinstance(line, int)), None)
 
 
@@ -83,7 +83,7 @@ class Heard:
         self.messages[number] = time.monotonic_ns()
 
     def level(self) -> bool:
-        """Return whether all listen, have heard the last message, and are at the same number."""
+        """Return whether all listen, have received the last message, and are at the same number."""
         ears = self.ears.values()
         if not all(ear.listening and ear.spans for ear in ears):
             return False

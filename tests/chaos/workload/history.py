@@ -1,7 +1,7 @@
-"""What clients did and what became of it, on one clock: the evidence that the checker judges.
+"""The commands of clients and their outcomes, on one clock: the evidence that the checker judges.
 
 One record is one command as its caller saw it: with a plain client one command on one connection, with a client in a
-session one call, however often it was repeated inside. Every body is put once only, so a body names its job for ever.
+session one call, however often it was repeated inside. Every body is put only once, so a body identifies its job.
 Records are kept as JSON lines, so that a failed run can be looked at later.
 """
 
@@ -22,13 +22,13 @@ Policy = Literal["random", "weight", "rr", "order", "sorted", "priority", "oldes
 class Outcome(Enum):
     """The outcome as the caller knows it."""
 
-    OK = "ok"                       # answered: `handed`, `finished` or `missing` tell what
+    OK = "ok"                       # answered: see `handed`, `finished` or `missing`
     NOT_EXECUTED = "not executed"   # `500`, or never sent completely
     UNKNOWN = "unknown"             # the connection ended, or no answer came, or it never ended
 
 
 class Put(Struct, frozen=True, omit_defaults=True, tag="put"):
-    """PUT of a body nobody else puts. `item`: its name as given, or as answered after NEW."""
+    """PUT of a unique body. `item`: its name as given, or as answered after NEW."""
 
     body: str
     queue: str
@@ -65,7 +65,7 @@ class Later(Struct, frozen=True, tag="later"):
 
 
 class PutWith(Struct, frozen=True, omit_defaults=True, tag="put with"):
-    """PUT of a body nobody else puts, with DELAY, KEY, GROUP and NUMBER."""
+    """PUT of a unique body, with DELAY, KEY, GROUP and NUMBER."""
 
     body: str
     queue: str
@@ -162,13 +162,13 @@ class Copies(Struct, frozen=True, omit_defaults=True, tag="copies"):
 
 
 class Beat(Struct, frozen=True, tag="beat"):
-    """WORKER: the pool `pool` is there."""
+    """WORKER: a heartbeat of the pool `pool`."""
 
     pool: str
 
 
 class Steer(Struct, frozen=True, tag="steer"):
-    """WORKER SET .. MAX, of a number that nobody else says to this pool."""
+    """WORKER SET .. MAX, with a number used once for this pool."""
 
     pool: str
     most: int

@@ -1,8 +1,8 @@
-"""Subscribers on all nodes beside the load: each writes down what it hears, and goes on FROM where it was.
+"""Subscribers on all nodes during the load: each records the events it receives, and resumes FROM its position.
 
-One listens at each node, to all types and to the messages that are sent meanwhile; a last one never reads, and must do
-no harm by that. When its connection ends a listener comes back to its node, and asks for what it missed. What was heard
-is judged by checker/told.py.
+One listens at each node, to all types and to the messages sent during the load; a last one never reads, and must do no
+harm by that. When its connection ends a listener reconnects to its node, and asks for the events it missed. All
+received events are judged by checker/told.py.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SILENT_S = 3.0              # no line for so long: is the node still there?
 AGAIN_S = 0.05
 SEND_S = 0.02               # between two messages
 HEARD_S = 2.0               # how long a message may take
-LAST_S = 30.0               # until all have heard the last message and the last event
+LAST_S = 30.0               # until all have received the last message and the last event
 TYPES = "|".join((*EVENT_TYPES, "MSG"))
 
 
@@ -69,7 +69,7 @@ class Listeners:
             frozen.close()
 
     def finish(self) -> None:
-        """Send only what is needed until everybody has heard the newest event and the last message."""
+        """Send only what is needed until every subscriber has received the newest event and the last message."""
         self._quiet.set()
         self._sender.join(LAST_S)
         until = time.monotonic() + LAST_S
@@ -128,7 +128,7 @@ class Listeners:
             time.sleep(SEND_S)
 
     def _say(self) -> None:
-        """The next message, to whichever node takes it; one of which nobody knows what became is not said again."""
+        """Send the next message, to whichever node takes it; one of unknown outcome is not repeated."""
         self._number += 1
         data = b"%d" % self._number
         for server in self._servers.values():

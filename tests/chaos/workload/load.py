@@ -26,7 +26,7 @@ EXTENDED_SLOWER = 8     # a planner rests so much longer than a producer
 
 
 class NotDrained(Exception):
-    """Not all that was left could be taken: nobody can say whether something was lost."""
+    """Not all remaining jobs could be taken: whether something was lost is unknown."""
 
 
 class Load(Struct, frozen=True):
@@ -126,7 +126,7 @@ class Running:
                 raise actor.error
 
     def stop(self) -> None:
-        """Begin nothing new, and wait for what is under way."""
+        """Begin nothing new, and wait for commands in flight."""
         for actor in self._actors:
             actor.stop()
         until = time.monotonic() + STOP_S
@@ -137,8 +137,8 @@ class Running:
         assert not late, f"{', '.join(late)} did not stop within {STOP_S} s"
 
     def drain(self, also: Callable[[], object] = lambda: None) -> None:
-        """Take and finish all that is left, until nothing waits and nothing runs; raises NotDrained. `also` is called
-        again and again, to take what others have left."""
+        """Take and finish all remaining jobs, until nothing waits and nothing runs; raises NotDrained. `also` is called
+        repeatedly, to take jobs that others have left."""
         client = PlainExtendedClient("drain", self._servers, self._history)
         until = time.monotonic() + DRAIN_S
         while time.monotonic() < until:
@@ -162,7 +162,7 @@ class Running:
             return False
         if record.handed is not None:
             client.done(record.handed.id)
-        # Also while there are others: a queue with IDLE ends, with its jobs, when nobody asks there for long.
+        # Also while others remain: a queue with IDLE is deleted, with its jobs, when it was not used for long.
         portion = client.get_many(GetMany(extended_actors.QUEUES, actors.LEASE_MS))
         if portion is None or portion.outcome is not Outcome.OK:
             return False

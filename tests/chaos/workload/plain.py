@@ -1,4 +1,4 @@
-"""A client without session: each command is tried once, and what became of it is written down."""
+"""A client without session: each command is tried once, and its outcome is recorded."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.chaos.workload.history import (
 from tests.wire import Broken, Refused, Wire, server_number
 
 ANSWER_S = 5.0          # an answer that is owed comes within this time, or is given up
-ASK_S = 0.3             # a server that is alive says its number within this time
+ASK_S = 0.3             # a server that is alive sends its number within this time
 LOOK_S = 1.0            # so often one that waits asks whether its server still leads
 PAUSE_S = 0.02
 
@@ -194,7 +194,7 @@ class PlainClient:
             return {name: number for name, number in zip(names, numbers, strict=True) if number is not None}
 
     def _connected(self) -> bool:
-        """Have a connection to the server that is most likely to serve; False when told to stop."""
+        """Connect to the server that is most likely to serve; False when stopped."""
         while self._wire is None:
             if self._stopping.wait(PAUSE_S):
                 return False
@@ -209,7 +209,7 @@ class PlainClient:
 
 
 def as_known(command: Command) -> Command:
-    """For the record: an item that the server names has no name until the answer tells it."""
+    """Return the command for the record: an item that the server names has no name before the answer."""
     if isinstance(command, Put) and command.item == "":
         return Put(command.body, command.queue, command.priority)
     return command

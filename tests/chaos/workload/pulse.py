@@ -1,4 +1,4 @@
-"""Clients that wait for the turns of one pulse beside the load, and what must hold for them."""
+"""Clients that wait for turns of one pulse during the load, and the checks of their answers."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Turns:
         self, healed_s: float, records: Sequence[Record] = (), cuts: Iterable[Cut] = (), names: Sequence[str] = (),
         late: Sequence[Cut] = (),
     ) -> Iterator[str]:
-        """Yield what is wrong, in sentences. `healed_s`: since when a turn can be had, by time.monotonic(); `records`
+        """Yield the violations, in sentences. `healed_s`: since when a turn can be had, by time.monotonic(); `records`
         and `cuts` of the clients beside these; `names`: of the servers, in their order; `late`: when what
         a server wrote may have come late."""
         if self._clients is None:

@@ -14,7 +14,7 @@ from tests.chaos.workload.history import Done, Get, Handed, History, Later, Outc
 from tests.chaos.workload.plain import as_known
 
 CALL_S = 15.0
-WAIT_S = 1.0            # a blocked call looks so often whether it shall stop
+WAIT_S = 1.0            # the interval at which a blocked call checks whether to stop
 
 
 class SessionClient:
@@ -32,7 +32,7 @@ class SessionClient:
         self._stopping.set()
 
     def close(self) -> None:
-        """Nothing: the client is closed by whoever made it."""
+        """Do nothing: the client is closed by its creator."""
 
     def put(self, put: Put) -> Record | None:
         """PUT. An item `""` is one that the server names."""
@@ -42,7 +42,7 @@ class SessionClient:
         return self._run(put, execute)
 
     def get(self, get: Get) -> Record | None:
-        """GET, GETB or GETBE. One that waits is withdrawn now and then; nobody knows whether it had a job then."""
+        """GET, GETB or GETBE. A waiting one is withdrawn now and then; whether it had a job by then is unknown."""
         if self._stopping.is_set() and get.blocks:
             return None
 
@@ -59,10 +59,10 @@ class SessionClient:
         return self._run(get, execute)
 
     def consume(self, get: Get, prefetch: int, took: Callable[[], None]) -> None:
-        """consume() until no job comes for a while; `took` is called for each. All is written down when it is known.
+        """consume() until no job comes for a while; `took` is called for each. Outcomes are recorded when known.
 
-        A job was handed out after the one before it was over; with `prefetch` perhaps as soon as the loop began. The
-        DONE of a job has happened when the next one is here; with `prefetch`, at the latest when the loop is over.
+        A job was handed out after the previous one had ended; with `prefetch` perhaps as soon as the loop began. The
+        DONE of a job has happened when the next one arrives; with `prefetch`, at the latest when the loop ends.
         """
         assert get.expire_ms is not None
         began = time.monotonic_ns()
@@ -84,7 +84,7 @@ class SessionClient:
         self._ended(owed, Outcome.UNKNOWN)
 
     def _ended(self, owed: list[tuple[int, int]], outcome: Outcome) -> None:
-        """Write down the DONEs of these jobs. Of several in one packet nobody says which was too late."""
+        """Write down the DONEs of these jobs. Of several in one packet it is unknown which was too late."""
         for number, since in owed:
             self._history.add(self._record(Done(number), since, outcome))
         owed.clear()

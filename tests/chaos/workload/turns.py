@@ -2,7 +2,7 @@
 
 Nothing is known of the moment when a server writes. But on one machine a byte can be read as soon as it is written, and
 the thread looks at all its connections every few milliseconds. So an answer was written after the last look that did
-not find it and before it was read: both on one monotonic clock, and however long the machine stood still in between.
+not find it and before it was read: both on one monotonic clock, however long the machine stalled in between.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Grant(Struct, frozen=True):
     after: float                # it was written after this
     before: float               # and before this
     server: str = ""            # by this one
-    told: bool = False          # its client still listened there, and said that the turn is over, at once
+    told: bool = False          # its client still listened there, and reported the end of the turn at once
 
 
 class _Conversation:
@@ -59,7 +59,7 @@ class _Conversation:
 
 
 class _Client:
-    """Waits for a turn, says OK, waits for the next."""
+    """Waits for a turn, reports OK, waits for the next."""
 
     def __init__(self, number: int, *, in_session: bool) -> None:
         self.number = number
@@ -77,9 +77,9 @@ class TurnClients:
 
     def __init__(self, servers: list[str], pulse: str, count: int, seed: int = 0) -> None:
         self.grants: list[Grant] = []
-        self.strange: list[bytes] = []          # answers that nobody expects
-        self.sleep_next: float | None = None    # whoever has the next turn says SLEEP, for so long
-        self.slept: tuple[float, float] | None = None       # when that was said and when it was acknowledged
+        self.strange: list[bytes] = []          # unexpected answers
+        self.sleep_next: float | None = None    # the next turn is answered with SLEEP, for this time
+        self.slept: tuple[float, float] | None = None       # when that was sent and when it was acknowledged
         self._servers = [server.rpartition(":") for server in servers]
         self._pulse = pulse
         self._random = random.Random(seed)
@@ -223,7 +223,7 @@ class TurnClients:
         if go is not None:
             client.open_request = False
             self._tell(conversation, int(go[1]))
-        elif line == b"200 OK" or line == b"404 Ticket Not Found":      # a result was told
+        elif line == b"200 OK" or line == b"404 Ticket Not Found":      # a result was acknowledged
             if conversation is self._sleeper and self.slept is not None:
                 self.slept = self.slept[0], before
                 self._sleeper = None

@@ -2,8 +2,9 @@
 
 The library's own election timer is switched off. This one first asks whether an election could be won (PreVote), so a
 node that was cut off and returns does not disturb the others (H6). A node votes only for a candidate to which it has
-granted a PreVote since it last heard a leader. So after answering a leader it ignores every candidacy older than that
-answer, which voter_admission.py relies on.
+granted a PreVote since it last heard a leader, and a candidate asks for the votes of those only whose grants it counted
+before it stood. So after answering a leader a node ignores every candidacy older than that answer, even if the question
+came late; voter_admission.py relies on it.
 
 Two clocks keep a node from granting PreVotes, and from asking for them, after it has heard its leader:
 
@@ -53,6 +54,7 @@ class Elections:
         self._round = 0
         self._pre_votes: set[str] | None = None     # nodes that granted one in this round; None: no round is open
         self._round_term = 0
+        self._granted_by: set[str] = set()          # nodes that granted one in the round that was won last
         self._pre_votes_granted: set[str] = set()   # candidates we granted one since we last heard a leader
         self._handover_term = 0                 # the old leader asked for an election in this term
         self._votes: set[str] = set()           # nodes that voted for us
@@ -205,7 +207,7 @@ class Elections:
         ):
             self._pre_votes.add(peer.name)
             if self._majority(self._pre_votes):
-                self._pre_votes = None
+                self._granted_by, self._pre_votes = self._pre_votes, None
                 self._campaign()
 
     def _campaign(self) -> None:
@@ -228,10 +230,16 @@ class Elections:
             context.deliver(replica.leader_node, {"type": "timeout_now", "term": term})
 
     def library_requests_votes(self, term: int, last_index: int, last_term: int) -> None:
-        """Ask the voters for the votes that the library, as a candidate, wants."""
+        """Ask the voters for the votes that the library, as a candidate, wants: those that granted a PreVote.
+
+        A grant that comes later may be one of a question that was late, and given after the voter heard its leader
+        again. When the leader hands over, all voters are asked, and none for a PreVote.
+        """
         self._votes, self._votes_term = {self._context.name}, term
+        request = RequestVote(term, last_index, last_term, term == self._handover_term)
         for peer in self._quorum.peers:
-            self._context.send(peer, RequestVote(term, last_index, last_term, term == self._handover_term))
+            if request.handover or peer.name in self._granted_by:
+                self._context.send(peer, request)
 
     def vote_requested(self, peer: Peer, message: RequestVote) -> None:
         """Pass a vote request to the library, unless this node must not vote or granted the candidate no PreVote."""

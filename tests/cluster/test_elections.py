@@ -240,6 +240,28 @@ def test_a_round_that_was_won_in_an_earlier_term_starts_no_election() -> None:
     assert not follower.delivered
 
 
+def test_votes_are_asked_of_those_whose_pre_votes_were_counted() -> None:
+    """A later grant may be the answer to a question that was late, when the voter had heard its leader again."""
+    follower = Follower("n2")
+    follower.asks_after()
+    follower.elections.pre_vote_answered(cast(Any, follower.peers["n3"]), PreVoteAnswer(1, TERM, True))
+    follower.elections.pre_vote_answered(cast(Any, follower.peers["n1"]), PreVoteAnswer(1, TERM, True))
+    follower.elections.tick()
+    asked: list[str] = []
+    follower.context.send = lambda peer, message: asked.append(peer.name)
+    follower.elections.library_requests_votes(TERM + 1, 9, TERM)
+    assert asked == ["n3"]
+
+
+def test_all_are_asked_where_the_leader_hands_over() -> None:
+    follower = Follower("n2")
+    asked: list[str] = []
+    follower.context.send = lambda peer, message: asked.append(peer.name)
+    follower.elections._handover_term = TERM + 1
+    follower.elections.library_requests_votes(TERM + 1, 9, TERM)
+    assert sorted(asked) == ["n1", "n3"]
+
+
 def test_votes_count_in_the_term_of_the_candidacy_only() -> None:
     for term, elected in [(TERM + 1, [TERM + 1]), (TERM + 2, [])]:
         follower = Follower("n2")

@@ -298,6 +298,7 @@ def test_h6_a_node_that_was_cut_off_does_not_depose_the_leader(cured: bool, monk
         def rush(self: elections.Elections) -> None:
             if not self._context.leads() and self._context.now >= (self._deadline or 0):
                 self._restart_timer()
+                self._granted_by = {peer.name for peer in self._quorum.peers}
                 replica = self._context.replica
                 self._context.deliver(replica.leader_node, {"type": "timeout_now", "term": replica.term})
         def gullible(self: elections.Elections, peer: Any, message: RequestVote) -> None:

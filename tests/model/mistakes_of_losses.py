@@ -81,7 +81,7 @@ class HeedAnyCandidate(Losses):
 
 
 class HeedLateQuestions(Losses):
-    """The question before a candidacy arrives after it, and after the answer to a leader: what remains of the risk."""
+    """The question before a candidacy arrives after it, and after the answer to a leader."""
 
     def vote(self, state: State, one: int, other: int, term: int) -> State | None:
         node, asked = state.nodes[one], state.nodes[other].sent[term]
@@ -173,7 +173,7 @@ MISTAKES_OF_LOSSES = (
     Mistake(AdmitBeforeItHasCaughtUp, "spec/cluster 4.5", ONE, ALWAYS, CAUGHT_UP),
     Mistake(AdmitAfterAnOffer, "spec/cluster 4.5", {**FIVE, "entries": 1}, ALWAYS, OFFERED),
     Mistake(HeedAnyCandidate, "spec/cluster 4.1", FIVE, ALWAYS, VOTED),
-    Mistake(HeedLateQuestions, "spec/model 3", FIVE, ALWAYS, VOTED[:-1]),
+    Mistake(HeedLateQuestions, "spec/cluster 4.1", FIVE, ALWAYS, VOTED[:-1]),
     Mistake(AskNobody, "spec/cluster 4.6", ONE, ALWAYS, FORGOTTEN),
     Mistake(GoOnWithoutAsking, "spec/cluster 8.7", ONE, ALWAYS, FORGOTTEN),
     Mistake(VoteForShorterLogs, "spec/cluster 4.6", ONE, ALWAYS, COMMITTED),

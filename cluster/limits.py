@@ -18,6 +18,10 @@ WHOLE_BYTES_MAX = 512 << 10     # a client's operation above this size goes into
 FRAGMENT_BYTES = 256 << 10      # of this size, one in each entry: others wait for one of them instead of megabytes
 FRAGMENT_S = 0.02               # larger in proportion where they take longer: 8 MiB are there after some 0.7 s
 ENTRY_WORK_MAX = 16_000         # work in an entry, in names (core/handlers/cost.py): about 10 ms
+
+# The same while a client that has one command at a time waits for an entry among others that take turns. It is the work
+# of as many plain operations as an entry has at most, so these lose nothing, and expensive ones keep nobody waiting.
+AWAITED_WORK_MAX = 4096
 ENTRIES_IN_FLIGHT_MAX = 1       # entries proposed and not applied; 2 made entries smaller and a PUT 25% more expensive
 OVERLAP_OPERATIONS_MIN = 200    # but one more if this one and the next are so large, and leader/pipelining.py agrees:
 SLOW_ANSWERS_S = 0.0015         # the leader waits this long for disks and followers

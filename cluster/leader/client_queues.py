@@ -171,6 +171,11 @@ class ClientQueues:
         self._cutting = (own, cut) if cut.begun else None
         return own
 
+    def has_any(self, client: object) -> bool:
+        """Return whether operations of this client are queued."""
+        own = self._clients.get(client)
+        return own is not None and bool(own.waiting)
+
     def sated(self, client: object) -> bool:
         """Return whether this client may have used up its share of the memory of all queues."""
         own = self._clients.get(client)

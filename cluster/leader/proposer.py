@@ -41,6 +41,7 @@ NOT_YET = NotYet()
 _random = Random()              # seeded by the operating system
 _BYTES, _WORK, _HELD = itemgetter(2), itemgetter(3), itemgetter(4)     # of what is queued
 _CLIENT = 7
+_CLIENT_OF = itemgetter(_CLIENT)
 
 
 def _held_bytes(size: int, work: int) -> int:
@@ -112,6 +113,7 @@ class Proposer:
         self._flying: deque[_Batch] = deque()
         self.entries = 0                                # handed to Raft so far
         self.overlaps = False                           # a second entry may be in flight if both are large
+        self._awaited_at = float("-inf")                # when an entry was proposed that a client waits for
         self._since = 0.0                               # the earliest time the next entry could have begun
         self.answered: AnsweredEntry | None = None      # the last entry whose replies were delivered
         self.accepting = False
@@ -265,15 +267,18 @@ class Proposer:
         taken: list[Queued] = []
         total, total_work = self._bytes, self._work     # of what is taken and of what is in the queue, at most
         resting = self.rests.resting
+        work_max = self._turns_work_max(now)
         while True:
             if (
                 len(taken) + len(queue) > limits.ENTRY_OPERATIONS_MAX
                 or total > limits.ENTRY_BYTES_MAX or total_work > limits.ENTRY_WORK_MAX
             ):
-                self._fill(taken, now, resting=resting)
+                self._fill(taken, now, work_max, resting=resting)
                 break
             taken += queue
             queue.clear()
+            if total_work >= work_max:
+                break
             charge = self._clients.give(queue, now, resting=resting)
             if not charge:
                 break
@@ -289,12 +294,25 @@ class Proposer:
             return _Batch([], [], [], 0, self._since, now)
         operations, pendings, _, _, held, _, _, _ = zip(*taken, strict=True)
         batch = _Batch(list(operations), list(pendings), taken, sum(held), self._since, now)
+        self._note_awaited(taken, now)
         if self._clients.gave_large or resting:
             batch.large = self.rests.proposed(taken, now)
             self._clients.gave_large = any(_WORK(queued) > limits.LARGE_WORK for queued in queue)
         return batch
 
-    def _fill(self, taken: list[Queued], now: float, *, resting: bool) -> None:
+    def _turns_work_max(self, now: float) -> int:
+        """Return how much work an entry may have and still be given further turns of clients."""
+        return limits.AWAITED_WORK_MAX if now - self._awaited_at < limits.SMALL_SEEN_S else limits.ENTRY_WORK_MAX
+
+    def _note_awaited(self, taken: Sequence[Queued], now: float) -> None:
+        """Note whether a client waits for this entry: while others take turns it has nothing more queued."""
+        clients = self._clients
+        if clients.count and any(
+            client is not None and not clients.has_any(client) for client in set(map(_CLIENT_OF, taken))
+        ):
+            self._awaited_at = now
+
+    def _fill(self, taken: list[Queued], now: float, work_max: int, *, resting: bool) -> None:
         """Add operations to the entry one by one, checking each, until it is full.
 
         Once it is full no turns are given: a client with a turn would precede those that come while the entry is in
@@ -303,7 +321,7 @@ class Proposer:
         queue = self._queue
         total, total_work = sum(map(_BYTES, taken)), sum(map(_WORK, taken))
         while queue or (
-            total < limits.ENTRY_BYTES_MAX and total_work < limits.ENTRY_WORK_MAX
+            total < limits.ENTRY_BYTES_MAX and total_work < work_max
             and self._clients.give(queue, now, resting=resting)
         ):
             operation, pending, size, work, held, _, _, _ = queue[0]

@@ -8,14 +8,17 @@ import pytest
 
 from sockpqd.cluster.leader.proposer import Proposer
 from sockpqd.cluster.limits import (
+    AWAITED_WORK_MAX,
     CLIENT_QUANTUM_BYTES,
     CLIENT_WAIT_S_MAX,
+    CLIENT_WORK_BYTES,
     CLIENTS_LOOK_S,
     ENTRY_BYTES_MAX,
     ENTRY_OPERATIONS_MAX,
     ENTRY_WORK_MAX,
     QUEUED_BYTES_MAX,
     QUEUED_OPERATIONS_MAX,
+    SMALL_SEEN_S,
 )
 from sockpqd.core import Done, Get, Operation, Put, cost, decode_entry
 from tests.cluster.helpers.small_cluster import Outcome
@@ -295,3 +298,46 @@ def test_who_has_its_share_may_go_on_when_it_was_served() -> None:
     queue.rest()
     queue.send("first", ENTRY_OPERATIONS_MAX)
     assert not queue.proposer.propose_for("large", Put("large", 0, bytes(1 << 20)), Outcome())
+
+
+def entry_work(queue: Queue) -> int:
+    """Propose the next entry; returns the work of its operations."""
+    queue.entry()
+    return sum(cost(operation)[1] for operation in queue.entries[-1])
+
+
+def pipeline_expensive(queue: Queue) -> None:
+    """Three clients pipeline operations of a hundred names each, none of which is large."""
+    for client in ("g1", "g2", "g3"):
+        for _ in range(1000):
+            queue.proposer.propose_for(client, Get(tuple(f"q{number}" for number in range(100))), Outcome())
+
+
+def test_while_somebody_waits_for_each_command_expensive_ones_of_others_do_not_fill_entries() -> None:
+    queue = Queue()
+    pipeline_expensive(queue)
+    turn = CLIENT_QUANTUM_BYTES // CLIENT_WORK_BYTES
+    for _ in range(3):
+        assert entry_work(queue) > ENTRY_WORK_MAX - turn         # nobody waits
+    queue.send("ordinary", 1)
+    assert entry_work(queue) > ENTRY_WORK_MAX - turn
+    assert ("ordinary", 0) in queue.puts(-1)
+    for number in range(1, 4):
+        queue.now += 0.01
+        queue.send("ordinary", 1, number)
+        assert AWAITED_WORK_MAX - turn < entry_work(queue) <= AWAITED_WORK_MAX + turn
+        assert ("ordinary", number) in queue.puts(-1)
+        assert AWAITED_WORK_MAX - turn < entry_work(queue) <= AWAITED_WORK_MAX + turn      # it is about to come
+    queue.now += SMALL_SEEN_S
+    assert entry_work(queue) > ENTRY_WORK_MAX - turn
+
+
+def test_plain_commands_fill_entries_whoever_waits() -> None:
+    queue = Queue()
+    for client in ("g1", "g2"):
+        for number in range(4000):
+            queue.proposer.propose_for(client, Put(client, number, b"x"), Outcome())
+    for number in range(4):
+        queue.send("ordinary", 1, number)
+        queue.entry()
+        assert len(queue.entries[-1]) == ENTRY_OPERATIONS_MAX

@@ -1,6 +1,6 @@
-"""`make sim SEEDS=1000 FIRST=0 JOBS=1`: run seeds, tell what happened; exit code 1 when a promise was broken.
+"""`make sim SEEDS=1000 FIRST=0 JOBS=1`: run seeds and report; exit code 1 when a promise was broken.
 
-A campaign that is interrupted tells what it amounted to until then.
+An interrupted campaign reports its results up to then.
 
 A change that must not alter any behaviour, of names or of the places of files, can be checked against digests of runs:
 write them before it (`--digests FILE`), and compare after it (`--compare FILE`). They contain no words of the program,
@@ -21,7 +21,7 @@ from tests.sim import campaign
 from tests.sim.world.plan import SLOW_GROUPS
 
 PROGRESS_S = 10.0
-TRACES = 3                      # so many failed runs are told in full
+TRACES = 3                      # the number of failed runs that are printed in full
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

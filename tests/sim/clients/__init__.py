@@ -1,1 +1,1 @@
-"""Simulated clients: what they ask for, how they find the leader, and what became of each command."""
+"""Simulated clients: their commands, their search for the leader, and the outcome of each command."""

@@ -1,4 +1,4 @@
-"""What became of an operation, as the client that sent it knows it."""
+"""Outcomes of operations, as known to the client that sent them."""
 
 from __future__ import annotations
 
@@ -53,5 +53,5 @@ class Outcome(Pending):
 
 
 def waits(request: Request, reply: Reply | None) -> bool:
-    """Return whether this is no answer yet, because the client goes on waiting."""
+    """Return whether this is no answer yet, because the client keeps waiting."""
     return isinstance(reply, Empty) and request.keep_waiting and (reply.unfinished or not request.until_finished)

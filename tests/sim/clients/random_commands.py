@@ -109,7 +109,7 @@ FAR_MS = 86_400_000             # so late that somebody has to change the time: 
 PERIODS_MS = (40, 300)
 TTLS_MS = (30, 300, 5000)
 EXPIRES_MS = (None, 0, 30, 200, 1000, 5000)
-FOREVER = QueueChange(      # no limit at all
+FOREVER = QueueChange(      # no limit
     expire_ms=0, order=Order.FIFO, tries=0, limit=0, item_limit=0, capacity=0, data_bytes_max=0, batch=0, portion=1000,
     keep_ms=0, backoff_ms=0,
 )
@@ -424,7 +424,7 @@ class RandomCommands:
         return rng.choice(kinds)()
 
     def _about_pulses(self) -> Requested:
-        """Turns and their results; whether there is room for a turn is said at random here."""
+        """Turns and their results; whether there is room for a turn is chosen at random."""
         rng, client = self._rng, self._client
         pulse = rng.choice(PULSES)
         change = PulseChange(

@@ -1,8 +1,8 @@
 """Clients that work in a session: they number their commands, and repeat one until it is answered, at whatever leader.
 
-What happens to their connections is told as in the gateway: whoever comes to another node says first which session is
-his. A client that is answered, but does not hear it, repeats the command; so does one that has heard it, at times, and
-everybody does at the end.
+Connections are handled as in the gateway: a client that connects to another node first names its session. A client
+whose answer was lost repeats the command; so does one that has received it, at times, and every client does at the
+end.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from tests.sim.world.world import World
 
 TTLS_MS = (100, 400, 2000, 60_000)      # shorter ones than the product allows become longer
-PATIENCES_S = (0.3, PATIENCE_S)         # an impatient client has several attempts under way at once
-IDLE = 0.02                     # so often a client says nothing for a while,
+PATIENCES_S = (0.3, PATIENCE_S)         # an impatient client has several attempts in flight at once
+IDLE = 0.02                     # the chance that a client sends nothing for a while,
 IDLE_S = (0.1, 1.5)             # in which its session may end
 CUT = 0.03                      # so often the connection breaks before an answer arrives
 REPEATED = 0.15                 # so often a command is repeated that was answered:
@@ -85,7 +85,7 @@ class SessionClient(Client):
         self._secret = 0
         self._attached = False              # does the present connection belong to the session?
         self._number = 0                    # the last one that was used
-        self._serial = 0                    # tells all its commands apart
+        self._serial = 0                    # identifies each of its commands
         self._commands: list[Command] = []  # not answered yet
         self._answered: deque[Command] = deque(maxlen=REMEMBERED)
         self._pending: dict[Outcome, tuple[Command, int] | None] = {}
@@ -98,7 +98,7 @@ class SessionClient(Client):
         return self._stopping and not self._commands
 
     def act(self) -> None:
-        """Say what is to be said on this connection, if what was said before has been answered."""
+        """Send the next request on this connection, if the previous one has been answered."""
         world, rng = self._world, self._rng
         now = world.events.now
         if self._pending and now - self._asked_at < self._patience_s:
@@ -122,7 +122,7 @@ class SessionClient(Client):
         world.events.after(pause_s, self.act)
 
     def _stop(self) -> None:
-        """Ask again for all that can be asked for, and have the patience to hear it all: in fragments it takes long."""
+        """Repeat all repeatable requests, and wait until all are answered: in fragments it takes long."""
         self._stopping, self._patience_s = True, PATIENCE_S
         for command in self._answered:
             command.begin()
@@ -135,7 +135,7 @@ class SessionClient(Client):
         for command in self._commands:
             command.begin()
 
-    # What it says
+    # Requests
 
     def _next(self) -> list[tuple[Operation, tuple[Command, int] | None]]:
         rng = self._rng
@@ -201,7 +201,7 @@ class SessionClient(Client):
             return replace(operation, get=replace(operation.get, session=self._session))
         return replace(operation, session=self._session)
 
-    # What it hears
+    # Answers
 
     def _told(self, outcome: Outcome) -> None:
         self._world.told(outcome)
@@ -231,10 +231,10 @@ class SessionClient(Client):
     def _answer(self, command: Command, place: int, reply: Reply | None) -> None:
         """The answer to a part of a command."""
         request = command.left.get(place)
-        if request is None:             # nobody waits for the answer to a PUT .. WAIT that was refused
+        if request is None:             # no client waits for the answer to a refused PUT .. WAIT
             return
         if isinstance(reply, SessionNotFound):
-            self._lose_session()        # what became of all these commands nobody will ever know
+            self._lose_session()        # the outcomes of all these commands stay unknown
             return
         if isinstance(request, Request) and waits(request, reply):
             command.waits += 1

@@ -38,7 +38,7 @@ PATIENCE_S = 5.0                # then the client gives up its connection
 HELD_MAX = 10
 SLEEPS_MS = (100, 300, 700, 1500, 1501)      # for which plain jobs of deep queues are delayed
 LOOKED = 0.1                    # so often somebody looks whether a queue is idle, as the leader's gateway does,
-UNUSED_MS = (0, 40, 41, 300, 500)       # and finds that nobody has waited for it for so long
+UNUSED_MS = (0, 40, 41, 300, 500)       # and finds that no client has waited for it for this long
 
 
 class Client:
@@ -65,7 +65,7 @@ class Client:
         return True
 
     def act(self) -> None:
-        """Send the next request, if the last one is over."""
+        """Send the next request, if the last one has ended."""
         world = self._world
         if world.clients_stopped:
             return

@@ -2,7 +2,7 @@
 
 In each round pqctl is killed at any point and started again until the move is done, and the leaders of both clusters
 are killed, while programs put and take jobs. Exit code 1 when a promise was broken (tests/sim/clusters/moves.py has
-them). A campaign that is interrupted says what it amounted to until then.
+them). An interrupted campaign reports its results up to then.
 """
 
 from __future__ import annotations

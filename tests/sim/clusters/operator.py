@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 TIMEOUT_S = 3.0                 # of a call; then pqctl gives up
 LOOK_S = 0.02
 KILLED = 0.06                   # so often pqctl dies before or after a call
-OVERTAKEN = 0.02                # so often another operator changes something meanwhile
+OVERTAKEN = 0.02                # the chance that another operator changes something in between
 REST_S = (0.0, 0.5)             # between two commands
 DONE_WORD, KILLED_WORD, FAILED_WORD = "done", "killed", "failed"        # how a pqctl ends
 
@@ -112,7 +112,7 @@ class Operator:
                     raise Violation(f"pqctl fails though all is well: {failure}") from failure
                 end = FAILED_WORD
             finally:
-                self._running = self._depth > 0         # the one that was overtaken goes on
+                self._running = self._depth > 0         # the one that was overtaken continues
         self._pair.trace.seen[f"pqctl {end}"] += 1
         return end
 

@@ -52,7 +52,7 @@ class Link:
         self._target: str | None = None
 
     def ask(self, operation: Operation, then: Callable[[Any], None]) -> None:
-        """Have it executed exactly once; `then` hears of the reply."""
+        """Have it executed exactly once; `then` gets the reply."""
         self._number += 1
         self._operation, self._then = operation, then
         self._say()

@@ -35,7 +35,7 @@ TROUBLE_S = 10.0
 FAULT_S = 0.6                   # mean time between two faults of a cluster
 LIVENESS_S = 30.0               # after the last fault all must be well, answered and worked off
 LOOK_S = 0.05
-# Of each cluster, besides what its own seed decides: nobody asks it for anything but the programs of both. If most
+# Of each cluster, besides what its own seed decides: only the programs of both send it commands. If most
 # clocks were wrong, sessions could end, and with them what is known of a command in doubt.
 QUIET: dict[str, Any] = {
     "nodes": 3, "spares": 0, "clients": 0, "sessions": 0.0, "extended": 0.0, "clones": 0.0, "subscribed": False,

@@ -13,7 +13,7 @@ from tests.sim.world.world import World
 
 TABLE: dict[Any, Any] = EXECUTE       # for patches: they put other handlers in
 
-SEEDS = range(60)       # tried where the recorded one is not red any more: what takes minutes nobody notices
+SEEDS = range(60)       # tried where the recorded one is not red any more: a run of minutes is too long
 
 
 @dataclass(frozen=True)

@@ -47,13 +47,13 @@ def leave_half_a_transaction(patch: pytest.MonkeyPatch) -> None:
 
 
 def forget_keys(patch: pytest.MonkeyPatch) -> None:
-    """Nobody knows which keys there are."""
+    """Forget which keys exist."""
     patch.setattr(state, "_keys", lambda queue: {})
     patch.setattr(state, "_drop_key", lambda queue, key: None)
 
 
 def promise_the_next_time(patch: pytest.MonkeyPatch) -> None:
-    """DONE of a periodic job tells when it comes again, and it does not."""
+    """Answer DONE of a periodic job with its next time, and never activate it."""
     def rearm(state: State, job: RunningJob, extras: Extras, every_ms: int) -> int:
         assert job.at_ms is not None
         state.close(job.queue, job.item)
@@ -63,7 +63,7 @@ def promise_the_next_time(patch: pytest.MonkeyPatch) -> None:
 
 
 def end_only_the_first(patch: pytest.MonkeyPatch) -> None:
-    """DONE of several jobs finishes one, and says that it has finished all."""
+    """Finish one of several jobs on DONE, and report all as finished."""
     real = EXECUTE[End]
 
     def end(state: State, operation: End, seed: int) -> Reply:
@@ -77,7 +77,7 @@ def end_only_the_first(patch: pytest.MonkeyPatch) -> None:
 
 
 def leave_out_a_copy(patch: pytest.MonkeyPatch) -> None:
-    """A PUT into several queues forgets one of them, and says that it has not."""
+    """Omit one of the queues of a PUT, and report all."""
     real = EXECUTE[PutWith]
 
     def put_with(state: State, operation: PutWith, seed: int) -> Reply:
@@ -92,7 +92,7 @@ def leave_out_a_copy(patch: pytest.MonkeyPatch) -> None:
 
 
 def delete_a_queue_in_use(patch: pytest.MonkeyPatch) -> None:
-    """IDLE is over as soon as somebody says so."""
+    """Delete a queue when a node reports it as idle, even if it was used since."""
     def expire(state: State, operation: ExpireQueue, seed: int) -> Reply:
         if operation.queue in state.queues.expiring:
             remove_queue(state, operation.queue, limits.PORTION_MAX)

@@ -127,7 +127,7 @@ def vote_after_damage(patch: pytest.MonkeyPatch) -> None:
 
 
 def believe_commit_indexes(patch: pytest.MonkeyPatch) -> None:
-    """H9a: a heartbeat moves the commit index over entries that nobody compared."""
+    """H9a: let a heartbeat move the commit index over entries that were not compared."""
     real = Receiver.contact
 
     def contact(self: Receiver, peer: Peer, term: int, commit: int, known: int | None = None) -> None:
@@ -191,7 +191,7 @@ def admit_at_once(patch: pytest.MonkeyPatch) -> None:
 
 
 def count_answers_of_the_forgetful(patch: pytest.MonkeyPatch) -> None:
-    """Whoever acknowledges counts, also a voter that lost its disk and was not admitted since."""
+    """Count every acknowledgement, also one from a voter that lost its disk and was not admitted since."""
     def match(self: Quorum) -> int:
         term = self._context.replica.term
         matches = [peer.match if peer.term == term else 0 for peer in self.peers]
@@ -271,7 +271,7 @@ def overtake_what_was_left_out(patch: pytest.MonkeyPatch) -> None:
 
 
 def talk_to_the_removed(patch: pytest.MonkeyPatch) -> None:
-    """Go on talking to a node that was removed as to a member."""
+    """Treat a removed node as a member."""
     real = RaftTransport.change_members
 
     def change(self: RaftTransport, voters: Any, peers: Any, now: float, *, learns: bool) -> None:
@@ -283,7 +283,7 @@ def talk_to_the_removed(patch: pytest.MonkeyPatch) -> None:
 
 
 def queue_at_the_end_what_was_left_out(patch: pytest.MonkeyPatch) -> None:
-    """Put what an entry leaves to the next one behind what was proposed meanwhile."""
+    """Put operations left over from an entry behind those proposed since."""
     def behind(self: Proposer, operations: Any, pendings: Any, begun: float) -> None:
         for operation, pending in zip(operations, pendings, strict=True):
             self.propose(operation, pending)

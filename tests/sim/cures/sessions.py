@@ -27,7 +27,7 @@ def forget_answers(patch: pytest.MonkeyPatch) -> None:
 
 
 def forget_answers_in_snapshots(patch: pytest.MonkeyPatch) -> None:
-    """A snapshot tells which numbers were used, and not what was answered."""
+    """Keep in a snapshot which numbers were used, but not their answers."""
     def row(number: int, answered: AnsweredRequest) -> RequestRow:
         return RequestRow(number, answered.digest, [])
     patch.setattr(session_frames, "_request_row", row)
@@ -75,12 +75,12 @@ def leave_bound_jobs(patch: pytest.MonkeyPatch) -> None:
 
 
 def give_sessions_no_grace(patch: pytest.MonkeyPatch) -> None:
-    """A session ends while there is nobody at whom it could be used."""
+    """End a session while no node serves."""
     patch.setattr(Sessions, "extend", lambda self, until_ms, *, once=True: None)
 
 
 def give_grace_again_and_again(patch: pytest.MonkeyPatch) -> None:
-    """Each new leader prolongs a session that nobody uses."""
+    """Let each new leader prolong an unused session."""
     real = Sessions.extend
 
     def extend(self: Sessions, until_ms: int, *, once: bool = True) -> None:

@@ -48,7 +48,7 @@ def hurry(patch: pytest.MonkeyPatch) -> None:
 
 
 def forget_what_time_it_was(patch: pytest.MonkeyPatch) -> None:
-    """A new leader knows of the time only what the log says, and what the clocks show."""
+    """Let a new leader derive the time only from the log and the clocks."""
     real = ReplicatedTime.begin
 
     def begin(self: ReplicatedTime, known_ms: Iterable[int], clocks_ms: Sequence[int]) -> None:
@@ -58,12 +58,12 @@ def forget_what_time_it_was(patch: pytest.MonkeyPatch) -> None:
 
 
 def tell_nobody_what_time_it_is(patch: pytest.MonkeyPatch) -> None:
-    """A leader tells its followers nothing."""
+    """Let a leader send its followers no time."""
     patch.setattr(Leadership, "heard", lambda self, info: None)
 
 
 def ask_nobody_what_time_it_was(patch: pytest.MonkeyPatch) -> None:
-    """A new leader trusts in what it was told itself."""
+    """Let a new leader rely on the time that it received itself."""
     real = ReplicatedTime.begin
 
     def begin(self: ReplicatedTime, known_ms: Iterable[int], clocks_ms: Sequence[int]) -> None:
@@ -72,7 +72,7 @@ def ask_nobody_what_time_it_was(patch: pytest.MonkeyPatch) -> None:
 
 
 def look_at_no_clock(patch: pytest.MonkeyPatch) -> None:
-    """A new leader goes on where the log ends; only the first of all reads a clock."""
+    """Let a new leader continue at the time at which the log ends; only the first of all reads a clock."""
     real = ReplicatedTime.begin
 
     def begin(self: ReplicatedTime, known_ms: Iterable[int], clocks_ms: Sequence[int]) -> None:

@@ -1,1 +1,1 @@
-"""What goes wrong in a simulated cluster, and what operators do to it meanwhile."""
+"""Faults in a simulated cluster, and the actions of operators during them."""

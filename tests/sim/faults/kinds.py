@@ -121,7 +121,7 @@ class Faults:
         return " to ".join(two)
 
     def end_one_side(self) -> str:
-        """A middlebox resets one side of a node's connections; the other side hears nothing, perhaps nothing at all."""
+        """Reset one side of a node's connections, as a middlebox does; the other side may never notice."""
         network, victim = self.world.network, self._victim()
         others = [name for name in self._names() if victim is not None and name != victim.name]
         if victim is None or not others:
@@ -291,9 +291,9 @@ class Faults:
     # Losses that only a minority survives
 
     def _loser(self) -> SimNode | None:
-        """A voter; so many sound ones are left that those that are not can be admitted again, whatever is decided.
+        """Return a voter to lose; enough sound ones remain to admit the others again, whatever is decided.
 
-        Who has not heard yet that there are more voters counts the fewer that it knows of.
+        A node that does not know of further voters yet counts only those that it knows.
         """
         world = self.world
         voters = [world.nodes[name] for name in world.voters]
@@ -401,7 +401,7 @@ class Faults:
         self.world.calm_until = self.world.events.now + seconds
 
     def twin(self) -> str:
-        """A second process with the name of a node goes on dialing the others, until the end of the run."""
+        """Let a second process with the name of a node keep dialing the others, until the end of the run."""
         victim = self._victim()
         if victim is None or victim in self._twins:
             return ""

@@ -52,7 +52,7 @@ class AnswerReader:
         self._data = b""
 
     def feed(self, data: bytes) -> list[Answer]:
-        """The answers that are complete with these bytes. Raises Violation for any that nobody has asked for."""
+        """Return the answers that these bytes complete. Raises Violation for an answer without a request."""
         self._data += data
         answers: list[Answer] = []
         while self._data:

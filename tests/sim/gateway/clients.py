@@ -1,6 +1,6 @@
-"""Clients of simulated gateways: they wait for turns and jobs, tell how it went, vanish, and come back elsewhere.
+"""Clients of simulated gateways: they wait for turns and jobs, report results, vanish, and reconnect elsewhere.
 
-The life of a client is a generator: it yields how many seconds pass before it goes on, and `ask` waits for an answer.
+The life of a client is a generator: it yields how many seconds pass before it continues, and `ask` waits for an answer.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class GatewayClient:
             self.rng.choice((line.finish, line.vanish, line.fall_silent))()
 
     def hang_up(self) -> None:
-        """End the connection so that the server hears of it."""
+        """End the connection so that the server notices."""
         line, self._line = self._line, None
         if line is not None and line.open:
             line.finish()
@@ -141,7 +141,7 @@ def _repeats(client: GatewayClient, command: str, asked: Asked, patience_s: floa
 
 
 def takes_turns(pulse: str, *, numbered: bool) -> Callable[[GatewayClient], Life]:
-    """Wait for a turn, work, tell how it went."""
+    """Wait for a turn, work, report the result."""
     def life(client: GatewayClient) -> Life:
         rng, asked = client.rng, Asked(Form.TURN, pulse)
         while True:

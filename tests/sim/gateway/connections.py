@@ -1,7 +1,7 @@
 """Simulated TCP connections between clients and the gateways of nodes.
 
-What is sent arrives in order after the delay of the line. A process that is paused finds it when it goes on; when it
-dies, or the other side breaks the connection, both sides hear of it after the delay. Nothing is lost on the way.
+What is sent arrives in order after the delay of the line. A paused process reads it when it resumes; when it
+dies, or the other side breaks the connection, both sides notice after the delay. Nothing is lost on the way.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Caller(Protocol):
         """An answer has come."""
 
     def cut_off(self, line: Line) -> None:
-        """The connection is gone, or there is nobody at the other end."""
+        """Handle the end of a connection, or a dial without a process at the other end."""
 
 
 class Line:
@@ -59,7 +59,7 @@ class Line:
         self._later(lambda: self._tells(lambda end: end.reset()))
 
     def fall_silent(self) -> None:
-        """Read nothing more; the server is not told."""
+        """Read nothing more, without notice to the server."""
         self.open = False
 
     def _later(self, action: Callable[[], None]) -> None:
@@ -104,7 +104,7 @@ class SimTransport(asyncio.Transport):
 
     def __init__(self, line: Line) -> None:
         super().__init__({"peername": (HOST, 1), "socket": NoSocket()})
-        self.gone = False                   # no process hears of it any more
+        self.gone = False                   # no process is connected to it any more
         self._line = line
         self._node = line.node
         self._protocol: asyncio.Protocol | None = None
@@ -145,7 +145,7 @@ class SimTransport(asyncio.Transport):
             self.close()
 
     def reset(self) -> None:
-        """The client has broken the connection: until the process hears of that it writes as before."""
+        """Break the connection as the client: until the process notices it writes as before."""
         self._node.soon(self.abort)
 
     def died(self) -> None:

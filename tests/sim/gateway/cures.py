@@ -37,7 +37,7 @@ def write_without_a_lease(patch: pytest.MonkeyPatch) -> None:
 
 
 def count_what_was_written_only(patch: pytest.MonkeyPatch) -> None:
-    """Grants under way are not counted."""
+    """Do not count grants in flight."""
     free = Window.free
 
     def without(window: Window, pulse: Pulse, now: float, own: int = 0) -> int:
@@ -68,13 +68,13 @@ def count_back_from_the_lead_entry(patch: pytest.MonkeyPatch) -> None:
 
 
 def repeat_at_once(patch: pytest.MonkeyPatch) -> None:
-    """A session is told a grant again whether there is room or not."""
+    """Repeat a grant to a session even if there is no room."""
     patch.setattr(GrantWaiters, "_may_repeat", lambda self, name, ticket: True)
     patch.setattr(PulseWindows, "room", lambda self, name, own, numbers: True)
 
 
 def serve_the_last_first(patch: pytest.MonkeyPatch) -> None:
-    """Whoever comes goes to the head of the line."""
+    """Put each new client at the head of the line."""
     enqueue = GrantWaiters.enqueue
     patch.setattr(GrantWaiters, "enqueue", lambda self, waiter, ahead=False: enqueue(self, waiter, ahead=True))
 
@@ -97,12 +97,12 @@ def spread_at_any_distance(patch: pytest.MonkeyPatch) -> None:
 
 
 def continue_anywhere(patch: pytest.MonkeyPatch) -> None:
-    """A subscription goes on behind any number, whether the node has what came after it or not."""
+    """Resume a subscription after any number, even if the node lacks the events after it."""
     patch.setattr(Subscriptions, "may_begin", lambda self, wish, after: True)
 
 
 def lose_messages_in_silence(patch: pytest.MonkeyPatch) -> None:
-    """Nobody is told that messages may be missing."""
+    """Send no GAP when messages may be missing."""
     patch.setattr(Subscriptions, "notices_lost", lambda self: None)
 
 

@@ -15,14 +15,14 @@ LONG_S = (0.6, 0.9, 1.5, 3.0, 6.0)      # of a pause that costs the leadership, 
 SHORT_S = (0.01, 0.05, 0.2, 0.4)
 SLOW_S = (0.3, 0.7, 1.5, 3.0)           # what a sync takes
 FORWARD_MS = (10_000, 60_000, 3_600_000)
-AGAIN_S = 4.0                           # so long it takes to see that nobody else leads: then another way is tried
+AGAIN_S = 4.0                           # the time after which, if no other node leads, another fault is tried
 MEANWHILE_S = 2.5                       # between two small faults
 
 
 class Failovers:
-    """Lets the leader of a world fail `failovers` times in its `seconds`, and smaller things go wrong meanwhile.
+    """Lets the leader of a world fail `failovers` times in its `seconds`, with smaller faults in between.
 
-    `left`: so many times it has still to fail.
+    `left`: the number of failures to come.
     """
 
     def __init__(self, world: GatewayWorld) -> None:
@@ -83,7 +83,7 @@ class Failovers:
         return f"{leader.name} {seconds} s"
 
     def freeze_before_writing(self, leader: SimNode) -> str:
-        """It is stopped between the moment when it knows that a grant is committed and the one when it says so."""
+        """Stop the leader between the commit of a grant and its answer."""
         node = self._world.gateway(leader)
         node.freeze_s = self._rng.choice(LONG_S)
         return f"{leader.name} {node.freeze_s} s before it writes"
@@ -101,7 +101,7 @@ class Failovers:
         return self._isolated(leader, reset=self._rng.random() < 0.5)
 
     def end_their_side(self, leader: SimNode) -> str:
-        """The others see the end of its connections, and it hears nothing of that, nor of anything else."""
+        """End its connections at the others' side only; it receives neither that nor anything else."""
         for other in self._world.nodes:
             if other != leader.name:
                 self._world.network.end_for(other, leader.name)
@@ -117,7 +117,7 @@ class Failovers:
         return leader.name
 
     def silence(self, leader: SimNode) -> str:
-        """It hears the others, and they do not hear it."""
+        """Block its messages to the others, but not theirs to it."""
         network = self._world.network
         for other in self._world.nodes:
             if other != leader.name:

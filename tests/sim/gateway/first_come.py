@@ -1,4 +1,4 @@
-"""First come, first served: nobody who waits for a turn at a process is overtaken there (spec/pulse 3.1).
+"""Checks first come, first served: no client that waits for a turn at a process is overtaken (spec/pulse 3.1).
 
 What counts is the order in which the process reads the commands, and the moment when it writes the grants. Grants that
 are given together are written together, in some order. Commands with a number are left out: each is an entry of its own
@@ -53,7 +53,7 @@ class FirstCome:
             waiting.pop(line, None)
 
     def _judge(self) -> None:
-        """Whoever was overtaken must have been answered in the same moment."""
+        """Check that a client that was overtaken was answered in the same moment."""
         now = self._events.now
         for line, (at, pulse) in self._overtaken.items():
             if at < now:

@@ -1,9 +1,9 @@
-"""The promise about pulses: in no window of P + PAUSE seconds do all nodes together write more than NOW grants.
+"""Checks the promise of pulses: in no window of P + PAUSE seconds do all nodes together write more than NOW grants.
 
 The monitor sees what each process writes to its clients, at the moment of writing and by the true time: grants, and
 jobs of queues with a rate. NOW, P and PAUSE are those of the history that all nodes share. They may change while a
-grant is under way: one that was right at some moment between its proposal and its writing is right. A grant that a
-session asks for again is under way anew: from the proposal that has a grant for it, otherwise from the reply, when the
+grant is in flight: one that was right at some moment between its proposal and its writing is right. A grant that a
+session requests again is in flight again: from the proposal that has a grant for it, otherwise from the reply, when the
 node decides whether there is room.
 
 With SPREAD two grants are P / NOW apart as well, except those that a session asks for again.
@@ -11,7 +11,7 @@ With SPREAD two grants are P / NOW apart as well, except those that a session as
 An answer that a session asks for again is the same grant: its client acts on it once. So in each window it counts once
 as long as it is there, however often it was written, and from its last time on; when it has left the window it needs
 room like any other. To let it wait for room in any case would count bytes better and keep the promise of sessions
-worse: with a long period the ticket would be closed before it is told again, and the turn lost by a retry.
+worse: with a long period the ticket would be closed before it is repeated, and the turn lost by a retry.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Speed(NamedTuple):
 
 
 class Written(NamedTuple):
-    """A grant of a pulse: which, when it was written, by whom, since when it was under way, was it asked for again.
+    """A grant of a pulse: its number, when and by which node it was written, since when in flight, whether repeated.
 
     `waited_s`: how long its node had waited for its disk by then, since it began.
     """
@@ -119,7 +119,7 @@ class GrantMonitor:
     # From the nodes
 
     def decided(self, node: GatewayNode, operation: Operation, pending: Any) -> Any:
-        """A node proposes an operation; returns who is to hear of its outcome."""
+        """Note an operation that a node proposes; returns the receiver of its outcome."""
         inner = operation.operation if isinstance(operation, Request) else operation
         if isinstance(inner, Grant) or (isinstance(inner, TakeTurn | GetWith) and inner.free):
             return _Proposal(self, node, pending, self.moment)
@@ -128,7 +128,7 @@ class GrantMonitor:
         return pending
 
     def granted(self, node: GatewayNode, reply: Reply, proposed_at: Moment | None) -> None:
-        """A node hears that these grants are given, for which it proposed grants then; None: it did not."""
+        """Note that a node has received these grants, proposed at that moment; None: it did not propose them."""
         if isinstance(reply, Granted):
             numbers = [("ticket", number) for number in range(reply.first, reply.first + reply.count)]
         elif isinstance(reply, Turn):
@@ -205,7 +205,7 @@ class GrantMonitor:
         return ", ".join(f"{one.at:.4f} {one.node}" for one in written if one.at > now - speed.length_s - 0.1)
 
     def _one_group(self, pulse: str, written: deque[Written], speed: Speed) -> None:
-        """Grants of a group come at one moment, those of two a period apart; what is told again goes along with any."""
+        """Grants of a group come at one moment, those of two a period apart; a repeated grant may accompany any."""
         last = written[-1]
         for one in self._window(written, speed, last.at):
             if one.again:
@@ -218,7 +218,7 @@ class GrantMonitor:
             self._seen["grants together"] += one is not last
 
     def _apart(self, pulse: str, written: deque[Written], gap_s: float) -> None:
-        """Each grant keeps a gap from the one before, by the fastest clock; what is told again goes along with any."""
+        """Each grant keeps a gap from the one before, by the fastest clock; a repeated grant may accompany any."""
         last = written[-1]
         before = next((one for one in islice(reversed(written), 1, None) if not one.again), None)
         if before is None:
@@ -233,7 +233,7 @@ class GrantMonitor:
 
 
 class _Proposal:
-    """Hears of an outcome first."""
+    """Receives an outcome first."""
 
     __slots__ = ("_at", "_monitor", "_node", "_pending")
 

@@ -1,9 +1,9 @@
-"""Subscribers and senders of messages at simulated gateways, and what they are promised (spec/events 3.1, 5.1).
+"""Subscribers and senders of messages at simulated gateways, and checks of their guarantees (spec/events 3.1, 5.1).
 
-A subscriber goes to another node when it likes, or when it must, and goes on from the number that it heard last. So it
-hears every event of its types once and in order, whichever nodes die, but for what a GAP says. Messages of one sender
-come in order, each at most once; between two that it hears in one subscription, none that was accepted is missing but
-where a GAP says so.
+A subscriber moves to another node at will or of necessity, and resumes after the last number it received. So it gets
+every event of its types once and in order, whichever nodes die, except in a GAP. Messages of one sender arrive in
+order, each at most once; between two that it receives in one subscription, none that was accepted is missing except
+in a GAP.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Tale:
 
 
 class Hearing:
-    """The events that one subscriber has heard. `position`: all events up to this number."""
+    """The events that one subscriber has received. `position`: all events up to this number."""
 
     def __init__(self, number: int, tale: Tale) -> None:
         self.position: int | None = None

@@ -1,7 +1,7 @@
 """The event loop of a simulated process: asyncio's interface, by the clock of its machine and without any waiting.
 
-The gateway asks the running loop for the time, for timers and for callbacks; here it is given simulated ones. Whoever
-simulates the process calls `run` when it has the processor, and looks at `next_s` to know when to come again.
+The gateway asks the running loop for the time, for timers and for callbacks; here it is given simulated ones. The
+simulation of the process calls `run` when it has the processor, and reads `next_s` to know when to call again.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ NEVER = float("inf")
 
 
 class SimLoop(asyncio.AbstractEventLoop):
-    """Of one process. `clock` tells the monotonic time of its machine in seconds."""
+    """The event loop of one process. `clock` returns the monotonic time of its machine in seconds."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -27,11 +27,11 @@ class SimLoop(asyncio.AbstractEventLoop):
         self._serial = 0
         self._error: BaseException | None = None
 
-    # For whoever simulates the process
+    # For the simulation of the process
 
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
-        """It is the running loop meanwhile."""
+        """Make it the running loop during the block."""
         before = asyncio._get_running_loop()
         asyncio._set_running_loop(self)
         try:
@@ -40,7 +40,7 @@ class SimLoop(asyncio.AbstractEventLoop):
             asyncio._set_running_loop(before)
 
     def run(self) -> None:
-        """One iteration: what is ready or due now, not what becomes ready meanwhile. Raises what a callback raises."""
+        """Run one iteration: callbacks ready or due now, not those that become ready in it. Raises their exceptions."""
         now, timers, ready = self.time(), self._timers, self._ready
         while timers and timers[0][0] <= now:
             ready.append(heapq.heappop(timers)[2])

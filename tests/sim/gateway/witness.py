@@ -1,7 +1,7 @@
-"""What all nodes must agree on in a simulated cluster with gateways: the replicated truth, and who departs from it.
+"""Checks that all nodes of a simulated cluster with gateways agree on the replicated state.
 
 The reference model of the queue knows no pulses, so replies are not judged here: a machine of the simulation's own
-executes each entry first, and every node must do and answer the same. What clients are told is judged by others.
+executes each entry first, and every node must do and answer the same. Answers to clients are judged elsewhere.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Witness:
 
 
 class WitnessedChecks(Checks):
-    """`told` hears of each entry that is applied for the first time, and of its events of these `types`."""
+    """`told` gets each entry that is applied for the first time, and its events of these `types`."""
 
     def __init__(
         self, trace: Trace, founders: tuple[str, ...], types: Iterable[str],

@@ -131,9 +131,9 @@ class Checks:
             raise Violation(f"{name} has another entry before entry {index} of term {term}")
 
     def launched(self, data: bytes, proposed: list[Outcome]) -> list[tuple[Operation, Outcome | None]]:
-        """A leader gives an entry to Raft; `proposed` are the operations that it was given, in order.
+        """Note an entry that a leader gives to Raft; `proposed` are the operations that it was given, in order.
 
-        Returns the operations of the entry, with what will become of them when a client asked for them.
+        Returns the operations of the entry, each with the receiver of its outcome if a client sent it.
         """
         entry: Entry = decode_entry(data)
         if entry.seed in self._launched:
@@ -192,7 +192,7 @@ class Checks:
         return past
 
     def told(self, name: str, index: int, recorded: frozenset[str], events: list[Event], event_seq: int) -> None:
-        """A node that has applied an entry tells its events, as far as it records their types: the model's."""
+        """Check that a node that has applied an entry reports the model's events, of the types that it records."""
         past = self.history[index]
         right = [event for event in past.events if event.type in recorded or event.type == GAP]
         if recorded and lines_of(events) != lines_of(right):

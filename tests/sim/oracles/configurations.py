@@ -1,4 +1,4 @@
-"""Which voters counted when, told by the history that all nodes share (checks.py), not by the product."""
+"""Determines which voters counted when, from the history that all nodes share (checks.py), not from the product."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Configurations:
         self._since.append(index)
 
     def at(self, index: int) -> tuple[str, ...]:
-        """The voters for whoever has applied all up to this entry."""
+        """Return the voters for a node that has applied all entries up to this one."""
         return self._voters[bisect_right(self._since, index) - 1]
 
     def counted_by(self, leader: str, elected: int, applied: int) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
-"""What a node's disk holds, as far as the node has vouched for it: by its syncs, and by what it has said to others.
+"""Checks that a node's disk holds all that the node has vouched for: by its syncs, and by its messages to others.
 
-What leaves a node is compared with what left it before, over all its processes, and not with what its journal says of
-it: a journal that has not written a vote does not know of it either.
+Its messages are compared with earlier ones, over all its processes, and not with its journal: a journal that has not
+written a vote does not know of it either.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Durability:
         self._checks = checks
         self._journal: ObservedJournal | None = None
         self._promise: Promise | None = None
-        self._syncs = [(0.0, 0)]    # when each sync is over, on a slow disk, and the last durable entry then
+        self._syncs = [(0.0, 0)]    # when each sync ends, on a slow disk, and the last durable entry then
         self._intact = 0            # the log has not lost anything up to here since the last sync
         self._held = 0              # a committed entry that was durable here, and all before it
         self._votes: dict[int, str] = {}        # term -> for whom a vote has left this node
@@ -101,19 +101,19 @@ class Durability:
             self._syncs = [(over_at, min(last, index - 1)) for over_at, last in self._syncs]
 
     def synced(self, journal: ObservedJournal, takes_s: float, *, damaged: bool) -> None:
-        """The journal says that everything is durable, which is true `takes_s` from now."""
+        """Note that the journal reports everything as durable, which is true `takes_s` from now."""
         self._promise = _promise(journal)
         self._syncs = [(0.0, self._durable()), *self._under_way(), (self._events.now + takes_s, journal.last_index)]
         self._intact = journal.last_index
         self._compare(journal, damaged=damaged)
 
     def synced_to(self, index: int) -> None:
-        """The journal says that entries are durable up to here; it may know more, and says nothing of that."""
+        """Note that the journal reports entries as durable up to here; more may be durable."""
         self._syncs = [(0.0, self._durable()), *self._under_way(), (self._events.now, index)]
         self._intact = max(self._intact, index)
 
     def _compare(self, journal: ObservedJournal, *, damaged: bool) -> None:
-        """Check that what was noted is there."""
+        """Check that everything noted as durable exists."""
         if self._held:
             held = self._committed_in(journal, journal.last_index)
             if held < self._held and not damaged:

@@ -1,8 +1,8 @@
-"""The promise about events: on all nodes they are one sequence, without a gap, through crashes and elections.
+"""Checks the promise of events: on all nodes they are one sequence, without a gap, through crashes and elections.
 
 Each node has the gateway's own subscriptions, and a subscriber to everything on it; another one roams: when its node
-dies it goes on at a different one. As they hear all types each number must follow the one before. Whoever begins again
-does so from where it was, or is told that this is too old; a node that got a snapshot says what its subscribers missed.
+dies it resumes at a different one. As they get all types, numbers must be consecutive. A subscriber that reconnects
+resumes at its position, or is refused as too old; a node that got a snapshot reports what its subscribers missed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ EVERYTHING = Filter(EVENT_TYPES)
 
 
 class Tale:
-    """All that was ever told, by number."""
+    """All events of the run, by number."""
 
     def __init__(self, seen: Counter[str]) -> None:
         self.lines: dict[int, bytes] = {}
@@ -31,7 +31,7 @@ class Hearer:
 
     def __init__(self, name: str, tale: Tale) -> None:
         self.name = name
-        self.position: int | None = None        # the last number it heard
+        self.position: int | None = None        # the last number it received
         self._tale = tale
         self._at: tuple[Subscriptions, Subscription] | None = None
 
@@ -61,7 +61,7 @@ class Hearer:
     # --- Subscriber
 
     def tell(self, lines: list[bytes]) -> None:
-        """Each is the next one, and the same as everybody else heard."""
+        """Check that each event is the next one, and the same as every other subscriber received."""
         for line in lines:
             seq, kind, *words = line.split()[1:]
             number = int(seq)
@@ -87,7 +87,7 @@ class Hearer:
         return True
 
     def cut(self, why: str) -> None:
-        """It reads everything, so nobody should."""
+        """Fail: it reads everything, so it must not be cut off."""
         raise Violation(f"{self.name} is cut: {why}")
 
 

@@ -1,9 +1,9 @@
-"""Nobody answers from a lease after another node has begun to serve.
+"""Checks that no node answers from a lease after another node has begun to serve.
 
-What a leader reads from its own state without asking anybody (404 for an empty queue, a grant of a pulse) is right only
+What a leader reads from its own state without asking others (404 for an empty queue, a grant of a pulse) is right only
 as long as no other node can have changed it. That is what `holds_lease()` says, so it must be false everywhere else at
-the moment in which a node begins to serve, and stay so: whatever happened to connections, and as far as two clocks may
-run apart.
+the moment in which a node begins to serve, and stay so: whatever happened to connections, within the permitted drift
+of two clocks.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ REFUSED = RequestTooOld | RequestMismatch
 
 
 class Occurrences:
-    """Counts in `seen`; hears of each entry before and after `model` executes it."""
+    """Counts in `seen`; is called for each entry before and after `model` executes it."""
 
     def __init__(self, model: Model, seen: Counter[str]) -> None:
         self._model = model
@@ -59,6 +59,6 @@ class Occurrences:
 
 @cache
 def _defaults(kind: type[Operation]) -> list[tuple[str, object]]:
-    """The options of an operation, with what they are when nobody gives them."""
+    """Return the options of an operation, with their default values."""
     defaults = kind.__struct_defaults__
     return list(zip(kind.__struct_fields__[-len(defaults):], defaults, strict=True)) if defaults else []

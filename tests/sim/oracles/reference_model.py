@@ -57,7 +57,7 @@ def jobs_of(model: Model) -> dict[str, Any]:
     """A copy of all that operations on jobs can change."""
     copies = {id(job): copy.deepcopy(job) for job in (*model.jobs, *model.buried)}
     for job, *_ in model.releases:
-        copies.setdefault(id(job), job)         # it has ended meanwhile
+        copies.setdefault(id(job), job)         # it has ended since
     return {
         "jobs": [copies[id(job)] for job in model.jobs],
         "buried": [copies[id(job)] for job in model.buried],

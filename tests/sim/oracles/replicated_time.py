@@ -1,13 +1,13 @@
-"""What replicated time promises (spec/clock 1.2), by the true time, which no node knows.
+"""Checks the promises of replicated time (spec/clock 1.2) against the true time, which no node knows.
 
-The wall clocks of some nodes are set by somebody now and then; those of the others are nearly right. Then
+The wall clocks of some nodes are set now and then; those of the others are nearly right. Then
 
 * replicated time is not ahead of the true time by more than the median of the clocks may be: AT is not early;
 * between two entries no more of it has passed than of the true time, but for the slewing and a second: leases and
-  delays are not short. That ends where the cluster forgets: a majority of processes of which none was told the time
-  since it was started knows no better than its clocks and the log, and may find that it was behind. So does a leader
+  delays are not short. That ends where the cluster forgets: a majority of processes of which none has received the
+  time since its start has only its clocks and the log, and may find that it was behind. So does a leader
   for whom the median may be a clock that was set: there are too many of them. And where time began behind, as one of
-  only two clocks was, a later leader may set it forward by so much.
+  only two clocks was, a later leader may set it forward by that amount.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class TimePromises:
         # seed -> true time in ms, does a leadership begin, and is all forgotten then
         self._stamped: dict[int, tuple[float, bool, bool]] = {}
         self._started: dict[str, float] = {}                # processes that run
-        self._told: set[str] = set()                        # those that were told replicated time
+        self._told: set[str] = set()                        # those that have received replicated time
         self._ahead_ms = 0.0                                # so far the median may have been ahead
         self._slowest_ms: float | None = None               # replicated time less the true time that passed, at least
         self._behind_ms = 0.0                               # so far time was behind when it began
@@ -57,7 +57,7 @@ class TimePromises:
         self._told.discard(name)
 
     def applied(self, name: str, seed: int) -> None:
-        """It executes an entry: that tells it the time, if it was stamped a moment ago."""
+        """Note an entry that a node executes: it gives it the time, if it was stamped a moment ago."""
         if seed in self._stamped and self._stamped[seed][0] > self._started.get(name, ANYTHING_MS):
             self._told.add(name)
 

@@ -1,1 +1,1 @@
-"""Simulated histories that are told by a script instead of drawn by a seed."""
+"""Simulated histories that follow a script instead of a seed."""

@@ -10,11 +10,11 @@ from tests.sim.world.trace import Violation
 from tests.sim.world.world import RESTART_S, World
 
 WRITTEN_S = 1.5                 # what others acknowledged is in the journals by then
-TOLD_S = 1.0                    # until the node hears of it and ends; then it is started again
+TOLD_S = 1.0                    # until the node learns of it and ends; then it is restarted
 
 
 def an_older_copy_is_put_back(world: World) -> Iterator[float]:
-    """The leader tells the node that its log had more."""
+    """The leader's message shows the node that its log had more."""
     victim = yield from _copied(world)
     _, copies = victim.copy or (0, {})
     victim.crash(power=True)
@@ -24,7 +24,7 @@ def an_older_copy_is_put_back(world: World) -> Iterator[float]:
 
 
 def an_older_copy_is_put_back_while_all_are_down(world: World) -> Iterator[float]:
-    """Only what the others wrote down tells the node that its log had more."""
+    """Only the others' records show the node that its log had more."""
     victim = yield from _copied(world)
     _, copies = victim.copy or (0, {})
     nodes = [world.nodes[name] for name in world.voters]

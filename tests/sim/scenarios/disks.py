@@ -1,4 +1,4 @@
-"""Histories about disks, told by a script as in members.py."""
+"""Scripted histories about disks, as in members.py."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.sim.world.world import World
 SCRIPTED: dict[str, Any] = {**members.SCRIPTED, "clients": 0, "spares": 0, "fragments": False}
 QUEUE = "q"
 BODY = bytes(20_000)            # several pages: the next small frame writes but one of them again
-SETTLED_S = 1.2                 # nobody has anything to write by then
+SETTLED_S = 1.2                 # no node has anything to write by then
 SERVED_S = 3.0
 
 

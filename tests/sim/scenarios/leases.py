@@ -1,4 +1,4 @@
-"""Histories about the leader's lease, told by a script as in members.py."""
+"""Scripted histories about the leader's lease, as in members.py."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from tests.sim.scenarios.members import apart, others, served_by
 from tests.sim.world.world import World
 
-OVER_S = 1.0                    # the lease is over by then, whatever happened
+OVER_S = 1.0                    # the lease has ended by then, whatever happened
 
 
 def the_followers_connections_to_the_leader_end(world: World) -> Iterator[float]:
-    """A middlebox resets the followers' ends, and drops everything from and to the leader, which hears nothing."""
+    """A middlebox resets the followers' ends, and drops everything from and to the leader."""
     yield from served_by(world)
     leader = world.serving()
     assert leader is not None
@@ -23,7 +23,7 @@ def the_followers_connections_to_the_leader_end(world: World) -> Iterator[float]
 
 
 def the_leaders_connections_end(world: World) -> Iterator[float]:
-    """The same, and it is the leader who sees it: the followers wait, and it can answer nobody."""
+    """The same at the leader's ends: the followers wait, and it cannot answer any client."""
     yield from served_by(world)
     leader = world.serving()
     assert leader is not None

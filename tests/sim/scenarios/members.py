@@ -1,7 +1,7 @@
-"""Histories told by a script instead of drawn by a seed: what a campaign found, and what it hardly ever meets.
+"""Scripted histories: those that a campaign found, and those that it hardly ever meets.
 
-A script is a generator over a world: it does something, and yields how many seconds pass before it goes on. Clients
-work meanwhile; when it ends, the run ends like every other, with all checks.
+A script is a generator over a world: it does something, and yields how many seconds pass before it continues. Clients
+work at the same time; when it ends, the run ends like every other, with all checks.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def transfers(world: World, node: SimNode) -> Iterator[float]:
 def a_wiped_voter_meets_a_deposed_leader(world: World) -> Iterator[float]:
     """It has forgotten what it acknowledged in the new leader's term, and would acknowledge what the old leader has.
 
-    A leader steps down when no majority answers for a while; this one's clock hardly runs meanwhile.
+    A leader steps down when no majority answers for a while; this one's clock hardly advances in that time.
     """
     yield from served_by(world)
     old = world.serving()
@@ -105,7 +105,7 @@ def a_wiped_voter_meets_a_deposed_leader(world: World) -> Iterator[float]:
 
 
 def a_voter_that_was_away_does_not_know_the_leader(world: World) -> Iterator[float]:
-    """The leader joined while it was down, so it has never heard its name."""
+    """The leader joined while the voter was down, so the voter does not know its name."""
     yield from served_by(world)
     leader = world.serving()
     assert leader is not None
@@ -134,7 +134,7 @@ def a_wiped_voter_does_not_know_the_leader(world: World) -> Iterator[float]:
 
 
 def a_removed_node_comes_back_to_strangers(world: World) -> Iterator[float]:
-    """It is added again with its old disk, and the leader joined meanwhile."""
+    """It is added again with its old disk, and the leader joined in between."""
     yield from served_by(world)
     leader = world.serving()
     assert leader is not None
@@ -193,7 +193,7 @@ def two_operators_remove_a_node_each(world: World) -> Iterator[float]:
 
 
 def a_removed_leader_is_asked_for_more(world: World) -> Iterator[float]:
-    """It leads on, because nobody can take over, and an operator wants a second node removed."""
+    """It keeps leading, because no node can take over, and an operator removes a second node."""
     yield from served_by(world)
     leader = world.serving()
     assert leader is not None
@@ -214,7 +214,7 @@ def a_removed_leader_is_asked_for_more(world: World) -> Iterator[float]:
 
 
 def a_removed_node_asks_for_votes(world: World) -> Iterator[float]:
-    """All others know that it was removed. The leader dies, and nobody else wants to lead for a while."""
+    """All others know that it was removed. The leader dies, and no other node stands for election for a while."""
     yield from served_by(world)
     leader = world.serving()
     assert leader is not None

@@ -1,4 +1,4 @@
-"""Histories of a session, told by a script as in members.py: failovers while nobody uses it, and a new node."""
+"""Scripted histories of a session, as in members.py: failovers while it is unused, and a new node."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def nobody_leads(world: World, seconds: float) -> Iterator[float]:
 
 
 def a_failover_takes_longer_than_a_session_lives(world: World) -> Iterator[float]:
-    """Its client cannot use it for longer than its TTL, and finds it and the job at the new leader all the same."""
+    """Its client cannot use it for longer than its TTL, and still finds it and the job at the new leader."""
     session, answers = yield from works(world)
     yield from nobody_leads(world, TTL_MS / 1000 + 0.5)
     yield from asks_again(world, answers)
@@ -99,7 +99,7 @@ def a_failover_takes_longer_than_a_session_lives(world: World) -> Iterator[float
 
 
 def leaders_change_while_nobody_uses_a_session(world: World) -> Iterator[float]:
-    """It gets its grace once, not from each leader, so it ends, and whoever asks may get the job."""
+    """It gets its grace once, not from each leader, so it ends, and another client may get the job."""
     session, _ = yield from works(world)
     for _ in range(3):
         yield from nobody_leads(world, 0.2)
@@ -109,7 +109,7 @@ def leaders_change_while_nobody_uses_a_session(world: World) -> Iterator[float]:
 
 
 def a_new_node_leads(world: World) -> Iterator[float]:
-    """It has heard of the session, and of what was answered in it, by a snapshot only."""
+    """It knows the session and its answers only from a snapshot."""
     _, answers = yield from works(world, 60 * TTL_MS)
     leader = world.serving()
     assert leader is not None

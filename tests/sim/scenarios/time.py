@@ -1,4 +1,4 @@
-"""Histories about replicated time, told by a script (members.py)."""
+"""Scripted histories about replicated time, as in members.py."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def time_passes_without_entries(world: World) -> Iterator[float]:
 
 
 def one_was_told_and_one_was_not(world: World) -> Iterator[float]:
-    """The same, and one of the two was started a moment ago and has heard no leader. It asks the other."""
+    """The same, and one of the two was started a moment ago and has no time from a leader. It asks the other."""
     yield from _led_by_another(world)
     wrong = world.nodes[world.wrong_clock]
     wrong.clock.wall_offset_ms = -HOUR_MS
@@ -74,7 +74,7 @@ def one_was_told_and_one_was_not(world: World) -> Iterator[float]:
 
 
 def followers_are_restarted(world: World) -> Iterator[float]:
-    """The same, and both of the two were, one after the other: the leader has told them the time."""
+    """The same, and both were, one after the other: the leader has sent them the time."""
     yield from _led_by_another(world)
     wrong = world.nodes[world.wrong_clock]
     wrong.clock.wall_offset_ms = -HOUR_MS
@@ -90,7 +90,7 @@ def followers_are_restarted(world: World) -> Iterator[float]:
 
 
 def a_cluster_was_down(world: World) -> Iterator[float]:
-    """Nobody has counted the time: the clocks tell it."""
+    """No process has measured the time: it is read from the clocks."""
     yield from _led_by_another(world)
     for node in world.nodes.values():
         node.held_down = True

@@ -1,4 +1,4 @@
-"""Histories about what a node that was started again may have forgotten, told by a script as in members.py."""
+"""Scripted histories about what a restarted node may have forgotten, as in members.py."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ CONNECTED_S = 0.05
 
 
 def the_leader_is_gone_after_it_greeted_a_started_node(world: World) -> Iterator[float]:
-    """The leader says where its log ends, with an entry that nobody else gets, and never comes back.
+    """The leader sends the end of its log, which has an entry that no other node gets, and never comes back.
 
-    The started node lacks what the third one has, so that one must be elected, by two of three that forgot nothing.
+    The started node lacks what the third one has, so the third must be elected, by two of three that forgot nothing.
     """
     yield from until(world, world.serving)
     leader = world.serving()

@@ -45,7 +45,7 @@ class Kind(IntEnum):
 
 
 FAULTS = {
-    "script": 0,            # of a scenario: it has come to the point
+    "script": 0,            # of a scenario: it has reached its decisive point
     "connection lost": 1,
     "partition": 2,
     "one-way": 3,

@@ -20,7 +20,7 @@ FILES = (f"{JOURNAL}/", f"{SNAPSHOTS}/", f"{PAGES}/")
 LOCK = "lock"
 
 
-BESIDE_S = (*(0.0, 0.002, 0.05) * 10, 1.0)    # what a sync beside the node takes,
+BESIDE_S = (*(0.0, 0.002, 0.05) * 10, 1.0)    # the duration of a background sync,
 WELL_S = (0.0, 0.002)                       # and when nothing is wrong any more
 
 
@@ -45,7 +45,7 @@ class SyncTimes:
 
 
 class SlowSync(Future[Any]):
-    """A sync, or more, beside the node. Nothing is durable before somebody has seen that it is over."""
+    """One or more syncs in the background. Nothing is durable before the node has seen their end."""
 
     def __init__(self, disk: SimDisk, work: Callable[[], None], over_at: float) -> None:
         super().__init__()
@@ -83,10 +83,10 @@ class SimDisk(FaultyDisk):
         self.slow_s = 0.0
         self._times = times
         self._beside_s = BESIDE_S
-        self._preparation: SlowSync | None = None       # the last one, perhaps still under way
+        self._preparation: SlowSync | None = None       # the last one, perhaps still in progress
         self.spent_s = 0.0
         self._failing: dict[str, tuple[int, int]] = {}      # operation -> how often it is to fail, and with what
-        self._reaching = 0.0                    # so much of what a failed sync writes is on the disk all the same
+        self._reaching = 0.0                    # the part of a failed sync's data that still reaches the disk
         self.errors = 0
 
     def fail_next(self, operation: str, code: int, *, times: int = 1, reaching: float = 0.0) -> None:
@@ -173,7 +173,7 @@ class SimDisk(FaultyDisk):
         return copies
 
     def put_back(self, copies: dict[str, Any]) -> None:
-        """Replace the node's files, which nobody has open, by those of the copy."""
+        """Replace the node's files, none of which is open, by those of the copy."""
         others = {name: file for name, file in self.names_now.items() if not name.startswith(FILES)}
         self.names_now = {**others, **copies}
         self.names_durable = dict(self.names_now)

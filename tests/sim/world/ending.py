@@ -43,7 +43,7 @@ SLEEPERS = "sleepers"           # a queue that no client knows
 SLEEPS_MS = (40,)
 LATE_S = 0.1
 CALM_S = 1.5                    # removed nodes that run have so long to disturb the others
-STRANGERS_RUN = 0.5             # so often a removed node that is down is started all the same
+STRANGERS_RUN = 0.5             # the chance that a removed node that is down is still started
 
 
 class Ending:
@@ -156,7 +156,7 @@ class Ending:
         return not model.jobs and not model.buried
 
     def _drain(self) -> None:
-        """Take and finish everything; ask anew when all was answered."""
+        """Take and finish everything; ask again when all was answered."""
         self._help()
         world = self._world
         node = world.serving()
@@ -181,7 +181,7 @@ class Ending:
         return operations if model.settings.autocreate else [Configure(autocreate=True), *operations]
 
     def _call_forward(self) -> list[Operation]:
-        """Nobody waits for what is to be done tomorrow."""
+        """Bring forward jobs that are due much later."""
         model = self._world.checks.model
         return [
             Change(Selector(queue=job.queue, key=job.key), when=Due())
@@ -194,13 +194,13 @@ class Ending:
         return Done(job.id) if extras is None or extras.every_ms is None else End(job.id, How.DONE, last=True)
 
     def _returns_soon(self, session: int | None) -> bool:
-        """Return whether its session ends soon, so that nobody needs to do anything."""
+        """Return whether its session ends soon, so that no action is needed."""
         model = self._world.checks.model
         found = None if session is None else model.sessions.find(session)
         return found is not None and found.deadline_ms < model.clock_ms + SOON_MS
 
     def _stay_calm(self) -> None:
-        """Nodes that are no members any more disturb nobody."""
+        """Check that removed nodes do not disturb the others."""
         world = self._world
         before = self._leadership()
         world.steps += world.events.run_until(world.events.now + CALM_S)

@@ -74,7 +74,7 @@ class DriftingClock:
         return UNIX_MS + int(true_ms + max(-RIGHT_MS, min(RIGHT_MS, (self._speed - 1) * true_ms))) + self.wall_offset_ms
 
     def slow_down(self, factor: float) -> None:
-        """Run at another speed from now on, e.g. a tenth (0.1) of the present one; the monotonic clock goes on."""
+        """Run at another speed from now on, e.g. a tenth (0.1) of the present one; the clock does not jump."""
         shown = self.monotonic()
         self.beyond = True
         self._speed *= factor

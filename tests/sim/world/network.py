@@ -1,9 +1,9 @@
 """Connections between nodes: ordered, slow, lost with what is in flight, half-open, or silent in one direction.
 
 A message reaches the other side in order or not at all; after a loss nothing more arrives on that connection. A blocked
-direction keeps everything until it is freed or the receiver has heard nothing for three seconds and gives the
+direction keeps everything until it is freed or the receiver has received nothing for three seconds and gives the
 connection up, as the real network layer does. When only one side sees a connection end, the other one sends into the
-void until a new one reaches it, or until it has heard nothing for as long.
+void until a new one reaches it, or until it has received nothing for as long.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class Channel:
         self.put(None, 0, connection)
 
     def hurry(self) -> None:
-        """An undisturbed line again, also for what is under way."""
+        """Restore the line, also for messages in flight."""
         now = self._events.now
         self.delay_s, self.jitter_s, self.blocked = DELAY_S, 0.0, False
         self.bytes_per_s = self._network.bytes_per_s
@@ -221,7 +221,7 @@ class Network:
         return connection is not None and self.channels[a, b].open == self.channels[b, a].open == connection
 
     def lose(self, a: str, b: str) -> None:
-        """The connection breaks; it is dialed anew."""
+        """Break the connection; it is dialed again."""
         if self._break(self._pair(a, b)):
             self.dial(a, b)
 

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from tests.sim.world.world import World
 
 BUSY_TURNS_MAX = 3000
-SLICE_S = 0.005                 # for which a turn applies entries that does not come to the last of them
+SLICE_S = 0.005                 # how long a turn applies entries before it leaves the rest to the next one
 PLENTY_BYTES = 1 << 40
 PAGE_DAMAGES = 0.0005           # so many turns begin with a bit in a page that is read wrong from then on
 CATCH_UP_S = 0.7                # a round of catching up takes no longer than the shortest election timeout
@@ -85,8 +85,8 @@ class SimNode:
         self._set_aside = ""                # the folder of its damaged files
         self.copy: tuple[int, dict[str, Any]] | None = None     # the last entry in a copy of its files, and the copy
         self.older = False                  # an older copy of its files was put in their place
-        self.held_down = False              # nobody is to start it now
-        self.configured: tuple[Member, ...] = ()    # what its configuration file says
+        self.held_down = False              # it must not be started now
+        self.configured: tuple[Member, ...] = ()    # the members in its configuration file
         self.prefer = 50                    # likewise
         self._applied_before = 0            # the last entry that was applied before the present turn
         self._events = world.events
@@ -165,7 +165,7 @@ class SimNode:
         return self.driver is not None and self.driver.leadership.leading()
 
     def pager(self) -> Pager:
-        """Keeps as few jobs in memory as it can, or all, as the plan says."""
+        """Return a pager that keeps as few jobs in memory as possible, or all, depending on the plan."""
         return Pager(Pages(self.pages), 0, (Stage(0, 3, 1),), resident=not self.world.plan.paged)
 
     def state(self) -> list[bytes] | None:
@@ -327,7 +327,7 @@ class SimNode:
         self._proposed.clear()
 
     def _new_disk(self, world: World) -> SimDisk:
-        """An empty disk, whose syncs take what the plan says."""
+        """Return an empty disk, with the plan's duration of syncs."""
         usual_s = world.plan.sync_s
         times = SyncTimes(random.Random(f"syncs {world.seed} {self.name}"), usual_s) if usual_s else None
         return SimDisk(random.Random(world.rng.random()), self._now, times)
@@ -396,7 +396,7 @@ class SimNode:
             trace.seen["stopped by a damaged page"] += 1
         elif isinstance(error, EntryTooNew | SnapshotTooNew) and (self.went_back or self not in self.world.members):
             # That was while the level was being raised: the leader had counted this node before; or it was removed,
-            # so that it counts no more, and hears what comes next.
+            # so that it no longer counts, and receives the following messages.
             self._note(Kind.TOO_OLD, f"is too old: {error}")
             trace.seen["nodes that are too old"] += 1
             self.known_level, self.went_back = NEW_LEVEL, False
@@ -524,9 +524,9 @@ class SimNode:
                 self.world.trace.step("holds a lease", other.name, other.driver.replica.term)
 
     def _elected(self) -> None:
-        """A majority that knows that this node was removed does not elect it.
+        """Check that no majority that knows of this node's removal elects it.
 
-        Whoever knows of fewer changes of members than the candidate talks to it all the same (Driver.add_unknown_peer).
+        A node that knows of fewer changes of members than the candidate still talks to it (Driver.add_unknown_peer).
         """
         left = self.checks.configurations.left.get(self.name)
         # Votes of terms before that of its removal were given before anybody knew of the removal.
@@ -544,19 +544,19 @@ class SimNode:
     # What is on its disk
 
     def synced(self, journal: ObservedJournal) -> None:
-        """The journal says that everything is durable."""
+        """Note that the journal reports everything as durable."""
         self.memory.synced(journal, self.disk.spent_s, damaged=self.damaged)
 
     def synced_beside(self, journal: ObservedJournal) -> None:
-        """The journal says that entries are durable."""
+        """Note that the journal reports entries as durable."""
         self.memory.synced_to(journal.durable_index)
 
     def has_durably(self, index: int, term: int | None) -> bool:
-        """Return whether this entry is on its disk now, or was when it lost that.
+        """Return whether this entry is on its disk now, or was when it lost the disk.
 
         A leader may have counted the answer of a voter, and applies the entry after that voter's disk is gone. So an
-        entry that was on the lost disk is excused, and no other, until the voter is admitted again: what it answers
-        meanwhile counts for nothing (cluster/raft/quorum.py).
+        entry that was on the lost disk is excused, and no other, until the voter is admitted again: its answers do
+        not count before (cluster/raft/quorum.py).
         """
         before = self._before
         return self.memory.has(index, term) or (before is not None and before.has(index, term))

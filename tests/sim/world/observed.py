@@ -1,4 +1,4 @@
-"""The real journal and the real machine, reporting what they are told to the checks."""
+"""The real journal and the real machine, which report their calls to the checks."""
 
 from __future__ import annotations
 
@@ -87,12 +87,12 @@ class ObservedJournal(Journal):
 
 
 def newest_level() -> int:
-    """Return the highest level of any operation or field: to look at all fields of each operation takes long."""
+    """Return the highest level of any operation or field."""
     return max([*dispatch.LEVELS.values(), *FIELD_LEVELS.values()], default=FIRST_LEVEL)
 
 
 class ObservedMachine(Machine):
-    """Reports each applied entry. `frozen`: what a forked child sees while the node goes on: the state whole,
+    """Reports each applied entry. `frozen`: the state as a forked child sees it while the node continues: whole,
     and by reference.
     """
 

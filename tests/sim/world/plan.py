@@ -87,7 +87,7 @@ class Plan:
     slices: float = 0.0         # a follower's turn has applied enough after so many of the entries
     sync_s: float = 0.0         # what a sync takes usually; 0: nothing, unless a fault makes it slow
     fragments: bool = False     # most of what clients ask for goes into the log in fragments
-    subscribed: bool = False    # there are subscribers to events: nodes hear at once what is committed
+    subscribed: bool = False    # there are subscribers to events: nodes learn of commits at once
     wrong_clocks: int = 1       # the wall clocks of so many nodes are set by somebody, at most all
     script: Callable[[Any], Iterator[float]] | None = None      # of a world: what happens instead of drawn faults
 
@@ -181,7 +181,7 @@ def draw(seed: int, **fixed: Any) -> Plan:
 
 
 def overlapping(pays: bool) -> list[tuple[Any, str, Any]]:
-    """A second entry under way, and the sync beside the loop, pay for the smallest entries, or for none so small."""
+    """Return patches that allow a second entry in flight, and a background sync, even for the smallest entries."""
     if not pays:
         return []
     return [
@@ -191,16 +191,16 @@ def overlapping(pays: bool) -> list[tuple[Any, str, Any]]:
 
 
 def fragmenting(rng: random.Random) -> list[tuple[Any, str, Any]]:
-    """Return what is above these sizes is cut into pieces of so many bytes.
+    """Cut data above these sizes into pieces of this many bytes.
 
     The largest jobs become some 50 fragments, as many as the product makes of its largest operation. With many more, a
-    client repeats a request sooner than the first one is through, which its node goes on with, and so on for ever.
+    client repeats a request before the first one, which its node still executes, has ended, and so on for ever.
     """
     return [(limits, "WHOLE_BYTES_MAX", rng.choice((64, 90, 200))), (limits, "FRAGMENT_BYTES", rng.choice((60, 150)))]
 
 
 def spent_constants(spent: int) -> list[tuple[Any, str, Any]]:
-    """An entry is over when it has handed out so many bytes."""
+    """Patch the limit of bytes that one entry may hand out."""
     return [
         *((module, "SPENT_MAX", spent) for module in (core_limits, model)),
         (core_limits, "STEP", 512 if spent > 40 else 0),

@@ -77,13 +77,13 @@ class Trace:
         self._record(Kind.STATE, node_number(name), index, data=digest)
 
     def answer(self, state: str, operation: Operation, reply: Reply | None) -> None:
-        """A client or an operator hears what became of an operation."""
+        """Record that a client or an operator receives the outcome of an operation."""
         if self._digesting:
             data = operations_bytes([operation]) + replies_bytes([] if reply is None else [reply])
             self._record(Kind.ANSWER, OUTCOMES[state], data=data)
 
     def ended(self, steps: int, rng: random.Random, *, failed: bool) -> None:
-        """The run is over; the state of `rng` tells how often something was drawn."""
+        """Record the end of the run; the state of `rng` shows the number of draws."""
         if self._digesting:
             self._record(Kind.END, steps, int(failed), data=array("Q", rng.getstate()[1]).tobytes())
 

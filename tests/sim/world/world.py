@@ -132,7 +132,7 @@ class World:
         Ending(self).run()
 
     def _play(self, script: Iterator[float]) -> None:
-        """Let a script go on, which says after how many seconds it wants to be called again."""
+        """Resume a script, which yields the seconds until it is to be resumed again."""
         seconds = next(script, None)
         if seconds is None:
             self.events.halt()
@@ -179,7 +179,7 @@ class World:
         left = self.checks.configurations.left.get(name)
         return left is not None and all(self.nodes[voter].memory.commit >= left for voter in self.voters)
 
-    # What clients and operators hear
+    # Outcomes for clients and operators
 
     def told(self, outcome: Outcome) -> None:
         """A client got an answer."""
@@ -190,7 +190,7 @@ class World:
         self.trace.answer(outcome.state, outcome.operation, outcome.reply)
 
     def command(self, operation: Operation, then: Callable[[Outcome], None] = lambda outcome: None) -> Outcome:
-        """An operator's command; `then` hears of its outcome."""
+        """Propose an operator's command; `then` gets its outcome."""
         def told(outcome: Outcome) -> None:
             word = type(outcome.reply).__name__ if outcome.state == "applied" else outcome.state
             self.trace.seen[f"{type(operation).__name__} {word}"] += 1

@@ -737,8 +737,6 @@ class Machine:
         """Return the replicated time at which a Tick should be applied as something may be due; None: never.
 
         It may be too early, for example if a session has been used in the meantime.
-
-        It may be too early: a session that was used in the meantime has not ended.
         """
         state = self._state
         times = (

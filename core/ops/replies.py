@@ -232,7 +232,7 @@ class Removed(Struct, gc=False, frozen=True):
 
 
 class Moved(Struct, gc=False, frozen=True):
-    """MoveJobs, RetryItem: the number of jobs moved. `refusal`: of the destination queue, which ended the command.
+    """MoveJobs, RetryItem: the number of jobs moved. `refusal`: why the destination refused the next one.
 
     To continue, repeat the operation with these values of `left` and `behind`.
     """

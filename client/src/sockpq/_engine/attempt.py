@@ -45,7 +45,7 @@ class Watch(Protocol):
 
 
 class Alone:
-    """For a server named by the caller: no other server matters, and only the caller's deadline ends the wait."""
+    """The watch over a server that the caller named: no other matters, and only the caller's deadline ends the wait."""
 
     leaderless = True
     look_s = math.inf

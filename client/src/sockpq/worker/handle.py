@@ -58,11 +58,9 @@ class Handle(Stored):
         return _told(job, client.job_stat(number))
 
     def state(self) -> str | None:
-        """Return the state of the job.
+        """Return "ready", "delayed" or "running"; "done", "cancelled" or "expired"; "dead" or "buried".
 
-        "ready", "delayed" or "running"; "done", "cancelled" or "expired"; "dead" or "buried".
-
-        None when nothing is known of it (any more): the time for which its task retains ended jobs is over.
+        None if the job is unknown, or was forgotten: its task does not retain ended jobs that long.
         """
         if self._known:
             return self._known.state

@@ -224,7 +224,7 @@ class Hold:
 
     @property
     def left_s(self) -> float:
-        """The minimum seconds for which it still lasts. Raises BatchCancelled when there are none."""
+        """The seconds for which the hold certainly still lasts. Raises BatchCancelled if it may have ended."""
         left = self._until - monotonic()
         if not self.item or left <= 0:
             raise BatchCancelled(f"nothing was added for {HOLD_S:g} s, or the batch has not begun or is over")

@@ -18,7 +18,10 @@ Send = Callable[[list[Any]], None]
 
 
 class Outbox:
-    """Any thread may add to it. No thread is started before the first item, so a fork before that does no harm."""
+    """Commands that wait to be sent, and the thread that sends them. Any thread may add some.
+
+    The thread is started with the first item, so a fork before that does no harm.
+    """
 
     def __init__(self, name: str, failed: Callable[[SockpqError], None]) -> None:
         """`name`: the name of the thread; `failed`: called in it with the exception that an item has raised."""

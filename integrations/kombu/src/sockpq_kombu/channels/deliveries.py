@@ -39,9 +39,8 @@ class Deliveries:
     ) -> None:
         """`session_ttl`: seconds; `policy`: the choice of the next queue; `message`: creates kombu's message.
 
-        `room`: returns how many more messages may be taken, None for any number.
-
-        It is called with the number of undelivered messages, and of acknowledgements not sent yet.
+        `room(undelivered, unacknowledged)` returns how many more messages may be taken, None for any number, given the
+        numbers of messages not delivered and of acknowledgements not sent yet.
         """
         self._link = link
         self._session_ttl = session_ttl

@@ -42,7 +42,7 @@ class Store:
         self._client.notify(self.channel(waiter), value, retry_unknown=True)
 
     def channel(self, waiter: str) -> str:
-        """Return the channel on which that program listens."""
+        """Return the channel on which the program `waiter` listens for results."""
         return name_of(self._prefix, CHANNEL + waiter)
 
     def _at(self, key: str) -> Key:

@@ -6,10 +6,12 @@ work. It may be outdated when the operation is executed; what matters then is St
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from sockpqd.core import limits
 from sockpqd.core.handlers.cost import BOUND, DROP, FAIR, ROUTE_STEPS
 from sockpqd.core.ops.entry import Operation
-from sockpqd.core.ops.jobs import Batch, CancelItem, End, PutWith, ToTopic
+from sockpqd.core.ops.jobs import Batch, CancelItem, Done, End, How, Later, Move, PutWith, ToTopic
 from sockpqd.core.ops.queues import Overflow
 from sockpqd.core.ops.sessions import Request
 from sockpqd.core.rules.items.cancel import cancel_work
@@ -17,11 +19,9 @@ from sockpqd.core.state import State
 
 
 def known_work(state: State, operation: Operation) -> int:
-    """Return the work beyond `cost(operation)`.
+    """Return the work beyond `cost(operation)`: for queues bound to a topic, jobs that make room, groups ranked again.
 
-    Queues bound to a topic, a job that makes room, groups that are ranked again.
-
-    Nobody asks about a Put without options.
+    It is 0 for a Put, Done or Later without options, which the leader does not ask about, except in a Batch.
     """
     if type(operation) is Request:
         return known_work(state, operation.operation)
@@ -32,14 +32,32 @@ def known_work(state: State, operation: Operation) -> int:
         # It puts no more jobs than that, and compares no more words.
         return (
             min(work, (BOUND + FAIR) * limits.SPREAD_JOBS_MAX) + min(steps, limits.ROUTE_STEPS_BATCH) // ROUTE_STEPS
+            + _ranking_work(state, operation.operations)
         )
     if type(operation) is PutWith:
         return _put_work(state, operation) + _route_steps(state, operation) // ROUTE_STEPS
     if type(operation) is CancelItem:
         return cancel_work(state, operation.item)
-    if type(operation) is End and state.fair is not None:
-        return FAIR if isinstance(operation.ids, int) else FAIR * len(operation.ids)
-    return 0
+    return _ranking_work(state, (operation,)) if type(operation) is End or type(operation) is Move else 0
+
+
+def _ranking_work(state: State, operations: Iterable[Operation]) -> int:
+    """Return the work of ranking groups again after the hand-outs that these operations end.
+
+    All but DONE put a job as well, into the same queue or another.
+    """
+    if state.fair is None:
+        return 0
+    work = 0
+    for operation in operations:
+        if isinstance(operation, Done):
+            work += FAIR
+        elif isinstance(operation, Later | Move):
+            work += 2 * FAIR
+        elif isinstance(operation, End):
+            count = 1 if isinstance(operation.ids, int) else len(operation.ids)
+            work += FAIR * count if operation.how is How.DONE else 2 * FAIR * count
+    return work
 
 
 def _put_work(state: State, operation: PutWith) -> int:

@@ -15,13 +15,16 @@ from sockpqd.core import (
     BindQueue,
     ConfigureQueue,
     DeleteTopic,
+    Done,
     Due,
     End,
     Get,
     GetWith,
     HandedMany,
     How,
+    Later,
     Machine,
+    Move,
     Operation,
     Overflow,
     Policy,
@@ -112,6 +115,30 @@ def test_hand_outs_by_group_and_their_ends_are_as_much_work_as_they_cost(machine
     for how in (How.DONE, How.LATER):
         end = End(tuple(job.id for job in islice(reply.jobs, how * 50, how * 50 + 50)), how)
         assert steps_of(machine, end) <= STEPS_PER_WORK * work_of(machine, end)
+
+
+ENDS: dict[str, Callable[[tuple[int, ...]], Operation]] = {
+    "LATER": lambda ids: End(ids, How.LATER),
+    "BURY": lambda ids: End(ids, How.BURY),
+    "transaction of DONE": lambda ids: Batch(tuple(map(Done, ids)), atomic=True),
+    "transaction of LATER": lambda ids: Batch(tuple(map(Later, ids)), atomic=True),
+    "transaction of BURY": lambda ids: Batch(tuple(End(number, How.BURY) for number in ids), atomic=True),
+    "transaction of MOVE": lambda ids: Batch(tuple(Move(number, "to", 0) for number in ids), atomic=True),
+}
+
+
+@pytest.mark.parametrize("operation", ENDS.values(), ids=ENDS)
+def test_ends_of_the_only_jobs_of_groups_are_as_much_work_as_they_cost(
+    machine: Machine, operation: Callable[[tuple[int, ...]], Operation]
+) -> None:
+    """No group has a job to hand out, so that each must be ranked again."""
+    get = GetWith(Get(tuple(f"fair{number}" for number in range(9))), 10_000, Policy.FAIR)
+    ids: list[int] = []
+    while isinstance(reply := ask(machine, get)[0], HandedMany):
+        ids += [job.id for job in reply.jobs]
+    end = operation(tuple(ids[:200]))
+    work = work_of(machine, end)
+    assert steps_of(machine, end) <= STEPS_PER_WORK * work
 
 
 def test_what_is_asked_of_one_batch_is_no_more_than_a_topic_may_put() -> None:

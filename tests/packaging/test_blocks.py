@@ -59,8 +59,8 @@ SHOWN = {       # what programs print
 }
 # Programs of the system or of others, in these documents for those who have them.
 OTHERS = (
-    "ansible", "celery", "cd", "curl", "eval", "export", "git", "helm", "journalctl", "kubectl", "mv", "printf",
-    "sha256sum", "skopeo", "ssh", "ssh-keygen", "sudo apt", "sudoedit", "systemctl", "sudo systemctl",
+    "ansible", "celery", "cd", "curl", "eval", "export", "git", "helm", "journalctl", "kubectl", "mkdir", "mv",
+    "printf", "sha256sum", "skopeo", "ssh", "ssh-keygen", "sudo apt", "sudoedit", "systemctl", "sudo systemctl",
     "sudo systemd-sysusers", "sudo python3 -m venv", "sudo useradd",
 )
 INSTALLED = "/opt/sockpqd/share/"

@@ -161,7 +161,7 @@ def test_nobody_needs_nc(document: str) -> None:
 def test_no_document_puts_jobs_into_a_queue_of_tasks_of_another() -> None:
     # A worker buries jobs that call no task, so a reader who follows two of the documents would see it fail.
     names = ("README.md", "docs/TUTORIAL.md", "docs/HOWTO.md", "client/README.md", "docs/WORKERS.md",
-             "docs/FLOWS.md", "examples/clients/README.md")
+             "docs/FLOWS.md", "docs/RABBITMQ.md", "docs/FAIRNESS.md", "docs/SCALING.md", "examples/clients/README.md")
     texts = [(ROOT / name).read_text() for name in names]
     texts += [path.read_text() for path in sorted((ROOT / "client/examples").glob("*.py"))]
     texts += [(ROOT / "pqctl" / name).read_text() for name in ("commands/shell.py", "shell/run.py")]

@@ -52,7 +52,7 @@ def test_all_dead_jobs_of_a_queue_are_put_back_by_a_button() -> None:
     async def test(found: Site) -> None:
         await kill(found, "mail", "ConnectionError", "ValueError")
         page = await found.get("/dead")
-        assert "Put back all 2" in page
+        assert "Retry all 2" in page
         status, to, _ = await found.act("job.kick", queue="mail", count="2", back="/dead")
         assert status == 303
         assert to.startswith("/dead?")
@@ -70,7 +70,7 @@ def test_with_very_many_the_rest_is_not_counted_by_reason(monkeypatch: pytest.Mo
         page = await found.get("/dead")
         assert rows(page)[0][:3] == ["mail", "ConnectionError", "at least 3"]
         assert rows(page)[1][:3] == ["other", "not looked at", "2"]
-        assert "Put back all 4" in page
+        assert "Retry all 4" in page
 
     run(test)
 
@@ -82,10 +82,10 @@ def test_a_user_sees_the_dead_jobs_of_their_queues() -> None:
         found.user = "max"
         page = await found.get("/dead")
         assert [row[0] for row in rows(page)] == ["mail_a"]
-        assert "Put it back" in page
+        assert "Retry it" in page
         found.user = "tom"              # may take jobs of all queues, and manages none
         page = await found.get("/dead")
         assert "secret" in page
-        assert "Put it back" not in page
+        assert "Retry it" not in page
 
     run(test, Users())

@@ -4,6 +4,7 @@
 
 const content = document.getElementById("content");
 const stale = document.getElementById("stale");
+const HALF_LINE = 17;         // letters of a head and its cell that fit into half of a narrow screen
 const REST = 5;               // times as long as a refresh took nothing is asked for
 const SILENCE_MS = 1600;      // three times what the source takes at most, also to come back
 const LOOK_MS = 200;
@@ -22,17 +23,21 @@ function localTimes(root) {
     const time = new Date(Number(element.dataset.ms));
     const today = time.toDateString() === new Date().toDateString();
     const shown = today ? time.toLocaleTimeString([], { hour12: false }) : time.toLocaleString([], { hour12: false });
-    if (element.title === "") element.textContent += ` (${shown})`;
+    if (element.title === "") element.textContent += element.dataset.since ? `, since ${shown}` : ` (${shown})`;
     element.title = time.toISOString();
   }
 }
 
-// Gives each cell the head of its column, which narrow screens show beside it (style.css).
+// Gives each cell the head of its column, which narrow screens show beside it, and marks those that need a line of their
+// own there (style.css).
 function label(root) {
   for (const table of root.querySelectorAll("table")) {
     const heads = [...table.querySelectorAll("thead th")].map((head) => head.textContent.replace(" ↓", ""));
     for (const row of table.querySelectorAll("tbody tr")) {
-      [...row.children].forEach((cell, at) => { cell.dataset.head = heads[at] ?? ""; });
+      [...row.children].forEach((cell, at) => {
+        cell.dataset.head = heads[at] ?? "";
+        cell.classList.toggle("long", cell.dataset.head.length + cell.textContent.length > HALF_LINE);
+      });
     }
     table.classList.add("labelled");
   }
@@ -62,8 +67,8 @@ async function refresh() {
     const place = nodes.querySelector(`#${CSS.escape(chart.id)}`);
     if (place !== null && place.dataset.figures === chart.dataset.figures) place.replaceWith(chart);
   }
-  label(nodes);
   localTimes(nodes);
+  label(nodes);
   content.replaceChildren(...nodes.childNodes);
   if (note !== null) content.querySelector("h1").after(note);
   for (const part of ["header", "footer"]) {
@@ -72,8 +77,8 @@ async function refresh() {
 }
 
 if (content !== null) {
-  label(content);
   localTimes(content);
+  label(content);
 }
 
 if (content !== null && new URLSearchParams(location.search).get("note") !== null) {

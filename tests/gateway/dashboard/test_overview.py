@@ -75,7 +75,8 @@ def test_what_needs_attention_is_listed_with_links() -> None:
             "still</a> hands out no jobs", "mail</a> takes no jobs",
             'the group <a href="/groups?name=acme">acme</a> by a pause; 0 jobs of it wait',
             "put over an hour ago runs without a lease",
-            "has been waiting for 2.0 h; 0 jobs of it run",
+            'nobody takes the jobs of <a href="/queue?name=mail">mail</a>: 1 job waits, the oldest for <time data-ms="',
+            ">2.0 h</time>, and none runs",
         ):
             assert text in page, text
         assert page.index("dead job") < page.index("is switched offline")       # severe things come first
@@ -210,9 +211,12 @@ def test_the_node_that_will_be_without_room_first_is_named() -> None:
              "n3": HostFigures(100 << 20, 1 << 30, 2 << 30, 1 << 30)}
     nodes = [NodeStatus(1, name, "", "FOLLOWER", True, 3, 7, 0, "1.0", 0, host=host) for name, host in names.items()]
     assert nearest_limit(nodes) == (
-        "Nearest to a limit is n2, which uses 900.0 MiB of 1.0 GiB of memory to its mark.")
+        "The node nearest to a limit is n2, which uses 900.0 MiB of 1.0 GiB of memory to its mark.")
     assert nearest_limit([nodes[0], nodes[2]]) == (
-        "Nearest to a limit is n3, which has 2.0 GiB of disk left and needs 1.0 GiB.")
+        "The node nearest to a limit is n3, which has 2.0 GiB of disk left and needs 1.0 GiB.")
+    full = replace(nodes[0], name="n4", host=HostFigures(0, 0, 0, 1 << 30))
+    assert nearest_limit([*nodes, full]) == (
+        "The node nearest to a limit is n4, which has 0 B of disk left and needs 1.0 GiB.")
     assert nearest_limit([replace(nodes[1], role="DOWN")]) is None
     assert nearest_limit([replace(nodes[1], host=None)]) is None
 
@@ -228,5 +232,52 @@ def test_groups_whose_jobs_are_held_back_are_listed_with_what_does_it() -> None:
         assert "ann</a> by its limit, as 1 run; 2 jobs of it wait" in await found.get("/")
         rows = re.findall(r'href="/groups[?]name=([a-z]*)"', await found.get("/groups?sort=held+back"))
         assert rows[0] == "ann"
+
+    run(test)
+
+
+def test_a_queue_whose_jobs_nobody_takes_stands_out_from_slow_ones_and_from_those_held_back() -> None:
+    async def test(found: Site) -> None:
+        await found.say(b"PUT slow 0 1\r\nxPUT slow 0 1\r\nxGET slow\r\nPUT left 0 1\r\nxPUT left 0 1\r\nx"
+                        b"QUEUE CREATE fair SCHED FAIR\r\nGROUP PAUSE ann\r\nPUT fair 0 1 GROUP ann\r\nx")
+        found.cluster.now_ms += 1_200_000
+        await found.samples.sample()
+        page = await found.get("/")
+        assert re.search(
+            r'<li class="bad"><span class="word">no worker</span><span>nobody takes the jobs of '
+            r'<a href="/queue[?]name=left">left</a>: 2 jobs wait, the oldest for '
+            r'<time data-ms="[0-9]+" data-since="yes">20 min</time>, and none runs<', page)
+        assert re.findall("nobody takes the jobs of <[^>]*>([a-z]*)<", page) == ["left"]
+        assert re.search("in <[^>]*>slow</a> 1 job waits, the oldest for <[^>]*>20 min</time>; 1 job runs<", page)
+        assert re.search("in <[^>]*>fair</a> 1 job waits, the oldest for <[^>]*>20 min</time>, "
+                         "1 of them held back; 0 jobs run<", page)
+
+    run(test)
+
+
+def test_any_node_that_is_short_of_room_is_listed() -> None:
+    """Not only the one whose page it is: who looks at the leader has to see which follower will be missing."""
+    async def test(found: Site) -> None:
+        room = WELL[2].host
+        assert room is not None
+        for host, colour, text in (
+            (replace(room, disk_free_bytes=5 << 30, disk_free_bytes_min=4 << 30), "warn",
+             "n3</a> has only 5.0 GiB of disk left and needs 4.0 GiB"),
+            (replace(room, disk_free_bytes=0, disk_free_bytes_min=4 << 30), "bad",
+             "n3</a> has only 0 B of disk left and needs 4.0 GiB"),
+            (replace(room, memory_used_bytes=1000 << 20), "warn",
+             "n3</a> uses 1.0 GiB of memory, near its mark, 1.0 GiB"),
+            (replace(room, memory_used_bytes=2 << 30), "bad",
+             "n3</a> uses 2.0 GiB of memory, more than its mark, 1.0 GiB"),
+        ):
+            nodes(found, *WELL[:2], replace(WELL[2], host=host))
+            page = await found.get("/")
+            item = re.search('<li class="([a-z]*)">(?:(?!</li>).)*' + re.escape(text), page)
+            assert item is not None, text
+            assert item[1] == colour, text
+            nodes(found, *WELL[:2], replace(WELL[2], host=host, role="DOWN"))
+            assert text not in await found.get("/")
+        nodes(found, *WELL)
+        assert verdict(await found.get("/"))[1] == "all is well"
 
     run(test)

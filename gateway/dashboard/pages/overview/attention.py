@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from heapq import nlargest
 from urllib.parse import urlencode
 
@@ -13,8 +13,9 @@ from msgspec import Struct
 from sockpqd.cluster import Figures, NodeStatus
 from sockpqd.core import OWN_PREFIX, SEQ_BITS, JobState, RunningJob
 from sockpqd.gateway.auth.permissions import owner_of
-from sockpqd.gateway.dashboard.markup import Child, link
+from sockpqd.gateway.dashboard.markup import Child, link, tag
 from sockpqd.gateway.dashboard.pages.group import held_back
+from sockpqd.gateway.dashboard.pages.parts.timeline import when
 from sockpqd.gateway.dashboard.pages.parts.view import View, counted, duration, size
 
 NAMED_MAX = 5               # of each kind; the others are a number
@@ -26,6 +27,8 @@ UNLEASED_MS = 3_600_000     # so is one without a lease that was put before that
 SILENT_MS = 6_000           # workers are heard every two seconds
 CLOCK_MS = 1_000            # clocks that differ by more
 LAG_MAX = 1_000             # entries
+NEAR_MEMORY = 0.9           # of its mark: a node that uses more is near it
+NEAR_DISK = 2               # times what it needs: a node with less disk left is near that
 EXPIRY_S = 14 * 86_400      # certificates that expire sooner
 
 
@@ -39,7 +42,7 @@ class Concern(Struct, frozen=True):
 
 async def concerns(view: View, nodes: list[NodeStatus], figures: Figures) -> list[Concern]:
     """Return the problems that the visitor may see, severe ones first."""
-    found = [*_nodes(view, nodes, figures), *await _dead(view), *_old(view), *await _paused(view),
+    found = [*_nodes(view, nodes, figures), *_old(view), *await _dead(view), *await _paused(view),
              *await _groups(view), *await _pulses(view), *_workers(view), *await _unleased(view), *_certificates(view)]
     return sorted(found, key=lambda concern: not concern.severe)
 
@@ -60,14 +63,26 @@ def _nodes(view: View, nodes: list[NodeStatus], figures: Figures) -> Iterator[Co
         if node.ahead_ms is not None and abs(node.ahead_ms) > CLOCK_MS:
             yield Concern("clock", [f"the clock of {node.name} is {duration(abs(node.ahead_ms))} "
                                     f"{'ahead' if node.ahead_ms > 0 else 'behind'}"])
+        yield from _room(node)
     if figures.full:
         yield Concern("full", "no jobs are taken: memory or disks are full", severe=True)
-    if figures.memory_reached:
-        yield Concern("memory", f"{view.cluster.name} uses {size(figures.memory_used_bytes)}, more than its mark")
-    if figures.disk_reached:
-        yield Concern("disk", f"{view.cluster.name} has only {size(figures.disk_free_bytes)} of disk left")
     if figures.rejoining:
         yield Concern("rejoining", f"{view.cluster.name} has set damaged files aside and does not vote yet")
+
+
+def _room(node: NodeStatus) -> Iterator[Concern]:
+    """Find a node, of all that answer, that is beyond its limit of memory or disk, or will be soon."""
+    its = None if node.role == "DOWN" else node.host
+    if its is None:
+        return
+    name, used, mark = link("/cluster", node.name), its.memory_used_bytes, its.memory_mark_bytes
+    if mark and used > mark * NEAR_MEMORY:
+        over = f"more than its mark, {size(mark)}" if used > mark else f"near its mark, {size(mark)}"
+        yield Concern("memory", [name, f" uses {size(used)} of memory, {over}"], severe=used > mark)
+    left, least = its.disk_free_bytes, its.disk_free_bytes_min
+    if left < least * NEAR_DISK:
+        yield Concern("disk", [name, f" has only {size(left)} of disk left and needs {size(least)}"],
+                      severe=left < least)
 
 
 async def _dead(view: View) -> list[Concern]:
@@ -92,26 +107,36 @@ async def _dead(view: View) -> list[Concern]:
     return lines
 
 
-def _since(view: View, name: str) -> str:
+def _since(view: View, name: str) -> Child:
     """Return, in words, since when the queue has dead jobs: the place of a dead job dates from its death."""
     first = view.cluster.machine.next_jobs(name, JobState.DEAD, 1, [])
-    since_ms = max(0, view.cluster.time_ms - (first[0].seq >> SEQ_BITS)) if first else 0
-    return f", the first died {duration(since_ms)} ago" if first else ""
+    return [", the first died ", when(view, first[0].seq >> SEQ_BITS)] if first else None
 
 
 def _old(view: View) -> Iterator[Concern]:
+    """Find queues whose oldest job has been waiting for long. The worst are those whose jobs nobody takes."""
     machine, shown = view.cluster.machine, 0
     for _, name in view.samples.oldest.longest:
         if view.visitor.sees(name) and shown < NAMED_MAX:
-            oldest_ms = machine.history(name, view.cluster.time_ms).oldest_ms
-            if oldest_ms > OLD_MS:
+            now_ms = view.cluster.time_ms
+            oldest_ms = machine.history(name, now_ms).oldest_ms
+            figures = machine.stat(name, now_ms) if oldest_ms > OLD_MS else None
+            if figures is not None:
                 shown += 1
-                counts = machine.counts(name)
-                running = 0 if counts is None else counts.running
-                yield Concern("waiting", [
-                    "the oldest job of ", queue_link(name), f" has been waiting for {duration(oldest_ms)}; ",
-                    f"{counted(running, 'job')} of it {'runs' if running == 1 else 'run'}",
-                ])
+                yield _waiting(name, dict(figures), now_ms - oldest_ms, oldest_ms)
+
+
+def _waiting(name: str, figures: Mapping[str, int], since_ms: int, oldest_ms: int) -> Concern:
+    """Return what is the matter with a queue whose oldest job came at `since_ms`."""
+    ready, withheld, running = figures["READY"], figures["WITHHELD"], figures["RUNNING"]
+    oldest: Child = ["the oldest for ", tag("time", duration(oldest_ms), data_ms=since_ms, data_since="yes")]
+    waiting = f" {counted(ready, 'job')} {'waits' if ready == 1 else 'wait'}, "
+    if ready > withheld and not running:
+        return Concern("no worker", ["nobody takes the jobs of ", queue_link(name), ":", waiting, oldest,
+                                     ", and none runs"], severe=True)
+    held = f", {withheld:,} of them held back" if withheld else ""
+    return Concern("waiting", ["in ", queue_link(name), waiting, oldest, held,
+                               f"; {counted(running, 'job')} {'runs' if running == 1 else 'run'}"])
 
 
 async def _paused(view: View) -> list[Concern]:

@@ -42,9 +42,9 @@ async def show(view: View) -> str:
     return page(
         view, "Overview", shown(verdict(view, nodes, figures, found)),
         section("To look at", _list(found)) if found else None, now,
-        spans(view, "/", {}), drawn,
-        section("Nodes", cards(view, nodes), tag("p", nearest_limit(nodes)),
+        section("Nodes", tag("p", nearest_limit(nodes)), cards(view, nodes),
                 tag("p", link("/cluster", "All about the cluster"))),
+        spans(view, "/", {}), drawn,
         tag("h2", f"This node, {cluster.name}"), of_node,
     )
 

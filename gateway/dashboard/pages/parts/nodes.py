@@ -26,7 +26,7 @@ def who_may_be_lost(nodes: list[NodeStatus]) -> str:
 
 
 def nearest_limit(nodes: list[NodeStatus]) -> str | None:
-    """Return, in words, which working node will run out of room first; None if nothing is known."""
+    """Return, in words, which working node will be missing first for lack of room; None if nothing is known."""
     found: list[tuple[float, str]] = []
     for node in nodes:
         if node.host is None or node.role == "DOWN":
@@ -35,10 +35,11 @@ def nearest_limit(nodes: list[NodeStatus]) -> str | None:
         if its.memory_mark_bytes:
             used, mark = its.memory_used_bytes, its.memory_mark_bytes
             found.append((used / mark, f"{node.name}, which uses {size(used)} of {size(mark)} of memory to its mark"))
-        if its.disk_free_bytes:
+        if its.disk_free_bytes_min:
             left, least = its.disk_free_bytes, its.disk_free_bytes_min
-            found.append((least / left, f"{node.name}, which has {size(left)} of disk left and needs {size(least)}"))
-    return f"Nearest to a limit is {max(found)[1]}." if found else None
+            found.append((least / max(left, 1), f"{node.name}, which has {size(left)} of disk left and needs "
+                                                f"{size(least)}"))
+    return f"The node nearest to a limit is {max(found)[1]}." if found else None
 
 
 def cards(view: View, nodes: list[NodeStatus]) -> Markup:

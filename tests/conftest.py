@@ -154,7 +154,7 @@ LONG = (
 
 EXAMPLES_SHARE = 10         # with --fast hypothesis draws one example of so many, and no fewer than so many
 EXAMPLES_MIN = 10
-LAW_TIMEOUT_S = 900         # of a law: hypothesis may take 300 s for making a failure simple before it is told
+LAW_TIMEOUT_S = 900         # of a law: hypothesis may take 300 s for simplifying a failure before it reports it
 GC_OBJECTS = 20_000         # so many new ones are worth a look
 GROWN_BYTES = 64 << 20      # by so much a process may grow before everything is looked at
 FAST_MAX_S = 2.0            # four times what is allowed: slow and busy machines need more for the same
@@ -322,7 +322,7 @@ def draw(laws: Iterable[Any], times: float) -> None:
     for law in laws:
         if isinstance(law, type):
             law.settings = _more(law.settings, times)
-        else:       # there is no public way: what a decorator says goes before any profile
+        else:       # there is no public way: a decorator's settings take precedence over any profile
             law._hypothesis_internal_use_settings = _more(law._hypothesis_internal_use_settings, times)
 
 

@@ -53,7 +53,7 @@ NEEDED = {                          # what they load later
     ),
     "pqworker": ("sockpq.worker",),
 }
-# Whoever runs the tests in the background lets them ignore signals, and children inherit that.
+# Tests that are run in the background ignore signals, and children inherit that.
 SIGNALS = {
     signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL, signal.SIGHUP: signal.SIG_DFL,
 }
@@ -226,7 +226,7 @@ def _serve(control: socket.socket) -> tuple[list[str], dict[str, str], str, list
 
 
 def _tell(status: socket.socket, number: int) -> None:
-    with contextlib.suppress(OSError):      # nobody wants to know any more
+    with contextlib.suppress(OSError):      # the client has gone
         status.sendall(NUMBER.pack(number))
 
 

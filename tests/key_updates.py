@@ -33,7 +33,7 @@ class KeyUpdater:
         return ctypes.c_void_p(value)
 
     def handshake(self, received: bytes = b"") -> tuple[bool, bytes]:
-        """Go on with the handshake; returns whether it is complete, and what must be sent."""
+        """Continue the handshake; returns whether it is complete, and what must be sent."""
         self._crypto.BIO_write(self._received, received, len(received))
         complete = self._ssl.SSL_do_handshake(self._connection) == 1
         return complete, self._out()
@@ -51,7 +51,7 @@ class KeyUpdater:
         return self._out()
 
     def close(self) -> None:
-        """Free it, which nobody else does."""
+        """Free it, which is not automatic."""
         self._ssl.SSL_free(self._connection)
         self._ssl.SSL_CTX_free(self._context)
 

@@ -1,7 +1,7 @@
 """`python -m tests.lanes fast` or `all`: the test commands behind `make test-fast` and `make test`, several at a time.
 
 Each lane is a process. Its lines are printed as they come, with its name in front. At the very end are all failed tests
-of all lanes, and a line on each lane: whoever sees only the end of a log sees the reason. The exit code is 0 when that
+of all lanes, and a line on each lane: the end of a log alone shows the reason. The exit code is 0 when that
 of every lane is. An interrupt (SIGINT or SIGTERM) ends all lanes and waits until they have cleaned up; a second one
 kills them. Further arguments go to every pytest, as in `python -m tests.lanes all -x`.
 
@@ -74,7 +74,7 @@ def _environment() -> dict[str, str]:
 
 
 class Lane:
-    """A command under way."""
+    """A running command."""
 
     def __init__(self, name: str, width: int, command: Sequence[str], out: TextIO, *, yields: bool = False) -> None:
         self.name = name

@@ -1,4 +1,4 @@
-"""Another cluster at the address of one that is gone, with which no program may go on."""
+"""Another cluster at the address of a former one, with which no program may continue."""
 
 from __future__ import annotations
 

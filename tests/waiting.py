@@ -24,7 +24,7 @@ def eventually(condition: Callable[[], object], seconds: float = PATIENCE_S) -> 
 
 
 def until(condition: Callable[[], object], what: str | Callable[[], str] = "", seconds: float = PATIENCE_S) -> None:
-    """Wait for a condition; `what` says what was expected, or what there is instead."""
+    """Wait for a condition; `what` describes what was expected, or the actual state."""
     assert eventually(condition, seconds), what if isinstance(what, str) else what()
 
 

@@ -20,7 +20,7 @@ class Refused(Exception):
 
 
 class Broken(OSError):
-    """The connection ended, fell silent, or said what nobody expects. `sent`: all of the command left this process."""
+    """The connection ended, fell silent, or sent an unexpected answer. `sent`: all of the command left this process."""
 
     def __init__(self, why: str, *, sent: bool = True) -> None:
         super().__init__(why)

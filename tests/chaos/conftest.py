@@ -12,7 +12,7 @@ HINT = "chaos tests skipped: {} need toxiproxy-server 2.x on PATH, or Go 1.23, w
 
 @pytest.fixture(scope="session")
 def toxiproxy_server() -> None:
-    """Find the program, or skip the test."""
+    """Skip the test unless the program is installed."""
 
 
 @pytest.hookimpl(tryfirst=True)

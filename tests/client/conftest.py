@@ -47,7 +47,7 @@ def make_client(request: pytest.FixtureRequest) -> Iterator[MakeClient]:
 
 @pytest.fixture
 def client(cluster: FakeCluster, make_client: MakeClient) -> Client:
-    """Short time limits, so that a server's silence is over soon."""
+    """Return a client with short time limits, so that it gives up a silent server soon."""
     return make_client(cluster.addresses, timeout=60, server_timeout=0.3, connect_timeout=0.5)
 
 

@@ -1,4 +1,4 @@
-"""What a fake server can be told to do instead of answering."""
+"""Faults of a fake server: what it can do instead of answering."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ WITHOUT_EXECUTING = (
 
 
 def misbehave(connection: socket.socket, fault: Fault, answer: bytes, stopped: Callable[[], bool]) -> bool:
-    """Do it; `stopped` tells when the server is no more. Returns whether the connection goes on."""
+    """Apply the fault; `stopped` is set when the server has ended. Returns whether the connection stays open."""
     if fault in (Fault.STALL, Fault.EXECUTE_AND_STALL):
         _stall(connection, stopped)
     elif fault is Fault.TRICKLE:
@@ -73,7 +73,7 @@ def _stall(connection: socket.socket, stopped: Callable[[], bool]) -> None:
 
 
 def hung_up(connection: socket.socket) -> bool:
-    """Return whether the client has closed or half-closed; it sends nothing else meanwhile."""
+    """Return whether the client has closed or half-closed; until then it sends nothing."""
     try:
         if isinstance(connection, ssl.SSLSocket):       # it cannot peek
             return _ended(connection)

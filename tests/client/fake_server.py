@@ -34,7 +34,7 @@ class FakeCluster:
         ports: Sequence[int] = (),
     ) -> None:
         """`ports`: to listen on; by default on any that are free."""
-        self.id: str | None = secrets.token_hex(8)      # "-": no leader was heard; None: it is too old
+        self.id: str | None = secrets.token_hex(8)      # "-": it knows no leader; None: it is too old
         self.lock = threading.Condition()
         self.tls = tls
         self.users = users
@@ -102,7 +102,7 @@ class FakeServer(Execution):
         self.id = server_id
         self.name = f"n{server_id}"
         self.received: list[str] = []           # command lines, without their REQ and without CLUSTER ID
-        self.asked_id = 0                       # how often that was said
+        self.asked_id = 0                       # how often that was answered
         self.numbers: list[int] = []            # of the requests among them, 0 for the others
         self.accepted = 0
         self.status_lines: list[str] | None = None      # instead of the true ones

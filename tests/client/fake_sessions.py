@@ -1,4 +1,4 @@
-"""The sessions of a FakeCluster: they remember what was answered to a numbered request, as spec/sessions 3 says."""
+"""The sessions of a FakeCluster: they remember the answers to numbered requests (spec/sessions 3)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Stored:
     command: bytes
     answer: bytes | None = None
     item: str | None = None         # of a PUT that was executed
-    told: str = ""                  # what its first answer says of the item
+    told: str = ""                  # the part of its first answer about the item
     connection: object = None       # on which it was sent last: one that waits for another one gives up
 
 

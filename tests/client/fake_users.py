@@ -38,7 +38,7 @@ class FakeUsers:
         self._nonces.pop(connection, None)
 
     def forget_all(self) -> None:
-        """A secret was replaced: whoever has entered has to do so again."""
+        """Forget who has authenticated, as a secret was replaced: clients must authenticate again."""
         self._entered.clear()
 
     def execute(self, words: list[str]) -> bytes:

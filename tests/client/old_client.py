@@ -1,9 +1,9 @@
-"""A client as those of the original server are: PQD::Facade, retold from its documentation.
+"""A client like those of the original server: PQD::Facade, after its documentation.
 
 It is synchronous, one command at a time. It connects to all servers at once and stays with the one that has the
-smallest INTERCONNECT number until that connection ends; then it begins anew. It compares status lines as strings, and
-knows nothing of leaders, sessions or extensions. `retry` repeats whatever failed, so that a job may be put twice.
-What the original did when its server refuses for a long time is not known; this one then begins anew as well.
+smallest INTERCONNECT number until that connection ends; then it starts over. It compares status lines as strings, and
+knows nothing of leaders, sessions or extensions. `retry` repeats any failed call, so that a job may be put twice.
+What the original did when its server refuses for a long time is not known; this one then also starts over.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class OldClient:
         return True
 
     def retry(self, call: Callable[[], T], until: float) -> T:
-        """Repeat a call until it does not fail any more; raises what it failed with last, when the time is over."""
+        """Repeat a call until it succeeds; raises its last exception when the time is up."""
         patient_until = time.monotonic() + REFUSED_S
         while True:
             try:

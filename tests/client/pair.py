@@ -36,7 +36,7 @@ class Pair:
         self._stack.close()
 
     def only(self, name: str) -> Client:
-        """A client of this cluster alone, whatever the map says; the caller closes it."""
+        """Return a client of this cluster alone, regardless of the map; the caller closes it."""
         cluster = self._clusters[name]
         return Client(cluster.servers, cluster=cluster.id, timeout=10)
 

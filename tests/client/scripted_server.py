@@ -1,4 +1,4 @@
-"""A server that does to each connection what a test says, byte by byte; it keeps no queues."""
+"""A server scripted by a test, byte by byte for each connection; it keeps no queues."""
 
 from __future__ import annotations
 

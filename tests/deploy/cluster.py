@@ -142,7 +142,7 @@ class Cluster:
         return done.stdout
 
     def status(self, host: str) -> dict[str, Any]:
-        """Return what `pqctl cluster status --json` says on that host."""
+        """Return the output of `pqctl cluster status --json` on that host."""
         return dict(json.loads(self.ssh(host, "pqctl cluster status --json --timeout 2", check=False)))
 
     def wait_until_well(self, seconds: float = 60) -> dict[str, Any]:

@@ -31,7 +31,7 @@ def cluster() -> Iterator[Installed]:
 
 @pytest.fixture(scope="session")
 def ansible() -> None:
-    """Ansible is there, or the test is skipped. For tests that need no hosts."""
+    """Skip the test unless Ansible is installed. For tests that need no hosts."""
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -25,7 +25,7 @@ class Leftovers:
         )
 
     def later(self, *command: str) -> None:
-        """Run this at the end; what was told last is run first."""
+        """Run this at the end; the last one added is run first."""
         assert self._process.stdin
         os.write(self._process.stdin.fileno(), f"{json.dumps(command)}\n".encode())
 

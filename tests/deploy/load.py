@@ -19,7 +19,7 @@ CALL_S = 30.0       # a call that takes longer has failed
 
 
 class Load:
-    """So many jobs per second, in a thread of its own, until the block is left. `options` are the client's."""
+    """Puts jobs at a fixed rate, in a thread of its own, until the block is left. `options` are the client's."""
 
     def __init__(self, servers: str, jobs_per_s: float, **options: Any) -> None:
         self._servers, self._options = servers, options

@@ -70,7 +70,7 @@ class Packaged(Cluster):
         (folder / "sockpq.toml").write_text(f"servers = {self.servers().split(',')}\n")
 
     def status_of(self, name: str) -> str:
-        """Return what dpkg says of the package on this host, `install ok installed`; empty if it knows none."""
+        """Return dpkg's status of the package on this host, `install ok installed`; empty if it knows none."""
         return self.ssh(name, "dpkg-query --show --showformat=\"\\${Status}\" sockpqd", check=False).strip()
 
 

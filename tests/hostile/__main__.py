@@ -1,4 +1,4 @@
-"""The hostile suite: attacks on clusters of real nodes, all on loopback, and one table of what became of them.
+"""The hostile suite: attacks on clusters of real nodes, all on loopback, and one table of their outcomes.
 
     python -m tests.hostile                         # all of them, about eight minutes
     python -m tests.hostile --only entry-bytes      # these

@@ -26,7 +26,7 @@ LISTED = (b"PUTS", b"GET")         # commands that are answered by a list
 
 
 class Arena:
-    """One attack's. `seconds`: how long it shall last."""
+    """The arena of one attack. `seconds`: its duration."""
 
     def __init__(self, cluster: HostileCluster, seconds: float) -> None:
         self.cluster = cluster
@@ -135,7 +135,7 @@ class Arena:
             server = moved
 
     async def _moved(self, server: str, until: float) -> str | None:
-        """Wait until another node leads, and return where; None when the time is over."""
+        """Wait until another node leads, and return its address; None when the time is up."""
         while (left := until - time.monotonic()) > 0:
             await asyncio.sleep(min(LOOK_S, left))
             leader = await asyncio.to_thread(self.cluster.leader)

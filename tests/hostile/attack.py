@@ -1,4 +1,4 @@
-"""What an attack is: what is done, to what kind of cluster, and what must hold meanwhile."""
+"""The definition of an attack: its actions, its kind of cluster, and the conditions that must hold during it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MIB = 1 << 20
 
 
 class Bounds(Struct, frozen=True):
-    """The conditions of an attack, beside those that always hold: see verdict.py."""
+    """The conditions of an attack, in addition to those that always hold: see verdict.py."""
 
     p50_ms: float = 100.0           # of the ordinary client's commands
     gap_s: float = 5.0              # the longest time in which it got no job through
@@ -40,9 +40,9 @@ class Attack(Struct, frozen=True):
     slow_disks: bool = False            # the syncs of each can be made slow
     tls: bool = False                   # the nodes have certificates, and all clients use TLS
     fake_clocks: bool = False           # its wall clock can be set
-    strangers: int = 0                  # so many addresses beside loopback, from which hostile clients come
+    strangers: int = 0                  # the number of addresses besides loopback from which hostile clients come
     habits: Habits = Habits()           # of the ordinary client
-    excused: tuple[str, ...] = ()       # errors that it may get meanwhile, as "PUT: 503 Busy"
+    excused: tuple[str, ...] = ()       # errors that it may get during the attack, as "PUT: 503 Busy"
     restarts: bool = False              # a node that ends with 75 is started again, as its unit does
     bounds: Bounds = Bounds()
 

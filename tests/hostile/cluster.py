@@ -40,7 +40,7 @@ class HostileCluster(LocalCluster):
         clocks.set_ahead(self._clock(name), ahead_s)
 
     def serving(self, timeout: float) -> str | None:
-        """The node that serves, as soon as one does, whatever became of the others; None when none does in time."""
+        """Return the node that serves, as soon as one does, regardless of the others; None when none does in time."""
         until = time.monotonic() + timeout
         while True:
             leader = self.leader()

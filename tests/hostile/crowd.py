@@ -15,7 +15,7 @@ from typing import Self, cast
 AT_ONCE = 100               # connections being made
 CONNECT_S = 5.0
 WRITE_BYTES = 256 * 1024    # kept here for a server that does not read
-HEAD_BYTES = 200            # of what a connection was told, for those who want to look
+HEAD_BYTES = 200            # of the input of each connection, kept for diagnosis
 
 GOOD = b"200 OK"
 
@@ -30,7 +30,7 @@ class Crowd:
         source: str | None = None, again_s: float | None = None, most_bytes: int | None = None,
     ) -> None:
         """`opening` is sent once, then `repeated` as fast as the server reads: without end, or so long as it is no more
-        than `most_bytes` on a connection. `again_s`: whoever is cut comes back so many seconds later."""
+        than `most_bytes` on a connection. `again_s`: the seconds after which a client that was cut off reconnects."""
         self._host, _, port = server.rpartition(":")
         self._port = int(port)
         self._count = count

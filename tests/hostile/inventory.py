@@ -1,4 +1,4 @@
-"""What is there in the end, compared with what the ordinary client was told."""
+"""Compares the jobs at the end with the answers to the ordinary client."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import sockpq
 from tests.hostile.ordinary import QUEUE, Report
 from tests.oracles.inventory import differences
 
-LEASE_S = 600.0             # nothing that was taken to be counted comes back meanwhile
+LEASE_S = 600.0             # no job that was taken to be counted comes back before the end
 AT_ONCE = 1000
 LEFT_MAX = 10_000
 CALL_S = 10.0
@@ -29,7 +29,7 @@ def found(servers: list[str], ca: str | None) -> list[int]:
 
 
 def wrongs(report: Report, left: Iterable[int]) -> list[str]:
-    """Return how what is left differs from what the client was told."""
+    """Return the differences between the remaining jobs and the answers to the client."""
     return differences(
         left, report.acknowledged, maybe_put=report.maybe_put,
         finished=report.finished, maybe_finished=report.maybe_finished,
@@ -48,10 +48,10 @@ class Hashed(Protocol):
 def disagreement(cluster: Hashed) -> str:
     """Return how the nodes' states differ after the same entry; empty when they agree.
 
-    They need not be asked at the same time, as entries may go on: forty thousand queues are deleted one by one.
+    They need not be asked at the same time, as entries are still applied: forty thousand queues are deleted one by one.
     """
     until = time.monotonic() + EQUAL_S
-    states: dict[str, dict[str, str]] = {}          # by entry: what each node said after it
+    states: dict[str, dict[str, str]] = {}          # by entry: the state of each node after it
     while True:
         said = {name: cluster.say(name, "CLUSTER HASH", HASH_S) for name in cluster.names}
         for name, answer in said.items():

@@ -1,6 +1,6 @@
-"""What a node process may have: descriptors and address space by its own limits, memory by a control group.
+"""Limits of a node process: descriptors and address space by its own limits, memory by a control group.
 
-A limit is there before the program begins: `prlimit`, and a shell that joins the group, become the program.
+A limit is set before the program begins: `prlimit`, and a shell that joins the group, become the program.
 """
 
 from __future__ import annotations

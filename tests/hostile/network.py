@@ -43,7 +43,7 @@ def add(address: str) -> None:
 
 
 def remove(address: str) -> None:
-    """Nothing goes there or comes from there any more, and no connection is told."""
+    """Remove the address: its packets are dropped from now on, without notice to any connection."""
     _ip("address", "del", f"{address}/32", "dev", "lo")
 
 

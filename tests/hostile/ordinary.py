@@ -63,7 +63,7 @@ class Report(Struct):
 
 
 class Failed(Exception):
-    """A command that was not executed, or of which nobody knows: no cycle."""
+    """A command that was not executed, or of unknown outcome: no cycle."""
 
 
 class Worker:
@@ -201,13 +201,13 @@ class Ordinary:
             raise TimeoutError("the ordinary client gets nothing done")
 
     def finish(self) -> Report:
-        """Let it complete its cycle and tell what it has seen."""
+        """Let it complete its cycle and return its record."""
         output, _ = self._process.communicate(timeout=STOP_S)
         return msgspec.json.decode(output, type=Report)
 
 
 def unusual(errors: list[tuple[float, str]], excused: tuple[str, ...]) -> Counter[str]:
-    """Errors that nobody must expect, how many times each."""
+    """Unexpected errors, with the number of times each."""
     return Counter(error for _, error in errors if error not in excused and not error.endswith(USUAL))
 
 
@@ -228,7 +228,7 @@ def main(habits: str) -> None:
             print("working", flush=True)
             told = True
     worker.close()
-    with contextlib.suppress(BrokenPipeError):      # whoever wanted to know was killed
+    with contextlib.suppress(BrokenPipeError):      # the reader was killed
         sys.stdout.buffer.write(msgspec.json.encode(worker.report))
         sys.stdout.buffer.flush()
 

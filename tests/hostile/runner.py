@@ -29,7 +29,7 @@ PREPARE_S = 60.0
 ATTACK_MAX_S = 60.0         # however long it should be: an attack that hangs is an end of it
 BEFORE_S = 1.0
 FAILURES = (NodeError, sockpq.SockpqError, OSError)     # what nodes that do not serve make of a client
-AFTER_S = 1.0               # the ordinary client goes on for so long after everything is well again
+AFTER_S = 1.0               # how long the ordinary client continues after the recovery
 BACK_MAX_S = 10.0
 
 

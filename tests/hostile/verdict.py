@@ -36,7 +36,7 @@ class Outcome(Struct):
 
 
 def p50_ms(report: Report, begin_s: float, end_s: float) -> float | None:
-    """The median time to an answer of the commands sent meanwhile; None when there was no answer."""
+    """The median time to an answer of the commands sent during the attack; None when there was no answer."""
     times = [ms for sent, ms in report.commands if begin_s <= sent < end_s]
     return statistics.median(times) if times else None
 

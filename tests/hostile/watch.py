@@ -34,7 +34,7 @@ class Watch:
     """Looks at all nodes twenty times a second, in a thread."""
 
     def __init__(self, cluster: HostileCluster, *, restarts: bool) -> None:
-        """`restarts`: start a node again that says by its exit code that this may help, as its unit does."""
+        """`restarts`: restart a node whose exit code asks for it, as its unit does."""
         self._cluster = cluster
         self._restarts = restarts
         self._pids = {name: cluster.pid(name) for name in cluster.names}
@@ -54,7 +54,7 @@ class Watch:
         self._thread.join()
 
     def begin(self) -> int:
-        """Measure anew from now on; returns the largest node's memory now, in bytes."""
+        """Restart the measurement; returns the largest node's memory now, in bytes."""
         self._largest = {}
         self._look()
         return self.largest_bytes

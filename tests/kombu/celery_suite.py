@@ -96,7 +96,7 @@ def file_of(name: str) -> str:
 
 
 def run(sources: Path, names: Sequence[str], choose: str, environment: Mapping[str, str], log: TextIO) -> int:
-    """Run the tests of these files in one process of pytest, and tell what failed; its exit code."""
+    """Run the tests of these files in one process of pytest, and report failures; returns its exit code."""
     running = subprocess.Popen(
         [
             sys.executable, "-m", "pytest", "-p", "harness_plugin", "-p", "no:cacheprovider", "-p",

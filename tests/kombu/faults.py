@@ -32,7 +32,7 @@ PATIENCE_S = 240.0
 WORKERS = 2
 TASK_S = 0.005
 LEFT_S = 60.0           # for acknowledgements, and sessions that end
-SESSION_S = 3.0         # of the workers' connections, as the project says
+SESSION_S = 3.0         # of the workers' connections, as set in the project
 
 PUBLISHER = f"""
 import sys, time
@@ -71,7 +71,7 @@ class Run:
         self.publisher: subprocess.Popen[bytes]
 
     def start_worker(self) -> None:
-        """Start a worker; it is ready when it says so."""
+        """Start a worker; it reports when it is ready."""
         log = self._folder / f"worker{len(self.workers)}.log"
         with log.open("wb") as out:
             self.workers.append(subprocess.Popen(
@@ -82,7 +82,7 @@ class Run:
         self._until(lambda: b" ready." in log.read_bytes())
 
     def start_publisher(self) -> None:
-        """Go on publishing where the one before has stopped."""
+        """Continue publishing where the previous one has stopped."""
         first = len(self._numbers("sent"))
         self.publisher = subprocess.Popen(
             [sys.executable, "-c", PUBLISHER, str(first), str(self._tasks - first), str(self._folder / "out"),
@@ -171,7 +171,7 @@ def leader_frozen(run: Run) -> None:
 
 
 def leader_cut_off(run: Run) -> None:
-    """From the other nodes, which hear nothing from it and it from them, for some seconds; clients reach all three."""
+    """Isolate the leader from the other nodes, in both directions, for some seconds; clients reach all three."""
     run.progress(0.3)
     assert isinstance(run.cluster, ProxiedCluster)
     name = run.cluster.wait_for_leader()
@@ -216,7 +216,7 @@ def worker_frozen(run: Run) -> None:
 
 
 def publisher_killed(run: Run) -> None:
-    """And another one goes on."""
+    """Kill the publisher, and continue with another one."""
     run.progress(0.2)
     run.publisher.kill()
     run.publisher.wait()

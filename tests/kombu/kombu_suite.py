@@ -17,7 +17,7 @@ from t.integration import common  # type: ignore[import-not-found]
 
 URL = os.environ["KOMBU_URL"]
 NOBODY = "sockpq://localhost:1"
-NOBODY_S = 0.2          # until it is certain that nobody is there: kombu tries twice, with two seconds in between
+NOBODY_S = 0.2          # until it is certain that no server listens: kombu tries twice, with two seconds in between
 PATIENCE = 3            # the tests give a message one second to arrive: too little on a busy machine
 
 

@@ -34,7 +34,7 @@ from tests.waiting import PATIENCE_S
 VHOST = "left"
 PATIENCE_OF_PROGRAMS_S = 2.5        # their sessions end four times as long after the last sign of life
 OPTIONS = {"session_ttl": 1, "patience": PATIENCE_OF_PROGRAMS_S}
-IDLE_S = 5                          # of a queue, until it goes: a busy machine may start several programs meanwhile
+IDLE_S = 5                          # of a queue, until it goes: a busy machine may start several programs in that time
 LONG_S = 600.0                      # a program lives so long unless it is killed
 LEFT_MAX_S = 120.0                  # a safety limit
 
@@ -131,7 +131,7 @@ def until_gone(client: Client, before: There) -> None:
 
 
 def main() -> int:
-    """Print what is left; returns the exit code."""
+    """Print the leftovers; returns the exit code."""
     options = argparse.ArgumentParser(description="What killed programs and remote control leave in the cluster.")
     options.add_argument("--killed", type=int, default=100)
     options.add_argument("--asks", type=int, default=1000)

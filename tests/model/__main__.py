@@ -27,7 +27,7 @@ ALL_MISTAKES = (*MISTAKES, *MISTAKES_OF_LOSSES, *MISTAKES_OF_MEMBERS, *MISTAKES_
 
 
 def look(configuration: Configuration, seconds: float) -> bool:
-    """Look at all states of a configuration, for a time; returns whether the invariants hold."""
+    """Search all states of a configuration, for a limited time; returns whether the invariants hold."""
     outcome = search(configuration.rules, configuration.first, configuration.invariants, seconds=seconds)
     whole = "all states" if outcome.whole else "not all states"
     click.echo(f"{configuration.name}: {figures(outcome)}, {whole}")
@@ -74,7 +74,7 @@ def compare(seeds: range) -> bool:
 @click.option("--seeds", default=300, help="Runs to compare.  [default: 300]")
 @click.option("--first", default=0, help="The seed of the first of them.  [default: 0]")
 def main(seconds: float, only: tuple[str, ...], seeds: int, first: int) -> None:
-    """Look at all states of the model, and for the mistakes; compare what simulated nodes do."""
+    """Search all states of the model, and for the mistakes; compare simulated nodes with it."""
     good = [
         look(configuration, seconds) for configuration in (*SHORT, *LONG)
         if any(fnmatch(configuration.name, glob) for glob in only)

@@ -20,7 +20,7 @@ FAST, SLOW = 10, 9              # units in a tick
 class Follower(NamedTuple):
     """A follower of the first leader, and what that one knows of it."""
 
-    promise: int = 0            # it elects nobody for so long, by its clock
+    promise: int = 0            # it elects no node for this time, by its clock
     lease: int = 0              # the leader relies on it for so long, by the leader's clock
     sent: int = 0               # 1: a heartbeat is on its way to it; 2: its answer is on its way back
     age: int = 0                # how long ago the heartbeat was sent, by the leader's clock

@@ -1,7 +1,7 @@
-"""What nodes may do that have lost their disk, or were given an older copy of it (spec/cluster 4.1, 4.3, 4.5, 4.6).
+"""Rules for nodes that have lost their disk, or were given an older copy of it (spec/cluster 4.1, 4.3, 4.5, 4.6).
 
 A candidate asks before it stands, and its question has arrived, or is lost, before it stands (spec/model 1.4). The
-answer of a follower to a heartbeat is a step of its own here, since a leader admits nobody without new answers.
+answer of a follower to a heartbeat is a step of its own here, since a leader admits no node without new answers.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class Losses(Rules):
     # Handing over
 
     def hand_over(self, state: State, one: int, other: int) -> State | None:
-        """Ask a node that has the whole log to take over. From then on there is no lease, and nobody is admitted."""
+        """Ask a node that has the whole log to take over. From then on there is no lease, and no node is admitted."""
         node, record = state.nodes[one], state.terms[state.nodes[one].term]
         if not node.leads or state.nodes[other].sent[node.term].match < len(node.log) or record.heirs >> other & 1:
             return None
@@ -98,7 +98,7 @@ class Losses(Rules):
         return put_term(state, node.term, record._replace(heirs=record.heirs | 1 << other))
 
     def take_over(self, state: State, one: int) -> State | None:
-        """Stand because the leader of the present term has asked for it: nobody needs to agree."""
+        """Stand because the leader of the current term has asked for it: no node needs to agree."""
         node = state.nodes[one]
         if not state.terms[node.term].heirs >> one & 1 or node.term + 1 == len(state.terms) or node.leads:
             return None
@@ -146,7 +146,7 @@ class Losses(Rules):
         return greeted == others
 
     def furthest(self, node: Node, end: Position) -> Position:
-        """Return the end of the longest log that a node has heard of, after a greeting."""
+        """Return the end of the longest log that a node knows of, after a greeting."""
         return max(node.furthest, end)
 
     def no_vote(self, node: Node, term: int) -> int:
@@ -158,7 +158,7 @@ class Losses(Rules):
         return self.bound(adopted(node, term)) if term > node.term else node
 
     def greet(self, state: State, one: int, other: int) -> State | None:
-        """Greet a node that was started: another node says in which term it is, and where its log ends."""
+        """Greet a node that was started: another node sends its term and the end of its log."""
         node, friend = state.nodes[one], state.nodes[other]
         if not node.asks or node.greeted >> other & 1:
             return None

@@ -95,7 +95,7 @@ class ServeAtOnce(Rules):
 
 
 class BelieveCommitIndexes(Rules):
-    """A commit index moves over entries that nobody compared with the leader's."""
+    """A commit index moves over entries that were not compared with the leader's."""
 
     def compared(self, log: Log, theirs: Log, end: int) -> int:
         return len(log)

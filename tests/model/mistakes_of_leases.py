@@ -34,7 +34,7 @@ class EndWithTheConnection(LeaseRules):
 
 
 class KeepTheLeaseAfterAnOffer(LeaseRules):
-    """A leader that has asked another node to take over goes on with its lease."""
+    """A leader that has asked another node to take over keeps using its lease."""
 
     def until(self, state: Leases) -> int:
         return super().until(state._replace(offered=False))

@@ -92,7 +92,7 @@ class HeedLateQuestions(Losses):
 
 
 class GoOnWithoutAsking(Copies):
-    """A node goes on after a time, though not all could be asked: what remains of the risk (spec/cluster 8.7)."""
+    """A node continues after a time, though not all could be asked: the remaining risk (spec/cluster 8.7)."""
 
     def enough(self, greeted: int, others: int) -> bool:
         return greeted.bit_count() >= others.bit_count() - 1
@@ -106,7 +106,7 @@ class AskNobody(Copies):
 
 
 class VoteForShorterLogs(Copies):
-    """A node that was started votes for logs that are shorter than the longest that it has heard of."""
+    """A node that was started votes for logs that are shorter than the longest that it knows of."""
 
     def furthest(self, node: Node, end: Position) -> Position:
         return (0, 0)

@@ -253,7 +253,7 @@ class Rules:
         return state if state.nodes[one] != node else None
 
     def heard(self, node: Node) -> Node:
-        """Return a node that has heard the leader of its term: every candidacy before that is dead for it."""
+        """Return a node that has received a message of its term's leader: every earlier candidacy is dead for it."""
         return node._replace(stands=False, agreed=0)
 
     def vouched(self, node: Node, record: Term) -> int:
@@ -304,11 +304,11 @@ class Rules:
         return state._replace(chosen=state.chosen + chosen)
 
     def normal(self, state: State) -> State:
-        """Return the one state that stands for all with other names of nodes, or other messages that nobody heeds."""
+        """Return the one state that stands for all with other names of nodes, or other messages that no node heeds."""
         return canonical(self.without_the_dead(state))
 
     def without_the_dead(self, state: State) -> State:
-        """Return the state without messages that nobody heeds any more: their terms, candidates or leaders are over."""
+        """Return the state without messages that no node heeds: their terms, candidacies or leaders have ended."""
         oldest = min(node.term for node in state.nodes)
         standing = {(one, node.term) for one, node in enumerate(state.nodes) if node.stands}
         leading = {node.term for node in state.nodes if node.leads}
@@ -339,7 +339,7 @@ class Rules:
 
 
 def adopted(node: Node, term: int) -> Node:
-    """Return a node that has come to a later term: what it was in the term before is over."""
+    """Return a node that has entered a later term: its role in the previous term has ended."""
     return node._replace(term=term, vote=NOBODY, leads=False, stands=False, offered=False,
                          found=(None,) * len(node.found))
 

@@ -46,7 +46,7 @@ def search(
     rules: System[S], first: S, invariants: tuple[Callable[[Any, S], bool], ...], *, seconds: float = float("inf"),
     report: Callable[[int, int, int], None] = lambda depth, states, waiting: None,
 ) -> Outcome:
-    """Look at all states that can be reached, for a time at most; ends at the first that breaks an invariant.
+    """Search all reachable states, for a limited time; ends at the first that breaks an invariant.
 
     `seconds`: of processor time. `report(depth, states, waiting)` is called at each new depth.
     """

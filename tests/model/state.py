@@ -94,10 +94,10 @@ class Node(NamedTuple):
     stands: bool = False                # it is a candidate in `term`
     counted: int = 0                    # leader: the voters by which it counts; they change when it applies an entry
     offered: bool = False               # leader: it has asked another node to take over
-    agreed: int = 0                     # PreVotes that it has given since it heard a leader
+    agreed: int = 0                     # PreVotes that it has given since the last message from a leader
     asks: bool = False                  # it was started, and the others have not all greeted it
     greeted: int = 0
-    furthest: Position = (0, 0)         # the end of the longest log that it has heard of since its start
+    furthest: Position = (0, 0)         # the end of the longest log that it has learned of since its start
     no_vote: int = 0                    # it does not vote in terms up to this one
     found: tuple[Found | None, ...] = ()
     disk: Disk = Disk()
@@ -123,7 +123,7 @@ class Chosen(NamedTuple):
 
 
 class State(NamedTuple):
-    """All nodes, all terms from 1 on (terms[0] is empty), and what is left of the budgets."""
+    """All nodes, all terms from 1 on (terms[0] is empty), and the remaining budgets."""
 
     nodes: tuple[Node, ...]
     terms: tuple[Term, ...]
@@ -152,7 +152,7 @@ def start(nodes: int, terms: int, *, entries: int, crashes: int, losses: int = 0
 
 
 def _key(node: Node) -> tuple[object, ...]:
-    """Return what can be said of a node without naming another one."""
+    """Return the part of a node's state that names no other node."""
     return (
         node.term, _nameless(node.log), node.commit, node.leads, node.stands, node.asks, node.voter, node.disk.term,
         _nameless(node.disk.log), node.disk.commit, node.vote != NOBODY,

@@ -1,4 +1,4 @@
-"""The jobs that are there when a run is over, compared with what its clients were told."""
+"""Compares the jobs at the end of a run with the answers to its clients."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def differences(
     left: Iterable[Job], acknowledged: Iterable[Job], *, maybe_put: Iterable[Job] = (), refused: Iterable[Job] = (),
     finished: Iterable[Job] = (), maybe_finished: Iterable[Job] = (),
 ) -> list[str]:
-    """Return what is wrong with the jobs that are left: some are lost, doubled, invented, back again, or were refused.
+    """Return the violations among the remaining jobs: lost, doubled, invented, resurrected or refused ones.
 
     `acknowledged`, `maybe_put`, `refused`: jobs whose PUT was answered with success, not at all, with a refusal.
     `finished`, `maybe_finished`: jobs whose DONE was answered with success, not at all, as often as that happened.

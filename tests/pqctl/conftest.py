@@ -11,7 +11,7 @@ from tests.client.fake_server import FakeCluster
 
 @pytest.fixture(autouse=True)
 def no_settings(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Nothing of the machine the tests run on may tell which cluster is meant."""
+    """Remove all settings of the machine that could select a cluster."""
     empty = tmp_path_factory.mktemp("home")
     for variable in (settings.VARIABLE, settings.CA, settings.USER, settings.SECRET, settings.SECRET_FILE):
         monkeypatch.delenv(variable, raising=False)

@@ -28,17 +28,17 @@ def names(data: bytes) -> bytes:
 
 
 def refusals(data: bytes) -> bytes:
-    """All it says is a refusal, but who it is: such answers have figures only."""
+    """Turn all answers into refusals, except those with the server's identity: these have figures only."""
     return data if re.match(rb"200 OK( \d+)?\r\n|200 OK [0-9a-f]{16} ", data) else b"409 Not " + LOUD + b" Possible\r\n"
 
 
 def rubbish(data: bytes) -> bytes:
-    """All it says, from the first word on."""
+    """Poison all answers, from the first word on."""
     return LOUD + b"\r\n" + data
 
 
 class Poison:
-    """Listens for pqctl, and passes everything on to a real server; `said` makes of its bytes what pqctl hears."""
+    """Listens for pqctl, and passes everything on to a real server; `said` turns its bytes into what pqctl receives."""
 
     def __init__(self, server: str, said: Said) -> None:
         self._server = server.rpartition(":")

@@ -35,7 +35,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
 
 
 def ask(capsys: pytest.CaptureFixture[str], servers: Sequence[str], *arguments: str) -> tuple[int, Any]:
-    """Exit code and what --json tells."""
+    """Return the exit code and the output of --json."""
     code, out, _ = run(capsys, "--servers", ",".join(servers), *arguments, "--json")
     return code, json.loads(out)
 
@@ -61,7 +61,7 @@ def start(*arguments: str) -> subprocess.Popen[str]:
 
 
 def interruptible() -> None:
-    """Whoever runs the tests in the background (a shell, nohup) lets them ignore signals, and children inherit that."""
+    """Restore SIGINT: tests in the background (of a shell, nohup) ignore signals, and children inherit that."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
 
@@ -106,7 +106,7 @@ class Terminal:
         ready, _, _ = select.select([self._master], [], [], PATIENCE_S)
         try:
             data = os.read(self._master, 65536) if ready else b""
-        except OSError:             # EIO: nobody has the other end any more
+        except OSError:             # EIO: the other end is closed
             data = b""
         self.text += data.decode()
         return bool(data)

@@ -87,7 +87,7 @@ def main(
         piece.episodes.append(episode)
         _tell(episode)
         if into:
-            note(into, piece)                   # also if nobody waits for the end
+            note(into, piece)                   # also if no caller waits for the end
     _finish(piece)
 
 

@@ -20,7 +20,7 @@ from tests.proof.network import CLIENTS, Network
 DISK_MB = 640                               # files that are set aside stay there, too
 READY_S = 240.0                             # of a start: the clients, and other nodes that start, have the processors
 START_AGAIN = 75                            # the exit code of a node that is to be started again
-OPEN = {"insecure": True}                   # without users, at addresses that nobody else can reach
+OPEN = {"insecure": True}                   # without users, at addresses that are private
 LIMITS = {"disk_free_bytes_min": 0}         # such a disk is beyond the usual mark from the start
 
 

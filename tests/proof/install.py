@@ -1,4 +1,4 @@
-"""Installs the wheels of a folder into an environment of their own, with what the proof needs beside them.
+"""Installs the wheels of a folder into an environment of their own, with the other packages that the proof needs.
 
     python -m tests.proof.install dist .proof
 
@@ -25,7 +25,7 @@ PIP = "-m", "pip", "install", "--quiet", "--disable-pip-version-check"
 
 
 def main(dist: Path, folder: Path) -> None:
-    """Install them, unless the same ones are there. Raises SystemExit when there are none."""
+    """Install the wheels, unless the same ones are installed. Raises SystemExit when there are none."""
     wheels = sorted(dist.glob("*.whl"))
     if not wheels:
         raise SystemExit(f"{dist}: there is no wheel; make dist builds them")

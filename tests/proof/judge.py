@@ -1,7 +1,7 @@
 """Judges published histories again, without a cluster: `python -m tests.proof.judge proof/histories/*/*.xz`.
 
-What is said of a history of native clients: tests/chaos/checker; of one of clients of beanstalkd:
-tests/chaos/beanstalkd/judge.py. Ends with 1 when something is wrong in one of them.
+Histories of native clients are judged by tests/chaos/checker, those of beanstalkd's clients by
+tests/chaos/beanstalkd/judge.py. The exit code is 1 when one has a violation.
 """
 
 from __future__ import annotations

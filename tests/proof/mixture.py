@@ -76,7 +76,7 @@ KINDS = (*WEATHER, *CLOCKS, *ANY_WEATHER, *GOOD_WEATHER, UPGRADE)
 
 
 class Round(Struct, omit_defaults=True):
-    """One round, as it is told in the results. Times are in seconds since the mixture began."""
+    """One round, as it is recorded in the results. Times are in seconds since the mixture began."""
 
     began_s: float
     struck: str = ""
@@ -167,7 +167,7 @@ class Mixture(Fault):
 
 
 def _stand(cluster: AlterableCluster, fault: Fault, stopping: threading.Event, lasts_s: float) -> None:
-    """The fault is there for so long, or until `stopping`."""
+    """Hold the fault for this time, or until `stopping`."""
     try:
         fault.begin(cluster)
         stopping.wait(lasts_s)

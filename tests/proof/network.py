@@ -28,10 +28,10 @@ Pair = tuple[str, str]                      # the sender and the receiver of pac
 
 
 class Network:
-    """The machines `names` and CLIENTS, which reach each other until `lose` says otherwise."""
+    """The machines `names` and CLIENTS, which reach each other until `lose` is called."""
 
     def __init__(self, names: Iterable[str]) -> None:
-        """Nothing is there before the block begins. `names`: at most 99."""
+        """Nothing is created before the block begins. `names`: at most 99."""
         self._numbers = {name: number for number, name in enumerate(names, 1)} | {CLIENTS: CLIENTS_NUMBER}
         self._holders: dict[str, subprocess.Popen[bytes]] = {}      # a process that keeps each namespace
         self._lost: frozenset[Pair] = frozenset()
@@ -124,7 +124,7 @@ def alone() -> bool:
 
 
 def run(command: Sequence[str], words: str = "") -> str:
-    """Execute a command of the system and return what it says. Raises OSError with its own words when it fails."""
+    """Execute a command of the system and return its output. Raises OSError with its message when it fails."""
     try:
         done = subprocess.run(command, input=words, capture_output=True, text=True, check=False)
     except FileNotFoundError as error:

@@ -29,7 +29,7 @@ def both_ways(some: Iterable[str], others: Iterable[str]) -> set[Pair]:
 def pairs_of(shape: str, names: list[str], chance: random.Random) -> set[Pair]:
     """Return the pairs whose packets are lost in a network of this shape, with the nodes in an order of chance.
 
-    * cut off: one node is reached by nobody and reaches nobody, clients included;
+    * cut off: one node can reach no other and no client, nor be reached;
     * halves: two groups, with the clients on one side;
     * bridge: one node sees two groups that do not see each other, of which clients see one;
     * ring: each node sees two others only (with three nodes: like halves, without the clients);

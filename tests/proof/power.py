@@ -2,8 +2,8 @@
 
 `lose` copies the device as it stands, which has what the file system has sent to it and nothing of what is only in
 memory, and mounts the copy, as a machine does that comes up again: the journal of ext4 is replayed. The copy is of one
-moment: the kernel counts what is written to the device, and when that has changed meanwhile it is copied again.
-(A device may itself lose what it was sent and not told to flush; that is not shown here.)
+moment: the kernel counts what is written to the device, and when that has changed during the copy it is copied again.
+(A device may itself lose data that it was not asked to flush; that is not simulated here.)
 """
 
 from __future__ import annotations

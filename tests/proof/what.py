@@ -1,4 +1,4 @@
-"""Says which packages are under proof: written when they are installed, read when they are run."""
+"""Records which packages are under proof: written when they are installed, read when they are run."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class Rounds:
     def __init__(
         self, cluster: LocalCluster, rng: random.Random, within_s: float = BACK_S, at_most_s: float = AT_MOST_S,
     ) -> None:
-        """`within_s`: a longer round is `slow` and told with all that was logged; `at_most_s`: it is not back."""
+        """`within_s`: a longer round is `slow` and reported with its log; `at_most_s`: after this it has failed."""
         self.cluster = cluster
         self.done: Counter[str] = Counter()
         self.rejoined = self.slow = 0
@@ -135,7 +135,7 @@ class Rounds:
         """Do what a service manager does."""
         pid = self.cluster.pid(name)
         if pid is not None:
-            with contextlib.suppress(OSError):          # it may end meanwhile
+            with contextlib.suppress(OSError):          # it may end first
                 self._waited_s[pid] = int(Path(f"/proc/{pid}/schedstat").read_text().split()[1]) / 1e9
         in_time = time.monotonic() < started + self._at_most_s
         assert in_time, f"{name}: {what}: not back\n{self.cluster.logs(name)[-4000:]}"
@@ -164,7 +164,7 @@ class Rounds:
 
 
 def _clock(seconds: float) -> str:
-    """A moment as logs tell it."""
+    """Return a moment in the form of log lines."""
     return datetime.fromtimestamp(seconds).strftime("%H:%M:%S,%f")[:12]
 
 

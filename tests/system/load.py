@@ -95,7 +95,7 @@ def drain(cluster: LocalCluster, queue: str = "load") -> list[bytes]:
 
 
 def check(producers: list[Producer], bodies: list[bytes]) -> None:
-    """Nothing acknowledged is missing, nothing refused is there, nothing is doubled or invented."""
+    """Check that no acknowledged job is missing, no refused one exists, and none is doubled or invented."""
     wrong = differences(
         bodies, chain.from_iterable(producer.acknowledged for producer in producers),
         maybe_put=chain.from_iterable(producer.unknown for producer in producers),

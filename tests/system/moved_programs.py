@@ -74,7 +74,7 @@ def numbers(text: str) -> list[int]:
 
 @contextmanager
 def tutorial(folder: Path, servers: list[str]) -> Iterator[Running]:
-    """The worker of docs/TUTORIAL.md, which goes on until Ctrl-C as the text says."""
+    """The worker of docs/TUTORIAL.md, which runs until Ctrl-C as described there."""
     page = (ROOT / "docs/TUTORIAL.md").read_text()
     (code,) = re.findall(r"```python\n(from sockpq import Client\n.*?)```", page, re.DOTALL)
     assert '"letters"' in code
@@ -222,7 +222,7 @@ def through_moves(program: Program, folder: Path, moves: int, nodes: int) -> Non
 
 
 def _move(pair: Pair, source: str, to: str, put: Callable[[], int], errors: list[Exception]) -> None:
-    """Move the queue as an operator does, and kill the leader of both clusters meanwhile."""
+    """Move the queue as an operator does, and kill the leaders of both clusters during the move."""
     def some_more() -> None:
         before = put()
         until(lambda: put() >= before + JOBS or errors, seconds=PATIENCE_S)

@@ -41,7 +41,7 @@ class Kept(Struct):
 
 
 class Loaded(Struct):
-    """The costs of loading the snapshot, of finding one record, and of removing all when their time is over."""
+    """The costs of loading the snapshot, of finding one record, and of removing all when they expire."""
 
     start_s: float
     record_bytes: float

@@ -27,7 +27,7 @@ PQCTL = (sys.executable, "-c", "import sys; from sockpqd.pqctl.main import main;
 
 
 def pqctl(server: str, *arguments: str) -> dict[str, Any]:
-    """The answer of a command that must succeed, as --json says it."""
+    """Return the answer of a command that must succeed, from --json."""
     done = subprocess.run(
         [*PQCTL, "--servers", server, *arguments, "--json"], capture_output=True, text=True, check=False, timeout=300,
     )

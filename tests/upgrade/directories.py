@@ -31,7 +31,7 @@ DATA = Path(__file__).parent / "data"
 BLOCK_BYTES = 64 << 10
 BALLAST = bytes(8 << 20)        # zeros: they fill journals and vanish when they are packed
 LEASE_MAX_S = 100 * 365 * 86400
-LEASE_S = 600                   # is over when the directory is used again, unless the clock there is wrong
+LEASE_S = 600                   # has ended when the directory is used again, unless the clock there is wrong
 SETTLED_S = 3.0                 # after so long an idle node has written down that everything is committed
 
 Waiting = tuple[int, int, str | None, str]      # -priority, place, item, data
@@ -138,7 +138,7 @@ def _fill_the_journal(client: sockpq.Client, data_dir: Path, snapshots: int) -> 
 
 
 def start_in_vain(cluster: LocalCluster, name: str) -> tuple[int | None, str]:
-    """Start a node that must end by itself; its exit code and what it said."""
+    """Start a node that must end by itself; returns its exit code and output."""
     before = len(cluster.logs(name))
     cluster.restart(name, wait=False)
     until(lambda: not cluster.running(name), lambda: cluster.logs(name))

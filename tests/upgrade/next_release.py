@@ -10,7 +10,7 @@ shows what levels do and not what else a release may change.
     an operation    POKE <queue> counts: 200 OK
     a field         LATER <id> QUIET sends no event
     a snapshot's    its head has the number of pokes, behind all other fields
-    a message       nodes tell each other how often they were poked, and log what they hear
+    a message       nodes send each other their number of pokes, and log those they receive
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ PRODUCT: dict[str, dict[str, str]] = {
         'b"groups",\n)}\n': 'b"groups",\n), 2: (b"poke",)}\n',
     },
 }
-# The simulation asks for what is new, and its model knows that. No node may be told what its release does not know.
+# The simulation asks for what is new, and its model knows that. No node may be sent what its release does not know.
 SIMULATION: dict[str, dict[str, str]] = {
     "tests.sim.world.plan": {
         "        changes.append((dispatch, \"LEVELS\", {Later: NEW_LEVEL}))\n": "        pass\n",

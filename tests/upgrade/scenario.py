@@ -192,7 +192,7 @@ class Story:
         for priority in (0, 5, -9223372036854775808, 9223372036854775807, 0):
             self.put(f"mail {priority}")
         for _ in range(2):
-            self.put("alarmed 0")       # DEPTH is told
+            self.put("alarmed 0")       # DEPTH is reported
         self.put("mail 1 IS ~order")
         self.put("mail 1 NEW")
         self.put("mail 2 IS ~order KEY a1 TTL 3000000000 TRIES 7")
@@ -545,7 +545,7 @@ class Story:
         with Connection(self._server) as vanishing:
             vanishing.send(f"GETB {self.part}vanishing {LONG}")
             time.sleep(0.2)
-            self._cluster.pause("n1")       # it learns at once that there is a job, and nobody for it
+            self._cluster.pause("n1")       # it learns at once that there is a job without a taker
             self.connection.send(f"PUT {self.part}vanishing 0 5", "again")
             vanishing.wire.vanish()
         self._cluster.resume("n1")
@@ -553,7 +553,7 @@ class Story:
         time.sleep(2.5)                     # for the lease, a TTL and a session
 
     def stand_still(self) -> Iterator[None]:
-        """The service is switched offline while jobs become READY and a CLONE is under way; then it goes on."""
+        """Switch the service offline while jobs become READY and a CLONE is in progress, then online again."""
         self.put("before 0 IS ~released")
         many = 1020                 # a thousand are released by one entry, and so the others are left over
         self.say(f"PUTS {many}", "~after 0 0 AFTER ~released\r\n" * many)

@@ -18,7 +18,7 @@ class CachedFile:
 
     `data`: what reads show. `unsynced`: offset, old bytes and new bytes of each write since the last sync.
     `synced_bytes`: the size on the disk. `failed`: what the disk has of the pages whose sync failed. Linux takes these
-    for written: they go on showing what is not on the disk, and no later sync writes them, unless something else is
+    for written: they keep showing what is not on the disk, and no later sync writes them, unless something else is
     written to them before.
     """
 
@@ -62,7 +62,7 @@ class CachedFile:
         self.unsynced = []
 
     def fail_sync(self, reaches_disk: Callable[[], bool] = never) -> None:
-        """A sync fails; `reaches_disk()`: whether the next sector is on the disk all the same."""
+        """Let a sync fail; `reaches_disk()`: whether the next sector still reaches the disk."""
         disk, pages = self.on_disk(), set()
         for offset, _, new in self.unsynced:
             for start in range(0, len(new), SECTOR_BYTES):

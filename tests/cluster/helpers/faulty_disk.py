@@ -1,7 +1,7 @@
 """A disk in memory that forgets, tears, fills up and fails, at a chosen step or by a seeded draw.
 
 Contents are durable when synced, names when their directory is synced. crash() decides for everything that was not
-synced whether it is there, as a power failure may. What a failed sync leaves in the page cache can be read until
+synced whether it survives, as a power failure may. What a failed sync leaves in the page cache can be read until
 drop_cache() or crash(), although it is not on the disk (cached_file.py).
 """
 
@@ -21,7 +21,7 @@ from tests.cluster.helpers.cached_file import SECTOR_BYTES, CachedFile
 
 
 class Crash(BaseException):
-    """The machine stops here; nobody may catch it but the test."""
+    """The machine stops here; only the test may catch this."""
 
 
 def durable_bytes(file: CachedFile) -> bytearray:
@@ -50,7 +50,7 @@ class Beside(Future[Any]):
 class FaultyDisk(Disk):
     """`steps` counts what changes something; `crash_at` stops before that step; `fail` makes operations raise.
 
-    `slow`: a sync or a preparation beside the caller goes on until somebody waits for it.
+    `slow`: a sync or a preparation in the background lasts until the caller waits for it.
     """
 
     def __init__(self) -> None:
@@ -82,7 +82,7 @@ class FaultyDisk(Disk):
         self.crash_at = None
 
     def crash(self, rng: random.Random) -> None:
-        """Power failure: unsynced names and sectors survive or not, as `rng` says."""
+        """Cut the power: unsynced names and sectors survive or not, by a draw from `rng`."""
         for removed, given, file in self._changes:
             if rng.random() < 0.5:
                 self.names_durable.pop(removed, None)
@@ -165,7 +165,7 @@ class FaultyDisk(Disk):
 
     @property
     def open_files(self) -> int:
-        """Descriptors that nobody has closed."""
+        """Descriptors that are still open."""
         return len(self._open) + len(self._locked)
 
     def size(self, file: int) -> int:

@@ -124,7 +124,7 @@ LEASE_MS = 60_000
 
 
 class World:
-    """A machine with all that, and whatever a case needs beside."""
+    """A machine in that state, with whatever else a case needs."""
 
     def __init__(self) -> None:
         self.machine = Machine()
@@ -137,7 +137,7 @@ class World:
         self.apply(*[SetUser(f"u{number}", "put", b"k" * 16) for number in range(9_999)])
 
     def apply(self, *operations: Operation) -> list[Any]:
-        """One entry, of which nobody asks what it costs. Returns the replies."""
+        """Apply one entry whose cost is not measured. Returns the replies."""
         return self.machine.apply(self.machine.index + 1, self.now_ms, 12345, operations).replies
 
     def apply_many(self, puts: Iterator[Put | PutWith] | Sequence[Put | PutWith]) -> None:
@@ -151,7 +151,7 @@ class World:
         self.apply(Batch(tuple(portion), False))
 
     def name(self) -> str:
-        """That nobody has."""
+        """Return an unused name."""
         self._fresh += 1
         return f"fresh{self._fresh}"
 

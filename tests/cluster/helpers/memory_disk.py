@@ -47,7 +47,7 @@ class MemoryDisk(Disk):
         self.end_process()
 
     def end_process(self) -> None:
-        """The process dies; the machine goes on."""
+        """Kill the process; the machine stays up."""
         self._open.clear()
         self._locks.clear()
 

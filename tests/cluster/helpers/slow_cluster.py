@@ -1,7 +1,7 @@
 """A SmallCluster whose work, disks and links take time, with clients that send their next PUT when one is answered.
 
 What a turn and a command cost is made up (TURN_S and others, of the order of what is measured): all runs are alike.
-A node's turns come one after another; its clock goes on during a turn. It delays its commits as cluster/node.py does.
+A node's turns come one after another; its clock advances during a turn. It delays its commits as cluster/node.py does.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ BODY = bytes(100)
 
 
 class SlowSync(Future[float]):
-    """A sync beside the loop, which is over at some time."""
+    """A background sync, which ends at a given time."""
 
     def __init__(self, node: SlowNode, over_at: float) -> None:
         super().__init__()
@@ -215,7 +215,7 @@ class SlowCluster(SmallCluster):
         self._at(at + CLIENT_S, again)
 
     def load(self, clients: int, under_way: int, seconds: float) -> tuple[float, float]:
-        """Clients with so many commands under way each: PUTs a second, and PUTs for each entry."""
+        """Run clients with this many commands in flight each; returns PUTs per second and PUTs per entry."""
         self._loaded = True
         for node in self._nodes.values():
             node.disk.node, node.disk.sync_s = node, self.sync_s        # type: ignore[attr-defined]

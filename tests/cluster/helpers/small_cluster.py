@@ -38,7 +38,7 @@ BUSY_TURNS_MAX = 100            # turns of a busy node without time passing
 
 
 class Outcome:
-    """A Pending that remembers what became of it."""
+    """A Pending that remembers its outcome."""
 
     def __init__(self) -> None:
         self.reply: Reply | None = None
@@ -206,7 +206,7 @@ class SmallCluster:
     # Nodes
 
     def configured(self, name: str) -> tuple[Member, ...]:
-        """Return what the configuration file of this node says: the founders, and itself."""
+        """Return the members in this node's configuration file: the founders, and itself."""
         return self.founders + tuple(m for m in self.members if m.name == name and m not in self.founders)
 
     def start(self, name: str, *, bootstrap: bool = False) -> SmallNode:
@@ -422,7 +422,7 @@ class SmallCluster:
 
 
 def drain(machine: Machine, queue: str) -> list[bytes]:
-    """Take everything out of a queue of a machine that nobody else uses."""
+    """Take every job out of a queue of an otherwise unused machine."""
     from sockpqd.core import Get, Handed
 
     bodies = []

@@ -30,7 +30,7 @@ def assert_equal_to_model(log: list[LogEntry], machine: Machine, model: Model, e
                 machine.keep_watch(reply.job)
         assert effects.restored == expected.restored
         if not effects.restored:        # then everybody asks again
-            # Who is told too much asks in vain and waits on; who is told too little waits for ever.
+            # A client notified too often asks in vain and waits again; one notified too seldom waits for ever.
             assert not {*expected.ready} - {*effects.ready, *effects.reopened}
             told = {(queue, item) for queue, item in expected.ready_items if queue in effects.reopened}
             assert not {*expected.ready_items} - {*effects.ready_items} - told
@@ -44,7 +44,7 @@ def assert_equal_to_model(log: list[LogEntry], machine: Machine, model: Model, e
 
 
 def lines_of(events: list[Event]) -> list[tuple[int, str, str, tuple[int | str, ...]]]:
-    """The events in their order; what one operation brought to an end may be told in any, each kind by itself."""
+    """The events in their order; those of jobs that one operation ended may come in any, each kind by itself."""
     lines: list[tuple[int, str, str, tuple[int | str, ...]]] = []
     for kind, run in groupby(events, key=lambda event: event.type):
         known = list(run)

@@ -151,7 +151,7 @@ logs = st.lists(entries, max_size=25)
 # --- long ones
 
 def random_log(seed: int, length: int) -> list[LogEntry]:
-    """A log of `length` entries in which most operations hit something: a machine that plays along tells the ids."""
+    """A log of `length` entries in which most operations have an effect: a machine that applies it gives the ids."""
     random = Random(seed)
     machine = Machine()
     now_ms = 1_700_000_000_000

@@ -87,7 +87,7 @@ _opening = st.builds(lambda operation: LogEntry(0, 0, [operation] * 3), _open)
 
 @st.composite
 def session_logs(draw: st.DrawFn) -> list[LogEntry]:
-    """Logs in which sessions are there from the start."""
+    """Generate logs in which sessions exist from the start."""
     return [draw(_opening), *draw(st.lists(session_entries, max_size=20))]
 
 

@@ -42,7 +42,7 @@ def before_clone(
 ) -> tuple[Machine, Model, LogEntry]:
     """A machine and a model after `target`, and the upload of the snapshot of another one after `source`.
 
-    What is left to do is the CloneEnd. Source and target agree with the model at their ends; on the way only in what is
+    Only the CloneEnd is missing. Source and target agree with the model at their ends; on the way only in what is
     answered, as the law of the model alone looks at every entry.
     """
     machine, model = Machine(), Model()

@@ -1,4 +1,4 @@
-"""Logs with all that jobs and queues can be told: strategies for Hypothesis, and long random ones from a seed."""
+"""Logs with all options of jobs and queues: strategies for Hypothesis, and long random logs from a seed."""
 
 from __future__ import annotations
 
@@ -272,7 +272,7 @@ asked_time_logs = st.builds(
 # --- long ones
 
 def random_time_log(seed: int, length: int) -> list[LogEntry]:
-    """A log of `length` entries in which most operations hit something: a machine that plays along tells the ids."""
+    """A log of `length` entries in which most operations have an effect: a machine that applies it gives the ids."""
     random = Random(seed)
     machine = Machine()
     now_ms = 1_700_000_000_000

@@ -28,7 +28,7 @@ class ModelAwaited(ModelRecords):
         return JobEnded(record.view.queue, record.view.state, record.result if done else b"")
 
     def tell_end(self, job: ModelJob, end: JobEnded | NotFound) -> None:
-        """All who wait for this job hear of its end."""
+        """Notify all clients that wait for this job of its end."""
         for place, one in list(self.awaited.items()):
             if one is job:
                 self.outcomes[place] = end

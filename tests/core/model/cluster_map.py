@@ -22,7 +22,7 @@ from sockpqd.core import (
 
 
 def owner(text: str, name: str) -> str | None:
-    """The cluster that owns the name, None: nobody."""
+    """Return the cluster that owns the name; None if there is none."""
     while name.endswith("_dead") and name != "_dead":
         name = name[:-5]
     lines = [line.split() for line in text.splitlines()]

@@ -268,7 +268,7 @@ class ModelEnd(ModelSpread):
         ):
             return                      # it is READY or removed soon, whatever its time
         if job.waits:
-            job.told = []               # what it was to be told, it knows now;
+            job.told = []               # notices received so far do not count;
             return                      # its time counts when its items are finished
         if job.at_ms is not None and job.at_ms > self.clock_ms:
             self.become_delayed(job, job.at_ms)

@@ -1,6 +1,6 @@
 """Fair shares in the reference model: groups, levels, charges, and which group is next (spec/fair 1 to 4).
 
-Everything is found out anew from the list of jobs, and compared as fractions.
+Everything is recomputed from the list of jobs, and compared as fractions.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ class ModelFair(ModelQueues):
         self.fair: Fairness | None = None
         self.groups: dict[str, GroupSettings] = {}
         self.rates = Rates()
-        self.ran_ms: int | None = None          # as the present operation says
+        self.ran_ms: int | None = None          # from the current operation
         self.given: list[ModelJob] = []         # what the present Get has been given so far
 
     def use_fair(self) -> Fairness:
@@ -192,7 +192,7 @@ class ModelFair(ModelQueues):
         return len(over)
 
     def charge(self, job: ModelJob) -> None:
-        """The job has run since its hand-out or its last charge, or for as long as is said."""
+        """Charge the job's group for the time since its hand-out or last charge, or for the reported time."""
         if self.fair is None and self.ran_ms is None:
             return
         fair = self.use_fair()

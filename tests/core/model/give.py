@@ -55,7 +55,7 @@ class ModelGive(ModelTime):
         ]
 
     def get(self, get: Get, bits: int) -> Reply:
-        """One job, and nobody is told whether it turned a cycle."""
+        """Give one job, without reporting whether it turned a cycle."""
         reply = self.pick(GetWith(get), bits, of_put=get.item_of_put)
         return replace(reply, turned=UNSET) if isinstance(reply, Handed) else reply
 
@@ -129,7 +129,7 @@ class ModelGive(ModelTime):
             return Empty(any(self.unfinished(queue, item) for queue in (get.queues or ())) if get.queues is not None
                          else self.unfinished(None, item))
         if pick.count is None and pick.policy is None and pick.turn is None and not pick.meta and not pick.head:
-            turned = []         # nobody is told, as of a Get
+            turned = []         # not reported, as for a Get
         jobs = tuple(self.handed(job, pick, turned=True if job in turned else UNSET) for job in given)
         return jobs[0] if pick.count is None else HandedMany(jobs)
 
@@ -217,7 +217,7 @@ class ModelGive(ModelTime):
         job.graced = False
 
     def handed(self, job: ModelJob, asked: GetWith | None = None, turned: bool | UnsetType = UNSET) -> Handed:
-        """Return what is told of a job that runs to one who asked so."""
+        """Return the reply with a running job, in the form that the client requested."""
         assert job.id is not None
         data, head = job.data, UNSET
         if asked is not None and asked.head:

@@ -1,4 +1,4 @@
-"""What the reference model is made of: its jobs, what it tells of an entry, and how it chooses."""
+"""The parts of the reference model: its jobs, the results of an entry, and its choice of jobs."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class ModelJob:
     origin: str | None = None           # of a dead job: the queue it comes from
     # while it is deferred
     delayed: bool = False
-    due_ms: int | None = None           # None: nobody knows yet
+    due_ms: int | None = None           # None: not known yet
     until: Until = Until.DONE                           # what it waits for of items
     waits: list[str] = field(default_factory=list)      # items that have not decided yet
     told: list[str] = field(default_factory=list)       # items that have, but the job does not know yet
@@ -70,7 +70,7 @@ class ModelJob:
     graced: bool = False
     session: int | None = None          # the session it is bound to
     since_ms: int = 0                   # its hand-out, or the last charge for it
-    progress: int | None = None         # as its worker said
+    progress: int | None = None         # as reported by its worker
     hand_outs: tuple[int, ...] = ()     # when they were, but those undone
 
     def __deepcopy__(self, memo: dict[int, object]) -> ModelJob:

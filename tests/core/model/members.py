@@ -41,7 +41,7 @@ class ModelMembers:
             if address.name in self.addresses:
                 peer, client = self.addresses[address.name]
                 self.addresses[address.name] = (peer or address.peer, client or address.client)
-        smallest = self.server_ids.get(lead.node, 0)        # 0: it was removed, and nobody gets a new id
+        smallest = self.server_ids.get(lead.node, 0)        # 0: it was removed, and gets no new id
         below = [name for name in self.server_ids if self.server_ids[name] < smallest]
         for name in sorted(below, key=lambda name: self.server_ids[name]):
             self._new_server_id(name)

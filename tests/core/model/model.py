@@ -1,4 +1,4 @@
-"""The queue as plainly as it can be said: one list of jobs, searched and sorted anew for whatever is asked.
+"""The simplest model of the queue: one list of jobs, searched and sorted again for each operation.
 
 It shares with core nothing but the operations and the replies. Where it and the machine disagree, one of them is wrong,
 and here it is easy to see which. It is meant for short logs: everything costs O(jobs), or more.
@@ -137,7 +137,7 @@ from tests.core.model.view import ModelView
 
 USERS_MAX = 10_000
 UNBOUND_MAX = 10_000
-SPENT_MAX = 8 * 1024 * 1024     # bytes handed out after which an entry is over
+SPENT_MAX = 8 * 1024 * 1024     # bytes handed out after which an entry ends
 
 There = tuple[list[tuple[int, str, str | None]], list[tuple[str, str | None]]]
 # What aborts no transaction.
@@ -150,7 +150,7 @@ Fine = (
 class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
     """The reference model; `apply` and what can be read have the names of core's Machine.
 
-    It cannot read snapshots. `known_bytes` tells it what the bytes used in CLONEs mean: the state of the model at the
+    It cannot read snapshots. `known_bytes` gives the meaning of the bytes in CLONEs: the state of the model at the
     time of the snapshot.
     """
 
@@ -176,7 +176,7 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
         self.bits = seed
         self.before_ms, self.clock_ms = self.clock_ms, max(self.clock_ms, now_ms)
         if self.clock_ms <= 2**52:
-            self.next_seq = max(self.next_seq, self.clock_ms * 1024)        # places tell the time
+            self.next_seq = max(self.next_seq, self.clock_ms * 1024)        # places contain the time
         self.remembered = {name: known for name, known in self.remembered.items() if known[0] > self.clock_ms}
         for queue in list(self.queues):
             self.limit_records(queue, self.settings_of(queue))
@@ -408,7 +408,7 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
         return WorkerBounds(*bounds)
 
     def _worker(self, name: str) -> WorkerPool | None:
-        """The pool of this name, or what an operator last said to the one that had it."""
+        """Return the pool of this name, or an operator's last setting for an earlier one of that name."""
         worker = self.workers.get(name)
         left = worker is not None and worker.session == 0 and self.clock_ms - worker.beat_ms >= WORKER_LEFT_MS
         return None if left else worker

@@ -29,7 +29,7 @@ from sockpqd.core import (
 )
 from tests.core.model.queues import ModelQueues
 
-WRITTEN_MS = 5_000      # a grant is written at most so long after its entry, or not at all
+WRITTEN_MS = 5_000      # a grant is written within this time of its entry, or never
 OnPulses = CreatePulse | ConfigurePulse | DeletePulse | SetPulse | Grant | TakeTurn | GiveResult
 
 
@@ -158,7 +158,7 @@ class ModelPulses(ModelQueues):
         return any(ticket in pulse.open(self.clock_ms) for pulse in self.pulses.values())
 
     def judge_pulses(self) -> None:
-        """The results of each period that is over, at the beginning of an entry."""
+        """Evaluate the results of each period that has ended, at the beginning of an entry."""
         over = [(one.judged_at, name) for name, one in self.pulses.items() if one.results]
         for _, name in sorted(one for one in over if one[0] <= self.clock_ms):
             if self.pulses[name].judge():

@@ -64,7 +64,7 @@ class ModelPut(ModelGive):
         return elsewhere(self.map[1].decode(), self.cluster_id, names) if self.map[0] else None
 
     def put(self, operation: Put | PutWith) -> Reply:
-        """A new job, unless it is refused or its key is there."""
+        """Add a new job, unless it is refused or its key exists."""
         wish = PutWith(operation) if isinstance(operation, Put) else operation
         put = wish.put
         self.put_item = None
@@ -178,7 +178,7 @@ class ModelPut(ModelGive):
         return f"i{self.next_item - 1}{end}"
 
     def _closed(self, queue: str, data: bytes) -> Reply | None:
-        """Why the queue does not take such jobs at all."""
+        """Return the reason why the queue refuses such jobs; None if it accepts them."""
         settings = self.settings_of(queue)
         if not self.settings.autocreate and not self.known(queue):
             return QueueNotFound()

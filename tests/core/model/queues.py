@@ -53,7 +53,7 @@ OnQueue = (
 
 
 class ModelQueues(ModelAwaited):
-    """All jobs in one list, and what the queues are told."""
+    """All jobs in one list, and the settings of the queues."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -185,7 +185,7 @@ class ModelQueues(ModelAwaited):
                 self.queues[queue] = structs.replace(settings, alarmed=not settings.alarmed)
                 self.tell("DEPTH", queue, half if settings.alarmed else settings.alarm)
 
-    # --- what groups of FAIR are told (fair.py)
+    # --- settings of groups of FAIR (fair.py)
 
     def regroup(self) -> None:
         """A job has taken a step."""
@@ -488,7 +488,7 @@ class ModelQueues(ModelAwaited):
         return Removed(min(len(found), PORTION), len(found) > PORTION)
 
     def _drop(self, queue: str, job: ModelJob) -> None:
-        """Remove the job, and tell its worker."""
+        """Remove the job, and notify its worker."""
         if job.id is not None:
             self.use(queue)
             self.tell("CANCEL", queue, job.id)

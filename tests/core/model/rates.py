@@ -38,7 +38,7 @@ class Rates:
         self.known: dict[tuple[str, str], Rate] = {}
 
     def pass_time(self, clock_ms: int) -> None:
-        """Look at all of them: at the beginning of an entry, but for one with a new leader."""
+        """Advance all rates: at the beginning of an entry, except one with a new leader."""
         for rate in self.known.values():
             rate.looked_ms = clock_ms
         self._forget()

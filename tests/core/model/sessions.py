@@ -1,4 +1,4 @@
-"""The sessions of the reference model: everything that was ever asked in them is kept, and asked about anew."""
+"""The sessions of the reference model: every request is kept for ever, and searched again each time."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SECOND_MS, DAY_MS = 1000, 24 * 3600 * 1000
 
 @dataclass
 class ModelSession:
-    """A session; `ending` means that it is over and some of its jobs are still to be released."""
+    """A session; `ending` means that it has ended and some of its jobs are still to be released."""
 
     number: int
     secret: int
@@ -37,7 +37,7 @@ class ModelSession:
     used_ms: int
     graced: bool = False
     ending: bool = False
-    lapsed: bool = False            # nobody has closed it
+    lapsed: bool = False            # it was not closed by a client
     digests: dict[int, bytes] = field(default_factory=dict)                     # by request number
     answers: dict[tuple[int, int], Reply] = field(default_factory=dict)         # by request number and part
 
@@ -94,11 +94,11 @@ class ModelSessions:
         return SessionAttached(session.ttl_ms, session.newest)
 
     def find(self, number: int) -> ModelSession | None:
-        """The session of this number, unless it is over."""
+        """Return the session of this number, unless it has ended."""
         return next((one for one in self.all if one.number == number and not one.ending), None)
 
     def use(self, number: int, clock_ms: int) -> ModelSession | None:
-        """The same, and its time counts anew."""
+        """Return the same session, and restart its time limit."""
         session = self.find(number)
         if session is not None:
             session.deadline_ms = max(session.deadline_ms, clock_ms + session.ttl_ms)

@@ -1,4 +1,4 @@
-"""Jobs that come into several queues of the reference model at once, and the topics that tell into which."""
+"""Jobs put into several queues of the reference model at once, and the topics that name these."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.core.model.items import ModelItems
 
 
 class ModelSpread(ModelItems):
-    """Puts with targets, and what topics are told."""
+    """Puts with targets, and the bindings of topics."""
 
     def spread(self, job: PutWith, targets: ToQueues | ToTopic) -> Reply:
         """Into all of them or none."""

@@ -16,7 +16,7 @@ BUCKET_MS = 16          # leases and sessions end when the 16 ms in which their 
 DUE_MAX = 1000
 NAME_MAX = 255
 WORKER_SILENT_MS = 30_000       # a name may go to another session when its own was not used for so long
-WORKER_LEFT_MS = 60_000         # for which what an operator said last to a pool outlives it
+WORKER_LEFT_MS = 60_000         # how long an operator's last setting outlives its pool
 LATEST_MS = 2**62       # a time beyond is this one
 DEAD_SUFFIX = "_dead"
 
@@ -77,7 +77,7 @@ class ModelTime(ModelFair):
         if backoff_ms:
             job.counts = replace(job.counts, delay_ms=backoff_ms)
             self.become_delayed(job, max(self.clock_ms + backoff_ms, job.at_ms or 0))
-        elif job.at_ms is not None and job.at_ms > self.clock_ms:     # a CHANGE may have said so too, while it ran
+        elif job.at_ms is not None and job.at_ms > self.clock_ms:     # also by a CHANGE while it ran
             self.become_delayed(job, job.at_ms)
         elif first:
             self.become_ready(job, None)
@@ -221,7 +221,7 @@ class ModelTime(ModelFair):
             self.note_idle()
 
     def cancel(self, item: str, reason: str | None) -> None:
-        """Nothing of the item is given any more, and who has something of it hears of that."""
+        """Stop handing out jobs of the item, and notify the holders of its running ones."""
         if self.cancelling(item):
             return
         fate = self.fates.setdefault(item, ModelFate())
@@ -291,7 +291,7 @@ class ModelTime(ModelFair):
         return 1
 
     def end_workers(self, ended: set[int]) -> None:
-        """The sessions are over: of their pools only what an operator said last is left, if none has heard it."""
+        """End these sessions: of their pools only an operator's last setting is kept, if it was not delivered."""
         for name, one in list(self.workers.items()):
             if one.session in ended and one.unheard:
                 self.workers[name] = replace(one, session=0, beat_ms=self.clock_ms)
@@ -404,7 +404,7 @@ class ModelTime(ModelFair):
         return sorted((job for job in self.jobs if job.state() is JobState.RUNNING), key=lambda job: job.id or 0)
 
     def grant_grace(self, grace_ms: int, *, once: bool = True) -> None:
-        """Nobody could use leases and sessions for a while."""
+        """Prolong leases and sessions after a time in which clients could not use them."""
         until_ms = self.clock_ms + grace_ms
         for job in self.running():
             if job.deadline_ms is None or job.deadline_ms >= until_ms or (once and job.graced):
@@ -419,7 +419,7 @@ class ModelTime(ModelFair):
                     hold.deadline_ms, hold.graced = until_ms, hold.graced or once
 
     def grant_failover_grace(self, grace_ms: int, silence_ms: int) -> None:
-        """No leader was heard for so long; a short lease gets no more than its own length besides."""
+        """Prolong leases after a time without a leader; a short one gets at most its own length."""
         if grace_ms <= 0:
             return
         heard_ms = self.clock_ms + min(max(silence_ms, 0), grace_ms)

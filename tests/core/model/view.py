@@ -120,7 +120,7 @@ class ModelView(ModelEnd):
         return sorted(queue for queue in {job.queue for job in self.jobs} if self.givable(queue))
 
     def next_due_ms(self) -> int | None:
-        """Return when the next lease or session is over, or another time has come."""
+        """Return the time of the next end of a lease or session, or of another timer."""
         ends = [job.deadline_ms for job in self.jobs] + [session.deadline_ms for session in self.sessions.all]
         times = [(time_ms // BUCKET_MS + 1) * BUCKET_MS for time_ms in ends if time_ms is not None]
         starts: list[int | None] = [hold.deadline_ms for hold in self.holds.values()]

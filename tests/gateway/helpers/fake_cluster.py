@@ -1,7 +1,7 @@
 """A cluster of one node in memory around the real machine: what is proposed is committed at the end of the loop turn,
 or when the test says so. It can be made follower, leader or lone, and can refuse or lose what is in flight.
 
-What operators ask goes the same way; what it would need other nodes for is a word in `impossible`."""
+Operators' commands take the same way; those that would need other nodes fail for the reason in `impossible`."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ ADDRESSES = (
     Address("n2", "10.0.0.2:11362", "10.0.0.2:11361"),
     Address("n3", "[::1]:11362", "[::1]:11361"),
 )
-SILENT = ("n3",)        # never heard of
+SILENT = ("n3",)        # never in contact
 
 
 class Promise:
@@ -86,13 +86,13 @@ class FakeCluster:
         self.log: list[list[Operation]] = []
         self.now_ms = 1_700_000_000_000
         self.backlog_bytes = 0
-        self.over_share = False         # what propose_for() says
+        self.over_share = False         # the result of propose_for()
         self.full = False
         self.share = 1 << 20                    # operations of one client
         self.withdrawn = 0              # clients that have gone
         self.lag = 0                            # of this node
         self.paging: PagingFigures | None = None
-        self.silence_s = 0.0                    # since its leader was heard
+        self.silence_s = 0.0                    # since the last message of its leader
         self.impossible: str | None = None      # why REMOVE and TRANSFER are refused
         self.broken_disk = False
         self.recorded: frozenset[str] = frozenset()     # types of events
@@ -119,7 +119,7 @@ class FakeCluster:
         self._judge()
 
     def follow(self, leader: str | None) -> None:
-        """Another node leads, or nobody (None); what is in flight stays undecided."""
+        """Follow another leader, or none (None); operations in flight stay undecided."""
         if leader is not None:
             self._begin_term(leader)
         self._leader = leader
@@ -139,13 +139,13 @@ class FakeCluster:
         self._turn_ended()
 
     def lose(self) -> None:
-        """Nobody can say what became of the operations in flight."""
+        """Leave the outcome of the operations in flight unknown."""
         for _, pending in self._take():
             pending.unknown()
         self._turn_ended()
 
     def withdraw(self, client: object) -> None:
-        """Implement cluster.api: nobody has to wait for a turn here."""
+        """Implement cluster.api: no operation waits for its turn here."""
         self.withdrawn += 1
 
     def neglect(self) -> None:
@@ -216,7 +216,7 @@ class FakeCluster:
         self.channels = channels
 
     def notify(self, channel: str, data: bytes) -> int:
-        """Implement cluster.api; nobody listens elsewhere."""
+        """Implement cluster.api; other nodes have no listeners."""
         if self._listener is not None:
             self._listener.notice(channel, data)
         return sum(count for names, prefixes, count in self.channels
@@ -239,7 +239,7 @@ class FakeCluster:
         return mine
 
     def status(self) -> list[NodeStatus]:
-        """Implement cluster.api; n3 was never heard of."""
+        """Implement cluster.api; n3 has never been in contact."""
         nodes = [self._status(address) for address in self.machine.membership.addresses.values()]
         return sorted(nodes, key=lambda node: node.server_id or 0)
 
@@ -323,7 +323,7 @@ class FakeCluster:
         self._apply([Lead(leader, self._term, MEMBERS, b"0123456789abcdef", 10_000, addresses=ADDRESSES)])
 
     async def _ask(self, operation: Operation) -> Reply:
-        """Whoever leads may be asked, also while the service is switched offline."""
+        """Ask the leader, also while the service is switched offline."""
         if self._leader != self.name:
             raise NotLeader
         promise = Promise()

@@ -36,7 +36,7 @@ def read_line(line: str | bytes) -> Command:
 
 
 def is_refused(line: str | bytes) -> bool:
-    """Return whether it is the line of a known verb that says nothing."""
+    """Return whether the line has a known verb and bad arguments."""
     try:
         read_line(line)
     except ArgumentError:

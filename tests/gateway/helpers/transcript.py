@@ -91,7 +91,7 @@ class _Player:
         self._returned = 0
 
     async def act(self, line: str) -> None:
-        """Do what the line says."""
+        """Execute the line."""
         speech = _SPEECH.fullmatch(line)
         if speech is not None:
             self._speak(speech)

@@ -103,7 +103,7 @@ class Comparison:
         self.gateway = MemoryGateway(folder)
         self.clients = [self.connect(number) for number in range(CLIENTS)]
         self.model = Model()
-        self.expected: dict[int, bytes | set[Job]] = {}     # who should hear what: an answer, or one of these jobs
+        self.expected: dict[int, bytes | set[Job]] = {}     # the expected answer of each client, or one of these jobs
 
     def connect(self, number: int) -> MemoryClient:
         return self.gateway.connect(str(number))

@@ -141,7 +141,7 @@ def measure(of: Callable[[Framed], None], case: Framed, blocks: int) -> tuple[fl
 @click.option("--blocks", default=200, show_default=True, type=click.IntRange(1), help="Measurements of each.")
 @RECORD
 def main(blocks: int, record_to: Path | None) -> None:
-    """Measure what lines cost beside frames of MessagePack."""
+    """Compare the cost of lines with that of MessagePack frames."""
     result = Result("line_costs")
     for case in CASES:
         lines_us, lines_steps = measure(by_lines, case, blocks)

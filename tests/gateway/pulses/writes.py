@@ -1,4 +1,4 @@
-"""When a server writes to its clients, as the server's own clock tells: a busy machine may read it much later."""
+"""Times of a server's writes to its clients, by the server's own clock: a busy machine may read them much later."""
 
 from __future__ import annotations
 

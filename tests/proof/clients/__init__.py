@@ -1,1 +1,1 @@
-"""Clients beside the load of the chaos tests, each with a judge of its own: those that wait for results, and Celery."""
+"""Clients in addition to the load of the chaos tests, each with its own judge: for awaited results, and for Celery."""

@@ -34,7 +34,7 @@ class Task(Struct):
     number: int
     given: list[bytes] = field(default_factory=list)
     perhaps: list[bytes] = field(default_factory=list)      # results whose DONE has an unknown outcome
-    seen: list[tuple[str, bytes]] = field(default_factory=list)     # the end as a client that waited was told
+    seen: list[tuple[str, bytes]] = field(default_factory=list)     # the end as reported to a waiting client
 
 
 class Awaiting:
@@ -152,7 +152,7 @@ class Awaiting:
         while number not in self.tasks and time.monotonic() < until and not self._working.is_set():
             time.sleep(0.01)                                # the answer to its PUT is on the way
         task = self.tasks.get(number)
-        if task is not None:                                # else nobody knows whether it was put
+        if task is not None:                                # else it is unknown whether it was put
             (task.given if sure else task.perhaps).append(result)
 
     def _wait(self, client: Client) -> None:

@@ -1,4 +1,4 @@
-"""Celery's publisher and workers beside the load: no task is lost, and one that is done twice was marked so.
+"""Celery's publisher and workers during the load: no task is lost, and one that is done twice was marked so.
 
 The processes are those of tests/kombu/faults.py: two workers with two children each, tasks acknowledged late.
 """

@@ -37,7 +37,7 @@ class Worker:
         self._serving = Serving(app)
 
     def take(self) -> Handed | None:
-        """Take the next job, if there is one when all has become of it that becomes by itself."""
+        """Take the next job, if there is one after all automatic transitions."""
         for _ in range(TURNS):
             if job := run(self._executor.run(jobs.get(self._queues, expire=60, meta=True))):
                 return job

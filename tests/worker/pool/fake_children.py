@@ -15,7 +15,7 @@ from sockpq.worker.pool.settings import PoolSettings
 
 
 class FakeChild:
-    """Reports by itself unless the `silent` ones are counted; works until the test says end()."""
+    """Reports by itself unless the `silent` ones are counted; works until the test calls end()."""
 
     def __init__(self, number: int, parent: Parent, family: FakeChildren) -> None:
         self.number = number
@@ -65,7 +65,7 @@ class FakeChild:
         self._go("killed")
 
     def end(self, outcome: Outcome | None = None, usage: Usage | None = None) -> None:
-        """The work is over."""
+        """End the work."""
         job, self.job = self.job, None
         if job and self.number in self.family.alive:
             self.go_on()

@@ -57,7 +57,7 @@ class Worker:
         return self._log.read_text()
 
     def children(self) -> list[int]:
-        """The processes that it has started and that are there, zombies too."""
+        """Return its child processes, including zombies."""
         return children_of(self.process.pid)
 
     def until(self, condition: Callable[[], bool], seconds: float = WAIT_S) -> None:

@@ -24,7 +24,7 @@ class Health:
     figures, or FULL if it takes no further connections. `learners` are members without a vote, all others are voters.
     `missing` are members that do not answer or, if a leader serves, are not in contact with it. `notes` are sentences
     about anything unusual. `cluster` is the cluster's id, None if no server that answers knows it. `service_off`: the
-    whole service is switched offline (CLUSTER OFFLINE), None if no leader tells.
+    whole service is switched offline (CLUSTER OFFLINE), None if no leader reports it.
     """
 
     leader: NodeStatus | None

@@ -238,7 +238,7 @@ class Records:
                     yield from [known[at] for at in range(start, len(block)) if block.sizes[at]]
 
     def _over_ms(self, queue: str, clock_ms: int) -> int:
-        """Return the time such that records of the queue that ended by then have expired."""
+        """Return the time at or before which a job of the queue must have ended for its record to have expired."""
         return clock_ms - self.settings[queue].retain_ms
 
     # ---- changes

@@ -482,7 +482,7 @@ class JobWaiters(WaitingLine[JobWaiter]):
             asyncio.get_running_loop().call_soon(self._clear)
 
     def _clear(self) -> None:
-        """Take waiters that have left out of a portion of their lines."""
+        """Remove, from a portion of the lines, waiters that have left."""
         self._clearing = False
         if self._wait_lists.clear(LINES_LEFT_AT_ONCE):
             self._clear_soon()

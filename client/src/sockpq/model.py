@@ -170,7 +170,7 @@ class Handed(NamedTuple):
 
 
 class Stored(NamedTuple):
-    """PUT: the job is queued. `item`: the name of the group it belongs to; `key`: its key in its queue.
+    """PUT: the job is queued. `item`: the name of the item it belongs to; `key`: its key in its queue.
 
     `outcome`: "new"; with `on_duplicate` also "exists" (another job has the key, nothing was changed) or "replaced";
     with `dedup` also "exists" (it was put before, nothing was changed); with `when="failed"` also "dropped" (the items

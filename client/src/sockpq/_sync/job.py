@@ -26,7 +26,7 @@ REPR_BYTES_MAX = 40
 class Job:
     """A running job: this client has it until done(), later(), move(), bury() or the end of its lease.
 
-    `id` is its number for this hand-out only; `item` is the group it belongs to, or None; `meta` has more if
+    `id` is its number for this hand-out only; `item` is the name of the item it belongs to, or None; `meta` has more if
     get(meta=True) requested it. `key`, `number`, `group`, `attempt` and `reason` are taken from `meta`; for a job that
     was taken without it the blocking client asks the server once, at the first access; likewise for `headers`. `lost`:
     consume(heartbeat=True) has found that its lease has ended, so that another worker may have it. As a context manager

@@ -39,9 +39,9 @@ _MASK = 0xFFFFFFFF
 
 
 class Segment:
-    """A file. `size`: including the buffer; `live_bytes`: the frames of pages that are needed.
+    """A file of pages. `size`: its bytes, including those still buffered; `live_bytes`: those of pages that are needed.
 
-    `doubtful`: it could not be synced.
+    `doubtful`: a sync of it has failed.
     """
 
     __slots__ = ("doubtful", "file", "live_bytes", "number", "path", "rest", "scanned", "size", "synced", "written")

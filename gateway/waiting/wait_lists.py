@@ -111,7 +111,7 @@ class WaitLists:
         return [number for lines in self._items.values() for number in lines.numbers(item)]
 
     def _skip(self, lines: Lines[K], key: K) -> None:
-        """Remove waiters that have left from the head of the line."""
+        """Remove, from the head of the line, waiters that have left."""
         while (first := lines.first(key)) is not None and first in self._left:
             lines.discard(key, first)
 

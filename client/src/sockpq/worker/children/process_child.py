@@ -40,7 +40,7 @@ SIGNALS = (
 
 
 class ProcessChild:
-    """A child in a process, as its pool sees it. `files`: the descriptors that it keeps, which are older than the pool."""
+    """A child process as its pool sees it. `files`: the descriptors that it keeps, which are older than the pool."""
 
     def __init__(
         self, number: int, app: App, soft_time_limit: float | None, files: Set[int], parent: Parent

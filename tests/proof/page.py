@@ -12,6 +12,7 @@ ROOT = Path(__file__).parents[2]
 PAGE, RESULTS = ROOT / "docs" / "PROOF.md", ROOT / "proof"
 COLUMNS = ("date", "system", "commit", "seed", "minutes", "episodes", "passed", "failed", "void", "commands",
            "acknowledged", "faults")
+WHYS = 3        # of an episode, at most; its history has all
 BEGIN, END = "<!-- made by tests/proof/page.py: begin -->", "<!-- made by tests/proof/page.py: end -->"
 
 
@@ -35,11 +36,11 @@ def write(page: Path, results: Path) -> bool:
 def _sums(pieces: Sequence[Piece]) -> Iterator[str]:
     episodes = [episode for piece in pieces for episode in piece.episodes]
     hours = sum(episode.seconds for episode in episodes) / 3600
-    yield (f"So far: {len(pieces)} pieces, {len(episodes)} episodes, {hours:.1f} hours, "
+    yield (f"So far: {_counted(len(pieces), 'piece')}, {_counted(len(episodes), 'episode')}, {hours:.1f} hours, "
            f"{sum(episode.commands for episode in episodes):,} commands of native clients and "
            f"{sum(episode.beanstalkd for episode in episodes):,} of clients of beanstalkd, "
            f"{sum(sum(episode.faults.values()) for episode in episodes):,} faults; "
-           f"{_verdicts(pieces, FAILED)} episodes failed, {_verdicts(pieces, VOID)} were void.")
+           f"failed: {_counted(_verdicts(pieces, FAILED), 'episode')}; void: {_verdicts(pieces, VOID)}.")
 
 
 def _faults(pieces: Sequence[Piece]) -> Iterator[str]:
@@ -65,8 +66,13 @@ def _not_passed(pieces: Sequence[Piece]) -> Iterator[str]:
     for piece in pieces:
         for episode in piece.episodes:
             if episode.verdict != PASSED:
-                why = "; ".join(line.splitlines()[0] for line in (*episode.violations, episode.reason) if line)
+                lines = [line.splitlines()[0] for line in (*episode.violations, episode.reason) if line]
+                why = "; ".join(lines[:WHYS]) + (f"; and {len(lines) - WHYS} more" if len(lines) > WHYS else "")
                 yield f"* seed {piece.seed}, episode {episode.number} ({episode.seed}): {episode.verdict}: {why}"
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}{'s' * (number != 1)}"
 
 
 def _verdicts(pieces: Sequence[Piece], verdict: str) -> int:

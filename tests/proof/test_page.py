@@ -18,13 +18,19 @@ def test_tables_have_sums_and_say_what_did_not_pass() -> None:
     void = Episode(3, 13, 3, (), VOID, "not empty")
     text = tables([piece(good, bad), piece(void)])
     assert "2 pieces, 3 episodes, 0.5 hours, 1,000 commands" in text
-    assert "1 episodes failed, 1 were void" in text
+    assert "failed: 1 episode; void: 1." in text
+    assert "1 piece, 1 episode, " in tables([piece(good)])
     assert "| kill | 3 |" in text
     assert "| halves | 1 |" in text
     assert "pause" not in text
     assert "episode 2 (12): failed: lost: q1\n" in text
     assert "episode 3 (13): void: not empty" in text
     assert "No episode failed" in tables([piece(good)])
+
+
+def test_of_many_violations_the_first_are_shown() -> None:
+    bad = Episode(2, 12, 5, (), FAILED, violations=tuple(f"lost: q{number}" for number in range(9)))
+    assert "failed: lost: q0; lost: q1; lost: q2; and 6 more\n" in tables([piece(bad)]) + "\n"
 
 
 def test_only_what_is_between_the_marks_is_written(tmp_path: Path) -> None:

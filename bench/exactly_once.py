@@ -161,8 +161,8 @@ def start(servers: list[str], clients: int, record: SharedCount, prefetch: int |
 
 def kill_leaders(cluster: LocalCluster, every_s: float, record: SharedCount, console: Console) -> int:
     """Kill the leader at this interval, in seconds, until all is done; returns how often."""
-    kills, told = 0, time.monotonic()
-    next_kill = told + every_s
+    kills, reported_at = 0, time.monotonic()
+    next_kill = reported_at + every_s
     while not record.over:
         time.sleep(0.05)
         now = time.monotonic()
@@ -173,8 +173,8 @@ def kill_leaders(cluster: LocalCluster, every_s: float, record: SharedCount, con
             time.sleep(1.0)
             cluster.restart(leader)
             next_kill = now + every_s
-        if now - told > TELL_S:
-            told = now
+        if now - reported_at > TELL_S:
+            reported_at = now
             console.print(f"{len(record.done)} of {record.jobs} done, {kills} leaders killed")
     return kills
 

@@ -59,7 +59,7 @@ def running(name: str, program: Path, seconds: float, warm_s: float) -> Iterator
         yield Generator(program, system.protocol, system.prepare(program, address), seconds, warm_s)
 
 
-def _told(*command: str | Path) -> str:
+def _output(*command: str | Path) -> str:
     """Return the version number in a command's output: its last word."""
     printed = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=True).stdout
     return printed.split()[-1].removeprefix("v")
@@ -134,13 +134,13 @@ def _nats_is_there() -> bool:
 
 
 def _nats_version() -> str:
-    return _told(NATS, "--version")
+    return _output(NATS, "--version")
 
 
 def _postgresql_version() -> str:
     programs = postgresql_programs()
     assert programs is not None
-    return _told(programs / "postgres", "--version").rstrip(")")
+    return _output(programs / "postgres", "--version").rstrip(")")
 
 
 def _redis_version() -> str:
@@ -153,7 +153,7 @@ SYSTEMS = {
         "sockpqd", "sockpq", "sockpq", "on the disks of a majority", lambda: True, _our_version, _sockpqd),
     "rabbit": ComparedSystem(
         "RabbitMQ", "pika", "rabbit", "on the disks of a majority (quorum queue, publisher confirms)",
-        _rabbit_is_there, lambda: _told(*rabbit(RABBIT / "rabbitmqctl"), "version"), _rabbitmq),
+        _rabbit_is_there, lambda: _output(*rabbit(RABBIT / "rabbitmqctl"), "version"), _rabbitmq),
     "nats": ComparedSystem(
         "NATS", "nats", "nats", "in the memory of a majority (R3, disks are synced every two minutes)",
         _nats_is_there, _nats_version, _nats),

@@ -72,7 +72,7 @@ def depth(
 def deepen(running: LoadRun, jobs: Jobs, waiting_jobs: int) -> Row:
     """Put jobs until this many of them wait, even if the leader changes; returns the result."""
     measured, console = running.target, running.console
-    total, took_s, longest_ms, told, cpu_us = 0, 0.0, 0.0, monotonic(), measured.cpu_us()
+    total, took_s, longest_ms, reported_at, cpu_us = 0, 0.0, 0.0, monotonic(), measured.cpu_us()
     while (waiting := measured.waiting(QUEUES)) < waiting_jobs:
         count = min(FILL_JOBS, waiting_jobs - waiting)
         try:
@@ -85,8 +85,8 @@ def deepen(running: LoadRun, jobs: Jobs, waiting_jobs: int) -> Row:
             measured.cluster.wait_for_leader()
             continue
         total, took_s, longest_ms = total + count, took_s + filled_s, max(longest_ms, small_ms)
-        if monotonic() - told >= TOLD_S:
-            told = monotonic()
+        if monotonic() - reported_at >= TOLD_S:
+            reported_at = monotonic()
             console.print(f"{measured.waiting(QUEUES):,} jobs wait; {total / took_s:,.0f} were put per second")
     if not total:
         return {}

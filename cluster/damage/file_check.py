@@ -149,11 +149,11 @@ def _of_pages(
 ) -> Iterator[FileCheck]:
     """Yield the damaged pages with their errors, and the files that no snapshot needs."""
     named = {Reference.unpacked(page).segment for one in snapshots for page in one.pages}
-    told = sorted(set(damaged.values()))
-    for what in told[:DESCRIBED]:
+    descriptions = sorted(set(damaged.values()))
+    for what in descriptions[:DESCRIBED]:
         yield FileCheck(FAIL, "pages", what)
-    if len(told) > DESCRIBED:
-        yield FileCheck(FAIL, "pages", f"{len(told) - DESCRIBED} more like these")
+    if len(descriptions) > DESCRIBED:
+        yield FileCheck(FAIL, "pages", f"{len(descriptions) - DESCRIBED} more like these")
     names = _names(disk, folder)
     files = {path_of(folder, number).name for number in named}
     others = [name for name in names if _is_page_file(name) and name not in files]

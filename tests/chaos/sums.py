@@ -33,7 +33,7 @@ class Sums:
             self.by_name = msgspec.json.decode(file.read_bytes(), type=dict[str, Sum])
 
     def seconds(self, name: str) -> float:
-        """Return for how long this one was played."""
+        """Return how long this scenario was run, in seconds."""
         return self.by_name[name].fault_s if name in self.by_name else 0.0
 
     def voids(self, name: str) -> int:

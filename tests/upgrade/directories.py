@@ -153,7 +153,7 @@ def pack(directory: Path, archive: Path) -> None:
 
 
 def _nobody(member: tarfile.TarInfo) -> tarfile.TarInfo:
-    """Return where and when it was made is of no interest."""
+    """Reset the owner and time of an entry of the archive, so that two archives are equal."""
     member.uid = member.gid = member.mtime = 0
     member.uname = member.gname = ""
     return member

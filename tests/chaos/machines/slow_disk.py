@@ -19,7 +19,7 @@ def environment(file: Path) -> Mapping[str, str]:
 
 
 def set_ms(file: Path, milliseconds: float) -> None:
-    """Let each sync take so much longer, from now on."""
+    """Delay each sync by this time, from now on."""
     new = file.with_suffix(".new")
     new.write_text(f"{milliseconds:g}")
     new.replace(file)                   # at once: no half of a number is read

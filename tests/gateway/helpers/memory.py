@@ -24,7 +24,7 @@ from tests.gateway.helpers.fake_cluster import FakeCluster
 
 
 class AtOnce(Executor):
-    """No threads: what is to be done is done."""
+    """Executes each task at once, without threads."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         future: Future[Any] = Future()

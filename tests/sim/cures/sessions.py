@@ -1,4 +1,4 @@
-"""What makes sessions keep their promises, taken out of the product."""
+"""Removes from the product each part that sessions need to keep their promises."""
 
 from __future__ import annotations
 

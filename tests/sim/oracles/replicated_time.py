@@ -39,7 +39,7 @@ class TimePromises:
         # seed -> true time in ms, does a leadership begin, and is all forgotten then
         self._stamped: dict[int, tuple[float, bool, bool]] = {}
         self._started: dict[str, float] = {}                # processes that run
-        self._told: set[str] = set()                        # those that have received replicated time
+        self._informed: set[str] = set()                        # those that have received replicated time
         self._ahead_ms = 0.0                                # so far the median may have been ahead
         self._slowest_ms: float | None = None               # replicated time less the true time that passed, at least
         self._behind_ms = 0.0                               # so far time was behind when it began
@@ -49,17 +49,17 @@ class TimePromises:
     def started(self, name: str) -> None:
         """A process begins."""
         self._started[name] = self._now_ms()
-        self._told.discard(name)
+        self._informed.discard(name)
 
     def ended(self, name: str) -> None:
         """It is no more."""
         self._started.pop(name, None)
-        self._told.discard(name)
+        self._informed.discard(name)
 
     def applied(self, name: str, seed: int) -> None:
         """Note an entry that a node executes: it gives it the time, if it was stamped a moment ago."""
         if seed in self._stamped and self._stamped[seed][0] > self._started.get(name, ANYTHING_MS):
-            self._told.add(name)
+            self._informed.add(name)
 
     def _now_ms(self) -> float:
         return UNIX_MS + self._events.now * 1000
@@ -78,11 +78,11 @@ class TimePromises:
             median_ms = worst_median(errors_ms, quorum.majority)
             self._ahead_ms = max(self._ahead_ms, median_ms)
             forgotten = (
-                sum(name not in self._told for name in voters) >= quorum.majority
+                sum(name not in self._informed for name in voters) >= quorum.majority
                 or (voters[0] in self._wrong if alone else median_ms == ANYTHING_MS)
             )
         self._stamped[entry.seed] = self._now_ms(), leads, forgotten
-        self._told.add(node.name)
+        self._informed.add(node.name)
 
     def _error_ms(self, node: SimNode, *, alone: bool) -> float:
         if node.name in self._wrong and not alone:

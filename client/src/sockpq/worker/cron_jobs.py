@@ -103,8 +103,8 @@ class CronJobs:
         return int(found.at - CLOCK_S) - 1
 
     async def _put(self, client: Client, queue: str, run: Run) -> None:
-        told = {"at": run.at, "app": run.app, **run.schedule._asdict()}
-        body = Envelope(run.task, [], {}, cron=told).encoded(self._app.codec)
+        fields = {"at": run.at, "app": run.app, **run.schedule._asdict()}
+        body = Envelope(run.task, [], {}, cron=fields).encoded(self._app.codec)
         put = partial(client.put, queue, body, at=run.at, key=run.key, on_duplicate="ignore")
         try:
             await put(headers=headers_of_call(run.task))
@@ -147,11 +147,11 @@ def run_of(data: bytes, app: App) -> Run | None:
     return _run(envelope.task, envelope.cron)
 
 
-def _run(task: Any, told: Any) -> Run | None:
-    if not isinstance(task, str) or not isinstance(told, dict):
+def _run(task: Any, fields: Any) -> Run | None:
+    if not isinstance(task, str) or not isinstance(fields, dict):
         return None
-    at, app = told.get("at"), told.get("app")
-    words = [told.get(name) for name in Schedule._fields]
+    at, app = fields.get("at"), fields.get("app")
+    words = [fields.get(name) for name in Schedule._fields]
     if not isinstance(at, int) or not isinstance(app, str) or not all(isinstance(word, str) for word in words):
         return None
     line, tz, catch_up = (str(word) for word in words)

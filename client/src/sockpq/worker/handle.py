@@ -55,7 +55,7 @@ class Handle(Stored):
         job = client.ended(number)
         if job is None or not _may_be_dead(job, self._queue):
             return job
-        return _told(job, client.job_stat(number))
+        return _with_history(job, client.job_stat(number))
 
     def state(self) -> str | None:
         """Return "ready", "delayed" or "running"; "done", "cancelled" or "expired"; "dead" or "buried".
@@ -101,7 +101,7 @@ class AsyncHandle(Stored):
         job = await client.ended(number)
         if job is None or not _may_be_dead(job, self._queue):
             return job
-        return _told(job, await client.job_stat(number))
+        return _with_history(job, await client.job_stat(number))
 
     async def state(self) -> str | None:
         """Return the state of the job, in a word. See Handle.state."""
@@ -144,7 +144,7 @@ def _may_be_dead(job: PeekedJob, queue: str) -> bool:
     return job.state == "ready" and job.queue != queue
 
 
-def _told(job: PeekedJob, history: JobStat) -> PeekedJob:
+def _with_history(job: PeekedJob, history: JobStat) -> PeekedJob:
     return job if history.died is None else job._replace(state="dead")
 
 

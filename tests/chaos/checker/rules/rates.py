@@ -1,4 +1,4 @@
-"""A queue with a rate gives no more jobs in any window of time (spec/pulse 2.1, 6.1)."""
+"""Checks that a queue with a rate exceeds it in no window of time (spec/pulse 2.1, 6.1)."""
 
 from __future__ import annotations
 

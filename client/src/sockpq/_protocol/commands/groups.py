@@ -127,14 +127,14 @@ def _group_line(line: str) -> GroupTotals:
     A group named like a queue may have a longer name than a word of PUT's GROUP.
     """
     fields = line.split(" ")
-    told = dict(zip(fields[1::2], fields[2::2], strict=False))
-    expect({"READY", "DELAYED", "RUNNING", "WEIGHT", "LIMIT", "RATE", "PAUSED"} <= told.keys(), "a line of GROUP LIST")
-    rate, per = _rate(told["RATE"], "/")
+    stats = dict(zip(fields[1::2], fields[2::2], strict=False))
+    expect({"READY", "DELAYED", "RUNNING", "WEIGHT", "LIMIT", "RATE", "PAUSED"} <= stats.keys(), "a line of GROUP LIST")
+    rate, per = _rate(stats["RATE"], "/")
     ready, delayed, running, weight, limit = (
-        as_number(told[word]) for word in ("READY", "DELAYED", "RUNNING", "WEIGHT", "LIMIT")
+        as_number(stats[word]) for word in ("READY", "DELAYED", "RUNNING", "WEIGHT", "LIMIT")
     )
-    left = as_number(told.get(PAUSE_LEFT, "0"))
-    return GroupTotals(fields[0], ready, delayed, running, weight, limit, rate, per, told["PAUSED"] == "1", left)
+    left = as_number(stats.get(PAUSE_LEFT, "0"))
+    return GroupTotals(fields[0], ready, delayed, running, weight, limit, rate, per, stats["PAUSED"] == "1", left)
 
 
 def _rate(text: str, between: str) -> tuple[int, float]:

@@ -79,10 +79,10 @@ def done(ids: list[int], hear: Callable[[Sequence[object]], None]) -> Command[li
     """DONE of several jobs; for each a Finished, or JobNotFound, which `hear` gets as well."""
     (part,) = batches.ends("DONE", ids)
     read = part.command.read
-    return part.command._replace(read=lambda: _heard(read(), hear))
+    return part.command._replace(read=lambda: _with_listener(read(), hear))
 
 
-def _heard(reader: Reader[list[Any]], hear: Callable[[Sequence[object]], None]) -> Reader[list[Any]]:
+def _with_listener(reader: Reader[list[Any]], hear: Callable[[Sequence[object]], None]) -> Reader[list[Any]]:
     answers = yield from reader
     hear(answers)
     return answers

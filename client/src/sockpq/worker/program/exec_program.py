@@ -59,6 +59,6 @@ class ExecLine:
         except OSError as error:
             raise ProgramFailed(f"{self.words(job)[0]} cannot be started: {error.strerror}") from None
         if ended.returncode:
-            told = ended.stderr.decode("utf-8", "replace")[-STDERR_CHARACTERS_MAX:].strip()
+            stderr_text = ended.stderr.decode("utf-8", "replace")[-STDERR_CHARACTERS_MAX:].strip()
             how = named_signal(-ended.returncode) if ended.returncode < 0 else f"exit code {ended.returncode}"
-            raise ProgramFailed(f"{how}: {told}" if told else how)
+            raise ProgramFailed(f"{how}: {stderr_text}" if stderr_text else how)

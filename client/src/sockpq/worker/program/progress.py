@@ -60,11 +60,11 @@ def picture(pool: Pool, seconds: float) -> Any:
     outcomes: dict[str, int] = {}
     for (_, outcome), count in counters.jobs.items():
         outcomes[outcome] = outcomes.get(outcome, 0) + count
-    told = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(outcomes.items())) or "no job yet"
+    counts = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(outcomes.items())) or "no job yet"
     bounds = f"{most}" if most == least else f"{least} to {most}"
     title = (
         f"{pool.settings.name}  {pool.state}  {pool.busy} of {pool.size} children busy ({bounds}), {pool.held} held  "
-        f"{told}  {counters.total / max(seconds, 0.001):,.1f} jobs/s"
+        f"{counts}  {counters.total / max(seconds, 0.001):,.1f} jobs/s"
     )
     view = Table(box=None, pad_edge=False, header_style="dim")
     for column in ("child", "queue", "job", "key", "attempt", "running for"):

@@ -230,6 +230,8 @@ class Driver:
         if housekeeping:
             self._housekeeping_at = now + limits.HOUSEKEEPING_S
             self._housekeeping_before_tick(now)
+        if self.syncing.pace.stalled or self.proposer.paused:
+            self.leadership.disk_handover.doubt(now, serving=self.leadership.serving)
         if propose:
             self.proposer.overlaps = self.syncing.pipelining.overlaps(now)
             self.proposer.flush(now)
@@ -253,6 +255,7 @@ class Driver:
             self._network.flush_appends()
             self.syncing.pipelining.sent()
         self._listener.turn_ended()
+        self.syncing.hands_over = self.leadership.handover.wanted
         self.syncing.sync(now, leads=replica.is_leader)
         self.paging.between_turns()
 
@@ -384,6 +387,8 @@ class Driver:
         if self.capacity.stuck:
             return False
         if self.inbox or self.proposer.ready or self._housekeeping_at == AT_ONCE or self.paging.behind:
+            return True
+        if self.leadership.disk_handover.probe_due:
             return True
         if self.replica.behind:
             return True

@@ -19,17 +19,20 @@ SHARE = 1 / 8                   # of the newest sync in the average
 
 
 class SyncPace:
-    """The average time of one disk's syncs. `sluggish`: the loop should not wait for any of them."""
+    """The average time of one disk's syncs. `sluggish`: the loop should not wait for any of them.
+
+    `stalled`: the last one took very long.
+    """
 
     sluggish = False
+    stalled = False
 
     def __init__(self) -> None:
         self._average_s = 0.0
-        self._stalled = False       # the last sync took very long
 
     def took(self, seconds: float) -> None:
         """Note how long a sync took, in the loop or in the thread."""
-        self._stalled = seconds >= limits.STALLED_SYNC_S
+        self.stalled = seconds >= limits.STALLED_SYNC_S
         # A single stall must not outweigh many syncs.
         self._average_s += (min(seconds, limits.SYNC_COUNTED_S_MAX) - self._average_s) * SHARE
         self.sluggish = self._average_s >= (limits.BRISK_SYNC_S if self.sluggish else limits.SLUGGISH_SYNC_S)
@@ -37,7 +40,7 @@ class SyncPace:
     @property
     def background_bytes(self) -> int:
         """The length of a frame from which its sync goes to the thread."""
-        if self.sluggish or self._stalled:
+        if self.sluggish or self.stalled:
             return 0
         slow = self._average_s >= limits.SLOW_SYNC_S
         return limits.SLOW_BACKGROUND_SYNC_BYTES if slow else limits.BACKGROUND_SYNC_BYTES

@@ -43,8 +43,11 @@ class Promises(Protocol):
 class Syncing:
     """Syncs the journal of one node. All times are seconds of `monotonic()`.
 
-    `patience_s`: how long a leader continues before everything is durable.
+    `patience_s`: how long a leader continues before everything is durable. `hands_over`: leadership is about to move,
+    so this leader falls silent only for a single sync that takes so long.
     """
+
+    hands_over = False
 
     def __init__(
         self, journal: Journal, proposer: Proposer, network: Promises, monotonic: Callable[[], float],
@@ -106,7 +109,8 @@ class Syncing:
         journal, network = self._journal, self._network
         if journal.syncing is not None:
             self.poll()
-        impatient = leads and now - self._durable_at >= self._patience_s
+        since = max(self._durable_at, self._began_at) if self.hands_over else self._durable_at
+        impatient = leads and now - since >= self._patience_s
         if impatient or journal.binds or journal.unsynced_bytes >= limits.UNSYNCED_BYTES_MAX:
             journal.sync(alone=self._commit_index_due(now))
         elif journal.syncing is not None:

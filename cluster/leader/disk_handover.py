@@ -2,16 +2,20 @@
 
 Without room a leader refuses jobs until somebody makes some, although the others have it. With a disk that stalls at
 each sync every command waits for it, as a leader commits nothing before its own copy is durable. A single stall moves
-nothing: by the time another node leads it would be over.
+nothing: by the time another node leads it would be over. But the next entry after one is a probe without any operation
+of a client. Should its sync stall too, no client waits for it, and all of them are served by another node before it is
+over.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
 from sockpqd.cluster import limits
 from sockpqd.cluster.leader.handover import Handover
 from sockpqd.cluster.leader.membership import Members
+from sockpqd.cluster.leader.proposer import Proposer
 from sockpqd.cluster.raft.peer import Peer
 from sockpqd.cluster.raft.transport import RaftTransport
 
@@ -25,7 +29,15 @@ class DiskHandover:
     sync what waits for it now (Syncing.lags).
     """
 
-    def __init__(self, transport: RaftTransport, members: Members, handover: Handover) -> None:
+    def __init__(
+        self, transport: RaftTransport, members: Members, handover: Handover, proposer: Proposer,
+        propose_probe: Callable[[], None],
+    ) -> None:
+        """`propose_probe()`: propose an entry that changes nothing; call `probed` when it has an outcome."""
+        self._proposer = proposer
+        self._propose_probe = propose_probe
+        self._next_probe_at = float("-inf")     # no probe before
+        self._probing = False                   # a probe is in flight
         self._transport = transport
         self._members = members
         self._handover = handover
@@ -52,13 +64,38 @@ class DiskHandover:
         if not (no_room or self.lags) or not serving or self._handover.wanted or now < self._next_at:
             return
         successor = self._better()
-        if successor is None or self._handover.begin(successor.name) is not None:
+        if successor is None or self._handover.begin(successor.name, hurried=self.lags) is not None:
             return
         reason = "has no room for jobs" if no_room else "takes long to sync"
         log.warning("the disk of this node %s: %s is to lead", reason, successor.name)
         self._successor = successor
         self._ends_at = now + limits.TRANSFER_S
         self._next_at = self._ends_at + limits.DISK_REST_S
+
+    def doubt(self, now: float, *, serving: bool) -> None:
+        """After a stall, or while a probe is due: keep clients' operations back, and propose the probe.
+
+        A node that is no serving leader, or probed lately, keeps nothing back.
+        """
+        proposer = self._proposer
+        if not serving:
+            proposer.paused = False
+            return
+        if not proposer.paused and not self._probing and now >= self._next_probe_at and self._transport.quorum.peers:
+            self._next_probe_at = now + limits.DISK_REST_S
+            proposer.paused = True
+        if self.probe_due:
+            self._probing = True
+            self._propose_probe()
+
+    @property
+    def probe_due(self) -> bool:
+        """True if only a turn is needed to propose the probe."""
+        return self._proposer.paused and not self._probing and not self._proposer.entries_in_flight
+
+    def probed(self) -> None:
+        """Note that the probe has an outcome: clients' operations are proposed again."""
+        self._probing = self._proposer.paused = False
 
     def ended(self) -> None:
         """End a handover that was begun here, because this node no longer leads or nobody took over."""

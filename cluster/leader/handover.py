@@ -24,10 +24,12 @@ class Handover:
         self._offered = ""              # the node that leadership was offered to last
         self.wanted = False             # an operator wants leadership handed over,
         self._to: str | None = None     # to this node, or to any (None)
+        self._hurried = False           # without waiting for entries that have no operations of clients
 
     def tick(self, now: float) -> None:
         """Offer leadership to a node with the complete log, once every proposal has an outcome."""
-        if not self._proposer.idle or now < self._next_offer_at:
+        waits = not (self._proposer.unwatched if self._hurried else self._proposer.idle)
+        if waits or now < self._next_offer_at:
             return
         transferee = self.transferee()
         if transferee is not None:
@@ -48,10 +50,11 @@ class Handover:
             transferees = [peer for peer in transferees if peer.name == self._to]
         return min(transferees, key=lambda peer: (_full(peer), peer.name == self._offered), default=None)
 
-    def begin(self, name: str | None) -> str | None:
+    def begin(self, name: str | None, *, hurried: bool = False) -> str | None:
         """Start handing leadership to `name`, or to any suitable node (None), until `end`.
 
-        Leadership moves once every proposal has an outcome. Returns the reason, in one word, if it is not possible.
+        Leadership moves once every proposal has an outcome; if `hurried`, once those of clients have one. Returns the
+        reason, in one word, if it is not possible.
         """
         peers = self._transport.peers
         if self.wanted:
@@ -64,12 +67,12 @@ class Handover:
             fit = any(self._unfit(peer) is None for peer in peers.values())
             word = None if fit else "alone"
         if word is None:
-            self.wanted, self._to = True, name
+            self.wanted, self._to, self._hurried = True, name, hurried
         return word
 
     def end(self) -> None:
         """Stop handing over: leadership has moved, or this node serves again."""
-        self.wanted, self._to = False, None
+        self.wanted, self._to, self._hurried = False, None, False
 
     def successors(self) -> bool:
         """Return whether there is a node that could take over, now or soon."""

@@ -66,6 +66,22 @@ class _Ticked(Pending):
         self._leadership.tick_in_flight = False
 
 
+class _Probed(Pending):
+    """The Pending of a probe of the disk: whatever its outcome, clients' operations are proposed again."""
+
+    def __init__(self, disk_handover: DiskHandover) -> None:
+        self._disk_handover = disk_handover
+
+    def applied(self, reply: Reply) -> None:
+        self._disk_handover.probed()
+
+    def refused(self) -> None:
+        self._disk_handover.probed()
+
+    def unknown(self) -> None:
+        self._disk_handover.probed()
+
+
 class _Resumed(Pending):
     """The Pending of a Resume, which extends the leases and sessions that clients could not renew."""
 
@@ -110,7 +126,7 @@ class Leadership:
         self._promotion = Promotion(transport.context, machine, self.propose_alone, settings.election_min_ms / 1000)
         self.handover = Handover(transport, members, proposer)
         self.preference = Preference(settings.prefer, transport, members, self.handover)
-        self.disk_handover = DiskHandover(transport, members, self.handover)
+        self.disk_handover = DiskHandover(transport, members, self.handover, proposer, self._propose_probe)
         self._leader_before: str | None = None  # the node that this one followed last
         self.feature_level = FeatureLevel(settings, machine, transport.peers, proposer, self.propose_alone)
         self._lead_term = -1                    # the term in which we proposed our Lead entry
@@ -247,6 +263,10 @@ class Leadership:
         else:
             self._proposer.stop_accepting(now, lost=not self._in_contact(now))
         self._serving_changed(serving)
+
+    def _propose_probe(self) -> None:
+        """Propose an entry that changes nothing but what is due, which another Tick would change."""
+        self.propose_alone(Tick(), _Probed(self.disk_handover))
 
     def _resume(self) -> None:
         """Extend leases and sessions by the grace of a failover before any can expire: clients could not renew them."""

@@ -117,6 +117,7 @@ class Proposer:
         self._since = 0.0                               # the earliest time the next entry could have begun
         self.answered: AnsweredEntry | None = None      # the last entry whose replies were delivered
         self.accepting = False
+        self.paused = False                             # flush() proposes nothing
         self.refuses: Callable[[Operation], bool] | None = None     # what is above the cluster's feature level
         self._level = FEATURE_LEVEL                     # of the cluster, as far as this program knows levels
         self.backlog_bytes = 0                          # memory of all operations without an outcome
@@ -210,6 +211,11 @@ class Proposer:
         return not self.queued and not self._flying
 
     @property
+    def unwatched(self) -> bool:
+        """True if nothing is queued, and no entry in flight has operations of clients."""
+        return not self.queued and not any(batch.taken for batch in self._flying)
+
+    @property
     def in_flight(self) -> int:
         """The number of operations without an outcome."""
         return self.queued + sum(len(batch.pendings) for batch in self._flying)
@@ -217,6 +223,8 @@ class Proposer:
     @property
     def ready(self) -> bool:
         """True if flush() would propose an entry."""
+        if self.paused:
+            return False
         if not self._queue and not (self._clients.count and self._clients.offers(resting=self.rests.resting)):
             return False
         return len(self._flying) < limits.ENTRIES_IN_FLIGHT_MAX or self._one_more()

@@ -200,18 +200,20 @@ def load(world: SmallCluster, seconds: float, outcomes: list[Outcome]) -> None:
 
 
 @pytest.mark.usefixtures("_beside")
-def test_a_leader_whose_disk_stalls_hands_over_once_and_answers_everything_first() -> None:
+def test_a_leader_whose_disk_stalls_again_hands_over_once_while_no_client_waits_for_it() -> None:
     world, leader = cluster()
     world.run(limits.INFO_S)
     outcomes: list[Outcome] = []
     stall(world, leader)
-    load(world, 2 * STALL_S + 0.2, outcomes)
+    load(world, STALL_S + 0.25, outcomes)
     after = world.serving()
-    assert after not in (None, leader)
+    assert after not in (None, leader)          # the second stall is not over
     load(world, LONG_S, outcomes)
     assert world.serving() is after
-    assert [outcome.state for outcome in outcomes[:-1]] == ["applied"] * (len(outcomes) - 1)
-    assert len(outcomes) > 500
+    first, second, *others = [outcome.state for outcome in outcomes[:-1]]
+    assert (first, second) == ("applied", "refused")
+    assert set(others) == {"applied"}
+    assert len(others) > 500
     assert leader.serving_log == [True, False]
 
 
@@ -223,6 +225,55 @@ def test_a_single_stall_moves_nothing() -> None:
         stall(world, leader, 1)
         load(world, 3.0, outcomes)
     assert leader.serving_log == [True]
+
+
+@pytest.mark.usefixtures("_beside")
+def test_after_a_stall_there_is_one_probe_and_clients_go_on() -> None:
+    world, leader = cluster()
+    stall(world, leader, 1)
+    last = leader.up.journal.last_index
+    for entries in (2, 3, 4):
+        outcome = world.put(LARGE)
+        world.run(STALL_S + 0.1)
+        assert outcome.state == "applied"
+        assert not leader.up.proposer.paused
+        assert leader.up.journal.last_index == last + entries
+
+
+@pytest.mark.usefixtures("_beside")
+def test_a_node_alone_needs_no_probe() -> None:
+    world, leader = cluster(1)
+    stall(world, leader, 1)
+    for _ in range(2):
+        outcome = world.put(LARGE)
+        world.run(2 * STALL_S)
+        assert outcome.state == "applied"
+        assert not leader.up.proposer.paused
+    assert len(world.bodies("n1")) == 3
+
+
+@pytest.mark.usefixtures("_beside")
+@pytest.mark.parametrize("lost", ["offline", "cut"])
+def test_nothing_stays_kept_back_when_it_stops_serving_meanwhile(lost: str) -> None:
+    world, leader = cluster()
+    stall(world, leader)
+    first = world.put(LARGE)
+    world.run_until(lambda: first.state == "applied")
+    world.run_until(lambda: leader.up.proposer.paused)
+    if lost == "cut":
+        world.cut(leader.name, " ".join(node.name for node in world.followers()))
+    else:
+        leader.up.leadership.online = False
+    world.run_until(lambda: world.serving() not in (None, leader))
+    world.heal()
+    del leader.disk.sync_in_background
+    world.run(5)
+    assert not leader.up.proposer.paused
+    leader.up.leadership.online = True
+    world.run(1)                                # the others hear of it
+    assert world.leader().up.leadership.handover.begin(leader.name) is None
+    world.run_until(lambda: world.serving() is leader)
+    world.put_now()
 
 
 @pytest.mark.usefixtures("_beside")

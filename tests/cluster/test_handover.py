@@ -21,7 +21,7 @@ class Node:
     def __init__(self) -> None:
         self.offered: list[str] = []
         self.peers = {name: fit(name) for name in ("p", "q")}
-        self.proposer = SimpleNamespace(idle=True)
+        self.proposer = SimpleNamespace(idle=True, unwatched=True)
         self.members = SimpleNamespace(names=("me", "p", "q"), voters=("me", "p", "q"))
         self.transport = SimpleNamespace(
             context=SimpleNamespace(journal=SimpleNamespace(last_index=LAST)), peers=self.peers,

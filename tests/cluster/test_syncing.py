@@ -156,3 +156,32 @@ def test_a_commit_index_waits_for_entries_unless_there_is_a_hurry(*, hurry: bool
     assert node.alone is hurry
     node.follow(limits.COMMIT_INDEX_WAITS_S)
     assert node.alone
+
+
+def test_a_leader_that_hands_over_waits_only_for_a_single_sync_that_takes_too_long() -> None:
+    node = Node()
+    node.lead(9.9)
+    node.slow = node.journal.unsynced = True
+    node.lead(10.0)
+    node.ended = True                       # the first sync; the next one begins
+    assert node.lead(10.25)[-2:] == ["hold", "flush_appends"]
+    node.ended = False
+    for now, waits in ((10.5, False), (10.75, True)):
+        node.syncing.hands_over = True
+        assert ("wait" in node.lead(now)) is waits
+
+
+def test_a_disk_lags_when_the_sync_that_goes_on_and_the_one_before_take_long_together() -> None:
+    node = Node()
+    node.lead(9.9)
+    node.slow = True
+    share_s, together_s = limits.LAGGING_SYNC_SHARE * PATIENCE_S, limits.LAGGING_SHARE * PATIENCE_S
+    node.lead(10.0)
+    assert not node.syncing.lags(10.0 + 0.99 * together_s)
+    assert node.syncing.lags(10.0 + 1.01 * together_s)
+    node.ended, node.journal.sync_s = True, together_s
+    node.syncing.poll()
+    assert not node.syncing.lags(10.4)
+    node.lead(10.4)                         # the next one begins
+    assert not node.syncing.lags(10.4 + 0.99 * share_s)
+    assert node.syncing.lags(10.4 + 1.01 * share_s)

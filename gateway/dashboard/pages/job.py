@@ -46,7 +46,7 @@ async def show(view: View) -> str:
         view, f"Job {job.key or job.id or job.number or ''}".strip(),
         tag("p", link(f"/queue?{urlencode({'name': job.queue})}", f"Queue {job.queue}")),
         pairs([
-            ("state", "DEAD" if job.origin else job.state.name), ("died in", job.origin and _queue(job.origin)),
+            ("state", queue.state_of(job)), ("died in", job.origin and _queue(job.origin)),
             ("id", job.id), ("number", job.number), ("key", job.key),
             ("priority", job.priority), ("item", _item(job)), ("group", job.group), ("reason", job.reason),
             ("progress", None if job.progress is None else f"{job.progress}%"),

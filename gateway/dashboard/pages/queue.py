@@ -122,6 +122,11 @@ def named(job: JobView) -> bool:
     return job.number is not None or job.id is not None or job.state in PLACED or (job.key is not None and not buried)
 
 
+def state_of(job: JobView) -> str:
+    """Return the state of a job as pages show it: one that waits in a dead-letter queue is dead, though it may be taken."""
+    return JobState.DEAD.name if job.origin and job.state is JobState.READY else job.state.name
+
+
 def address(job: JobView) -> str:
     """Return the address of a job, behind `?`."""
     if job.id is not None:

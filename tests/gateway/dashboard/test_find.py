@@ -31,6 +31,17 @@ def test_jobs_are_found_by_number_id_and_key_and_queues_by_their_names() -> None
     run(test)
 
 
+def test_a_dead_job_is_shown_as_dead_although_it_can_be_taken_from_its_dead_letter_queue() -> None:
+    async def test(found: Site) -> None:
+        await found.say(b"PUT mail 0 1 KEY k1\r\nxGET mail\r\nBURY 1\r\nPUT other 0 1 KEY k1\r\nx")
+        page = await found.get("/find?search=k1")
+        assert re.findall(r"<td>([A-Z]+)</td>", page) == ["DEAD", "READY"]
+        await found.say(b"GET mail_dead\r\n")
+        assert re.findall(r"<td>([A-Z]+)</td>", await found.get("/find?search=k1")) == ["RUNNING", "READY"]
+
+    run(test)
+
+
 def test_a_user_finds_jobs_of_their_queues_only() -> None:
     async def test(found: Site) -> None:
         number = (await found.say(b"PUT secret 0 3 NUMBER KEY k1\r\nabc")).split()[-1].decode()

@@ -11,7 +11,7 @@ from sockpqd.core import JobView, Number, Selector
 from sockpqd.gateway.dashboard.markup import Child, link, table, tag
 from sockpqd.gateway.dashboard.pages.parts.body import preview
 from sockpqd.gateway.dashboard.pages.parts.view import View, counted, page, section
-from sockpqd.gateway.dashboard.pages.queue import address
+from sockpqd.gateway.dashboard.pages.queue import address, state_of
 
 NAMES_PER_PORTION = 100     # queues in which a key is looked for before others have a turn
 QUEUES_MAX = JOBS_MAX = 50  # shown
@@ -75,5 +75,5 @@ async def _matches(view: View, word: str) -> tuple[int, list[str], list[JobView]
 def _row(job: JobView) -> list[Child]:
     return [
         link(f"/job?{address(job)}", str(job.key or job.number or job.id)),
-        link(f"/queue?{urlencode({'name': job.queue})}", job.queue), job.state.name, preview(job.body()),
+        link(f"/queue?{urlencode({'name': job.queue})}", job.queue), state_of(job), preview(job.body()),
     ]

@@ -11,7 +11,7 @@ from sockpqd.gateway.dashboard.job_filter import FIELDS, JobFilter, filter_of, m
 from sockpqd.gateway.dashboard.markup import Child, Markup, link, table, tag
 from sockpqd.gateway.dashboard.pages.parts.body import preview
 from sockpqd.gateway.dashboard.pages.parts.view import View, counted, field, form, page, section
-from sockpqd.gateway.dashboard.pages.queue import address, named
+from sockpqd.gateway.dashboard.pages.queue import address, named, state_of
 from sockpqd.gateway.protocol.grammar.find import cursor
 
 ROWS = 50
@@ -84,6 +84,6 @@ def _row(job: JobView) -> list[Child]:
     label = str(job.key or job.number or job.id or job.seq)
     return [
         link(f"/job?{address(job)}", label) if named(job) else label,
-        link(f"/queue?{urlencode({'name': job.queue})}", job.queue), job.state.name, job.reason, job.attempts,
+        link(f"/queue?{urlencode({'name': job.queue})}", job.queue), state_of(job), job.reason, job.attempts,
         preview(job.body()),
     ]

@@ -4,7 +4,7 @@
 
 const content = document.getElementById("content");
 const stale = document.getElementById("stale");
-const HALF_LINE = 17;         // letters of a head and its cell that fit into half of a narrow screen
+const HALF_LINE = 15;         // letters of a head and its cell that fit into half of a narrow screen
 const REST = 5;               // times as long as a refresh took nothing is asked for
 const SILENCE_MS = 1600;      // three times what the source takes at most, also to come back
 const LOOK_MS = 200;

@@ -21,6 +21,7 @@ def test_what_happened_to_a_numbered_job_is_shown_in_its_order_with_its_error() 
         assert moments(await found.get(path)) == ["just now: put"]
         for at, end in enumerate((b"LATER %s", b"LATER %s", b"BURY %s HERE REASON Timeout ERROR 9"), start=1):
             found.cluster.now_ms += 60_000
+            assert "earlier ones are not kept" not in await found.get(path)
             taken = (await found.say(b"GET mail EXPIRE 30\r\n")).split()[3]
             if at == 2:
                 page = await found.get(path)
@@ -32,7 +33,7 @@ def test_what_happened_to_a_numbered_job_is_shown_in_its_order_with_its_error() 
         assert moments(page)[1].endswith("handed out for the first time")
         assert moments(page)[2].endswith("handed out for the last time, of 3")
         assert moments(page)[3].endswith("died of Timeout")
-        assert "put back 2 times, buried once" in page
+        assert "put back 2 times, buried once. The reason and the error are those of the last attempt" in page
         assert "&lt;trace&amp;k&gt;" in page
         assert "<trace" not in page
 

@@ -15,8 +15,15 @@ def timeline(view: View, job: JobView) -> Markup:
     often = list(_often(job))
     return tag(
         "div", tag("ol", [tag("li", when(view, at_ms), ": ", what) for at_ms, what in moments], class_="timeline"),
-        tag("p", ", ".join(often)) if often else None,
+        tag("p", ", ".join(often), _of_last_only(job)) if often else None,
     )
+
+
+def _of_last_only(job: JobView) -> str | None:
+    """Return which attempt the reason and error of a job are from, if it had several."""
+    earlier = job.reason is not None and job.attempts > 1
+    return ". The reason and the error are those of the last attempt that gave some; earlier ones are not kept." \
+        if earlier else None
 
 
 def when(view: View, time_ms: int) -> Markup:

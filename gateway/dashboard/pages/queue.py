@@ -123,7 +123,7 @@ def named(job: JobView) -> bool:
 
 
 def state_of(job: JobView) -> str:
-    """Return the state of a job as pages show it: one that waits in a dead-letter queue is dead, though it may be taken."""
+    """Return the state of a job as pages show it: one that waits in a dead-letter queue is dead."""
     return JobState.DEAD.name if job.origin and job.state is JobState.READY else job.state.name
 
 

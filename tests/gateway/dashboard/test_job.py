@@ -33,7 +33,7 @@ def test_what_happened_to_a_numbered_job_is_shown_in_its_order_with_its_error() 
         assert moments(page)[1].endswith("handed out for the first time")
         assert moments(page)[2].endswith("handed out for the last time, of 3")
         assert moments(page)[3].endswith("died of Timeout")
-        assert "put back 2 times, buried once. The reason and the error are those of the last attempt" in page
+        assert "put back 2 times, buried once. The reason and the error are from the last attempt" in page
         assert "&lt;trace&amp;k&gt;" in page
         assert "<trace" not in page
 

@@ -22,7 +22,7 @@ def timeline(view: View, job: JobView) -> Markup:
 def _of_last_only(job: JobView) -> str | None:
     """Return which attempt the reason and error of a job are from, if it had several."""
     earlier = job.reason is not None and job.attempts > 1
-    return ". The reason and the error are those of the last attempt that gave some; earlier ones are not kept." \
+    return ". The reason and the error are from the last attempt that gave any; earlier ones are not kept." \
         if earlier else None
 
 

@@ -78,6 +78,7 @@ class FeatureLevel(Pending):
         """Return whether the cluster's level is too low for this operation; logs once which members hold it back."""
         level = level_of(operation)
         if level <= self._machine.level:
+            self._proposer.write_as_of(self._machine.level)     # raised since the last tick: its fields are written
             return False
         behind = [
             f"{name} (not connected)" if not allowed else f"{name} ({allowed})"

@@ -267,3 +267,15 @@ def test_an_option_of_the_next_level_is_left_out_until_all_know_it(monkeypatch: 
     world.run(2)
     assert isinstance(put(new), Stored)
     assert any(msgspec.msgpack.encode(new) in data for data in written)
+
+
+def test_what_is_let_through_is_written_whole_also_before_the_next_tick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The level is known with the entry that raises it; a field above the level written last would be left out."""
+    monkeypatch.setattr(entry, "FEATURE_LEVEL", 2)
+    monkeypatch.setitem(FIELD_LEVELS, ("Put", "new_item"), 2)
+    world = cluster(2, 2, 2)
+    world.run_until(lambda: levels(world) == {2})
+    level = world.leader().up.leadership.feature_level
+    level._proposer.write_as_of(1)
+    assert not level._refuses(Put("q", 0, b"new", None, True))
+    assert level._proposer._level == 2

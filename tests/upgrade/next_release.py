@@ -87,8 +87,8 @@ PRODUCT: dict[str, dict[str, str]] = {
             "                self._pokes = event.times\n"
             '                log.info("%s was poked, %d in all", name, event.times)\n'
             "        elif isinstance(event, Notice | Listening | Heard):\n",
-        '        self._info_at, self._info_sent = float("-inf"), ("", False)\n':
-            '        self._info_at, self._info_sent = float("-inf"), ("", False)\n        self._pokes = 0\n',
+        '        self._info_at, self._info_sent = float("-inf"), ("", False, False)\n':
+            '        self._info_at, self._info_sent = float("-inf"), ("", False, False)\n        self._pokes = 0\n',
     },
     "sockpqd.gateway.protocol.grammar.jobs.ends": {
         '    b"YIELD": Option("yielded"),\n': '    b"YIELD": Option("yielded"),\n    b"QUIET": Option("quiet"),\n',

@@ -147,12 +147,20 @@ class LocalCluster:
     def wait_until_level(self, timeout: float = 60.0, lag: int = 0) -> None:
         """Wait until all nodes are connected to each other and none is more than `lag` entries behind.
 
-        Under load on a busy machine there may be no moment without any lag. Raises NodeError.
+        Then all have applied what was applied on one of them. Under load on a busy machine there may be no moment
+        without any lag. Raises NodeError.
         """
+        reached = 0
+
+        def level(views: list[ServerView]) -> bool:
+            nonlocal reached
+            reached = max(filter(None, map(_applied, views)), default=0)
+            return any(_level(view, lag) for view in views) and all(_whole(view) for view in views)
+        self.wait_until(level, f"all nodes up, none more than {lag} entries behind", timeout)
+        # The leader's view counts what a node has stored, which it applies a little later.
         self.wait_until(
-            lambda views: any(_level(view, lag) for view in views) and all(_whole(view) for view in views)
-            and _applied_alike(views, lag),
-            f"all nodes up, none more than {lag} entries behind", timeout,
+            lambda views: all((_applied(view) or 0) >= reached for view in views),
+            f"{reached} entries applied by all nodes", timeout,
         )
 
     def wait_until_logged(self, name: str, text: str, start: int = 0, timeout: float = 60.0) -> None:
@@ -398,14 +406,9 @@ def _level(view: ServerView, lag: int) -> bool:
     return leads and all(node.lag is not None and node.lag <= lag for node in view.nodes)
 
 
-def _applied_alike(views: Sequence[ServerView], lag: int) -> bool:
-    """Return whether no node has applied more than `lag` entries fewer than another, each as it says itself.
-
-    The leader's view counts what a node has stored, which it applies a little later.
-    """
-    applied = [node.applied for view in views for node in view.nodes if node.id == view.id]
-    known = [index for index in applied if index is not None]
-    return len(known) == len(applied) > 0 and max(known) - min(known) <= lag
+def _applied(view: ServerView) -> int | None:
+    """Return how many entries this node has applied, as it says itself."""
+    return next((node.applied for node in view.nodes if node.id == view.id), None)
 
 
 def _whole(view: ServerView) -> bool:

@@ -47,7 +47,15 @@ def act(cluster: LocalCluster, name: str, action: str, **fields: str) -> str:
 
 
 def wait_for(cluster: LocalCluster, name: str, path: str, text: str) -> None:
-    until(lambda: text in get(cluster, name, path), lambda: get(cluster, name, path))
+    """Wait until the page has the text: a follower applies an entry a little later, and knows no new queue before."""
+    def shown() -> str:
+        try:
+            return get(cluster, name, path)
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.read().decode()
+
+    until(lambda: text in shown(), shown)
 
 
 def test_a_follower_shows_everything_and_hands_actions_to_the_leader(cluster: LocalCluster) -> None:

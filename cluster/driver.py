@@ -155,7 +155,7 @@ class Driver:
         self._comparison = ReplicaCheck(store.chain, transport.quorum)
         time = ReplicatedTime(clock)
         self.proposer = Proposer(self.replica.propose, time.now_ms, self._effects, clock.monotonic,
-                                 machine.known_work, lambda: execution.took_s)
+                                 machine.known_work, lambda: execution.took_s, lambda: machine.level)
         self.syncing = Syncing(journal, self.proposer, network, clock.monotonic, settings.election_min_ms / 1000)
         self.leadership = Leadership(settings, machine, self.members, self.replica, self.transport, clock, time,
                                      self.proposer, listener.serving_changed)

@@ -24,7 +24,6 @@ from typing import Final
 
 from sockpqd.cluster import limits
 from sockpqd.cluster.leader.fragments import Cut, OfClient, Part, Queued
-from sockpqd.core import FEATURE_LEVEL
 
 # Indexes into a queued operation.
 _SIZE: Final = 2
@@ -63,7 +62,8 @@ _Place = tuple[bool, int, int, _ClientQueue]
 class ClientQueues:
     """The queues of all clients that have operations queued, or had until recently."""
 
-    def __init__(self, monotonic: Callable[[], float]) -> None:
+    def __init__(self, monotonic: Callable[[], float], level: Callable[[], int]) -> None:
+        """`level()`: the feature level of the cluster: fragments are cut from what its programs read."""
         self._monotonic = monotonic
         self._clients: dict[object, _ClientQueue] = {}
         # For each queue with operations: whether it had a turn (or asks too much for a first one), when its first
@@ -78,7 +78,7 @@ class ClientQueues:
         self._places = 0
         self.count = 0                  # operations in all of them
         self.gave_large = False         # a large operation had a turn; the caller resets it
-        self.level = FEATURE_LEVEL      # of the cluster: fragments are cut from what its programs read
+        self._level = level
         self._looked_at = 0.0
 
     @property
@@ -264,7 +264,7 @@ class ClientQueues:
         waiting = own.waiting
         if self._cutting is None:
             self._cuts += 1
-            self._cutting = own, Cut(self._cuts, waiting[0], self.level)
+            self._cutting = own, Cut(self._cuts, waiting[0], self._level())
         cut = self._cutting[1]
         queue.append(cut.next(now))
         given = queue[-1][_CHARGE]

@@ -51,7 +51,6 @@ class FeatureLevel(Pending):
         """Refuse operations above the cluster's level; `leading`: raise the level once all members allow that."""
         machine = self._machine
         self._proposer.refuses = self._refuses if machine.level < machine.known_level else None
-        self._proposer.write_as_of(machine.level)
         if machine.level != self._seen:
             self._seen = machine.level
             log.info("the cluster has feature level %d", machine.level)
@@ -78,7 +77,6 @@ class FeatureLevel(Pending):
         """Return whether the cluster's level is too low for this operation; logs once which members hold it back."""
         level = level_of(operation)
         if level <= self._machine.level:
-            self._proposer.write_as_of(self._machine.level)     # raised since the last tick: its fields are written
             return False
         behind = [
             f"{name} (not connected)" if not allowed else f"{name} ({allowed})"

@@ -100,7 +100,11 @@ class Proposer:
         monotonic: Callable[[], float],
         known_work: Callable[[Operation], int] = lambda operation: 0,
         executed_s: Callable[[], float] = lambda: 0.0,
+        level: Callable[[], int] = lambda: FEATURE_LEVEL,
     ) -> None:
+        """`level()`: the feature level of the cluster, whose programs read the entries; asked for each of them, so that
+        what `refuses` lets through is written whole.
+        """
         self._submit = submit
         self.rests = Rests(monotonic, executed_s)
         self._known_work = known_work
@@ -108,7 +112,7 @@ class Proposer:
         self._effects = effects
         self._monotonic = monotonic
         self._queue: deque[Queued] = deque()            # operations for the next entry, as many as it holds
-        self._clients = ClientQueues(monotonic)                  # the rest, waiting for turns
+        self._clients = ClientQueues(monotonic, level)           # the rest, waiting for turns
         self._bytes = self._work = 0                    # cost of the queue
         self._flying: deque[_Batch] = deque()
         self.entries = 0                                # handed to Raft so far
@@ -119,7 +123,7 @@ class Proposer:
         self.accepting = False
         self.paused = False                             # flush() proposes nothing
         self.refuses: Callable[[Operation], bool] | None = None     # what is above the cluster's feature level
-        self._level = FEATURE_LEVEL                     # of the cluster, as far as this program knows levels
+        self._level = level
         self.backlog_bytes = 0                          # memory of all operations without an outcome
         self.latencies = Histogram()
         self.failure: BaseException | None = None       # raised by a Pending or listener, which is a bug
@@ -349,15 +353,11 @@ class Proposer:
             taken.append(queue.popleft())
             total += size
 
-    def write_as_of(self, level: int) -> None:
-        """Write entries as programs of this feature level read them."""
-        self._level = self._clients.level = level
-
     def _launch(self, batch: _Batch) -> None:
         self.entries += 1
         batch.number = self.entries
         self._flying.append(batch)
-        entry = encode_entry(self._stamp(), _random.getrandbits(64), batch.operations, self._level)
+        entry = encode_entry(self._stamp(), _random.getrandbits(64), batch.operations, self._level())
         self._submit(entry, lambda applied, reason: self._landed(batch, applied, reason))
 
     def _landed(self, batch: _Batch, applied: Applied | None, reason: int) -> None:

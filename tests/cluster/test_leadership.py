@@ -48,7 +48,7 @@ class Node:
             follow=lambda ms: self.calls.append(("follow", ms)), reach=lambda ms: None, begin=self._begin,
             ahead_ms=lambda clocks_ms: 5)
         self.proposer = SimpleNamespace(
-            accepting=False, refuses=None, write_as_of=lambda level: None, stop_accepting=self._stop,
+            accepting=False, refuses=None, stop_accepting=self._stop,
             propose=lambda operation, pending: self.proposed.append(operation),
             propose_alone=lambda operation, pending, now: self.alone.append(operation),
             expire=lambda now: self.calls.append("expire"))

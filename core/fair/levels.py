@@ -54,7 +54,7 @@ class GroupAccount(Struct, gc=False, eq=False):
     running: int = 0            # its RUNNING jobs in queues of other names
     open: bool = True           # it may have jobs: see gates.py
     queues: dict[str, None] = field(default_factory=dict)       # queues of other names in which it has READY jobs
-    ranked: dict[str, None] = field(default_factory=dict)       # # queues with many groups where it can hand out a job,
+    ranked: dict[str, None] = field(default_factory=dict)       # queues with many groups where it can hand out a job,
     ranked_as: tuple[int, tuple[int, int, str]] | None = None   # and its level and key there; None: it has none
 
     @property

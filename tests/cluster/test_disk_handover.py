@@ -172,7 +172,7 @@ class Stalled(Future[float]):
 
 
 def stall(world: SmallCluster, node: SmallNode, times: int = 10**6, seconds: float = STALL_S) -> None:
-    """Let so many of its next syncs beside the loop take so long."""
+    """Make the next `times` syncs in the thread take this long."""
     left, quickly = [times], MemoryDisk.sync_in_background
 
     def sync_in_background(file: int) -> Future[float]:
@@ -185,12 +185,12 @@ def stall(world: SmallCluster, node: SmallNode, times: int = 10**6, seconds: flo
 
 @pytest.fixture
 def _beside(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every disk's syncs of LARGE jobs go beside the loop."""
+    """Sync LARGE jobs in the thread on every disk."""
     monkeypatch.setattr(limits, "BACKGROUND_SYNC_BYTES", 1000)
 
 
 def load(world: SmallCluster, seconds: float, outcomes: list[Outcome]) -> None:
-    """One client, at whichever node serves, has a job under way all the time."""
+    """Keep one job of one client in flight, at the node that serves."""
     ends_at = world.now + seconds
     while world.now < ends_at:
         node = world.serving()

@@ -174,7 +174,7 @@ class EditedSource(SourceFileLoader):
         self._edits = edits
 
     def get_code(self, fullname: str) -> CodeType:
-        """Never the stored one, which is that of the file as it is."""
+        """Compile the edited source; the cached bytecode belongs to the unedited file."""
         text = self.get_data(self.path).decode()
         for old, new in self._edits.items():
             assert text.count(old) == 1, f"{fullname} has changed: where would a release write this now? {old!r}"

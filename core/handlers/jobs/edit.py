@@ -180,7 +180,7 @@ def _change_delayed(
     if decisions and job.extras is not None and (cancelled or job.extras.until is Until.FAILED):
         state.undefer(queue, job)
         state.defer(queue, changed)
-        state.delays.dependents.reinstate(changed, decisions)       # # it becomes READY or is removed soon
+        state.delays.dependents.reinstate(changed, decisions)       # it becomes READY or is removed soon
         return
     extras = activate.without_released_items(state, job)
     if changed.extras is None or changed.extras.body is None:

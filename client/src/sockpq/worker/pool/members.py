@@ -44,7 +44,7 @@ class Members:
         self._members: dict[int, Member] = {}
         self._last = 0
 
-    # # queries
+    # queries
 
     def __iter__(self) -> Iterator[Member]:
         return iter(list(self._members.values()))

@@ -217,7 +217,7 @@ class Pool:
         if self._foreign:
             raise self._foreign
 
-    # # taking jobs
+    # taking jobs
 
     async def _take_loop(self) -> None:
         await self._set_up_queues()

@@ -24,6 +24,8 @@ TIMES   ?= 10
 VERSIONS ?= 3.11 3.13 3.14
 DEPTHS  ?= 100000,10000000
 TOOLS  := .tools
+# Distributions beside the server, each with its tests' needs as the extra `test`.
+INTEGRATIONS := $(notdir $(wildcard integrations/*))
 TOXIPROXY         := github.com/Shopify/toxiproxy/v2/cmd/server
 TOXIPROXY_VERSION := v2.12.0
 HELM_VERSION := v3.16.4
@@ -55,9 +57,9 @@ $(VENV)/.installed: pyproject.toml client/pyproject.toml | $(BIN)/python
 	@$(PIP_INSTALL) -e './client[worker]' -e '.[top]'
 	@touch $@
 
-$(VENV)/.installed-dev: pyproject.toml client/pyproject.toml integrations/kombu/pyproject.toml | $(BIN)/python
+$(VENV)/.installed-dev: pyproject.toml client/pyproject.toml $(wildcard integrations/*/pyproject.toml) | $(BIN)/python
 	@echo "Fetching what sockpqd and its tests need from the Python package index, and installing it: some minutes .."
-	@$(PIP_INSTALL) -e ./client -e ./integrations/kombu -e '.[dev]'
+	@$(PIP_INSTALL) -e './client[worker]' $(foreach name,$(INTEGRATIONS),-e ./integrations/$(name) -e './integrations/$(name)[test]') -e '.[dev]'
 	@touch $@ $(VENV)/.installed
 
 check: dev                           ## style and types
@@ -181,10 +183,10 @@ play: $(VENV)/.installed                        ## three nodes that stay, a prod
 play-celery: dev                     ## the same with a worker and a producer of Celery's
 	@$(BIN)/python -m bench.play --celery
 
-dist: dev manual                     ## wheels and sources of sockpqd, sockpq and sockpq-kombu, with SHA256SUMS, in dist/; KEY= signs
+dist: dev manual                     ## wheels and sources of sockpqd, sockpq and the integrations, with SHA256SUMS, in dist/; KEY= signs
 	rm -f dist/*.whl dist/*.tar.gz dist/SHA256SUMS*
 	$(BIN)/python -m build --outdir dist client
-	$(BIN)/python -m build --outdir dist integrations/kombu
+	for name in $(INTEGRATIONS); do $(BIN)/python -m build --outdir dist integrations/$$name || exit 1; done
 	$(BIN)/python -m build --outdir dist .
 	$(BIN)/python deploy/release/checksums.py dist $(KEY)
 

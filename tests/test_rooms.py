@@ -52,12 +52,20 @@ ORDER = {
         "_version", "mapping", "client", "background", "transient", "link", "channels", "transport", "results",
         "features", "hook",
     ),
+    "sockpq_outbox": ("_version",),
+    "sockpq_django": ("_version",),
+    "sockpq_dramatiq": ("_version",),
+    "sockpq_taskiq": ("_version",),
+    "sockpq_http": ("_version",),
+    "sockpq_sqs": ("_version",),
     "devcluster": ("ports", "authority", "guardian", "node", "cluster"),
 }
 ROOM_MODULES_MAX = 16
 
 # Of the others it is their package's name.
-FOLDERS = {"sockpq": "client/src/sockpq", "sockpq_kombu": "integrations/kombu/src/sockpq_kombu"}
+FOLDERS = {"sockpq": "client/src/sockpq"} | {
+    f"sockpq_{path.name}": f"integrations/{path.name}/src/sockpq_{path.name}" for path in ROOT.glob("integrations/*")
+}
 
 Imports = dict[str, set[str]]
 

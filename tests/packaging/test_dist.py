@@ -10,15 +10,16 @@ import tarfile
 import tomllib
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
 from pathlib import Path
 
 import pytest
-from sockpq_kombu import _version as of_kombu
 
 ROOT = Path(__file__).parents[2]
 PROGRAMS = "sockpqd", "pqctl", "sockpq-beanstalkd"
 PATIENCE_S = 280
-SOURCES = ROOT / "client", ROOT / "integrations" / "kombu", ROOT
+INTEGRATIONS = sorted((ROOT / "integrations").iterdir())
+SOURCES = ROOT / "client", *INTEGRATIONS, ROOT
 PIP = sys.executable, "-m", "pip", "--disable-pip-version-check"
 QUICKLY = "-q", "--no-compile"
 
@@ -41,7 +42,7 @@ def run(*command: str | Path, folder: Path, **environment: str) -> str:
 
 @pytest.fixture(scope="module")
 def backend(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Install what building the sources needs: once, where builds in isolation would do it six times."""
+    """Install what building the sources needs: once, where builds in isolation would do it for each."""
     folder = tmp_path_factory.mktemp("backend")
     needs = {need for source in SOURCES for need in tomllib.loads(
         (source / "pyproject.toml").read_text("utf-8"))["build-system"]["requires"]}
@@ -80,12 +81,13 @@ def install(bin_: Path, *arguments: str | Path, folder: Path) -> None:
 
 
 def test_server_and_client_have_one_version_and_integrations_their_own(version: str, built: Path) -> None:
-    kombu = of_kombu.__version__
-    assert sorted(path.name for path in built.iterdir()) == [
-        f"sockpq-{version}-py3-none-any.whl", f"sockpq-{version}.tar.gz",
-        f"sockpq_kombu-{kombu}-py3-none-any.whl", f"sockpq_kombu-{kombu}.tar.gz",
-        f"sockpqd-{version}-py3-none-any.whl", f"sockpqd-{version}.tar.gz",
-    ]
+    versions = {"sockpqd": version, "sockpq": version} | {
+        package: import_module(f"{package}._version").__version__
+        for package in (f"sockpq_{path.name}" for path in INTEGRATIONS)
+    }
+    assert {path.name for path in built.iterdir()} == {
+        f"{name}-{of}{end}" for name, of in versions.items() for end in ("-py3-none-any.whl", ".tar.gz")
+    }
     changes = (ROOT / "CHANGELOG.md").read_text()
     assert f"## [{version}]" in changes
 

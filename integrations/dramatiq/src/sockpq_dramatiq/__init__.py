@@ -1,0 +1,1 @@
+"""Dramatiq on sockpqd: a broker and a result backend."""

@@ -1,0 +1,1 @@
+"""sockpqd over HTTP: REST with an OpenAPI document, and push."""

@@ -1,0 +1,1 @@
+"""An outbox and an inbox for sockpqd in your own database: from COMMIT to effect, exactly once."""

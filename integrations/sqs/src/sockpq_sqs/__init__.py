@@ -1,0 +1,1 @@
+"""The protocol of Amazon SQS on sockpqd: every AWS SDK, unmodified."""

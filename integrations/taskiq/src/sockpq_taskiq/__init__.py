@@ -1,0 +1,1 @@
+"""Taskiq on sockpqd: a broker, a result backend and a source of schedules."""

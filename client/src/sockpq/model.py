@@ -37,7 +37,8 @@ class Meta(NamedTuple):
     `at`: the time for which it was put, if any; `expires_at`: when its lease ends, None without one. Both are Unix time
     in seconds, rounded up. `reason`: why a worker put it back last, if given. `group`: the one of put(group=), for fair
     shares. `number`: the one of put(number=True). `progress`: of a running job, 0 to 100, as last reported by its
-    worker with touch(progress=). `ended`: the Unix time at which an ended job has ended.
+    worker with touch(progress=). `ended`: the Unix time at which an ended job has ended. `life`: of a job with a
+    number, with get(meta="life") only.
     """
 
     key: str | None
@@ -49,6 +50,7 @@ class Meta(NamedTuple):
     number: int | None = None
     progress: int | None = None
     ended: int | None = None
+    life: Life | None = None
 
 
 class Moved(NamedTuple):

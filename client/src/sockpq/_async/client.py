@@ -31,6 +31,7 @@ from sockpq._protocol.arguments import (
     EndedState,
     GroupBy,
     HoldThen,
+    MetaWanted,
     OnDuplicate,
     Policy,
     State,
@@ -209,7 +210,7 @@ class Client:
         then: Then | None = None,
         wait: None = None,
         item: str | None = None,
-        meta: bool = False,
+        meta: MetaWanted = False,
         headers: bool = False,
         policy: Policy | None = None,
         timeout: float | None = None,
@@ -226,7 +227,7 @@ class Client:
         then: Then | None = None,
         wait: float | None = None,
         item: str | None = None,
-        meta: bool = False,
+        meta: MetaWanted = False,
         headers: bool = False,
         policy: Policy | None = None,
         timeout: float | None = None,
@@ -242,7 +243,7 @@ class Client:
         then: Then | None = None,
         wait: float | None = None,
         item: str | None = None,
-        meta: bool = False,
+        meta: MetaWanted = False,
         headers: bool = False,
         policy: Policy | None = None,
         timeout: float | None = None,
@@ -256,7 +257,8 @@ class Client:
         up (`then="dead"`); the cluster has a default. Give one: without a lease a job whose answer is lost would run
         for ever, so such a call can raise OutcomeUnknown.
 
-        `item`: only jobs of this item. `meta`: fill the job's `meta` with its attempt, key and times. `headers`: fetch
+        `item`: only jobs of this item. `meta`: fill the job's `meta` with its attempt, key and times; "life": also
+        with when it was put and handed out, if it has a number. `headers`: fetch
         the job's `headers` with it; otherwise the first access to them sends another command. `policy`: the choice
         among several queues: "random", or "priority" for the greatest priority; the cluster has a default.
 
@@ -282,7 +284,7 @@ class Client:
         expire: float | None = None,
         then: Then | None = None,
         *,
-        meta: bool = False,
+        meta: MetaWanted = False,
         headers: bool = False,
         timeout: float | None = None,
         retry_unknown: bool | None = None,
@@ -311,7 +313,7 @@ class Client:
         block: Block = False,
         wait: float | None = None,
         item: str | None = None,
-        meta: bool = False,
+        meta: MetaWanted = False,
         headers: bool = False,
         policy: Policy | None = None,
         timeout: float | None = None,
@@ -339,7 +341,7 @@ class Client:
         heartbeat: bool = False,
         prefetch: int = 1,
         item: str | None = None,
-        meta: bool = False,
+        meta: MetaWanted = False,
         headers: bool = False,
         policy: Policy | None = None,
         ran: Literal["wall", "cpu"] = "wall",
@@ -523,6 +525,22 @@ class Client:
         singles = [jobs.later(job, first=first) for job in held]
         found = await run(batch_calls.end_many(self._executor, batches.ends("LATER", held, option), singles, timeout))
         return [not isinstance(one, SockpqError) for one in found]
+
+    async def touch_many(
+        self,
+        running: Iterable[Job | int],
+        expire: float | Iterable[float] | None = None,
+        then: Then | None = None,
+        *,
+        timeout: float | None = None,
+    ) -> list[bool]:
+        """Renew the leases of up to 2,000 running jobs; returns for each whether it is still running. See touch().
+
+        `expire`: a time for all, or one for each.
+        """
+        if isinstance(expire, Iterable):
+            return await run(batch_calls.touch_each(self._executor, batches.touches(running, expire, then), timeout))
+        return await run(self._executor.run(jobs.touch_many(running, expire, then), timeout=timeout))
 
     def transaction(self, *, timeout: float | None = None) -> Transaction:
         """Collect commands that are executed atomically: `async with client.transaction() as t: t.done(job)`.
@@ -864,17 +882,6 @@ class Client:
     async def progress(self, job: Job | int, percent: int, *, timeout: float | None = None) -> int | None:
         """Report how much of the work on a running job is done, 0 to 100; renews its lease too. See touch()."""
         return await run(self._executor.run(jobs.progress(job, percent), timeout=timeout))
-
-    async def touch_many(
-        self,
-        running: Iterable[Job | int],
-        expire: float | None = None,
-        then: Then | None = None,
-        *,
-        timeout: float | None = None,
-    ) -> list[bool]:
-        """Renew the leases of up to 2,000 running jobs; returns for each whether it is still running. See touch()."""
-        return await run(self._executor.run(jobs.touch_many(running, expire, then), timeout=timeout))
 
     async def change(
         self,

@@ -8,7 +8,7 @@ from types import TracebackType
 from sockpq._async.job import Job
 from sockpq._async.keepalive import KeepAlive
 from sockpq._backends.asyncio import run
-from sockpq._protocol.arguments import Block, Policy, integer
+from sockpq._protocol.arguments import Block, MetaWanted, Policy, integer
 from sockpq._protocol.commands import batches
 from sockpq._routing.router import Router
 from sockpq._streaming.bound_sessions import BoundSessions
@@ -34,7 +34,7 @@ class Consumer:
         block: Block = True,
         wait: float | None = None,
         item: str | None = None,
-        meta: bool = False,
+        meta: MetaWanted = False,
         headers: bool = False,
         policy: Policy | None = None,
         timeout: float | None = None,

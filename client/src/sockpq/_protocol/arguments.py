@@ -32,6 +32,7 @@ ENDED_STATES = ("done", "cancelled", "expired")
 WorkerState = Literal["run", "pause", "stop"]
 Direction = Literal["in", "out", "all"]
 HeadersWanted = bool | Literal["if_known"]      # "if_known": where the server has them
+MetaWanted = bool | Literal["life"]             # "life": with the times of the job's life
 
 
 class HeldJob(Protocol):

@@ -7,7 +7,7 @@ from itertools import accumulate, count
 from typing import Any, cast
 
 from sockpq._protocol.command import Command
-from sockpq._protocol.commands.batches import BATCH_JOBS_MAX, Part, TakeSource, puts_batch
+from sockpq._protocol.commands.batches import BATCH_JOBS_MAX, Part, TakeSource, Touches, puts_batch
 from sockpq._protocol.commands.jobs import untaken
 from sockpq._routing.router import Router
 from sockpq.errors import (
@@ -151,6 +151,21 @@ async def end_many(
         if isinstance(one, SockpqError) and not isinstance(one, JobNotFound):
             raise one
     return found
+
+
+async def touch_each(executor: Router, touches: Sequence[Touches], timeout: float | None) -> list[bool]:
+    """Execute these TOUCHes; returns for each of their jobs whether it is still running."""
+    if not touches:
+        return []
+    answers = await executor.run_batch([one.command for one in touches], timeout=timeout)
+    results = [False] * sum(len(one.positions) for one in touches)
+    for one, answer in zip(touches, answers, strict=True):
+        assert answer is not None
+        if answer.error:
+            raise answer.error
+        for position, runs in zip(one.positions, answer.value, strict=True):
+            results[position] = runs
+    return results
 
 
 async def _run_parts(

@@ -18,6 +18,7 @@ from sockpq._protocol.arguments import (
     Data,
     HeadersWanted,
     HeldJob,
+    MetaWanted,
     OnDuplicate,
     Policy,
     Then,
@@ -36,6 +37,8 @@ from sockpq._protocol.commands.jobs import (
     put_line,
     put_of,
     put_options,
+    shown_by,
+    touch_many,
 )
 from sockpq._protocol.job_ids import tag_of
 from sockpq._protocol.reader import (
@@ -194,7 +197,7 @@ def get_batch(
     wait: float | None = None,
     *,
     item: str | None = None,
-    meta: bool = False,
+    meta: MetaWanted = False,
     headers: HeadersWanted = False,
     policy: Policy | None = None,
     bound: bool = False,
@@ -207,7 +210,7 @@ def get_batch(
     line += f"{options} COUNT {count}{'' if wait is None else within(wait)}\r\n"
     if len(line) + NUMBER_BYTES_MAX > arguments.LINE_BYTES_MAX:
         raise BadArguments(f"too many queues: the command would have {len(line)} bytes")
-    shown = Shown(meta, bool(headers))
+    shown = shown_by(meta, headers)
     of_queues = partial(get_batch, count, queues, item=item, meta=meta, policy=policy, bound=bound)
     return Command(
         line.encode(), b"", partial(_jobs, names, count, shown),
@@ -227,7 +230,7 @@ class TakeSource(NamedTuple):
     then: Then | None
     wait: float | None
     item: str | None
-    meta: bool
+    meta: MetaWanted
     headers: HeadersWanted
     policy: Policy | None
 
@@ -283,6 +286,27 @@ def ends(verb: Literal["DONE", "LATER"], jobs: Iterable[HeldJob | int], option: 
         needs = (("batch", "fanout") if option else ("batch",)) if several else ()
         parts.append(Part(Command(line, b"", reader, Repeat.HARMLESS, logged=True, needs=needs), len(piece)))
     return parts
+
+
+class Touches(NamedTuple):
+    """A TOUCH of those of several jobs that get the same lease, and their positions among all."""
+
+    command: Command[list[bool]]
+    positions: list[int]
+
+
+def touches(jobs: Iterable[HeldJob | int], expire: Iterable[float], then: Then | None) -> list[Touches]:
+    """TOUCH of several jobs, each with a lease of its own: a command for each length, and each cluster."""
+    held, spans = list(jobs), list(expire)
+    if len(held) != len(spans):
+        raise BadArguments(f"touch_many() has {len(held)} jobs, and {len(spans)} times for them")
+    groups: dict[tuple[int, float], list[int]] = {}
+    for position, (job, span) in enumerate(zip(held, spans, strict=True)):
+        groups.setdefault((tag_of(arguments.job_id(job)), span), []).append(position)
+    return [
+        Touches(touch_many([held[position] for position in positions], span, then), positions)
+        for (_, span), positions in groups.items()
+    ]
 
 
 def done_all(jobs: Sequence[HeldJob | int]) -> Command[object]:

@@ -23,6 +23,7 @@ from sockpq._protocol.arguments import (
     Data,
     HeadersWanted,
     HeldJob,
+    MetaWanted,
     OnDuplicate,
     Policy,
     State,
@@ -384,7 +385,7 @@ def get(
     wait: float | None = None,
     *,
     item: str | None = None,
-    meta: bool = False,
+    meta: MetaWanted = False,
     headers: HeadersWanted = False,
     policy: Policy | None = None,
 ) -> Command[Handed | None]:
@@ -401,7 +402,7 @@ def _get(
     then: Then | None,
     wait: float | None,
     item: str | None,
-    meta: bool,
+    meta: MetaWanted,
     headers: HeadersWanted,
     policy: Policy | None,
 ) -> Command[Handed | None]:
@@ -409,8 +410,8 @@ def _get(
     options = get_options(item, meta, policy, headers=headers)
     names, line = get_line(queues, block, expire, then, bool(options) or then == "dead")
     repeat = Repeat.HARMLESS if expire else Repeat.IF_ASKED     # without a lease a lost job would run for ever
-    shown = Shown(meta, bool(headers))
-    read = partial(_job, names, block is not True or meta or shown.headers, shown)
+    shown = shown_by(meta, headers)
+    read = partial(_job, names, block is not True or shown.meta or shown.headers, shown)
     blocks = Blocks.AT_ONCE if block else Blocks.NEVER
     unblocked = _get(queues, False, expire, then, None, item, meta, headers, policy) if block else None
     made = Command(
@@ -428,11 +429,11 @@ def _get(
 
 
 def get_number(
-    number: Number | int, expire: float | None = None, then: Then | None = None, *, meta: bool = False,
+    number: Number | int, expire: float | None = None, then: Then | None = None, *, meta: MetaWanted = False,
     headers: HeadersWanted = False,
 ) -> Command[Handed]:
     """GET NUMBER: take one job, regardless of pauses and limits."""
-    shown = Shown(meta, bool(headers))
+    shown = shown_by(meta, headers)
     line = f"GET NUMBER {arguments.number(number)}{arguments.lease(expire, then)}{shown.words}\r\n"
     repeat = Repeat.HARMLESS if expire else Repeat.IF_ASKED
     made = Command(
@@ -467,6 +468,12 @@ class Shown(NamedTuple):
 NOTHING_SHOWN = Shown()
 
 
+def shown_by(meta: MetaWanted, headers: HeadersWanted) -> Shown:
+    """Return the parts of a job that these options of get() ask for."""
+    life = meta == "life"
+    return Shown(life or arguments.switch(meta, "meta"), bool(headers), life)
+
+
 def get_line(
     queues: str | tuple[str, ...] | None, block: Block, expire: float | None, then: Then | None, new_words: bool
 ) -> tuple[tuple[str, ...] | None, str]:
@@ -482,7 +489,7 @@ def get_line(
 
 
 def get_options(
-    item: str | None, meta: bool, policy: Policy | None, bound: bool = False, headers: HeadersWanted = False,
+    item: str | None, meta: MetaWanted, policy: Policy | None, bound: bool = False, headers: HeadersWanted = False,
 ) -> str:
     """Return the end of a GET line, except COUNT and WITHIN. `bound`: the jobs are bound to the session."""
     text = "" if item is None else f" IS {arguments.name(item, 'item')}"
@@ -494,7 +501,7 @@ def get_options(
         text += " BOUND"
     if headers != "if_known":
         arguments.switch(headers, "headers")
-    return text + Shown(arguments.switch(meta, "meta"), bool(headers)).words
+    return text + shown_by(meta, headers).words
 
 
 def _checked(line: str) -> bytes:
@@ -545,6 +552,8 @@ def handed_line(fields: list[str], queues: tuple[str, ...] | None, shown: Shown)
     head, tokens = _head_of(fields[4:], length) if shown.headers else (None, fields[4:])
     item, meta = _meta_tokens(tokens) if shown.meta or tokens else (None, None)
     expect(shown.meta or tokens in ([], ["IS", item]), "meta tokens nobody asked for")
+    if shown.life and meta:
+        meta = meta._replace(life=_life(dict(zip(tokens[::2], tokens[1::2], strict=True))))
     return JobLine(Handed(job_id, queue, priority, b"", item, meta if shown.meta else None), length, head)
 
 
@@ -564,17 +573,19 @@ def _meta_tokens(fields: list[str]) -> tuple[str | None, Meta]:
     expect(len(fields) % 2 == 0, "a meta token without a value")
     tokens = dict(zip(fields[::2], fields[1::2], strict=True))
     expect(2 * len(tokens) == len(fields), f"meta tokens {' '.join(fields)[:200]!r}")
-    at, expires_at = (as_number(tokens[word]) if word in tokens else None for word in ("AT", "EXPIRE"))
+    at, expires_at, number, progress, ended = (
+        as_number(tokens[word]) if word in tokens else None for word in _NUMBERS
+    )
     return (
         as_name(tokens["IS"]) if "IS" in tokens else None,
         Meta(
             tokens.get("KEY"), as_number(tokens.get("TRY", "0")), at, expires_at, tokens.get("REASON"),
-            tokens.get("GROUP"), *(as_number(tokens[word]) if word in tokens else None for word in _NUMBERS),
+            tokens.get("GROUP"), number, progress, ended,
         ),
     )
 
 
-_NUMBERS = ("NUMBER", "PROGRESS", "ENDED")
+_NUMBERS = ("AT", "EXPIRE", "NUMBER", "PROGRESS", "ENDED")
 
 
 # a worker's commands about its job
@@ -743,11 +754,10 @@ def progress(job: HeldJob | int, percent: int) -> Command[int | None]:
     return touch(job, progress=percent)
 
 
-@call()
 def touch_many(
     running: Iterable[HeldJob | int], expire: float | None = None, then: Then | None = None
 ) -> Command[list[bool]]:
-    """Renew the leases of up to 2,000 running jobs; returns for each whether it is still running. See touch()."""
+    """TOUCH of several jobs, with the same lease."""
     numbers = [arguments.job_id(job) for job in running]
     if not 0 < len(numbers) <= TOUCHED_JOBS_MAX:
         raise BadArguments(f"touch_many() takes 1 to {TOUCHED_JOBS_MAX} jobs, not {len(numbers)}")

@@ -57,7 +57,7 @@ ORDER = {
     "sockpq_dramatiq": ("_version",),
     "sockpq_taskiq": ("_version",),
     "sockpq_http": ("_version",),
-    "sockpq_sqs": ("_version",),
+    "sockpq_sqs": ("_version", "model", "options", "call", "failures", "queues", "messages", "moves", "engine"),
     "devcluster": ("ports", "authority", "guardian", "node", "cluster"),
 }
 ROOM_MODULES_MAX = 16

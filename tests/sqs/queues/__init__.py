@@ -1,0 +1,1 @@
+"""sockpq_sqs.queues."""

@@ -16,7 +16,7 @@ class User(Struct, frozen=True):
 class Call(Struct, frozen=True):
     """One request for the engine.
 
-    `request` is the decoded Struct of the action. `account` and `region` are those of the signature, `origin` is what
+    `request` is the decoded Struct of the action. `account` and `region` come from the signature, `origin` is what
     the URLs of queues begin with ("https://queues.example.com", without a slash at its end). `trace` is the header
     X-Amzn-Trace-Id of HTTP, `invocation` the id that an SDK repeats with each attempt (amz-sdk-invocation-id); both
     are empty if there is none.

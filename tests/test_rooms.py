@@ -49,7 +49,7 @@ ORDER = {
         "_engine", "_routing", "_streaming", "_async", "_sync", "aio", "worker", "_guardian", "testing",
     ),
     "sockpq_kombu": (
-        "_version", "mapping", "client", "background", "transient", "link", "channels", "transport", "results",
+        "_version", "mapping", "client", "background", "transient", "link", "channels", "batch", "transport", "results",
         "features", "hook",
     ),
     "sockpq_outbox": ("_version",),

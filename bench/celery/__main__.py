@@ -3,8 +3,9 @@
     python -m bench.celery [--brokers sockpqd ..] [--tasks 1000] [--rounds 5] [--children 2]
 
 Each round measures all brokers, one after another; the medians are printed as Markdown. One process publishes the
-tasks, one by one. Tasks are acknowledged late, results ignored; the worker has a prefork pool. Redis and RabbitMQ of
-Debian (`redis-server`, `rabbitmq-server`) are started here like sockpqd; a broker whose program is missing is left out.
+tasks, one by one, or with `publish_batch` by the hundred. Tasks are acknowledged late, results ignored; the worker has
+a prefork pool. Redis and RabbitMQ of Debian (`redis-server`, `rabbitmq-server`) are started here like sockpqd; a broker
+whose program is missing is left out.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import Any
 
 import click
 
-from bench.celery.brokers import BROKERS, RABBITMQ, BrokerError
+from bench.celery.brokers import BATCHED, BROKERS, RABBITMQ, BrokerError
 from bench.workers.__main__ import rate
 from bench.workers.running import RunError, WorkerRun
 from bench.workers.systems import SYSTEMS
@@ -62,17 +63,21 @@ def measure(
         for number in range(rounds):
             for name, place in places.items():
                 try:
-                    found[name].append(measured(place, tasks, children))
+                    found[name].append(measured(name, place, tasks, children))
                 except RunError as error:
                     print(f"{name}: {error}", file=sys.stderr)
                     continue
                 print(f"round {number + 1}, {name}: {found[name][-1]}", file=sys.stderr, flush=True)
 
 
-def measured(place: str, tasks: int, children: int) -> dict[str, Any]:
+def measured(broker: str, place: str, tasks: int, children: int) -> dict[str, Any]:
     """Run once: publish all tasks, then process them; return the figures."""
-    with tempfile.TemporaryDirectory() as folder, \
-            WorkerRun(SYSTEMS["celery"], place, Path(folder), children) as run:
+    system = SYSTEMS["celery"]
+    if broker.endswith(BATCHED):
+        system = system._replace(
+            app=f"{system.app}from sockpq_kombu.batch import publish_batch\n", batch="publish_batch()",
+        )
+    with tempfile.TemporaryDirectory() as folder, WorkerRun(system, place, Path(folder), children) as run:
         return rate(run, "noop", tasks)
 
 

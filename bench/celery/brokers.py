@@ -17,6 +17,7 @@ from devcluster import HOST, free_ports
 from devcluster.cluster import LocalCluster
 
 RABBITMQ = Path("/usr/lib/rabbitmq/bin")        # Debian's place for the programs that any user may run
+BATCHED = "publish_batch"                       # how the name of a row ends that publishes by it
 START_S = 120.0
 STOP_S = 20.0
 
@@ -71,6 +72,7 @@ def rabbitmq(nodes: int) -> Iterator[str]:
 BROKERS: dict[str, Callable[[], AbstractContextManager[str]]] = {
     "sockpqd x1": partial(sockpqd, 1),
     "sockpqd x3": partial(sockpqd, 3),
+    f"sockpqd x3, {BATCHED}": partial(sockpqd, 3),
     "Redis, no AOF": partial(redis, synced=False),
     "Redis, AOF always": partial(redis, synced=True),
     "RabbitMQ x1, quorum queue": partial(rabbitmq, 1),

@@ -14,6 +14,7 @@ PQWORKER = Path(sys.executable).with_name("pqworker")
 
 HEAD = '''
 import os, sys, time
+from contextlib import nullcontext
 def over(byte=b"."):
     file = os.open(os.environ["BENCH_COUNT"], os.O_WRONLY | os.O_APPEND)
     os.write(file, byte)
@@ -40,24 +41,30 @@ def sleeping(seconds, put_at):
 '''
 PUT = '''
 def put(task, count, *seconds):
-    for _ in range(count):
-        args = (*seconds, time.time()) if seconds else ()
-        {put}
+    for done in range(0, count, 100):
+        with {batch}:
+            for _ in range(min(100, count - done)):
+                args = (*seconds, time.time()) if seconds else ()
+                {put}
 '''
 
 
 class System(NamedTuple):
-    """A worker program. `app`: how tasks are declared; `put`: how one is put; `command`: starts `{children}` of it."""
+    """A worker program. `app`: how tasks are declared; `put`: how one is put; `command`: starts `{children}` of it.
+
+    `batch`: a context manager around each hundred that are put.
+    """
 
     app: str
     decorator: str
     put: str
     command: tuple[str, ...]
     place: str | None           # of its broker, unless another is given; None: a cluster is started here
+    batch: str = "nullcontext()"
 
     def program(self) -> str:
         """Return the source of the module `tasks`."""
-        return HEAD + self.app + TASKS.format(decorator=self.decorator) + PUT.format(put=self.put)
+        return HEAD + self.app + TASKS.format(decorator=self.decorator) + PUT.format(put=self.put, batch=self.batch)
 
 
 SYSTEMS = {

@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from sockpq_kombu.background.event_loop import must_not_block
-from sockpq_kombu.channels.collected import collect, collected_now
+from sockpq_kombu.batch import publish_batch
 
 
 def publish_together(module: ModuleType) -> None:
@@ -24,15 +24,9 @@ def publish_together(module: ModuleType) -> None:
 def _together(publish: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(publish)
     def publish_all(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if collected_now() is not None or must_not_block():
+        if must_not_block():
             return publish(self, *args, **kwargs)
-        with collect() as messages:
-            result = publish(self, *args, **kwargs)
-        if messages.links:
-            from sockpq_kombu.mapping.errors import errors_of_publishers
-
-            with errors_of_publishers():
-                messages.send()
-        return result
+        with publish_batch():
+            return publish(self, *args, **kwargs)
 
     return publish_all

@@ -49,7 +49,7 @@ def main(
     minutes: float | None, each_minutes: float | None, times: int, only: tuple[str, ...], seed: int | None,
     again: int | None, sums: Path, fork: bool,
 ) -> None:
-    """Let things break for a while."""
+    """Run a campaign of faults."""
     seed = random.SystemRandom().randrange(SEEDS) if seed is None else seed
     named = [scenario for scenario in ALL if not only or any(fnmatchcase(scenario.name, name) for name in only)]
     for scenario in named:
@@ -87,7 +87,7 @@ def main(
 
 
 def _rotating(chosen: list[Scenario], until: float, chance: random.Random) -> Iterator[tuple[Scenario, int]]:
-    """Play all of them again and again, each time in another order."""
+    """Run all scenarios repeatedly, in a new order each time."""
     while True:
         for scenario in chance.sample(chosen, len(chosen)):
             if time.monotonic() >= until:
@@ -99,7 +99,7 @@ def _rotating(chosen: list[Scenario], until: float, chance: random.Random) -> It
 def _each(
     chosen: list[Scenario], sums: Sums, seconds: float, until: float | None, chance: random.Random,
 ) -> Iterator[tuple[Scenario, int]]:
-    """Always the one that was played least, until each has had its time, or was void too often."""
+    """Run the scenario that was run least, until each has had its time or was void too often."""
     voids = {scenario.name: sums.voids(scenario.name) for scenario in chosen}
     while left := [scenario for scenario in chosen if sums.seconds(scenario.name) < seconds
                    and sums.voids(scenario.name) < voids[scenario.name] + VOID_MAX]:
@@ -121,12 +121,12 @@ def _run(scenario: Scenario, seed: int) -> Result:
 
 
 def _state(result: Result) -> str:
-    """In one word. What is wrong in a history is wrong, also where the rest of it proves nothing."""
+    """Return the verdict in one word. A violation counts even if the rest of the history proves nothing."""
     return "FAILED" if result.violations else "void" if result.void else "passed"
 
 
 def _summary(results: list[Result]) -> int:
-    """Print how many runs ended how, and return the exit code."""
+    """Print how many runs ended in each state, and return the exit code."""
     states = [_state(result) for result in results]
     print(f"{len(results)} runs: {states.count('passed')} passed, {states.count('FAILED')} failed, "
           f"{states.count('void')} void; {sum(result.commands for result in results):,} commands recorded")

@@ -1,4 +1,4 @@
-"""All scenarios that there are, and what a machine lacks for one."""
+"""All scenarios, and what a machine lacks to run each of them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ALL = (*SCENARIOS, *PAGED, *TORTURE)
 
 
 def lacks(scenario: Scenario) -> str:
-    """Return what this machine lacks for it; nothing if it can be played."""
+    """Return what this machine lacks to run the scenario; empty if it can be run."""
     if scenario.fake_clocks and clocks.library() is None:
         return "no libfaketime: install the package libfaketime"
     if scenario.disk_mb is not None and not disks.can_mount():

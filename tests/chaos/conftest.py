@@ -17,7 +17,7 @@ def toxiproxy_server() -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skipped here and not by the fixture, pytest puts them all into one line."""
+    """Skip here and not in the fixture, so that pytest puts all of them into one line."""
     if "toxiproxy_server" in getattr(item, "fixturenames", ()):
         # Here, as few tests need it and all would wait for what it imports.
         from tests.chaos.proxies.proxies import program
@@ -27,7 +27,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterator[None]:
-    """One line at the end, however many they are."""
+    """Print one line at the end, however many were skipped."""
     yield
     skipped = [report for report in terminalreporter.stats.get("skipped", ()) if MISSING in str(report.longrepr)]
     if skipped:

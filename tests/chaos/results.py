@@ -40,7 +40,7 @@ PATIENCE_S = 120.0
 
 @dataclass
 class TaskLog:
-    """One task, as its workers and those who asked for its result know it."""
+    """One task, as its workers and the clients that asked for its result know it."""
 
     number: int
     attempts: int = 0           # hand-outs
@@ -51,7 +51,7 @@ class TaskLog:
 
 
 class Campaign:
-    """The tasks, by the name that is in their headers. `problems`: what must not be."""
+    """The tasks, by the name in their headers. `problems`: what went wrong."""
 
     def __init__(self, servers: list[str], tasks: int, rng: random.Random) -> None:
         self.servers = servers
@@ -113,7 +113,7 @@ class Campaign:
             self.ended += 1
 
     def _with_results(self, part: int) -> list[str]:
-        """Two of ASKERS parts of the tasks that are not given up: everything is asked twice, once in each way."""
+        """Return two of the ASKERS parts of the tasks with results: everything is asked twice, once in each way."""
         names = [f"t{number}" for number in range(self.tasks) if number % ASKERS in (part, (part + 1) % ASKERS)]
         return [name for name in names if not is_given_up(name)]
 
@@ -169,12 +169,12 @@ class Campaign:
 
 
 def headers_of(name: str) -> dict[str, str]:
-    """The headers of a task."""
+    """Return the headers of a task."""
     return {"task": name, "kind": f"kind {int(name[1:]) % 7}"}
 
 
 def failures_of(name: str) -> int:
-    """The number of attempts that fail before the one that ends the task."""
+    """Return the number of attempts that fail before the one that ends the task."""
     number = int(name[1:])
     return 1 + number % 2 if number % FAILING == 0 or is_given_up(name) else 0
 

@@ -1,4 +1,4 @@
-"""A cluster, clients at work, the faults of one scenario or of several in turn, and the judgement of the history."""
+"""Runs a cluster, clients, and the faults of one scenario or of several in turn, and judges the history."""
 
 from __future__ import annotations
 
@@ -79,12 +79,12 @@ class Result(Struct):
 
     @property
     def passed(self) -> bool:
-        """It proves something, and that is good."""
+        """True if the run proves something and nothing is wrong."""
         return not self.void and not self.violations
 
 
 def run(scenario: Scenario, seed: int, keep: Path | None = None) -> Result:
-    """Run it. `keep`: where the history and the logs of a run with violations are left."""
+    """Run a scenario. `keep`: where the history and the logs of a run with violations are left."""
     (result,) = run_in_turn([scenario], seed, keep)
     return result
 
@@ -228,7 +228,7 @@ def _befall(
 
 
 def _warm_up(history: History, result: Result) -> None:
-    """Wait until enough is acknowledged, if it is not yet."""
+    """Wait until enough commands are acknowledged."""
     until = time.monotonic() + WARM_MAX_S
     result.rate = rate_before(list(history.records), time.monotonic_ns())
     while result.rate < RATE_MIN and time.monotonic() < until:
@@ -241,7 +241,7 @@ def _told(found: Iterable[Violation]) -> list[str]:
 
 
 def _accuse(results: Iterable[Result], violations: Iterable[str]) -> None:
-    """Whichever fault brought it about."""
+    """Add the violations of the history to all results, whichever fault caused them."""
     found = tuple(violations)
     for result in results:
         result.violations += found
@@ -275,7 +275,7 @@ def _facts(cluster: AlterableCluster, start_ns: int, *, drained: bool) -> Facts:
 
 
 def _nodes(cluster: AlterableCluster) -> tuple[Node, ...]:
-    """All nodes in their own words, once all have executed the same entries (sessions may still end for a moment)."""
+    """Return what all nodes report, once all have executed the same entries (sessions may still end for a moment)."""
     until = time.monotonic() + LEVEL_S
     while True:
         nodes = tuple(_node(cluster, name) for name in cluster.names)
@@ -285,7 +285,7 @@ def _nodes(cluster: AlterableCluster) -> tuple[Node, ...]:
 
 
 def _node(cluster: AlterableCluster, name: str) -> Node:
-    """A node in its own words."""
+    """Return what a node reports."""
     _, _, applied, value = (say(cluster.direct(name), "CLUSTER HASH", 5.0) or "? ? -1 -").split()
     totals = (say(cluster.direct(name), "TOTAL", 5.0) or "? ? -1 -1 -1 -1").split()[2:]
     queues, priorities, waiting, taken = map(int, totals)
@@ -293,14 +293,14 @@ def _node(cluster: AlterableCluster, name: str) -> Node:
 
 
 def _term(cluster: AlterableCluster) -> int:
-    """The present term, by the node that serves."""
+    """Return the present term, as the serving node reports it."""
     leader = cluster.wait_for_leader()
     (view,) = survey([cluster.direct(leader)], 5.0)
     return max(node.term or 0 for node in view.nodes)
 
 
 class Stalls:
-    """Measures how late a thread wakes up that wants little, and how long nodes that could run wait for a processor."""
+    """Measures how late a nearly idle thread wakes up, and how long runnable nodes wait for a processor."""
 
     def __init__(self, cluster: AlterableCluster) -> None:
         self.worst_s = 0.0          # since the beginning
@@ -318,7 +318,7 @@ class Stalls:
         self._thread.join()
 
     def forget(self) -> None:
-        """Count nothing earlier as recent."""
+        """Discard earlier stalls."""
         self.recent_s = 0.0
 
     def _watch(self) -> None:
@@ -337,7 +337,9 @@ class Stalls:
 
 
 def _waited_s(cluster: AlterableCluster) -> dict[int, float]:
-    """Return how long each running node was ready and had to wait, since it began; empty if Linux lacks that."""
+    """Return how long each running node was runnable and had to wait, since it began; empty if Linux does not
+    report it.
+    """
     waited: dict[int, float] = {}
     for pid in map(cluster.pid, cluster.names):
         if pid is not None:
@@ -365,7 +367,7 @@ def _keep(
 
 
 def table(results: list[Result], goals: dict[str, float | None]) -> str:
-    """A line for each scenario, in Markdown: its runs and the longest times without service."""
+    """Return a line for each scenario, in Markdown: its runs and the longest times without service."""
     lines = ["| scenario | runs | gap, median | worst | goal | reached | word to waiting clients |",
              "|---|---|---|---|---|---|---|"]
     for name in dict.fromkeys(result.scenario for result in results):

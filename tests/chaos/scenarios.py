@@ -1,4 +1,4 @@
-"""What is done to a cluster, as a table: which fault, for how long, under which load, and what must hold."""
+"""The table of scenarios: which fault, for how long, under which load, and what must hold."""
 
 from __future__ import annotations
 

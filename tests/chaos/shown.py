@@ -1,4 +1,4 @@
-"""What a server shows of many jobs by their numbers: asked with many lines at once, as one by one it takes minutes."""
+"""Asks a server for many jobs by their numbers, with many lines at once: one by one it takes minutes."""
 
 from __future__ import annotations
 

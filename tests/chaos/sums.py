@@ -24,7 +24,7 @@ class Sum(Struct):
 
 
 class Sums:
-    """Written after each run."""
+    """Written to the file after each run."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -59,7 +59,7 @@ class Sums:
         new.replace(self._file)
 
     def table(self) -> str:
-        """A line for each scenario, in Markdown."""
+        """Return a line for each scenario, in Markdown."""
         lines = ["| scenario | minutes | passed | failed | void | commands |", "|---|---|---|---|---|---|"]
         lines += [f"| {name} | {total.fault_s / 60:.1f} | {total.passed} | {total.failed} | {total.void} "
                   f"| {total.commands:,} |" for name, total in sorted(self.by_name.items())]

@@ -1,4 +1,4 @@
-"""What clients of beanstalkd saw of a server that keeps its promises accuses nobody; each broken one is found out."""
+"""The judge accuses nobody of what beanstalkd clients saw of a correct server, and finds each broken promise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How campaigns draw runs, count them, and go on in another sitting; no process is started."""
+"""Campaigns draw runs, count them, and continue in another sitting; no process is started."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def test_a_run_that_cannot_be_drained_is_void_and_says_why() -> None:
 
     class Empty:
         def drain(self, also: object) -> None:
-            """Nothing is left."""
+            """Drain the cluster: nothing is left."""
 
     class Swept:
         def sweep(self) -> bool:

@@ -1,4 +1,4 @@
-"""What the clients of the chaos tests write down of a transaction that was aborted."""
+"""Records of the chaos tests' clients for a transaction that was aborted."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CASCADE = Cascade(7, (PutWith("b", "mail", 0, 0),))
 
 
 class Answering(PlainExtendedClient):
-    """A client that is answered so to COMMIT, whatever the server of other clients does."""
+    """A client that gets this answer to COMMIT, whatever the server of other clients does."""
 
     def __init__(self, committed: str) -> None:
         super().__init__("plain", {}, History())

@@ -1,4 +1,4 @@
-"""What is said of empty queues and of turns by a node after another one has served, on histories written by hand."""
+"""Verdicts about empty queues, and about turns by a node after another one has served, on hand-written histories."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What subscribers truly heard accuses nobody; the same, changed a little, is found out each time (checker/told.py)."""
+"""The checker accuses nobody of what subscribers truly received, and finds each small change (checker/told.py)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ known = cache(lambda seed: true_tale(seed, KNOBS))
 
 
 def copy_of(heard: Heard) -> Heard:
-    """Another one, for a mutant."""
+    """Return a copy, for a mutant."""
     copied = Heard()
     copied.all_came_to_the_end, copied.messages = heard.all_came_to_the_end, dict(heard.messages)
     for name, ear in heard.ears.items():
@@ -55,7 +55,7 @@ Mutant = Callable[[Heard, Random], None]
 
 
 def _events(span: Span, *types: bytes) -> list[int]:
-    """The places of such events, not at the ends of what was heard."""
+    """Return the places of such events, except the ends of the sequence."""
     return [at for at, line in enumerate(span.lines[1:-1], 1)
             if isinstance(line, Line) and line.type != b"GAP" and (not types or line.type in types)]
 
@@ -66,7 +66,7 @@ def _some(heard: Heard, random: Random, *types: bytes) -> tuple[Ear, Span, int]:
 
 
 def _in_all(heard: Heard, change: Callable[[Line], list[Line]]) -> None:
-    """Change what all of them heard."""
+    """Change what all subscribers received."""
     for ear in heard.ears.values():
         for span in ear.spans:
             span.lines = [new for line in span.lines for new in (
@@ -74,26 +74,26 @@ def _in_all(heard: Heard, change: Callable[[Line], list[Line]]) -> None:
 
 
 def miss(heard: Heard, random: Random) -> None:
-    """One does not hear an event."""
+    """One subscriber misses an event."""
     _, span, at = _some(heard, random)
     del span.lines[at]
 
 
 def repeat(heard: Heard, random: Random) -> None:
-    """One hears an event twice."""
+    """One subscriber receives an event twice."""
     _, span, at = _some(heard, random)
     span.lines.insert(at, span.lines[at])
 
 
 def exchange(heard: Heard, random: Random) -> None:
-    """Two events come the wrong way round."""
+    """Two events arrive in the wrong order."""
     _, span, at = _some(heard, random)
     after = random.choice([other for other in _events(span) if other != at])
     span.lines[at], span.lines[after] = span.lines[after], span.lines[at]
 
 
 def differ(heard: Heard, random: Random) -> None:
-    """A node says something else than the others."""
+    """A node reports something else than the others."""
     _, span, at = _some(heard, random)
     line = span.lines[at]
     assert isinstance(line, Line)
@@ -101,7 +101,7 @@ def differ(heard: Heard, random: Random) -> None:
 
 
 def nobody_hears(heard: Heard, random: Random) -> None:
-    """An event is lost everywhere: each begins again behind it, and says that it went on."""
+    """An event is lost everywhere: each subscriber resumes after it."""
     numbers = [line.number for span in heard.ears["n1"].spans for line in span.lines[1:-1] if isinstance(line, Line)]
     lost = random.choice(numbers)
     for ear in heard.ears.values():
@@ -115,7 +115,7 @@ def nobody_hears(heard: Heard, random: Random) -> None:
 
 
 def hide_end(heard: Heard, random: Random) -> None:
-    """An end that an answer told is told as something else, on all nodes."""
+    """An end that an answer reported is another event on all nodes."""
     _, span, at = _some(heard, random, b"FINQ")
     end = span.lines[at]
     assert isinstance(end, Line)
@@ -123,7 +123,7 @@ def hide_end(heard: Heard, random: Random) -> None:
 
 
 def invent_end(heard: Heard, random: Random) -> None:
-    """Report as an end what comes behind a DONE that ended no queue, on all nodes."""
+    """Report a DONE that ended no queue as its end, on all nodes."""
     following = {line.number: line for ear in heard.ears.values() for span in ear.spans for line in span.lines
                  if isinstance(line, Line) and line.type != b"GAP"}
     dones = [line for line in following.values() if line.type == b"DONE" and following.get(line.number + 1, line).type
@@ -134,7 +134,7 @@ def invent_end(heard: Heard, random: Random) -> None:
 
 
 def end_twice(heard: Heard, random: Random) -> None:
-    """An event on all nodes is the end of a job that ends elsewhere too."""
+    """An event on all nodes ends a job that ends elsewhere too."""
     _, span, at = _some(heard, random, b"DONE")
     done = span.lines[at]
     assert isinstance(done, Line)
@@ -146,7 +146,7 @@ def end_twice(heard: Heard, random: Random) -> None:
 
 
 def miss_message(heard: Heard, random: Random) -> None:
-    """A message that was acknowledged does not come between two others, and no GAP says so."""
+    """An acknowledged message between two others is missing, and no GAP says so."""
     spans = [span for ear in heard.ears.values() for span in ear.spans
              if sum(isinstance(line, int) for line in span.lines) > 2
              and not any(isinstance(line, Line) and line.type == b"GAP" for line in span.lines)]
@@ -156,7 +156,7 @@ def miss_message(heard: Heard, random: Random) -> None:
 
 
 def exchange_messages(heard: Heard, random: Random) -> None:
-    """Two messages come the wrong way round."""
+    """Two messages arrive in the wrong order."""
     spans = [span for ear in heard.ears.values() for span in ear.spans
              if sum(isinstance(line, int) for line in span.lines) > 1]
     span = random.choice(spans)
@@ -166,7 +166,7 @@ def exchange_messages(heard: Heard, random: Random) -> None:
 
 
 def hide_gap(heard: Heard, random: Random) -> None:
-    """One is not told what it missed."""
+    """One subscriber is not told about its gap."""
     gaps = [(span, at) for ear in heard.ears.values() for span in ear.spans
             for at, line in enumerate(span.lines[:-1]) if isinstance(line, Line) and line.type == b"GAP"]
     if gaps:
@@ -177,7 +177,7 @@ def hide_gap(heard: Heard, random: Random) -> None:
 
 
 def not_all_come(heard: Heard, random: Random) -> None:
-    """One never hears the last event."""
+    """One subscriber never receives the last event."""
     heard.all_came_to_the_end = False
 
 

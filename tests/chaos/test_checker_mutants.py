@@ -75,7 +75,7 @@ def _id(record: Record) -> int | None:
 
 
 def lose(records: list[Record], random: Random) -> None:
-    """A job that was done with is forgotten by the servers after its PUT."""
+    """A job that was done is forgotten by the servers after its PUT."""
     number = _choose(records, random, _handed)
     body = records[number].handed.body     # type: ignore[union-attr]
     gone = {record.handed.id for record in records if record.handed is not None and record.handed.body == body}
@@ -108,7 +108,7 @@ def swap(records: list[Record], random: Random) -> None:
 
 
 def duplicate_id(records: list[Record], random: Random) -> None:
-    """An id is given again."""
+    """An id is used twice."""
     one, other = _choose(records, random, _handed), _choose(records, random, _handed)
     while one == other:
         other = _choose(records, random, _handed)
@@ -119,7 +119,7 @@ def duplicate_id(records: list[Record], random: Random) -> None:
 
 
 def lower_id(records: list[Record], random: Random) -> None:
-    """The ids of a queue server that forgot how far it was."""
+    """A queue server that forgot its position assigns smaller ids."""
     number = _choose(records, random, _handed)
     top = max(record.handed.id for record in records if record.handed is not None)
     for place in range(number, len(records)):
@@ -131,7 +131,7 @@ def lower_id(records: list[Record], random: Random) -> None:
 
 
 def again(records: list[Record], random: Random) -> None:
-    """A job that was done comes again, later."""
+    """A job that was done is handed out again, later."""
     number = _choose(records, random, lambda record: isinstance(record.command, Done) and _acted(record))
     done = records[number]
     given = next(record for record in records if record.handed is not None and record.handed.id == _id(done))
@@ -213,7 +213,7 @@ def shorten(records: list[Record], random: Random) -> None:
 
 
 def overtake(records: list[Record], random: Random) -> None:
-    """A job is handed out although a great one came before; the servers took it for a small one."""
+    """A job is handed out before an urgent one that came earlier; the servers took that for a minor one."""
     number = _choose(records, random, lambda record: isinstance(record.command, Put) and record.command.priority == 0)
     put = records[number].command
     assert isinstance(put, Put)
@@ -241,7 +241,7 @@ MUTANTS_OF: dict[Mutant, set[str]] = {
 
 
 def _found(mutant: Mutant, rules: set[str], facts_of: Callable[[Facts], Facts] = lambda facts: facts) -> int:
-    """Return in how many of the mutants."""
+    """Return in how many of the mutants a violation is found."""
     found = 0
     for seed in range(MUTANTS):
         history, facts = known(seed % SEEDS, WORLDS[("usual", "calm", "leases come back")[seed % 3]])

@@ -28,7 +28,9 @@ def test_the_greatest_priority_comes_first(priority: int, broken: list[str]) -> 
     ("order", ["policy"]), ("sorted", ["policy"]), ("priority", []), ("place", ["policy"]), ("oldest", []), (None, []),
 ])
 def test_a_policy_chooses_the_queue(policy: Policy | None, broken: list[str]) -> None:
-    """Both wait, of the same priority; B comes from the queue that is named last, is last by name, and came later."""
+    """Both jobs wait with the same priority; B comes from the queue that is named last, is last by name, and came
+    later.
+    """
     written = Written().put("A", 1, 1.1, queue="q").put("B", 2, 2.1, queue="r")
     assert written.get("B", 1, 3, 3.1, Get(("q", "r"), policy=policy)).broken() == broken
     assert written.get("A", 2, 3.2, 3.3, Get(("q", "r"), policy=policy)).broken() == broken     # nothing else is there
@@ -260,7 +262,7 @@ def test_getbe_is_not_told_404_while_a_job_waits() -> None:
 
 
 def _waiting(until: float, beats: float = 0.2, get: Get = GETB, **rest: Any) -> Written:
-    """A waits in q from 2 s on, somebody waits for it until then, and n1 serves others all the time."""
+    """A waits in q from 2 s on, a client waits for it until then, and n1 serves others all the time."""
     written = Written().put("A", 1.9, 2).put("Y", 0, 0.1, "other")
     for number in range(round(10 / beats)):
         start = number * beats

@@ -14,11 +14,11 @@ class Pools(Written):
     """Heartbeats of one pool, and what its operator said."""
 
     def beat(self, told: int | None, start: float, end: float, pool: str = "p", **rest: Any) -> Self:
-        """WORKER, and the MAX of its answer."""
+        """Record WORKER, and the MAX of its answer."""
         return self._add(Beat(pool), start, end, told=told, **rest)
 
     def steer(self, most: int, start: float, end: float | None, **rest: Any) -> Self:
-        """WORKER SET .. MAX."""
+        """Record WORKER SET .. MAX."""
         return self._add(Steer("p", most), start, end, **rest)
 
 

@@ -70,7 +70,7 @@ class Working:
         self.progress()
 
     def finish(self) -> None:
-        """Stop, and look whether nothing was lost."""
+        """Stop, and check that nothing was lost."""
         for producer in self._producers:
             producer.finish()
         check(self._producers, drain(self.cluster))
@@ -87,7 +87,7 @@ def working(toxiproxy_server: None) -> Iterator[Working]:
 
 @pytest.fixture
 def healthy(working: Working) -> Working:
-    """The same, well again whatever the test before has left."""
+    """The same cluster, repaired whatever the previous test has left."""
     working.cluster.heal_links()
     working.healthy()
     return working

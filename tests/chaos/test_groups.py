@@ -72,7 +72,7 @@ RUN = Run("work", "anna", 0, 1000, asked=1.0, got=1.1, runs_until=2.0)
 
 
 def again(index: int, at: float, lasts: float = 0.9) -> Run:
-    """A later job of the same group."""
+    """Put a later job of the same group."""
     return replace(
         RUN, index=index, started_ms=round(1000 * at), asked=at, got=at + 0.1, runs_until=at + 0.1 + lasts)
 

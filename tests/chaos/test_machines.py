@@ -36,7 +36,7 @@ for line in sys.stdin:
 
 
 class Process:
-    """A process on a faulty disk that does what it is told."""
+    """A process on a faulty disk that executes commands."""
 
     def __init__(self, folder: Path) -> None:
         self.disk = FaultyDisk(folder / "faults")
@@ -45,7 +45,7 @@ class Process:
             env={**os.environ, **faulty_disk.environment(folder / "faults")})
 
     def do(self, what: str) -> tuple[str, float]:
-        """Return what it said, and how long it took."""
+        """Return the command's output, and how long it took."""
         assert self._process.stdin
         assert self._process.stdout
         self._process.stdin.write(f"{what}\n")
@@ -54,7 +54,7 @@ class Process:
         return said, float(seconds)
 
     def end(self) -> None:
-        """Let it end."""
+        """End the process."""
         self._process.communicate()
 
 
@@ -90,7 +90,7 @@ def test_syncs_take_their_time_while_they_are_told_to(process: Process) -> None:
 
 @pytest.fixture
 def thin() -> Iterator[Path]:
-    """A small disk that promises more than it has."""
+    """A small disk that promises more space than it has."""
     if not thin_disks.can_mount():
         pytest.skip("a disk without space needs root, mkfs.ext4 and loop devices")
     with tempfile.TemporaryDirectory() as folder:

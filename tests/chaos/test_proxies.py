@@ -31,14 +31,14 @@ class Wire:
         self.link = proxies.create(name, f"{host}:{port}")
 
     def dial(self) -> tuple[socket.socket, socket.socket]:
-        """A new connection: the dialing end, the listening end."""
+        """Return the two ends of a new connection: dialing, listening."""
         host, port = self.link.address.split(":")
         near = self._sockets.enter_context(socket.create_connection((host, int(port)), PATIENCE_S))
         far = self._sockets.enter_context(self._listener.accept()[0])
         return near, far
 
     def close(self) -> None:
-        """Everything."""
+        """Close everything."""
         self._sockets.close()
 
 
@@ -57,7 +57,7 @@ def wire(proxies: Proxies, request: pytest.FixtureRequest) -> Iterator[Wire]:
 
 
 def hears(end: socket.socket, patience: float = PATIENCE_S) -> bytes | str:
-    """The next data, or what else happens in this time."""
+    """Return the next data, or what else happens in this time."""
     end.settimeout(patience)
     try:
         return end.recv(1 << 20) or FIN

@@ -35,7 +35,7 @@ FAULTS: dict[str, Callable[[], Fault]] = {
 
 
 def nodes_of(cluster: ProxiedCluster) -> list[str]:
-    """The nodes' own addresses: no proxy stands between a byte that is written and its reader."""
+    """Return the nodes' own addresses: no proxy stands between a byte that is written and its reader."""
     return [cluster.direct(name) for name in cluster.names]
 
 

@@ -42,7 +42,7 @@ Runs = dict[str, Future[list[Result]]]
 
 
 def in_turn(scenarios: Iterable[Scenario]) -> list[list[Scenario]]:
-    """Return those that one cluster plays together; first those in which nothing befalls the leader."""
+    """Return the scenarios that one cluster plays together; first those in which nothing happens to the leader."""
     alike: dict[str, list[Scenario]] = {}
     for scenario in scenarios:
         needs = structs.replace(
@@ -55,7 +55,7 @@ def in_turn(scenarios: Iterable[Scenario]) -> list[list[Scenario]]:
 
 @pytest.fixture(scope="module")
 def runs(request: pytest.FixtureRequest) -> Iterator[Runs]:
-    """All scenarios that were asked for, under way: the tests wait for theirs."""
+    """All requested scenarios, running: the tests wait for theirs."""
     asked = [item.callspec.params.get("scenario") for item in request.session.items if hasattr(item, "callspec")]
     possible = [one for one in asked if isinstance(one, Scenario) and not lacks(one)]
     pool = ThreadPoolExecutor(AT_ONCE)
@@ -67,7 +67,7 @@ def runs(request: pytest.FixtureRequest) -> Iterator[Runs]:
 
 
 def _attempts(scenarios: list[Scenario]) -> list[Result]:
-    """The results of all attempts."""
+    """Return the results of all attempts."""
     left = [_light(one) for one in scenarios]
     results: list[Result] = []
     for seed in range(ATTEMPTS):

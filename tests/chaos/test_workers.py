@@ -69,7 +69,7 @@ class Ends:
         self._thread.start()
 
     def close(self) -> None:
-        """Hear the rest, and no more."""
+        """Receive the remaining events, then stop."""
         self._over.set()
         self._thread.join()
 
@@ -87,7 +87,7 @@ class Ends:
 
 
 class Leader:
-    """The faults of the node that serves, one at a time."""
+    """Faults of the serving node, one at a time."""
 
     def __init__(self, cluster: ProxiedCluster) -> None:
         self._cluster = cluster
@@ -97,7 +97,7 @@ class Leader:
         self.done: list[str] = []
 
     def step(self) -> None:
-        """End what is over; begin the next, some time later."""
+        """End faults that are over; begin the next one some time later."""
         now = time.monotonic()
         if now < self._until:
             return
@@ -110,7 +110,7 @@ class Leader:
             self.done.append(name)
 
     def finish(self) -> None:
-        """End what is there."""
+        """End the current faults."""
         if self._end:
             self._end()
 
@@ -129,7 +129,7 @@ class Leader:
 
 
 def put_all(client: Client) -> int:
-    """The jobs; returns the time of the first periodic run."""
+    """Put the jobs; returns the time of the first periodic run."""
     client.put_many("once", [b"%d" % number for number in range(JOBS)])
     client.put_many("least", json=[{"task": "least", "args": [number], "kwargs": {}} for number in range(JOBS)])
     return put_first_run(client)
@@ -216,7 +216,7 @@ def minute():
 
 
 def put_first_run(client: Client) -> int:
-    """A run of half an hour ago; returns its time."""
+    """Put a run that was due half an hour ago; returns its time."""
     first = (int(time.time()) // 60 - RUNS + 1) * 60
     told = {"at": first, "app": "app", "line": "* * * * *", "tz": "UTC", "catch_up": "all"}
     client.queue_config("cron", keep=86_400)

@@ -32,14 +32,14 @@ REJOINING = {"node": {"rejoins_per_hour": 0}}
 
 
 def any_node(chance: random.Random) -> Role:
-    """One node."""
+    """Choose one node."""
     def any_node(cluster: AlterableCluster) -> list[str]:
         return [chance.choice(cluster.names)]
     return any_node
 
 
 def a_majority(chance: random.Random) -> Role:
-    """As many nodes as a majority has."""
+    """Choose as many nodes as a majority has."""
     def a_majority(cluster: AlterableCluster) -> list[str]:
         return chance.sample(cluster.names, len(cluster.names) // 2 + 1)
     return a_majority

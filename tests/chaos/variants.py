@@ -1,4 +1,4 @@
-"""What else is different in a run of a campaign: drawn by its seed, so the same seed draws the same."""
+"""Variations of a run in a campaign, drawn by its seed: the same seed draws the same."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ HOLDS = ("delete", "release", "bury")
 
 
 class Hold(Struct, eq=False):
-    """A hand-out: the job was surely the connection's from the answer until `until_ns`."""
+    """A hand-out: the connection certainly held the job from the answer until `until_ns`."""
 
     deed: Deed
     until_ns: int
@@ -26,12 +26,12 @@ class Hold(Struct, eq=False):
 
     @property
     def from_ns(self) -> int:
-        """Return from when on, surely."""
+        """Return the time from which this certainly holds."""
         return self.deed.end_ns
 
 
 class Stay(Struct, eq=False):
-    """The job surely waited in its tube, ready, between these moments, with this priority."""
+    """A time in which the job certainly waited in its tube, ready, with this priority."""
 
     account: Account
     priority: int
@@ -40,12 +40,12 @@ class Stay(Struct, eq=False):
 
     @property
     def place(self) -> tuple[int, int]:
-        """Return what the order goes by."""
+        """Return the sort key."""
         return self.priority, self.account.job
 
 
 class Account(Struct, eq=False):
-    """A job."""
+    """What is known of one job."""
 
     job: int
     put: Deed
@@ -54,17 +54,17 @@ class Account(Struct, eq=False):
 
     @property
     def deletes(self) -> list[Deed]:
-        """All that may have been executed."""
+        """Return all deletes that may have been executed."""
         return [end for hold in self.holds for end in hold.ends
                 if end.verb == "delete" and end.answer in {None, "DELETED"}]
 
     def changes(self) -> list[Deed]:
-        """Return what may have changed its priority, in order of time: of one job they do not overlap."""
+        """Return what may have changed its priority, in order of time: changes of one job do not overlap."""
         ends = [end for hold in self.holds for end in hold.ends if end.verb in {"release", "bury"}]
         return sorted((end for end in ends if end.answer != "NOT_FOUND"), key=lambda end: end.start_ns)
 
     def priority(self, at_ns: int) -> int | None:
-        """The priority at this moment; None if unknown."""
+        """Return the priority at this moment; None if it is unknown."""
         priority: int | None = self.put.priority
         for end in self.changes():
             if end.start_ns > at_ns:
@@ -73,7 +73,7 @@ class Account(Struct, eq=False):
         return priority
 
     def stays(self) -> Iterator[Stay]:
-        """Yield when it surely waited: from the answer to `put`, `release` or `kick-job` until its taker asked."""
+        """Yield when it certainly waited: from the answer to `put`, `release` or `kick-job` until its taker asked."""
         comings = [(self.put, self.put.priority)] if self.put.answer and not self.put.delay_s else []
         comings += [(end, end.priority) for end in self.changes()
                     if end.verb == "release" and end.answer == "RELEASED" and not end.delay_s]
@@ -88,7 +88,7 @@ class Account(Struct, eq=False):
 
 
 class Accounts:
-    """All jobs whose ids are known, and the deeds that fit to none."""
+    """All jobs whose ids are known, and the deeds that match none of them."""
 
     def __init__(self, deeds: Deeds) -> None:
         self.deeds = sorted(deeds.deeds, key=lambda deed: deed.start_ns)
@@ -125,7 +125,7 @@ class Accounts:
                         of.until_ns = max(of.until_ns, self._until(deed, self.by_job[deed.job].put))
 
     def _account(self, deed: Deed) -> Account | None:
-        """Of the job that was handed out; a put without an answer is known by its body."""
+        """Return the account of the job that was handed out; a put without an answer is recognised by its body."""
         assert deed.job is not None
         put, account = self.puts.get(deed.body), self.by_job.get(deed.job)
         if put is None or put.start_ns > deed.end_ns:
@@ -144,14 +144,14 @@ class Accounts:
         return None
 
     def _until(self, deed: Deed, put: Deed) -> int:
-        """Return how long the job is surely the connection's: its time to run, its end, its door's silence."""
+        """Return how long the connection certainly holds the job: its time to run, its end, or its door's silence."""
         until_ns = max(deed.start_ns, put.start_ns) + put.ttr_s * SECOND - EARLY_NS
         silent_ns = next((at_ns for at_ns in self._silences[deed.via] if at_ns >= deed.end_ns), NEVER)
         return min(until_ns, self._ended.get(deed.connection, NEVER), silent_ns + KEPT_NS)
 
 
 def _silences(deeds: list[Deed]) -> Mapping[str, list[int]]:
-    """For each door the last answers before long silences."""
+    """Return, for each door, the last answers before long silences."""
     answers: dict[str, list[int]] = defaultdict(list)
     for deed in sorted(deeds, key=lambda deed: deed.end_ns):
         if deed.answer is not None:

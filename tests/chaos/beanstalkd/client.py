@@ -18,7 +18,9 @@ AGAIN_S = 0.1               # before it is tried again to connect
 
 
 class RecordingClient:
-    """One connection at a time. Commands return their deed, or None without an answer: then there is no connection."""
+    """Has one connection at a time. Commands return their deed, or None if there was no answer: then there is no
+    connection.
+    """
 
     def __init__(self, name: str, via: str, address: str, deeds: Deeds) -> None:
         self.name, self.via = name, via
@@ -42,7 +44,7 @@ class RecordingClient:
         return True
 
     def stop(self) -> None:
-        """Wait for no connection any more."""
+        """Stop waiting for a connection."""
         self._stopping.set()
 
     def close(self) -> None:
@@ -74,11 +76,11 @@ class RecordingClient:
         return self._say("put", line, tubes=(tube,), body=body, priority=priority, delay_s=delay_s, ttr_s=ttr_s)
 
     def reserve(self, wait_s: int) -> Deed | None:
-        """Wait for a job so long."""
+        """Wait for a job for this long."""
         return self._say("reserve", f"reserve-with-timeout {wait_s}", tubes=self._tubes)
 
     def end(self, verb: str, job: int, priority: int = 0, delay_s: int = 0) -> Deed | None:
-        """Give a reserved job up: `delete`, `release`, `bury`."""
+        """Release a reserved job by `delete`, `release` or `bury`."""
         words = {"delete": "", "release": f" {priority} {delay_s}", "bury": f" {priority}"}[verb]
         return self._say(verb, f"{verb} {job}{words}", job=job, priority=priority, delay_s=delay_s)
 

@@ -35,7 +35,7 @@ class Deed(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Deeds:
-    """Collects them from many threads. `ended`: when each connection that is no more can have ended at the earliest."""
+    """Collects deeds from many threads. `ended`: the earliest time at which each closed connection can have ended."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -44,23 +44,23 @@ class Deeds:
         self.ended: dict[int, int] = {}
 
     def connection(self) -> int:
-        """The number of a new connection."""
+        """Return the number of a new connection."""
         with self._lock:
             self._connections += 1
             return self._connections
 
     def add(self, deed: Deed) -> None:
-        """Append one."""
+        """Append a deed."""
         with self._lock:
             self.deeds.append(deed)
 
     def end(self, connection: int, at_ns: int) -> None:
-        """The connection is no more."""
+        """Record that the connection has ended."""
         with self._lock:
             self.ended[connection] = at_ns
 
     def save(self, path: Path) -> None:
-        """One line of JSON for each deed, then one with the ends of the connections."""
+        """Write each deed as a line of JSON, then a line with the ends of the connections."""
         with path.open("wb") as file:
             for deed in self.deeds:
                 file.write(msgspec.json.encode(deed) + b"\n")

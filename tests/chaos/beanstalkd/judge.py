@@ -31,7 +31,7 @@ GONE = "NOT_FOUND"
 
 
 def judge(deeds: Deeds, start_ns: int) -> list[Violation]:
-    """All that surely went wrong, after a drain; times in the texts are relative to `start_ns`."""
+    """Return all that certainly went wrong, after a drain; times in the texts are relative to `start_ns`."""
     accounts = Accounts(deeds)
     teller = _Teller(start_ns)
     rules = (_lost, _invented, _holder, _held, _deleted, _early, _buried, _order, _ids)
@@ -90,7 +90,7 @@ def _holder(accounts: Accounts, tell: _Teller) -> Iterator[str]:
 
 
 def _sure_until(hold: Hold) -> int:
-    """Return until when the holder surely had it: it may have given it up."""
+    """Return until when the holder certainly had the job: it may have released it."""
     return min([hold.until_ns, *(end.start_ns for end in hold.ends if end.verb in HOLDS)])
 
 
@@ -161,7 +161,7 @@ class _Order:
                           and deed.answer in {"RESERVED", "TIMED_OUT"} and (deed.job is None or self._place(deed))]
 
     def _place(self, deed: Deed) -> tuple[int, int] | None:
-        """Of the job that was handed out."""
+        """Return the place of the job that was handed out."""
         account = self._accounts.by_job.get(deed.job or 0)
         if account is None or any(deed.start_ns < end.end_ns and end.start_ns < deed.end_ns
                                   for end in account.changes()):
@@ -170,7 +170,7 @@ class _Order:
         return None if priority is None else (priority, account.job)
 
     def judged(self) -> int:
-        """The hand-outs behind each of which some other job surely waited: their order is seen."""
+        """Return the hand-outs for which some other job certainly waited: their order can be judged."""
         return sum(self._seen())
 
     def _seen(self) -> Iterator[bool]:
@@ -196,7 +196,7 @@ class _Order:
                    for one in self._accounts.hidden)
 
     def _waiting(self) -> Iterator[tuple[Deed, list[Stay]]]:
-        """For each reserve the jobs of its tubes that surely waited when it began, the first ones first."""
+        """Return, for each reserve, the jobs of its tubes that certainly waited when it began, in order."""
         coming = sorted(self._stays, key=lambda stay: stay.came_ns)
         waiting: SortedList = SortedList(key=lambda stay: stay.place)
         at = 0

@@ -1,4 +1,4 @@
-"""A whole load of clients of beanstalkd, from the first command to the last job deleted."""
+"""Runs the whole load of beanstalkd clients, from the first command to the last deleted job."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class BeanstalkdLoad:
             actor.stop()
 
     def finish(self) -> None:
-        """Begin nothing new, wait for commands in flight, then reserve and delete all remaining jobs."""
+        """Start nothing new, wait for commands in flight, then reserve and delete all remaining jobs."""
         for actor in self._actors:
             actor.stop()
         until = time.monotonic() + STOP_S

@@ -72,7 +72,7 @@ VIOLATIONS_MAX = 20         # of one rule: more of the same add no information
 
 
 def check(history: History, facts: Facts) -> list[Violation]:
-    """All that surely went wrong; empty when something that was promised explains everything."""
+    """Return all that certainly went wrong; empty if the records can be explained without a broken promise."""
     jobs = Jobs(history.records)
     tasks, whole = Tasks(history.records, jobs, facts), facts
     facts = replace(facts, running=tuple(one for one in facts.running if one.body not in tasks.by_body))

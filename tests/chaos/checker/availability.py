@@ -29,7 +29,7 @@ def availability(records: Iterable[Record], from_ns: int = -NEVER, until_ns: int
 
 
 def rate_before(records: Iterable[Record], moment_ns: int, window_ns: int = SECOND) -> float:
-    """Acknowledged commands per second in the window that ends at this moment."""
+    """Return the acknowledged commands per second in the window that ends at this moment."""
     number = sum(
         is_ok(record) and record.end_ns is not None and moment_ns - window_ns <= record.end_ns < moment_ns
         for record in records

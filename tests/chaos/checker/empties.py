@@ -24,7 +24,7 @@ class Saw(Enum):
 
 
 class Kept(Struct, frozen=True):
-    """A PUT that this node acknowledged. Times by time.monotonic_ns()."""
+    """A PUT that this node acknowledged. Times are those of time.monotonic_ns()."""
 
     queue: str
     node: str
@@ -33,7 +33,7 @@ class Kept(Struct, frozen=True):
 
 
 class Asked(Struct, frozen=True):
-    """A GET at this node."""
+    """A GET sent to this node."""
 
     queue: str
     node: str
@@ -43,7 +43,7 @@ class Asked(Struct, frozen=True):
 
 
 def false_empties(kept: Iterable[Kept], asked: Iterable[Asked]) -> Iterator[str]:
-    """Each `404` that surely was false, as a sentence."""
+    """Return each `404` that was certainly false, as a sentence."""
     by_queue = {one.queue: one for one in kept}
     questions = [one for one in asked if one.queue in by_queue]
     taken_ns: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""The facts about a run that the checker needs in addition to its history."""
+"""The facts about a run that the checker needs besides its history."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Running(Struct, frozen=True):
 
 
 class Node(Struct, frozen=True):
-    """The state of a node by its own account when all nodes are level: CLUSTER HASH and TOTAL."""
+    """The state that a node reports when all nodes are level: CLUSTER HASH and TOTAL."""
 
     name: str
     applied: int

@@ -28,7 +28,7 @@ def written(grants: Iterable[Grant], late: Sequence[Cut], names: Mapping[str, st
 
 
 def too_many(grants: Iterable[Grant], rate: int, length_s: float) -> list[list[Grant]]:
-    """The groups of more than `rate` grants that were surely written within less than `length_s`."""
+    """Return the groups of more than `rate` grants that were certainly written within less than `length_s`."""
     found: list[list[Grant]] = []
     by_end = sorted(grants, key=lambda grant: grant.before)
     last = {_identity(grant): grant for grant in by_end if grant.session is not None}
@@ -64,7 +64,7 @@ def given_twice(grants: Iterable[Grant]) -> list[tuple[Grant, Grant]]:
 def after_another(
     grants: Sequence[Grant], records: Sequence[Record], cuts: Iterable[Cut], names: Mapping[str, str],
 ) -> Iterator[tuple[Grant, Cut]]:
-    """Grants of a node that was cut off, written after another node had answered. `names`: by address."""
+    """Return grants of a cut-off node that were written after another node had answered. `names`: by address."""
     for cut in cuts:
         served = [record.end_ns for record in records
                   if is_ok(record) and record.end_ns is not None and record.start_ns >= cut.start_ns

@@ -45,7 +45,7 @@ def _lost_messages(line: Line, position: int) -> bool:
 
 
 def _in_order(ear: Ear, span: Span) -> Iterator[Violation]:
-    """Each number follows the one before; a GAP names all that are left out."""
+    """Check that each number follows the one before; a GAP names all that are left out."""
     position = span.after
     for line in span.lines:
         if isinstance(line, int) or _lost_messages(line, position):
@@ -56,7 +56,7 @@ def _in_order(ear: Ear, span: Span) -> Iterator[Violation]:
 
 
 def _messages(ear: Ear, span: Span, said: dict[int, int]) -> Iterator[Violation]:
-    """They come in their order, and between two of them none is missing that was acknowledged, but for a GAP."""
+    """Check that messages come in order, and that no acknowledged one is missing between two of them without a GAP."""
     last: int | None = None
     position, gap = span.after, False
     for line in span.lines:
@@ -84,7 +84,7 @@ def _complete(heard: Heard, tale: dict[int, Line]) -> Iterator[Violation]:
 
 
 def _told_missing(ear: Ear, number: int) -> bool:
-    """Return whether the listener began behind the number, or a GAP named it."""
+    """Return whether the subscriber began after the number, or a GAP named it."""
     before = -1
     for span in ear.spans:
         if not span.again and before < number <= span.after:

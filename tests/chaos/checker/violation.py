@@ -29,7 +29,7 @@ from tests.chaos.workload.history import (
 
 
 class Violation(Struct, frozen=True):
-    """Nothing that could have happened explains these records."""
+    """A violation: nothing that could have happened explains these records."""
 
     rule: str
     text: str                       # a sentence; its times are relative to the start of the run
@@ -43,11 +43,11 @@ class Teller:
         self._start_ns = facts.start_ns
 
     def at(self, ns: int) -> str:
-        """A moment."""
+        """Describe a time."""
         return f"{(ns - self._start_ns) / 1e9:.3f} s"
 
     def record(self, record: Record) -> str:
-        """Return who did what, when, where."""
+        """Describe who did what, when and where."""
         end = "open" if record.end_ns is None else self.at(record.end_ns)
         where = "" if record.server is None else f" at {record.server}"
         return f"{_command(record)} by {record.client}{where} [{self.at(record.start_ns)} .. {end}]"

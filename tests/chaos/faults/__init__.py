@@ -1,1 +1,3 @@
-"""What is done to a cluster of real processes: to links, nodes, clocks, disks and snapshots, and to whom."""
+"""Faults of a cluster of real processes: links, nodes, clocks, disks and snapshots, and the choice of the affected
+nodes.
+"""

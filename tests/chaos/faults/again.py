@@ -35,7 +35,7 @@ Choice = Callable[[AlterableCluster, random.Random], list[str]]
 
 
 class OneAtATime:
-    """One node for a while, while the others may serve, then another one; or any one each time."""
+    """Choose one node for a while, while the others may serve, then another one; or any node each time."""
 
     def __init__(self) -> None:
         self._name: str | None = None
@@ -51,7 +51,7 @@ class OneAtATime:
 
 
 def all_at_once(cluster: AlterableCluster, chance: random.Random) -> list[str]:
-    """All of them; half of the times not before one serves."""
+    """Choose all nodes; half of the times not before one serves."""
     if chance.random() < 0.5:
         eventually(lambda: cluster.leader() is not None, SERVE_S)
         time.sleep(chance.uniform(0, 0.5))
@@ -139,7 +139,7 @@ class Again(Fault):
 
 
 def kill_at_once(cluster: AlterableCluster, names: list[str]) -> None:
-    """SIGKILL, without waiting for the ends."""
+    """SIGKILL without waiting for the processes to end."""
     for pid in [cluster.pid(name) for name in names]:
         if pid is not None:
             with contextlib.suppress(ProcessLookupError):
@@ -147,7 +147,7 @@ def kill_at_once(cluster: AlterableCluster, names: list[str]) -> None:
 
 
 def keep_running(cluster: AlterableCluster) -> None:
-    """Start what has ended and may be started again. Raises AssertionError for other ends."""
+    """Start nodes that have ended and may be started again. Raises AssertionError for other exit codes."""
     for name in cluster.names:
         if cluster.running(name):
             continue
@@ -158,7 +158,7 @@ def keep_running(cluster: AlterableCluster) -> None:
 
 
 def start_at_once(cluster: AlterableCluster, name: str) -> None:
-    """Start it without the pause that grows with the failures in a row: here they are many, and not its own."""
+    """Start the node without the pause that grows with successive failures: here they are many, and not its own."""
     (cluster.data_dir(name) / FAILURES).unlink(missing_ok=True)
     cluster.restart(name, wait=False)
 
@@ -173,7 +173,7 @@ def bring_back(cluster: AlterableCluster) -> None:
 
 
 def level_again(cluster: AlterableCluster) -> None:
-    """Start what ends and may be started again, until all are level."""
+    """Start nodes that end and may be started again, until all are level."""
     until = time.monotonic() + LEVEL_S
     while True:
         keep_running(cluster)

@@ -22,7 +22,7 @@ WORK_S = (0.3, 2.5)         # between the copy and its return
 
 
 class _Returns(Fault):
-    """Again and again a follower is killed and comes back with something else on its disk."""
+    """Kills a follower repeatedly; it comes back with something else on its disk."""
 
     def __init__(self, seed: int) -> None:
         super().__init__()
@@ -46,7 +46,7 @@ class _Returns(Fault):
                 return
 
     def _exchange(self, cluster: AlterableCluster, name: str, stopping: threading.Event) -> int:
-        """Kill it and change what it has; returns how much it had logged before its return."""
+        """Kill the node and change its files; returns how much it had logged before its return."""
         raise NotImplementedError
 
     def _is_back(self, cluster: AlterableCluster, name: str, before: int) -> bool:
@@ -63,7 +63,7 @@ class _Returns(Fault):
 
 
 class OlderCopies(_Returns):
-    """Its files of a while ago."""
+    """Brings a follower back with its files of a while ago."""
 
     def _exchange(self, cluster: AlterableCluster, name: str, stopping: threading.Event) -> int:
         with TemporaryDirectory() as folder:
@@ -82,7 +82,7 @@ class OlderCopies(_Returns):
 
 
 class Wiped(_Returns):
-    """Nothing."""
+    """Brings a follower back with an empty disk."""
 
     def _exchange(self, cluster: AlterableCluster, name: str, stopping: threading.Event) -> int:
         cluster.kill(name)

@@ -35,7 +35,7 @@ LARGE_BYTES = 15_000        # so much is in several pages, which no small frame 
 
 
 class _Disks(Fault):
-    """Something happens to disks in rounds, one or more at a time; nodes that end are started again."""
+    """Disk faults in rounds, at one node or more at a time; nodes that end are started again."""
 
     def __init__(self, seed: int) -> None:
         super().__init__()
@@ -57,7 +57,7 @@ class _Disks(Fault):
         raise NotImplementedError
 
     def _watch(self, cluster: AlterableCluster, seconds: float) -> None:
-        """For so long do what a service manager does."""
+        """Act as a service manager for this long."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             self._did["ends"] += sum(not cluster.running(name) for name in cluster.names)
@@ -202,7 +202,7 @@ class BelievedSync(Fault):
 
 
 def cut_power(cluster: AlterableCluster, names: list[str]) -> None:
-    """All these nodes are gone at the same moment, and have what is really on their disks."""
+    """Cut the power of all these nodes at once; they keep what is really on their disks."""
     kill_at_once(cluster, names)
     for name in names:
         cluster.kill(name)

@@ -61,7 +61,7 @@ class Fault(ABC):
         return bool(self.evidence) and not self.missing
 
     def report(self) -> str:
-        """One line."""
+        """Return the report in one line."""
         missing = f"; MISSING: {', '.join(self.missing)}" if self.missing else ""
         return f"{self!r} on {' '.join(self.names) or 'nobody'}: {', '.join(self.evidence) or 'nothing'}{missing}"
 
@@ -110,7 +110,7 @@ class LinkedFault(Fault):
 
 
 def called(function: Callable[..., object]) -> str:
-    """The name of a function, or of the one that made it."""
+    """Return the name of a function, or of the one that made it."""
     return function.__qualname__.partition(".")[0]
 
 
@@ -148,7 +148,7 @@ class Background:
         self.wait()
 
     def wait(self) -> None:
-        """Wait until it is done by itself."""
+        """Wait until the work ends by itself."""
         self._thread.join()
         if self._error is not None:
             raise self._error

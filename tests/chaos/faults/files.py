@@ -26,10 +26,10 @@ NEXT = (sys.executable, "-m", "tests.upgrade.next_release")
 
 
 class Damaged(Fault):
-    """A node is killed and its files are damaged; it is started as its service manager does, and must be whole."""
+    """Kills a node and damages its files; its service manager starts it, and it must become whole again."""
 
     def __init__(self, role: Role, seed: int, damages: Sequence[Damage] = DAMAGES) -> None:
-        """`damages`: of which one is chosen."""
+        """`damages`: the damages to choose from."""
         super().__init__()
         self._role = role
         self._damages = damages
@@ -58,7 +58,7 @@ class Damaged(Fault):
                 self.missing.append("all are level again")
 
     def _keep_running(self, cluster: AlterableCluster) -> None:
-        """Do what a service manager does: a node may find out by others that its files are damaged."""
+        """Act as a service manager: a node may learn from others that its files are damaged."""
         for name in self.names:
             if not cluster.running(name):
                 code = cluster.terminate(name)
@@ -67,7 +67,7 @@ class Damaged(Fault):
                 cluster.restart(name, wait=False)
 
     def _level(self, cluster: AlterableCluster) -> bool:
-        """Before it has met another node it does not know what it lacks."""
+        """Return the level. Before it has met another node, a node does not know what it lacks."""
         if not all(self._logged(cluster, name, "connected to") for name in self.names):
             return False
         try:
@@ -78,7 +78,7 @@ class Damaged(Fault):
 
 
 class SecondProcess(Fault):
-    """A second process with the name of a node runs elsewhere, with a copy of its files."""
+    """Runs a second process with the name of a node elsewhere, with a copy of its files."""
 
     def __init__(self, role: Role) -> None:
         super().__init__()

@@ -37,17 +37,17 @@ def all_clients(cluster: ProxiedCluster) -> list[Link]:
 # what, all the while: nothing is lost
 
 def delayed(ms: int, jitter_ms: int = 0) -> What:
-    """Each way takes that much longer."""
+    """Delay each direction by this time."""
     return lambda link: link.delay(ms, jitter_ms)
 
 
 def throttled(kb_per_s: int) -> What:
-    """Not more than so many thousand bytes a second."""
+    """Limit the throughput to this many thousand bytes a second."""
     return lambda link: link.throttle(kb_per_s)
 
 
 def sliced(size: int = 5, variation: int = 3, delay_us: int = 100) -> What:
-    """Everything arrives in small pieces."""
+    """Deliver everything in small pieces."""
     return lambda link: link.slice(size, variation, delay_us)
 
 
@@ -64,27 +64,27 @@ def reset(link: Link) -> None:
 
 
 def cut_off(link: Link) -> None:
-    """An orderly end, also for who waits and has nothing to send."""
+    """End connections in an orderly way, including those that wait and have nothing to send."""
     link.cut()
 
 
 def cut_in_command(link: Link) -> None:
-    """After some bytes to the server: in the middle of a line or of its data."""
+    """Cut connections after some bytes to the server: in the middle of a line or of its data."""
     link.limit(random.randrange(1, 60), TO)
 
 
 def cut_before_answer(link: Link) -> None:
-    """The server gets the command, its answer does not arrive."""
+    """Let the server receive the command, and lose its answer."""
     link.limit(0, FRO)
 
 
 def cut_in_answer(link: Link) -> None:
-    """The answer arrives in part."""
+    """Let a part of the answer arrive."""
     link.limit(random.randrange(1, 20), FRO)
 
 
 def swallowed(link: Link) -> None:
-    """Commands and answers vanish while connections stay open; then they end."""
+    """Lose commands and answers while connections stay open; then end the connections."""
     link.silence(lost=True)
 
 
@@ -104,7 +104,7 @@ class _Links(LinkedFault):
 
 
 class LinkFault(_Links):
-    """All these links are like that, from the beginning to the end."""
+    """Applies the effect to all these links from the beginning to the end."""
 
     def __init__(self, where: Where, what: What) -> None:
         super().__init__(where)
@@ -130,7 +130,7 @@ class LinkFault(_Links):
 
 
 class Storm(_Links):
-    """Again and again one of these things happens to the links for a moment, then they are healthy for a moment."""
+    """Applies one of the effects to the links for a moment, then leaves them healthy for a moment, repeatedly."""
 
     def __init__(
         self, where: Where, what: Sequence[What], bad_s: float = 0.15, good_s: float = 0.5, seed: int | None = None

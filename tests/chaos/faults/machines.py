@@ -68,7 +68,7 @@ class SlowDisk(Fault):
             self._before[name] = cluster.pid(name), _syncs(cluster, name)
 
     def _end(self, cluster: AlterableCluster) -> None:
-        """Record the evidence; a node that was restarted in between counts from its start."""
+        """Record the evidence; the counts of a node that was restarted begin with its start."""
         for name in self.names:
             pid, before = self._before[name]
             count, seconds = _syncs(cluster, name)

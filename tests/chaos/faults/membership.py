@@ -45,7 +45,7 @@ class Changes(Fault):
                 self._make_whole(cluster, name)
 
     def _beside_a_kill(self, cluster: AlterableCluster, command: str) -> None:
-        """Give the command, and kill a node before it or after it; while it is executed if the answer takes longer."""
+        """Give the command, and kill a node before or after it; while it is executed if the answer takes longer."""
         killing = threading.Timer(self._chance.uniform(0, NEAR_KILL_S), self._kill, [cluster])
         killing.start()
         try:
@@ -60,7 +60,7 @@ class Changes(Fault):
         kill_at_once(cluster, [self._chance.choice(cluster.names)])
 
     def _make_whole(self, cluster: AlterableCluster, name: str) -> None:
-        """Wait until this node is a member that counts."""
+        """Wait until this node is a full member."""
         until = time.monotonic() + LEVEL_S
         while not _counts(cluster, name):
             keep_running(cluster)

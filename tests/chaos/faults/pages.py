@@ -67,7 +67,7 @@ class Paged(Fault):
 
 
 class Snapshots(Fault):
-    """All nodes write snapshots one after another, as fast as they can."""
+    """Lets all nodes write snapshots one after another, as fast as they can."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -144,7 +144,7 @@ class DamagedPages(Fault):
 
 
 def told(cluster: AlterableCluster, name: str, figure: str) -> float:
-    """A metric of a node; 0 when it does not answer."""
+    """Return a metric of a node; 0 when it does not answer."""
     url = f"http://{cluster.http(name)}/metrics"
     with contextlib.suppress(OSError), urllib.request.urlopen(url, timeout=ASK_S) as page:
         for line in page.read().decode().splitlines():

@@ -16,7 +16,7 @@ How = Callable[[Link], None]
 
 
 def cut(link: Link) -> None:
-    """Connections end, new ones are refused: both sides know at once."""
+    """End connections and refuse new ones: both sides notice at once."""
     link.cut()
 
 
@@ -31,7 +31,7 @@ def lossy(link: Link) -> None:
 
 
 class _Partition(LinkedFault):
-    """Some links between nodes do not work, in this way."""
+    """Breaks some links between nodes in this way."""
 
     def __init__(self, how: How) -> None:
         super().__init__()
@@ -58,7 +58,7 @@ class _Partition(LinkedFault):
 
 
 class Partition(_Partition):
-    """These nodes on one side, the rest on the other."""
+    """Separates these nodes from the rest."""
 
     def __init__(self, role: Role, how: How) -> None:
         super().__init__(how)
@@ -85,7 +85,9 @@ class Partition(_Partition):
 
 
 class Bridge(_Partition):
-    """One node sees all, the others are two groups that do not see each other; the leader is in one of these."""
+    """Leaves one node connected to all, the others in two groups that cannot reach each other; the leader is in one of
+    these.
+    """
 
     def _begin(self, cluster: AlterableCluster) -> None:
         assert isinstance(cluster, ProxiedCluster)
@@ -129,7 +131,7 @@ class OneWay(LinkedFault):
 
 
 class Undialable(_Partition):
-    """These nodes cannot be dialed, but can dial the others: each pair has one of its two connections."""
+    """Makes these nodes undialable while they can dial the others: each pair has one of its two connections."""
 
     def __init__(self, role: Role) -> None:
         super().__init__(cut)

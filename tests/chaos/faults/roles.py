@@ -10,38 +10,38 @@ Role = Callable[[AlterableCluster], list[str]]
 
 
 def leader(cluster: AlterableCluster) -> list[str]:
-    """The node that serves."""
+    """Select the node that serves."""
     return [cluster.wait_for_leader()]
 
 
 def followers(cluster: AlterableCluster) -> list[str]:
-    """All but the leader."""
+    """Select all but the leader."""
     serving = cluster.wait_for_leader()
     return [name for name in cluster.names if name != serving]
 
 
 def a_follower(cluster: AlterableCluster) -> list[str]:
-    """One node that does not serve."""
+    """Select one node that does not serve."""
     return followers(cluster)[:1]
 
 
 def everyone(cluster: AlterableCluster) -> list[str]:
-    """All nodes."""
+    """Select all nodes."""
     return list(cluster.names)
 
 
 def minority_with_leader(cluster: AlterableCluster) -> list[str]:
-    """The leader, and of five nodes one more."""
+    """Select the leader, and of five nodes one more."""
     (serving,) = leader(cluster)
     others = [name for name in cluster.names if name != serving]
     return [serving, *others[:(len(cluster.names) - 1) // 2 - 1]]
 
 
 def minority_without_leader(cluster: AlterableCluster) -> list[str]:
-    """One follower, of five nodes two."""
+    """Select one follower, of five nodes two."""
     return followers(cluster)[:(len(cluster.names) - 1) // 2]
 
 
 def node(name: str) -> Role:
-    """A certain one."""
+    """Select this node."""
     return lambda cluster: [name]

@@ -1,4 +1,4 @@
-"""Nodes that come back when the others have forgotten the entries they need."""
+"""Lets nodes come back when the others have removed the entries they need."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class LeftBehind(Fault):
 
 
 def position(cluster: AlterableCluster, name: str) -> int:
-    """Up to where a node has executed the log, -1 when it does not answer."""
+    """Return the position up to which a node has executed the log; -1 when it does not answer."""
     answer = say(cluster.direct(name), "CLUSTER HASH", 1.0)
     words = answer.split() if answer else []
     return int(words[2]) if words[:2] == ["200", "OK"] else -1

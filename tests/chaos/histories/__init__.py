@@ -1,1 +1,1 @@
-"""Histories to judge the checker by: written by hand, or of a simulated cluster and known to be true."""
+"""Histories for tests of the checker: written by hand, or of a simulated cluster and known to be true."""

@@ -23,20 +23,22 @@ from tests.chaos.workload.history import (
 
 
 class WrittenExtended(Written):
-    """Each method adds one record; `queues` of a GET are those of its jobs, its lease is a second."""
+    """A history to which each method adds one record; `queues` of a GET are those of its jobs, its lease is a
+    second.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self._wishes: dict[str, PutWith] = {}
 
     def wish(self, body: str, start: float, end: float | None, *, good: bool = True, **rest: Any) -> Self:
-        """PUT of this body with `queue`, `delay_ms`, `key`, `group`, if given."""
+        """Record a PUT of this body with `queue`, `delay_ms`, `key`, `group`, if given."""
         named = {name: rest.pop(name) for name in ("queue", "delay_ms", "key", "priority", "group") if name in rest}
         put = self._wishes[body] = PutWith(body, **{"queue": "q", **named})
         return self._say(put, start, end, (good,), **rest)
 
     def wishes(self, bodies: str, start: float, end: float, *good: bool, **rest: Any) -> Self:
-        """PUTS of jobs with names of one letter."""
+        """Record a PUTS of jobs with names of one letter."""
         puts = tuple(PutWith(body, "q") for body in bodies)
         self._wishes |= {put.body: put for put in puts}
         return self._say(Puts(puts), start, end, good or (True,) * len(puts), **rest)
@@ -45,7 +47,7 @@ class WrittenExtended(Written):
         self, start: float, end: float, *, queue: str = "", attempt: int = 1, group: str | None = None,
         number: int | None = None, **ids: int,
     ) -> Self:
-        """GET COUNT that gave these bodies under these ids; `number`: that of each of them."""
+        """Record a GET COUNT that returned these bodies under these ids, with these numbers."""
         given = []
         for body, job in ids.items():
             put = self._wishes.get(body, PutWith(body, "q"))
@@ -57,50 +59,50 @@ class WrittenExtended(Written):
     def by_number(
         self, asked: int, start: float, end: float, *, missing: bool = False, number: int | None = None, **ids: int
     ) -> Self:
-        """GET NUMBER that gave this body under this id, or nothing; `number`: that of the job."""
+        """Record a GET NUMBER that returned this body under this id, or nothing."""
         given = tuple(Handed(job, "q", 0, body, None, 1, None, number) for body, job in ids.items())
         return self._add(GetMany(("q",), 1000, 1, number=asked), start, end, given=given, missing=missing)
 
     def ended(self, start: float, end: float, **ids: bool) -> Self:
-        """DONE of several ids, written like i1=True: it was found."""
+        """Record a DONE of several ids; i1=True: it was found."""
         numbers = tuple(int(name[1:]) for name in ids)
         return self._say(DoneMany(numbers), start, end, tuple(ids.values()))
 
     def backs(self, start: float, end: float, **ids: bool) -> Self:
-        """LATER .. FIRST of several ids, written like i1=True: it was found."""
+        """Record a LATER .. FIRST of several ids; i1=True: it was found."""
         numbers = tuple(int(name[1:]) for name in ids)
         return self._say(LaterMany(numbers), start, end, tuple(ids.values()))
 
     def touches(self, number: int, expire_ms: int, start: float, end: float) -> Self:
-        """TOUCH .. EXPIRE of several ids, of which there is one."""
+        """Record a TOUCH .. EXPIRE of several ids, one of which exists."""
         return self._say(TouchMany((number,), expire_ms), start, end, (True,))
 
     def off(
         self, number: int, delay_ms: int, start: float, end: float, good: bool = True, **rest: Any
     ) -> Self:
-        """LATER .. DELAY."""
+        """Record a LATER .. DELAY."""
         return self._say(PutOff(number, delay_ms), start, end, (good,), **rest)
 
     def touch(
         self, number: int, expire_ms: int, start: float, end: float, good: bool = True, **rest: Any
     ) -> Self:
-        """TOUCH .. EXPIRE."""
+        """Record a TOUCH .. EXPIRE."""
         return self._say(Touch(number, expire_ms), start, end, (good,), **rest)
 
     def move(self, number: int, queue: str, start: float, end: float, delay_ms: int = 0, **rest: Any) -> Self:
-        """MOVE."""
+        """Record a MOVE."""
         return self._say(Move(number, queue, delay_ms), start, end, (True,), **rest)
 
     def cascade(
         self, number: int, bodies: str, start: float, end: float | None, *, good: bool = True, **rest: Any
     ) -> Self:
-        """DONE of this id and PUT of these bodies into "next", all or nothing."""
+        """Record a transaction of a DONE of this id and PUTs of these bodies into "next"."""
         puts = tuple(PutWith(body, "next") for body in bodies)
         self._wishes |= {put.body: put for put in puts}
         return self._say(Cascade(number, puts), start, end, (good,), **rest)
 
     def copy(self, body: str, queues: str, start: float, end: float | None, **rest: Any) -> Self:
-        """One PUT of this body into queues with names of one letter: the jobs are called "A_p", "A_q"."""
+        """Record one PUT of this body into queues with names of one letter: the jobs are called "A_p", "A_q"."""
         puts = tuple(PutWith(f"{body}_{queue}", queue) for queue in queues)
         self._wishes |= {put.body: put for put in puts}
         return self._say(Copies(puts), start, end, (True,), **rest)

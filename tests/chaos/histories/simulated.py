@@ -26,7 +26,7 @@ THEN = {False: core.Then.LATER, True: core.Then.DONE}
 
 
 class Knobs(Struct, frozen=True):
-    """The degree to which the world is unkind."""
+    """How unkind the simulated world is."""
 
     clients: int = 6
     session_clients: int = 2
@@ -52,7 +52,7 @@ class Call(Struct, eq=False):
     deaf: bool = False              # the server will not notice that it does not
 
     def tell(self, outcome: Outcome, reply: core.Reply | None = None, server: str | None = None) -> None:
-        """Record its outcome, once."""
+        """Record the command's outcome, once."""
         if self.open:
             self.open = False
             self.settle(outcome, reply, server)
@@ -77,25 +77,25 @@ class World:
     # ---- time
 
     def after(self, ms: float, event: Callable[[], None]) -> None:
-        """Let it happen."""
+        """Schedule an event."""
         self._events_made += 1
         heapq.heappush(self._events, (self.now + round(ms * MS), self._events_made, event))
 
     def run(self, until: Callable[[], bool]) -> None:
-        """Wait until this is so."""
+        """Advance until this condition holds."""
         while not until():
             self.now, _, event = heapq.heappop(self._events)
             event()
 
     def delay_ms(self) -> float:
-        """Of a message; a few are very late."""
+        """Return the delay of a message; a few are very late."""
         usual = self.random.uniform(0.2, 8)
         return usual if self.random.random() > 0.03 else usual + self.random.uniform(50, 900)
 
     # ---- leaders
 
     def lead(self) -> None:
-        """Somebody takes over."""
+        """Elect a leader."""
         self._term += 1
         cut = [one.node for one in self.history.cuts if one.end_ns >= self.now]
         self.leader = self.random.choice([name for name in NAMES if name not in cut])
@@ -103,7 +103,7 @@ class World:
         self.after(5, self.tick)
 
     def tick(self) -> None:
-        """End the leases that are over."""
+        """End leases that are over."""
         due = self.machine.next_due_ms()
         if self.leader is not None and due is not None and due <= BASE_MS + self.now // MS:
             self.apply([core.Tick()])
@@ -112,7 +112,9 @@ class World:
         self.after(10, self.tick)
 
     def fail(self) -> None:
-        """The leader dies, is cut off, or steps back; another one comes, and finds what was on its way or does not."""
+        """Let the leader die, be cut off or step back; another one takes over, and finds what was in flight or
+        does not.
+        """
         old, self.leader = self.leader, None
         assert old is not None
         kind = self.random.choice(["dies", "cut", "steps back"])
@@ -134,7 +136,7 @@ class World:
     # ---- commands
 
     def send(self, call: Call) -> None:
-        """The client sends it to whom it takes for the leader; it loses patience some time if nothing blocks it."""
+        """Send the command to the presumed leader; the client loses patience at some time unless the command blocks."""
         server = self.leader if self.leader is not None and self.random.random() < 0.97 else self.random.choice(NAMES)
         if self.random.random() < self.knobs.lost:
             self.after(self.random.uniform(5, 300), lambda: call.tell(Outcome.UNKNOWN))
@@ -188,7 +190,7 @@ class World:
             self.apply([core.Return(number)])
 
     def apply(self, operations: list[core.Operation]) -> list[core.Reply]:
-        """One entry."""
+        """Apply one entry."""
         self._index += 1
         applied = self.machine.apply(self._index, BASE_MS + self.now // MS, self.random.getrandbits(64), operations)
         if applied.effects.ready or applied.effects.ended:
@@ -197,7 +199,7 @@ class World:
         return applied.replies
 
     def _wake(self) -> None:
-        """Try those who wait, those for an item first."""
+        """Try to serve clients that wait, those for an item first."""
         if self.leader is None:
             return
         for call in sorted(self._waiters, key=lambda call: call.get is None or call.get.item is None):

@@ -17,14 +17,14 @@ ATTEMPTS_MAX = 12
 
 
 def true_history(seed: int, knobs: Knobs = Knobs()) -> tuple[History, Facts]:   # noqa: B008
-    """A history in which nothing went wrong, and the facts of its run."""
+    """Return a history in which nothing went wrong, and the facts of its run."""
     world = World(seed, knobs)
     live(world)
     return world.history, _facts(world)
 
 
 def live(world: World) -> None:
-    """Let the clients of the world come, work and drain it."""
+    """Run the world's clients and drain it."""
     knobs = world.knobs
     world.lead()
     clients = [Client(world, f"p{number}", None) for number in range(knobs.clients)]
@@ -70,7 +70,7 @@ def _facts(world: World) -> Facts:
 
 
 class Client:
-    """Does this and that; in a session it repeats each command until it has an answer."""
+    """A client that issues commands at random; in a session it repeats each command until it has an answer."""
 
     def __init__(self, world: World, name: str, session: int | None) -> None:
         self.stopping = False
@@ -87,7 +87,7 @@ class Client:
     # ---- what to do next
 
     def step(self) -> None:
-        """One command, then the next."""
+        """Issue one command, then the next."""
         if self.stopping:
             return
         dice = self._random.random()
@@ -209,7 +209,7 @@ class Drain:
         self._empty_since: int | None = None
 
     def step(self) -> None:
-        """GET of anything."""
+        """Issue a GET of any queue."""
         self._do(Get((), 2000), core.Get(None, 2000, core.Then.LATER))
 
     def _do(self, command: Command, operation: core.Operation) -> None:

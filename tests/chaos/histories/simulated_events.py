@@ -38,7 +38,9 @@ def _line(event: core.Event, at_ns: int) -> Line:
 
 
 def _spans(lines: list[Line], said: list[int], random: Random) -> list[Span]:
-    """Return the events that one of them received. FROM repeats the missed ones, unless they are too old or a GAP."""
+    """Return the events that one subscriber received. FROM repeats the missed ones, unless they are too old or a
+    GAP.
+    """
     place = {number: message for message, number in enumerate(said, 1)}
     spans = [Span(0, False, 0, [], 0)]
     ahead = 0                                           # events that it missed or that a GAP reported

@@ -1,4 +1,4 @@
-"""The doors for clients of beanstalkd: a listener at each node, and `sockpq-beanstalkd` in front of all of them."""
+"""The listeners for beanstalkd clients: one at each node, and `sockpq-beanstalkd` in front of all of them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class BeanstalkdProgram:
             time.sleep(LOOK_S)
 
     def kill(self) -> None:
-        """SIGKILL, unless it has ended."""
+        """SIGKILL, unless the process has ended."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()

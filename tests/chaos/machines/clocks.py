@@ -13,7 +13,7 @@ NAME = "faketime/libfaketime.so.1"
 
 
 def library() -> Path | None:
-    """libfaketime, None where it is not installed; $SOCKPQD_TEST_FAKETIME names one elsewhere."""
+    """Return libfaketime; None where it is not installed. $SOCKPQD_TEST_FAKETIME names one elsewhere."""
     named = os.environ.get("SOCKPQD_TEST_FAKETIME")
     places = [Path(named)] if named else [
         *Path("/usr/lib").glob(f"*/{NAME}"), Path("/usr/lib") / NAME, Path("/usr/lib64") / NAME,
@@ -23,7 +23,7 @@ def library() -> Path | None:
 
 
 def environment(path: Path, file: Path) -> Mapping[str, str]:
-    """The variables of a process whose clock is set by `file`. `path`: the library."""
+    """Return the variables of a process whose clock is set by `file`. `path`: the library."""
     return {
         "LD_PRELOAD": str(path), "FAKETIME_TIMESTAMP_FILE": str(file), "FAKETIME_NO_CACHE": "1",
         "DONT_FAKE_MONOTONIC": "1", "FAKETIME_DONT_FAKE_MONOTONIC": "1",        # two names, of older and newer versions
@@ -31,7 +31,7 @@ def environment(path: Path, file: Path) -> Mapping[str, str]:
 
 
 def set_ahead(file: Path, seconds: float) -> None:
-    """Let the clock be so far ahead of the real one, from now on; negative: behind."""
+    """Set the clock this far ahead of the real one, from now on; negative: behind."""
     new = file.with_suffix(".new")
     new.write_text(f"{seconds:+.3f}s\n" if seconds else "+0\n")
     new.replace(file)                   # at once: no half of a line is read

@@ -36,7 +36,7 @@ class ProxiedCluster(AlterableCluster):
 
     @property
     def proxies(self) -> Proxies:
-        """The server of all proxies."""
+        """Return the server of all proxies."""
         assert self._proxies
         return self._proxies
 
@@ -65,11 +65,11 @@ class ProxiedCluster(AlterableCluster):
         return self._links[f"{CLIENT}>{name}"]
 
     def peer_links(self) -> list[Link]:
-        """All between nodes."""
+        """Return all links between nodes."""
         return [link for name, link in self._links.items() if not name.startswith(f"{CLIENT}>")]
 
     def client_links(self) -> list[Link]:
-        """All that clients dial."""
+        """Return all links that clients dial."""
         return [self.client_link(name) for name in self.names]
 
     def between(self, some: Iterable[str], others: Iterable[str]) -> list[Link]:
@@ -83,7 +83,7 @@ class ProxiedCluster(AlterableCluster):
         self.proxies.together(links, what)
 
     def heal_links(self) -> None:
-        """All proxies as at the beginning."""
+        """Restore all proxies to their initial state."""
         self.together(self._links.values(), Link.heal)
 
     # hooks of LocalCluster

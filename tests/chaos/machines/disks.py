@@ -12,7 +12,7 @@ PIECE = bytes(1 << 20)
 
 
 def mount(point: Path, megabytes: int) -> None:
-    """Put an empty disk there, unless there is one; raises OSError. devcluster/guardian.py takes it away."""
+    """Mount an empty disk there, unless there is one; raises OSError. devcluster/guardian.py removes it."""
     point.mkdir(exist_ok=True)
     if os.path.ismount(point):
         return
@@ -23,7 +23,7 @@ def mount(point: Path, megabytes: int) -> None:
 
 
 def can_mount() -> bool:
-    """Return whether it works here."""
+    """Return whether mounting works here."""
     if os.geteuid() != 0:
         return False
     with tempfile.TemporaryDirectory() as folder:
@@ -36,7 +36,7 @@ def can_mount() -> bool:
 
 
 def fill(disk: Path) -> int:
-    """Take all remaining space; returns its size in bytes."""
+    """Use up all remaining space; returns the size in bytes."""
     size = 0
     with (disk / FILLER).open("ab", buffering=0) as file:
         for piece in (PIECE, PIECE[:4096]):

@@ -31,7 +31,7 @@ def can_build() -> bool:
 
 @functools.cache
 def library() -> Path:
-    """The built library; raises OSError when it cannot be."""
+    """Return the built library; raises OSError when it cannot be built."""
     text = SOURCE.read_bytes()
     built = TOOLS / f"faulty-disk-{hashlib.sha256(text).hexdigest()[:12]}.so"
     if not built.exists():
@@ -48,12 +48,12 @@ def library() -> Path:
 
 
 def environment(file: Path) -> Mapping[str, str]:
-    """The environment of a process whose disk is controlled by `file`."""
+    """Return the environment of a process whose disk is controlled by `file`."""
     return {"LD_PRELOAD": str(library()), VARIABLE: str(file)}
 
 
 class FaultyDisk:
-    """The words of one node's disk."""
+    """The control words of one node's disk."""
 
     def __init__(self, file: Path) -> None:
         """Make the file unless it exists."""
@@ -72,7 +72,7 @@ class FaultyDisk:
         self._words[WORDS.index(word)] = value
 
     def fail(self, call: str, code: int, times: int) -> None:
-        """Let so many of the next calls fail so; `call`: "sync" or "write"."""
+        """Let this many of the next calls fail with this error; `call`: "sync" or "write"."""
         self[f"{call}_errno"] = code
         self[f"{call}_left"] = times
 

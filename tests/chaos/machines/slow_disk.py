@@ -14,7 +14,7 @@ VARIABLE = "SLOW_DISK"
 
 
 def environment(file: Path) -> Mapping[str, str]:
-    """The variable of a process whose disk is set by `file`."""
+    """Return the variable of a process whose disk is set by `file`."""
     return {VARIABLE: str(file)}
 
 
@@ -35,7 +35,7 @@ def slowed(sync: Callable[[int], None], file: Path) -> Callable[[int], None]:
 
 
 def alter() -> None:
-    """Change the program."""
+    """Replace the sync of the program."""
     file = Path(os.environ[VARIABLE])
     os.fsync = slowed(os.fsync, file)               # type: ignore[assignment]
     os.fdatasync = slowed(os.fdatasync, file)

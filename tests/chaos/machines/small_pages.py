@@ -28,7 +28,7 @@ SIZES: tuple[tuple[Any, str, int], ...] = (
 
 
 def alter() -> None:
-    """Change the program."""
+    """Make the program's pages small."""
     for module, name, size in SIZES:
         assert hasattr(module, name), f"{module.__name__} has no {name} any more"
         setattr(module, name, size)

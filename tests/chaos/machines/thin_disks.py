@@ -23,12 +23,12 @@ REQUEST_KB = 4              # a loop device takes a short write for a whole one;
 
 
 def store_of(point: Path) -> Path:
-    """Return where the bytes of the disk at this point really are: disks.fill and disks.empty work there."""
+    """Return the directory that really holds the bytes of this disk: disks.fill and disks.empty work there."""
     return point.with_suffix(".store")
 
 
 def mount(point: Path, megabytes: int) -> None:
-    """Put an empty thin disk there, unless there is one; raises OSError. devcluster/guardian.py takes it away."""
+    """Mount an empty thin disk there, unless there is one; raises OSError. devcluster/guardian.py removes it."""
     if os.path.ismount(point):
         return
     point.mkdir(exist_ok=True)
@@ -49,7 +49,7 @@ def mount(point: Path, megabytes: int) -> None:
 
 @functools.cache
 def can_mount() -> bool:
-    """Return whether it works here."""
+    """Return whether mounting works here."""
     if os.geteuid() != 0:
         return False
     with tempfile.TemporaryDirectory() as folder:

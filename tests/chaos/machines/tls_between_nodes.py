@@ -20,6 +20,6 @@ class BetweenNodes(Certificates):
 
 
 def alter() -> None:
-    """Change the program."""
+    """Limit [tls] of the program to connections between nodes."""
     assert daemon.Certificates is Certificates
     daemon.Certificates = BetweenNodes      # type: ignore[misc]

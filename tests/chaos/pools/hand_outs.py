@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 
 class Run(NamedTuple):
-    """One run: of which job, by which hand-out, in which pool and process, and when (Unix time)."""
+    """One run: which job, by which hand-out, in which pool and process, and when (Unix time)."""
 
     job: str
     hand_out: int
@@ -41,7 +41,9 @@ def runs_of(record: Iterable[str], killed: Mapping[int, float]) -> list[Run]:
 
 
 def two_at_a_time(runs: Iterable[Run], ends: Mapping[int, str]) -> Iterator[str]:
-    """Runs that overlap a later one of the same job though their lease had not ended. `ends`: events by hand-out."""
+    """Return runs that overlap a later one of the same job though their lease had not ended. `ends`: events by
+    hand-out.
+    """
     by_job: dict[str, list[Run]] = defaultdict(list)
     for run in runs:
         by_job[run.job].append(run)
@@ -54,14 +56,14 @@ def two_at_a_time(runs: Iterable[Run], ends: Mapping[int, str]) -> Iterator[str]
 
 
 def leases_lost(runs: Iterable[Run], ends: Mapping[int, str], healthy: Collection[str]) -> Iterator[str]:
-    """Runs in pools that could have renewed their leases all the time, and let one end."""
+    """Return runs whose lease ended although their pool could have renewed it all the time."""
     for run in runs:
         if run.pool in healthy and ends.get(run.hand_out) == "EXPIRED":
             yield f"{run}: its lease has ended"
 
 
 def again_after_the_end(runs: Iterable[Run], ends: Mapping[int, str]) -> Iterator[str]:
-    """Runs of a job that was DONE before by an earlier hand-out."""
+    """Return runs of a job that was DONE before, by an earlier hand-out."""
     by_job: dict[str, list[Run]] = defaultdict(list)
     for run in runs:
         by_job[run.job].append(run)

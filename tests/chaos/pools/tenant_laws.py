@@ -11,7 +11,7 @@ _ByGroup = dict[tuple[str, str], list[Run]]
 
 
 def _by_group(runs: Iterable[Run]) -> _ByGroup:
-    """The runs of each queue and group, in the order of their beginnings."""
+    """Return the runs of each queue and group, in the order in which they began."""
     found: defaultdict[tuple[str, str], list[Run]] = defaultdict(list)
     for run in sorted(runs, key=lambda run: run.got):
         found[run.queue, run.group].append(run)
@@ -19,7 +19,7 @@ def _by_group(runs: Iterable[Run]) -> _ByGroup:
 
 
 def too_many_at_a_time(runs: Iterable[Run], queue: str, limit: int) -> Iterator[list[Run]]:
-    """More jobs of one group in this queue that ran at the same time, for sure, than its GROUPLIMIT."""
+    """Find more jobs of one group in this queue that certainly ran at the same time than its GROUPLIMIT."""
     for (name, _), of_group in _by_group(runs).items():
         for run in of_group if name == queue else ():
             together = [one for one in of_group if one.got <= run.got < one.runs_until]
@@ -28,7 +28,7 @@ def too_many_at_a_time(runs: Iterable[Run], queue: str, limit: int) -> Iterator[
 
 
 def too_fast(runs: Iterable[Run], queue: str, rate: int, per_ms: int) -> Iterator[list[Run]]:
-    """One more hand-out of a group from this queue than its GROUPRATE, within the period."""
+    """Find one more hand-out of a group from this queue within the period than its GROUPRATE."""
     for (name, _), of_group in _by_group(runs).items():
         if name == queue:
             in_time = sorted(of_group, key=lambda run: run.started_ms)
@@ -38,7 +38,7 @@ def too_fast(runs: Iterable[Run], queue: str, rate: int, per_ms: int) -> Iterato
 
 
 def given_in_a_pause(runs: Iterable[Run], group: str, paused: float, resumed: float) -> Iterator[Run]:
-    """Runs that were asked for and given while the group was paused. `resumed`: before RESUME was sent."""
+    """Find runs that were requested and given while the group was paused. `resumed`: before RESUME was sent."""
     return (run for run in runs if run.group == group and paused < run.asked and run.got < resumed)
 
 

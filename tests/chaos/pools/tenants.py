@@ -34,7 +34,7 @@ class Run(Struct, frozen=True):
 
 
 class Tenants:
-    """So many workers of these queues, from `with` on."""
+    """This many workers of these queues, while the `with` block runs."""
 
     def __init__(self, servers: Sequence[str], queues: Sequence[str], workers: int) -> None:
         self._servers = list(servers)
@@ -63,7 +63,7 @@ class Tenants:
             self._stopping.wait(AGAIN_S)
 
     def _one(self, wire: Wire, draw: random.Random) -> bool:
-        """Take a job and finish it; False: this server does not serve."""
+        """Take a job and finish it; returns False if this server does not serve."""
         asked = time.monotonic()
         words = wire.say(f"GET {self._queues} EXPIRE {LEASE_S:g} META LIFE").split()
         if words[0] == "404":

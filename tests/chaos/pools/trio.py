@@ -1,4 +1,4 @@
-"""Three pools of workers, each with ways of its own to the servers, and what is done to them."""
+"""Three pools of workers, each with its own links to the servers, and the faults applied to them."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ class Trio:
         self.workers = [self._start(number) for number in range(3)]
 
     def kill_child(self, number: int, draw: random.Random) -> None:
-        """SIGKILL for one of its children."""
+        """SIGKILL one of its children."""
         children = self.workers[number].children()
         if children:
             self._kill([draw.choice(children)])
 
     def kill(self, number: int) -> bool:
-        """SIGKILL; another one takes its place. False: it is under another fault."""
+        """SIGKILL the pool; another one takes its place. Returns False if it is under another fault."""
         worker = self.workers[number]
         if worker in self._disturbed:
             return False
@@ -61,7 +61,9 @@ class Trio:
         return True
 
     def freeze(self, number: int, seconds: float) -> bool:
-        """Stop the pool for this time by SIGSTOP; its children keep working. False: it is under another fault."""
+        """Stop the pool by SIGSTOP for this time; its children keep working. Returns False if it is under another
+        fault.
+        """
         worker = self.workers[number]
         if worker in self._disturbed:
             return False
@@ -70,7 +72,7 @@ class Trio:
         return True
 
     def cut_off(self, number: int, seconds: float, how: str) -> bool:
-        """No way to any server for so long: "silent", "lossy" or "cut" (tests/chaos/proxies). False: see above."""
+        """Cut the pool off from all servers for this time: "silent", "lossy" or "cut" (tests/chaos/proxies)."""
         worker = self.workers[number]
         if worker in self._disturbed:
             return False

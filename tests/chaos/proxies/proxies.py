@@ -54,7 +54,7 @@ LOCAL = Path(__file__).parents[3] / ".tools" / "toxiproxy-server"
 
 
 def program() -> Path | None:
-    """The server's program: on PATH, or built by make; None when there is none."""
+    """Return the server program: on PATH, or built by make; None when there is none."""
     found = shutil.which("toxiproxy-server")
     if found:
         return Path(found)
@@ -85,7 +85,7 @@ class Link:
 
     @property
     def connections(self) -> int:
-        """Return how many connections stand now between who dials and the proxy."""
+        """Return how many connections to the proxy are open now."""
         return established(self.address)
 
     @property
@@ -95,7 +95,7 @@ class Link:
 
     @property
     def condition(self) -> frozenset[str]:
-        """Return what is wrong with it now: `heal` can go back to that."""
+        """Return the present faults of the link: `heal` can return to them."""
         return frozenset(name for name in self._toxics if name not in self._open) | ({"cut"} if self._cut else set())
 
     # faults
@@ -106,7 +106,7 @@ class Link:
         self._call(self._proxy.disable)
 
     def silence(self, *directions: str, lost: bool = False) -> None:
-        """Nothing passes any more in these directions, None for both. `lost`: see above."""
+        """Stop all traffic in these directions, None for both. `lost`: see above."""
         for direction in directions or BOTH:
             if lost:
                 self.add("timeout", direction, timeout=0)
@@ -119,17 +119,17 @@ class Link:
             self.add("reset_peer", direction, timeout=after_ms)
 
     def delay(self, ms: int, jitter_ms: int = 0, *directions: str) -> None:
-        """Everything takes `ms` ± `jitter_ms` longer, each way (jitter must not be greater)."""
+        """Delay everything by `ms` ± `jitter_ms` each way (jitter must not be greater)."""
         for direction in directions or BOTH:
             self.add("latency", direction, latency=ms, jitter=jitter_ms)
 
     def throttle(self, kb_per_s: int, *directions: str) -> None:
-        """Not more than so many thousand bytes in a second, of each connection and direction."""
+        """Limit each connection and direction to this many thousand bytes a second."""
         for direction in directions or BOTH:
             self.add("bandwidth", direction, rate=kb_per_s)
 
     def slice(self, size: int, variation: int = 0, delay_us: int = 0, *directions: str) -> None:
-        """Data arrive in small pieces of `size` ± `variation` bytes, with a pause after each."""
+        """Deliver data in small pieces of `size` ± `variation` bytes, with a pause after each."""
         for direction in directions or BOTH:
             self.add("slicer", direction, average_size=size, size_variation=variation, delay=delay_us)
 
@@ -139,7 +139,7 @@ class Link:
             self.add("slow_close", direction, delay=ms)
 
     def limit(self, size: int, direction: str) -> None:
-        """After `size` further bytes in this direction a connection ends."""
+        """End a connection after `size` further bytes in this direction."""
         self.add("limit_data", direction, bytes=size)
 
     def half_open(self, direction: str) -> None:
@@ -150,7 +150,7 @@ class Link:
         self.add("limit_data", direction, bytes=0)
 
     def add(self, kind: str, direction: str, **attributes: int) -> None:
-        """Any toxic; one of a kind and direction."""
+        """Add a toxic; one of a kind and direction."""
         self._add(kind, kind, direction, **attributes)
 
     def _add(self, fault: str, kind: str, direction: str, **attributes: int) -> None:
@@ -169,7 +169,7 @@ class Link:
             raise
 
     def heal(self, condition: frozenset[str] = frozenset()) -> None:
-        """Restore the beginning, or this condition. Data that were held arrive."""
+        """Restore the initial condition, or this one. Data that were held arrive."""
         for name, toxic in self._toxics.items():
             if toxic["type"] == "latency" and name not in self._open | condition:
                 self._open.add(name)
@@ -247,7 +247,7 @@ class Proxies:
         self.close()
 
     def create(self, name: str, upstream: str, avoid: Container[int] = ()) -> Link:
-        """A proxy to `upstream`, on a free port that is not in `avoid`."""
+        """Create a proxy to `upstream`, on a free port that is not in `avoid`."""
         for _ in range(ATTEMPTS):
             (port,) = free_ports(1)
             if port in avoid:

@@ -29,7 +29,7 @@ class NoAnswerError(ToxiproxyError):
 
 
 class _Calls(threading.local):
-    """In the place of the module `requests` inside the package."""
+    """Replaces the module `requests` inside the package."""
 
     def __init__(self) -> None:
         self.server = ""                                # "host:port" of the present call
@@ -70,7 +70,7 @@ def update_toxic(proxy: str, name: str, **attributes: int) -> None:
 
 @contextlib.contextmanager
 def calls_to(server: str) -> Iterator[None]:
-    """Inside this block the package's calls of this thread go to `server`; raises ToxiproxyError."""
+    """Send the package's calls of this thread to `server` within the block; raises ToxiproxyError."""
     _calls.server = server
     try:
         yield

@@ -44,7 +44,7 @@ class Client(Stoppable, Protocol):
 
 
 class Meter:
-    """The rough number of jobs that were put and not yet taken: it only paces the producers."""
+    """A rough count of jobs that were put and not yet taken: it only paces the producers."""
 
     def __init__(self) -> None:
         self.put = 0
@@ -56,7 +56,7 @@ class Meter:
 
 
 class Actor(threading.Thread):
-    """Repeats one thing with a client of its own."""
+    """Repeats one action with a client of its own."""
 
     def __init__(self, client: Stoppable, act: Callable[[], None]) -> None:
         super().__init__(name=client.name, daemon=True)
@@ -66,7 +66,7 @@ class Actor(threading.Thread):
         self.error: Exception | None = None
 
     def stop(self) -> None:
-        """Do nothing new."""
+        """Start nothing new."""
         self._stopping.set()
         self._client.stop()
 
@@ -108,7 +108,7 @@ class Producer:
 
 
 class Worker:
-    """Takes jobs and does with them what workers do: finish, put back, forget, finish too late."""
+    """Takes jobs and treats them as workers do: finishes, puts back, forgets, or finishes too late."""
 
     def __init__(self, client: Client, queues: list[str], waits: bool, meter: Meter, seed: str) -> None:
         """`waits`: it uses GETB and GETBE and no GET."""
@@ -179,7 +179,7 @@ class Servant:
 
 
 class Caller:
-    """Calls: a job, and the wait for its output."""
+    """Makes calls: puts a job and waits for its output."""
 
     def __init__(self, client: Client, calls: str, outputs: str, pause_s: float) -> None:
         self._client, self._calls, self._outputs, self._pause_s = client, calls, outputs, pause_s

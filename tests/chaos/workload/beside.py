@@ -12,7 +12,7 @@ class Beside(Protocol):
     """Clients that work from `begin` until `finish`, and leave no job. `close` is always called."""
 
     def begin(self, cluster: AlterableCluster, seed: int) -> None:
-        """Begin to work; the cluster serves."""
+        """Begin to work; the cluster serves by then."""
 
     def finish(self) -> Iterable[str]:
         """Begin nothing new, finish commands in flight, and return violations, in sentences; the cluster is whole."""

@@ -15,7 +15,7 @@ LARGE, LARGE_BYTES, LARGER_BYTES_MAX = "~", 600_000, 900_000
 
 
 def body(name: str) -> bytes:
-    """The data of the job `name`, which has no colon in it."""
+    """Return the data of the job `name`, which has no colon in it."""
     seed = zlib.crc32(name.encode())
     length = HUGE if seed % HUGE_ONE_IN == 0 else LENGTHS[seed % len(LENGTHS)]
     if name.endswith(LARGE):
@@ -25,21 +25,21 @@ def body(name: str) -> bytes:
 
 
 def name_of(data: bytes) -> str:
-    """The name of the job with these data; a text that is no name when they are not what `body` made."""
+    """Return the name of the job with these data; a text that is no name if `body` did not make them."""
     name = data[:100].split(b":", 1)[0].decode("ascii", "replace")
     return name if body(name) == data else f"changed: {data[:100]!r} ({len(data)} bytes)"
 
 
 def job_of(data: bytes, queue: str) -> str:
-    """The name of the job with these data in this queue: copies have one each."""
+    """Return the name of the job with these data in this queue: each copy has a name of its own."""
     return copy_of(name_of(data), queue) if queue in COPIED else name_of(data)
 
 
 def copy_of(name: str, queue: str) -> str:
-    """The name of the copy in this queue."""
+    """Return the name of the copy in this queue."""
     return f"{name}@{queue}"
 
 
 def original(copy: str) -> str:
-    """The name that the data of a copy have."""
+    """Return the name that the data of a copy contain."""
     return copy.rpartition("@")[0]

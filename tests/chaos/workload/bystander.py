@@ -1,4 +1,4 @@
-"""A client that waits at a leader that is going to be cut off: how long is it left without a word?"""
+"""A client that waits at a leader which is then cut off, and measures how long it gets no answer."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Bystander:
         self._thread = threading.Thread(target=self._wait, name="bystander", daemon=True)
 
     def watch(self) -> None:
-        """From now on: the leader has been cut off."""
+        """Start the measurement: the leader has been cut off."""
         self._begun_s = time.monotonic()
         self._thread.start()
 

@@ -29,7 +29,7 @@ NAMES_MAX = 50
 
 
 class Empties:
-    """Dials the nodes directly, and records their answers."""
+    """Connects to the nodes directly, and records their answers."""
 
     def __init__(self, servers: Mapping[str, str], *, on: bool) -> None:
         """`servers`: the address of each node; without `on` nothing happens."""
@@ -79,7 +79,7 @@ class Empties:
         return True
 
     def judge(self) -> Iterator[str]:
-        """Return what is wrong, each as a sentence."""
+        """Return violations, each as a sentence."""
         return false_empties(self.kept, self.asked)
 
     def summary(self) -> str:

@@ -158,7 +158,7 @@ class Handler:
             self._finish(ends)
 
     def _treat(self, job: Handed) -> bool:
-        """Do something with it; True when it is still to be done."""
+        """Treat the job; returns True when it is still to be done."""
         fate = self._random.random()
         delay_ms = self._random.choice(DELAYS_MS)
         self._seen = job.number or self._seen
@@ -216,7 +216,7 @@ class Handler:
 
 
 class Heart:
-    """The heartbeats of a pool of workers."""
+    """Sends the heartbeats of a pool of workers."""
 
     def __init__(self, client: Pool, pool: str, pause_s: float) -> None:
         self._client, self._pool, self._pause_s = client, pool, pause_s
@@ -227,7 +227,7 @@ class Heart:
 
 
 class Steerer:
-    """An operator, who wants more and more of each pool."""
+    """An operator who raises the limit of each pool again and again."""
 
     def __init__(self, client: Operator, pools: tuple[str, ...], pause_s: float) -> None:
         self._client, self._pools, self._pause_s = client, pools, pause_s

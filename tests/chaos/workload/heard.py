@@ -9,7 +9,7 @@ from msgspec import Struct
 
 
 class Line(Struct, frozen=True):
-    """One line. `first`: of a GAP the first number that may be missing, otherwise the number itself."""
+    """One line. `first`: the first number that may be missing, for a GAP; otherwise the number itself."""
 
     number: int
     type: bytes
@@ -29,7 +29,7 @@ class Span(Struct):
 
 
 class Ear:
-    """One listener, over all of its connections."""
+    """One subscriber, over all of its connections."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -38,14 +38,14 @@ class Ear:
         self.spans: list[Span] = []
 
     def begun(self, newest: int, *, again: bool) -> None:
-        """It was answered."""
+        """Record that SUBSCRIBE was answered."""
         if not again or self.position is None:
             self.position = newest
         self.spans.append(Span(self.position, again, newest, [], time.monotonic_ns()))
         self.listening = True
 
     def hear(self, words: Sequence[bytes], data: bytes) -> None:
-        """A line has come."""
+        """Record a line."""
         number, kind = int(words[1]), words[2]
         span = self.spans[-1]
         if kind == b"MSG":
@@ -56,17 +56,17 @@ class Ear:
         self.position = max(number, self.position or 0)
 
     def left(self) -> None:
-        """The connection ended."""
+        """Record the end of the connection."""
         self.listening = False
 
     @property
     def last_message(self) -> int | None:
-        """The number of the last message it received on this connection."""
+        """Return the number of the last message received on this connection."""
         return next((line for line in reversed(self.spans[-1].lines) if isinstance(line, int)), None)
 
 
 class Heard:
-    """All listeners, and the messages that were answered."""
+    """All subscribers, and the messages that were acknowledged."""
 
     def __init__(self) -> None:
         self.ears: dict[str, Ear] = {}
@@ -74,16 +74,16 @@ class Heard:
         self.messages: dict[int, int] = {}      # each that was acknowledged, with the time of that
 
     def ear(self, name: str) -> Ear:
-        """A new listener."""
+        """Return a new subscriber."""
         self.ears[name] = Ear(name)
         return self.ears[name]
 
     def said(self, number: int) -> None:
-        """A message was acknowledged."""
+        """Record that a message was acknowledged."""
         self.messages[number] = time.monotonic_ns()
 
     def level(self) -> bool:
-        """Return whether all listen, have received the last message, and are at the same number."""
+        """Return whether all subscribers are connected, have the last message, and are at the same number."""
         ears = self.ears.values()
         if not all(ear.listening and ear.spans for ear in ears):
             return False

@@ -201,7 +201,9 @@ class Finished(Struct, frozen=True):
 
 
 class Record(Struct, frozen=True, omit_defaults=True):
-    """One command. `start_ns` is before its first byte was sent, `end_ns` after the last of the answer was read."""
+    """One command. `start_ns` is before its first byte was sent, `end_ns` after the last byte of the answer was
+    read.
+    """
 
     client: str                     # one client executes one command after the other
     command: Command
@@ -238,7 +240,7 @@ class History:
         self.late: list[Cut] = []       # when what a node wrote may have come late: only the turns of a pulse need it
 
     def add(self, record: Record) -> None:
-        """Append one."""
+        """Append a record."""
         with self._lock:
             self.records.append(record)
 

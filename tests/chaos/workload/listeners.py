@@ -144,20 +144,20 @@ class Listeners:
 
 
 class _Lines:
-    """The lines that come on a connection; nothing is lost when a read takes too long."""
+    """The lines that arrive on a connection; nothing is lost when a read takes too long."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
         self._data = b""
 
     def line(self) -> bytes:
-        """The next line. Raises TimeoutError, EOFError."""
+        """Return the next line. Raises TimeoutError, EOFError."""
         while b"\n" not in self._data:
             self._more()
         return self.read(self._data.index(b"\n") + 1)
 
     def read(self, size: int) -> bytes:
-        """So many bytes."""
+        """Return this many bytes."""
         while len(self._data) < size:
             self._more()
         found, self._data = self._data[:size], self._data[size:]

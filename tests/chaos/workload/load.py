@@ -120,13 +120,13 @@ class Running:
         self._second.close()
 
     def check(self) -> None:
-        """Raise what an actor died of: a defect of the servers, of the client library, or of the actor."""
+        """Raise the error that ended an actor: a defect of the servers, of the client library, or of the actor."""
         for actor in self._actors:
             if actor.error is not None:
                 raise actor.error
 
     def stop(self) -> None:
-        """Begin nothing new, and wait for commands in flight."""
+        """Start nothing new, and wait for commands in flight."""
         for actor in self._actors:
             actor.stop()
         until = time.monotonic() + STOP_S
@@ -152,11 +152,11 @@ class Running:
         raise NotDrained(f"not empty {DRAIN_S} s after the end: {self._client.total()}")
 
     def _kick(self) -> int:
-        """Bring back what a client has buried and could not kick; returns how many."""
+        """Bring back jobs that a client has buried and could not kick; returns how many."""
         return self._client.kick(extended_actors.NUMBERED, 1000, here=True)
 
     def _take(self, client: PlainExtendedClient) -> bool:
-        """Take and finish a job, or a portion; True when there is none."""
+        """Take and finish a job, or a portion; returns True when there is none."""
         record = client.get(Get((*self._queues, CALLS, OUTPUTS, CONSUMED), actors.LEASE_MS))
         if record is None or record.outcome is not Outcome.OK:
             return False

@@ -35,7 +35,7 @@ FINISHED = {
 
 
 class Unexpected(Exception):
-    """An answer that the protocol does not have there: a defect, never a fault of the network."""
+    """An answer that the protocol does not allow there: a defect, never a fault of the network."""
 
 
 class PlainClient:
@@ -51,7 +51,7 @@ class PlainClient:
         self._server: str | None = None
 
     def stop(self) -> None:
-        """Withdraw what waits, and look for no more connections; for another thread."""
+        """Withdraw what waits, and stop connecting; for another thread."""
         self._stopping.set()
 
     def close(self) -> None:
@@ -216,7 +216,7 @@ def as_known(command: Command) -> Command:
 
 
 def by(policy: Policy | None) -> str:
-    """The option of a GET."""
+    """Return the BY option of a GET."""
     return "" if policy is None else f" BY {policy.upper()}"
 
 

@@ -192,7 +192,7 @@ class PlainExtendedClient(PlainClient):
         return self._rest(self._say(words, data))
 
     def _rest(self, line: str) -> list[str]:
-        """The lines that the first one counts."""
+        """Read the lines that the first one counts."""
         words = line.split(" ")
         if words[:2] != ["200", "OK"] or len(words) != 3:
             raise Unexpected(f"{line!r} in the place of a list")

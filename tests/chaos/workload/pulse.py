@@ -19,7 +19,7 @@ AGAIN_S = 30.0                  # until somebody has a turn when all is healed: 
 
 
 class Turns:
-    """They dial the nodes themselves, as no proxy may stand between a byte that is written and its reader."""
+    """Connects to the nodes directly, as no proxy may stand between a byte that is written and its reader."""
 
     def __init__(self, servers: list[str], count: int, seed: int) -> None:
         """`count`: of clients, every second one with a session; with 0 of them nothing happens."""
@@ -29,7 +29,7 @@ class Turns:
 
     @property
     def grants(self) -> list[Grant]:
-        """All turns that were given."""
+        """Return all turns that were given."""
         return [] if self._clients is None else self._clients.grants
 
     def __enter__(self) -> Self:
@@ -43,7 +43,7 @@ class Turns:
         self._running.close()
 
     def stop(self) -> None:
-        """No more turns, once one was given after this."""
+        """Take no more turns once one was given after this time."""
         given = len(self.grants)
         if self._clients is not None:
             eventually(lambda: len(self.grants) > given, AGAIN_S)

@@ -28,7 +28,7 @@ class SessionClient:
         self._stopping = threading.Event()
 
     def stop(self) -> None:
-        """Begin nothing new that waits; for another thread."""
+        """Start nothing new that waits; for another thread."""
         self._stopping.set()
 
     def close(self) -> None:
@@ -84,7 +84,7 @@ class SessionClient:
         self._ended(owed, Outcome.UNKNOWN)
 
     def _ended(self, owed: list[tuple[int, int]], outcome: Outcome) -> None:
-        """Write down the DONEs of these jobs. Of several in one packet it is unknown which was too late."""
+        """Record the DONEs of these jobs. Of several in one packet it is unknown which was too late."""
         for number, since in owed:
             self._history.add(self._record(Done(number), since, outcome))
         owed.clear()

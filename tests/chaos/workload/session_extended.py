@@ -180,7 +180,7 @@ class SessionExtendedClient(SessionClient):
     # inside
 
     def _try(self, command: Command, call: Callable[[], object]) -> Record:
-        """One call. `call` returns False when it did nothing, or raises JobNotFound."""
+        """Make one call. `call` returns False when it had no effect, or raises JobNotFound."""
         def execute(start: int) -> Record:
             try:
                 good = call() is not False

@@ -27,7 +27,7 @@ GO = re.compile(rb"200 OK GO (\d+) 0")
 
 
 class Grant(Struct, frozen=True):
-    """A turn that a client was given. Times by time.monotonic()."""
+    """A turn that a client was given. Times are those of time.monotonic()."""
 
     ticket: int
     client: int
@@ -109,7 +109,7 @@ class TurnClients:
             raise self._error
 
     def vanish(self, count: int) -> None:
-        """Let so many clients that wait be gone from one moment to the next, by a reset; others come in their place."""
+        """Reset the connections of this many waiting clients at once; others take their place."""
         self._vanish += count
 
     # the thread
@@ -146,7 +146,7 @@ class TurnClients:
                 self._hang_up(conversation)
 
     def _care(self) -> None:
-        """Dial, give up servers that say nothing, vanish."""
+        """Connect, give up silent servers, and let clients vanish."""
         now = time.monotonic()
         for client in self._clients:
             conversation = client.conversation

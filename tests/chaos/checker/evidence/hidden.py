@@ -32,7 +32,7 @@ class _Taker(Struct, eq=False):
 
 
 class Hidden:
-    """The number of jobs of a queue that may have been taken without anybody's knowledge, and when."""
+    """Counts the jobs of a queue that may have been taken without any client's knowledge, and when."""
 
     def __init__(self, jobs: Jobs, facts: Facts) -> None:
         self._facts = facts
@@ -75,7 +75,7 @@ class Hidden:
         return min(taken, self._sums[last] - self._sums[first]) if first < last else 0
 
     def held_ns(self, queue: str) -> int:
-        """Return how long at most such a job of this queue is away; NEVER: perhaps for ever."""
+        """Return the longest time for which such a job of this queue is away; NEVER: perhaps for ever."""
         return self._queue(queue).held_ns
 
     def dropped(self, queue: str) -> int:
@@ -103,7 +103,7 @@ class Hidden:
 
 
 class _Queue:
-    """The records that matter to one queue."""
+    """The records that matter for one queue."""
 
     def __init__(self, takers: list[_Taker], facts: Facts) -> None:
         self.starts = [taker.start_ns for taker in takers]
@@ -138,7 +138,7 @@ def _times(record: Record, facts: Facts, last_ns: int) -> int:
 
 
 def sure_lease_ns(get: Get, facts: Facts) -> int:
-    """Return how long a hand-out to this GET surely lasts, unless somebody ends it."""
+    """Return how long a hand-out to this GET certainly lasts, unless it is ended."""
     if not get.expire_ms:
         return NEVER
     if facts.lease_slack_ms is None:

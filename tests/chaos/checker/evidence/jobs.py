@@ -29,7 +29,7 @@ from tests.chaos.workload.history import (
 
 
 class HandOut(Struct, eq=False):
-    """A job was given to a client that knows of it."""
+    """A hand-out of a job to a client that knows about it."""
 
     record: Record
     get: Get
@@ -40,22 +40,22 @@ class HandOut(Struct, eq=False):
 
     @property
     def id(self) -> int:
-        """Under which the job runs."""
+        """The id under which the job runs."""
         return self.handed.id
 
     @property
     def done(self) -> Record | None:
-        """The first DONE of it that was acknowledged."""
+        """The first acknowledged DONE of this hand-out."""
         return next((end for end in self.ends if isinstance(end.command, Done) and acted(end)), None)
 
     @property
     def later(self) -> Record | None:
-        """The first LATER of it that was acknowledged."""
+        """The first acknowledged LATER of this hand-out."""
         return next((end for end in self.ends if isinstance(end.command, Later) and acted(end)), None)
 
 
 class Job(Struct, eq=False):
-    """A body in a queue. `sound`: its hand-outs agree with its PUT, so that other rules may build on both."""
+    """A body in a queue. `sound`: its hand-outs agree with its PUT, so that other rules can rely on both."""
 
     body: str
     put: Record | None
@@ -67,7 +67,7 @@ class Job(Struct, eq=False):
 
     @property
     def last(self) -> HandOut | None:
-        """The last one that anybody knows of."""
+        """The last known hand-out."""
         return self.hand_outs[-1] if self.hand_outs else None
 
     @property
@@ -77,7 +77,7 @@ class Job(Struct, eq=False):
 
     @property
     def in_session(self) -> bool:
-        """True if it was put in a session, under a number that makes it one job."""
+        """True if the job was put in a session, under a number that makes it one job."""
         return self.put is not None and self.put.session
 
 
@@ -137,7 +137,7 @@ class Jobs:
 
     @staticmethod
     def _settle(job: Job) -> None:
-        """Conclude what is known of a job when all is filed."""
+        """Draw conclusions about a job once all its records are filed."""
         record = job.put
         if record is None or record.outcome is Outcome.NOT_EXECUTED:
             return
@@ -153,7 +153,7 @@ class Jobs:
                 hand_out.earliest_ns = max(hand_out.earliest_ns, record.start_ns)
 
     def _narrow(self) -> bool:
-        """Narrow the hand-outs' intervals by those of smaller and of greater ids, unless they contradict each other."""
+        """Narrow the hand-outs' intervals by those with smaller and greater ids, unless they contradict each other."""
         earliest = 0
         bounds = []
         if any(one.id == other.id for one, other in pairwise(self.numbered)):

@@ -14,22 +14,22 @@ NEVER = 1 << 62             # later than anything
 
 
 def is_ok(record: Record) -> bool:
-    """It was executed, and the client knows."""
+    """Return whether the command was executed and the client knows it."""
     return record.outcome is Outcome.OK
 
 
 def may_have_acted(record: Record) -> bool:
-    """It may have changed something: not refused, and a DONE or LATER found its job."""
+    """Return whether it may have changed something: it was not refused, and a DONE or LATER found its job."""
     return record.outcome is not Outcome.NOT_EXECUTED and not record.missing
 
 
 def acted(record: Record) -> bool:
-    """It surely did."""
+    """Return whether it certainly changed something."""
     return record.outcome is Outcome.OK and not record.missing
 
 
 def latest(record: Record) -> int:
-    """The command took effect by then, if ever."""
+    """Return the time by which the command took effect, if it did."""
     if record.outcome is Outcome.OK and record.end_ns is not None:
         return record.end_ns
     return NEVER

@@ -1,4 +1,4 @@
-"""When a job surely waited in its queue, and since when it had its place there."""
+"""Derives when a job certainly waited in its queue, and since when it had its place there."""
 
 from __future__ import annotations
 

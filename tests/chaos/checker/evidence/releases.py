@@ -12,27 +12,27 @@ from tests.chaos.workload.history import Done, Later
 
 
 class Release(Struct):
-    """The job went back to its queue between these moments; NEVER: not at all, or at an unknown time."""
+    """The job went back to its queue between these times; NEVER: not at all, or at an unknown time."""
 
     earliest_ns: int
     latest_ns: int
 
 
 def lease_over_ns(hand_out: HandOut, facts: Facts) -> int:
-    """The lease has surely ended by then, if it was left to end."""
+    """Return the time by which the lease has certainly ended, if nothing ended it before."""
     if not hand_out.get.expire_ms or facts.lease_late_ms is None:
         return NEVER
     return hand_out.latest_ns + (hand_out.get.expire_ms + facts.lease_late_ms) * MS
 
 
 def lease_holds_ns(hand_out: HandOut, facts: Facts) -> int:
-    """The lease does not end before, unless somebody ends it."""
+    """Return the time until which the lease certainly lasts, unless it is ended."""
     sure_ns = sure_lease_ns(hand_out.get, facts)
     return NEVER if sure_ns == NEVER else hand_out.earliest_ns + sure_ns
 
 
 def release(hand_out: HandOut, following: HandOut | None, facts: Facts) -> Release:
-    """Of the job of `hand_out`, which was handed out again as `following`, as far as anybody knows."""
+    """Return when the job of `hand_out` went back; `following` is its next hand-out, as far as is known."""
     later = hand_out.later
     if later is not None:
         return Release(later.start_ns, latest_ns=later.end_ns or NEVER)
@@ -48,7 +48,9 @@ def release(hand_out: HandOut, following: HandOut | None, facts: Facts) -> Relea
 
 
 def finish_after(hand_out: HandOut, facts: Facts) -> int:
-    """Not before this moment the job ended for good, if this was its last hand-out and no DONE was acknowledged."""
+    """Return the earliest time at which the job can have ended, if this was its last hand-out and no DONE was
+    acknowledged.
+    """
     earliest_ns = NEVER
     for end in hand_out.ends:
         if isinstance(end.command, Done) and not is_ok(end):

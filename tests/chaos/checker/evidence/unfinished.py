@@ -1,4 +1,4 @@
-"""From when to when a job was unfinished: put, and not yet done or dropped."""
+"""Derives from when to when a job was unfinished: put, and not yet done or dropped."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.chaos.checker.facts import Facts
 
 
 class Life(Struct, eq=False):
-    """Bounds of a job's beginning and end; a latest moment NEVER: perhaps not at all."""
+    """Bounds of a job's beginning and end; NEVER as the latest time: perhaps not at all."""
 
     job: Job
     born_earliest_ns: int

@@ -1,4 +1,4 @@
-"""Jobs are handed out as they were put, from where they can be, and only if they were put."""
+"""Checks that jobs are handed out as they were put, from a possible queue, and only if they were put."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def task_births(tasks: Tasks, facts: Facts, teller: Teller) -> Iterator[Violatio
 
 
 def _wrong(task: Task, facts: Facts) -> Iterator[tuple[Turn, str]]:
-    """Hand-outs that do not fit, and why."""
+    """Return the hand-outs that do not match, with reasons."""
     assert task.put is not None
     assert task.birth is not None
     places = _with_dead({task.put.queue}, facts)
@@ -60,7 +60,9 @@ def _with_dead(places: set[str], facts: Facts) -> set[str]:
 
 
 def attempts(tasks: Tasks, facts: Facts, teller: Teller) -> Iterator[Violation]:
-    """A queue with TRIES gives no job more often than that, and its dead queue none that was given less often."""
+    """Check that a queue with TRIES hands out no job more often, and its dead queue none that was handed out less
+    often.
+    """
     for task in tasks:
         for turn in task.turns:
             handed = turn.hand_out.handed

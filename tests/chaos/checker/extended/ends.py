@@ -1,4 +1,4 @@
-"""No acknowledged job is lost, what is done is done, a transaction is all or nothing, and a key is of one job."""
+"""Checks that no acknowledged job is lost, that DONE is final, and that transactions are atomic and keys unique."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A job keeps its number for life, and is found by it as long as it is not finished."""
+"""Checks that a job keeps its number for life, and is found by it until it is finished."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.chaos.workload.history import GetMany, Record
 
 
 def numbers(tasks: Tasks, records: Iterable[Record], teller: Teller) -> Iterator[Violation]:
-    """No job has two numbers and no number two jobs; GET NUMBER gives its job, and misses none that is unfinished."""
+    """Check that no job has two numbers and no number two jobs, and that GET NUMBER finds each unfinished job."""
     owners: dict[int, Task] = {}
     for task in tasks:
         for turn in task.turns:

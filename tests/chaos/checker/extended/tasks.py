@@ -37,7 +37,7 @@ ENDS = (Done, DoneMany, Cascade)        # the commands that finish a job
 
 
 class Effect(Enum):
-    """The certainty that it took place."""
+    """How certain it is that it took effect."""
 
     SURE = "sure"
     PERHAPS = "perhaps"
@@ -59,7 +59,7 @@ class Act(Struct, eq=False):
 
     @property
     def earliest_ns(self) -> int:
-        """It took effect not before."""
+        """The earliest time at which it took effect."""
         return self.record.start_ns
 
     @property
@@ -69,7 +69,7 @@ class Act(Struct, eq=False):
 
 
 class Turn(Struct, eq=False):
-    """A hand-out, and the commands on its id in order of start, except those that certainly did nothing."""
+    """A hand-out, and the commands on its id in order of start, except those that certainly had no effect."""
 
     hand_out: HandOut
     acts: list[Act] = field(default_factory=list)
@@ -77,7 +77,7 @@ class Turn(Struct, eq=False):
 
     @property
     def id(self) -> int:
-        """Under which the job runs."""
+        """The id under which the job runs."""
         return self.hand_out.id
 
 
@@ -91,18 +91,18 @@ class Task(Struct, eq=False):
 
     @property
     def done(self) -> list[Act]:
-        """All that surely finished it."""
+        """All commands that certainly finished it."""
         return [act for turn in self.turns for act in turn.acts if act.ends and act.effect is Effect.SURE]
 
     def over_earliest_ns(self) -> int:
-        """Not before this moment it was finished, or left the queue into which it was put."""
+        """The earliest time at which it was finished, or left the queue it was put into."""
         leaving = (*ENDS, Move)
         acts = (act for turn in self.turns for act in turn.acts if isinstance(act.command, leaving))
         return min((act.earliest_ns for act in acts), default=NEVER)
 
 
 class Tasks:
-    """All tasks of a history, by their bodies."""
+    """All tasks of a history, by body."""
 
     def __init__(self, records: Iterable[Record], jobs: Jobs, facts: Facts) -> None:
         self.by_body: dict[str, Task] = {}

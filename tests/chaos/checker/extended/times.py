@@ -64,7 +64,9 @@ def held(tasks: Tasks, facts: Facts, teller: Teller) -> Iterator[Violation]:
 
 
 def _held_until_ns(turn: Turn, facts: Facts) -> int:
-    """Return its earliest possible end. A TOUCH that found it restarts the lease, an unknown one can extend it."""
+    """Return the earliest possible end of the hold. A TOUCH that found the job restarts the lease, an unknown one may
+    extend it.
+    """
     slack_ms, hand_out = facts.lease_slack_ms, turn.hand_out
     assert hand_out.get.expire_ms is not None
     until_ns = hand_out.earliest_ns

@@ -1,4 +1,4 @@
-"""DONE is final, happens once, and finds the job as long as the lease holds."""
+"""Checks that DONE is final, happens once, and finds the job while the lease holds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from tests.chaos.workload.history import Done, Later, Record
 
 
 def done(jobs: Jobs, facts: Facts, teller: Teller) -> Iterator[Violation]:
-    """No job is handed out, or ended, after its DONE; and no DONE or LATER misses a job that surely runs."""
+    """Check that no job is handed out or ended after its DONE, and that no DONE or LATER misses a job that certainly
+    runs.
+    """
     running = {one.body: one.id for one in facts.running}
     for job in jobs.sound:
         if job.done is not None:

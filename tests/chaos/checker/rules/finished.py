@@ -31,7 +31,7 @@ def _longer(one: Life, other: Life) -> Life:
 
 
 class _Group:
-    """The jobs of a queue, or of an item. `word`: in the answer to the last DONE."""
+    """The jobs of a queue or an item. `word`: in the answer to the last DONE."""
 
     def __init__(self, name: str, word: str, lives: list[Life], ends: list[_End]) -> None:
         self.name = name
@@ -45,18 +45,18 @@ class _Group:
         self._ends = ends
 
     def unfinished(self, from_ns: int, until_ns: int) -> Life | None:
-        """A job that surely was unfinished all the time."""
+        """Return a job that was certainly unfinished all the time."""
         number = bisect_left(self._born_latest, from_ns)
         if number and self._longest[number - 1].over_earliest_ns > until_ns:
             return self._longest[number - 1]
         return None
 
     def possible(self, from_ns: int, until_ns: int) -> int:
-        """Return how many jobs may have been unfinished at some moment between."""
+        """Return how many jobs may have been unfinished at some time in between."""
         return bisect_right(self._born_earliest, until_ns) - bisect_left(self._over_latest, from_ns)
 
     def judge(self, teller: Teller) -> Iterator[Violation]:
-        """Each DONE of the group by itself, then together."""
+        """Judge each DONE of the group alone, then all together."""
         accused = False
         for end in self._ends:
             from_ns, until_ns = end.record.start_ns, latest(end.record)
@@ -73,7 +73,7 @@ class _Group:
             yield from self._nobody_said(teller)
 
     def _both_said(self, teller: Teller) -> Iterator[Violation]:
-        """Two who both were the last of jobs that existed together."""
+        """Find two DONEs that both reported the last of jobs that existed together."""
         said = sorted((end for end in self._ends if end.said), key=lambda end: end.life.born_latest_ns)
         born = [end.life.born_latest_ns for end in said]
         latest_two: list[list[_End]] = [[]]         # of all born by then: the two that ended last
@@ -93,7 +93,7 @@ class _Group:
                     return
 
     def _nobody_said(self, teller: Teller) -> Iterator[Violation]:
-        """Of jobs between two moments at which there surely was none, the one that ended last has to say it."""
+        """Find stretches of jobs, with certainly none before and after, where the last DONE did not report the end."""
         ends = {id(end.life): end for end in self._ends}
         until_ns = -NEVER
         together: list[_End | None] = []
@@ -126,7 +126,7 @@ class _Group:
 
 
 def finished(jobs: Jobs, hidden: Hidden, facts: Facts, teller: Teller) -> Iterator[Violation]:
-    """FINQ by queue, FINI by item, then GETBE."""
+    """Check FINQ by queue and FINI by item, then GETBE."""
     running = frozenset(one.body for one in facts.running)
     by_queue: dict[str, list[Life]] = defaultdict(list)
     by_item: dict[str, list[Life]] = defaultdict(list)

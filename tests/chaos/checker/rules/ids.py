@@ -1,4 +1,4 @@
-"""Ids are unique, and rise with each hand-out."""
+"""Checks that ids are unique, and rise with each hand-out."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.chaos.checker.violation import Teller, Violation
 
 
 def ids(jobs: Jobs, teller: Teller) -> Iterator[Violation]:
-    """No id twice, and none smaller than that of a hand-out which was surely before."""
+    """Check that no id occurs twice, and none is smaller than that of an earlier hand-out."""
     before: HandOut | None = None       # of those with smaller ids the one that began last
     last: HandOut | None = None
     for hand_out in jobs.numbered:

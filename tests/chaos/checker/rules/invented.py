@@ -1,4 +1,4 @@
-"""What is handed out was put, just so, and not refused."""
+"""Checks that what is handed out was put with these bytes and not refused."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MADE_ITEM = re.compile(r"i\d+")     # the name of an item made for NEW (spec/sta
 
 
 def invented(jobs: Jobs, hidden: Hidden, facts: Facts, teller: Teller) -> Iterator[Violation]:
-    """Each job handed out, or running at the end, was put like that."""
+    """Check that each job handed out, or running at the end, was put with these properties."""
     for job in jobs.by_body.values():
         put = job.put
         if put is None or put.outcome is not Outcome.NOT_EXECUTED:
@@ -71,7 +71,7 @@ def _running(jobs: Jobs, hidden: Hidden, facts: Facts) -> Iterator[Violation]:
 
 
 def refused(jobs: Jobs, facts: Facts, teller: Teller) -> Iterator[Violation]:
-    """Find bodies of what was answered `500`, which was not executed."""
+    """Find jobs whose PUT was answered `500`, which means that it was not executed."""
     running = {one.body: one.id for one in facts.running}
     for job in jobs.by_body.values():
         put = job.put

@@ -1,4 +1,4 @@
-"""A job runs under one id at a time."""
+"""Checks that a job runs under one id at a time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.chaos.checker.violation import Teller, Violation
 
 
 def rule_of(job: Job, rule: str) -> str:
-    """A session promises that one PUT is one job: what shows that there were two breaks that promise."""
+    """Return the rule that is broken: if one PUT in a session became two jobs, it is the session's promise."""
     return "dedupe" if job.in_session else rule
 
 
@@ -49,7 +49,7 @@ def _tell(job: Job, first: HandOut, second: HandOut, facts: Facts, teller: Telle
 
 
 def _running(jobs: Jobs, facts: Facts, teller: Teller) -> Iterator[Violation]:
-    """RUNLIST after the drain: each body once, and under its last id."""
+    """Check RUNLIST after the drain: each body once, and under its last id."""
     seen: dict[str, int] = {}
     for one in facts.running:
         job = jobs.by_body.get(one.body)

@@ -1,4 +1,4 @@
-"""No acknowledged job is lost."""
+"""Checks that no acknowledged job is lost."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ _Key = tuple[int, int, int]         # the rank (negated priority), when it surel
 
 
 class _Taking(Struct, eq=False):
-    """A GET took effect between two moments; it gave the job of `stay`, or answered that the queue is empty."""
+    """A GET took effect between two times; it was given the job of `stay`, or the answer that the queue is empty."""
 
     record: Record
     from_ns: int
@@ -47,7 +47,7 @@ class _Queue:
         self._come = self._left = 0
 
     def move(self, to_ns: int) -> None:
-        """Advance to those that surely came before this moment, and were not taken before it for all that is known."""
+        """Advance to the jobs that certainly came before this time, and were not taken before it as far as is known."""
         coming, leaving = self._coming, self._leaving
         while self._come < len(coming) and coming[self._come][0] < to_ns:
             self.waiting.add(self._key(coming[self._come][1]))
@@ -74,7 +74,7 @@ class _Queue:
 
 
 def order(jobs: Jobs, hidden: Hidden, facts: Facts, teller: Teller) -> Iterator[Violation]:
-    """No GET of a queue passed over a job that surely waited there and had to come first."""
+    """Check that no GET of a queue passed over a job that certainly waited there and had to come first."""
     sure: dict[str, list[Stay]] = defaultdict(list)
     takings = []
     for job in jobs.sound:
@@ -107,7 +107,7 @@ def order(jobs: Jobs, hidden: Hidden, facts: Facts, teller: Teller) -> Iterator[
 
 
 def _rivals(taking: _Taking, get: Get, queues: Iterable[str]) -> list[tuple[str, _Rival]]:
-    """Return in which queues no job may have been passed over, and which of their jobs had to come first."""
+    """Return the queues in which no job may have been passed over, and which of their jobs had to come first."""
     stay = taking.stay
     if stay is None:
         return [(name, None) for name in get.queues or queues]
@@ -129,7 +129,7 @@ def _rivals(taking: _Taking, get: Get, queues: Iterable[str]) -> list[tuple[str,
 def _passed_over(
     taking: _Taking, name: str, before: _Rival, queue: _Queue, hidden: Hidden, rising: bool,
 ) -> list[Stay]:
-    """Some jobs of which this GET surely passed over one; empty if there are none."""
+    """Return jobs of which this GET certainly passed over one; empty if there are none."""
     found: list[tuple[int, Stay]] = []
     before_id = NEVER if taking.record.handed is None else taking.record.handed.id
     every = hidden.count(name, -NEVER, taking.until_ns, before_id)

@@ -1,4 +1,4 @@
-"""A leader that was cut off falls silent."""
+"""Checks that a leader that was cut off falls silent."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.chaos.workload.history import Cut, Record
 
 
 def stale(records: Iterable[Record], cuts: Iterable[Cut], facts: Facts, teller: Teller) -> Iterator[Violation]:
-    """While it reaches no majority a node acknowledges nothing new: not after a while, nor when others do."""
+    """Check that a node without a majority acknowledges nothing new, neither after a while nor after others do."""
     answered = [record for record in records if is_ok(record) and record.server is not None]
     for cut in cuts:
         inside = [one for one in answered if one.start_ns >= cut.start_ns and _end(one) <= cut.end_ns]

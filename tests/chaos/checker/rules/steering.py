@@ -17,14 +17,14 @@ from tests.chaos.workload.history import Beat, Outcome, Record, Steer
 
 
 class _Write(Struct):
-    """A WORKER SET that took effect not before its start, and not after `latest_ns` if ever."""
+    """A WORKER SET that took effect not before its start, and if at all not after `latest_ns`."""
 
     record: Record
     latest_ns: int
 
 
 class _Pool(Struct):
-    """The orders given to a pool, by value, and the heartbeats that were answered."""
+    """The settings given to a pool, by value, and the heartbeats that were answered."""
 
     writes: dict[int, _Write]
     beats: list[Record]
@@ -59,7 +59,7 @@ def steering(records: Iterable[Record], teller: Teller) -> Iterator[Violation]:
 
 
 def _wrong(beat: Record, pool: _Pool, teller: Teller) -> str:
-    """Why this answer cannot be right, if so."""
+    """Return why this answer cannot be right; empty if it can."""
     since_ns = -NEVER
     if beat.told is not None:
         write = pool.writes.get(beat.told)

@@ -1,4 +1,4 @@
-"""No wake-up is lost: a job does not lie there while somebody waits for it."""
+"""Checks that no wake-up is lost: no job waits while a client waits for it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.chaos.workload.history import Get, Outcome, Record
 
 
 class _Wait(Struct, eq=False):
-    """A client surely waited from one moment to the other."""
+    """A client certainly waited from one time to the other."""
 
     record: Record
     get: Get
@@ -29,7 +29,7 @@ class _Wait(Struct, eq=False):
 
 
 class _Serving:
-    """The times when a server surely served: answers to short commands that it executed, never far apart."""
+    """The times when a server certainly served: it answered short commands at small intervals."""
 
     def __init__(self, gap_ns: int) -> None:
         self._gap_ns = gap_ns
@@ -38,12 +38,12 @@ class _Serving:
         self._until: list[int] = []
 
     def answered(self, record: Record) -> None:
-        """Evidence, if it is known well enough when the command was executed."""
+        """Return evidence that the server served, if it is known precisely enough when the command was executed."""
         if record.end_ns is not None and record.end_ns - record.start_ns <= self._gap_ns:
             self._moments.append(record.end_ns)
 
     def join(self) -> None:
-        """Join moments that are close together into stretches, when all have been added."""
+        """Join times that are close together into stretches, once all have been added."""
         for moment in sorted(self._moments):
             if self._until and moment - self._until[-1] <= self._gap_ns:
                 self._until[-1] = moment
@@ -126,7 +126,7 @@ def _waits(jobs: Jobs, facts: Facts, least_ns: int) -> Iterator[_Wait]:
 def _coexist(
     wait: _Wait, queue: str, beside: list[Stay], serving: _Serving, hidden: Hidden, least_ns: int,
 ) -> tuple[Stay, int] | None:
-    """A job that surely waited beside this client for too long, and since when."""
+    """Return a job that certainly waited beside this client for too long, and since when."""
     newest_ns = max((one.came_earliest_ns for one in beside), default=0)
     for stay in beside:
         from_ns = max(wait.from_ns, stay.came_latest_ns)

@@ -25,7 +25,7 @@ TRACES = 3                      # the number of failed runs that are printed in 
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit code 0 when all is well."""
+    """Return exit code 0 when no promise was broken."""
     parser = argparse.ArgumentParser(
         prog="python -m tests.sim", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,
     )

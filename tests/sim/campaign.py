@@ -1,4 +1,4 @@
-"""Many runs, in one process or several, and what they amount to."""
+"""Many runs, in one process or several, and their report."""
 
 from __future__ import annotations
 
@@ -61,11 +61,11 @@ class Report:
         self.failures.update(other.failures)
 
     def speed(self) -> float:
-        """Runs in a second of one core."""
+        """Return the runs per second of one core."""
         return self.runs / self.core_s if self.core_s else 0.0
 
     def lines(self, options: str = "") -> Iterator[str]:
-        """For a reader. `options`: what else `make sim` was asked for."""
+        """Return the report as lines of text. `options`: the other options of `make sim`."""
         yield f"{self.runs} runs, {self.void} void, {len(self.failures)} failed"
         yield f"{self.steps} steps, {self.simulated_s:.0f} simulated seconds"
         yield f"{self.acknowledged} operations acknowledged"
@@ -77,7 +77,7 @@ class Report:
 
 
 def one(seed: int, *, digesting: bool = False, **fixed: Any) -> tuple[World, str]:
-    """A run, and what went wrong in it with a short trace, "" for nothing."""
+    """Run a seed; returns the run, and what went wrong in it with a short trace, "" for nothing."""
     world = World(seed, digesting=digesting, **fixed)
     try:
         world.run()
@@ -87,12 +87,12 @@ def one(seed: int, *, digesting: bool = False, **fixed: Any) -> tuple[World, str
 
 
 def broken(error: Exception) -> str:
-    """Return what to report of a run that ended otherwise than by a broken promise: it is judged like one."""
+    """Return the report of a run that ended with an error other than a broken promise: it is judged like one."""
     return "".join(["the run broke off: ", *traceback.format_exception_only(error), *traceback.format_exception(error)])
 
 
 def run(seeds: Iterable[int], **fixed: Any) -> Iterator[Report]:
-    """Run the seeds; the same report again and again, one run longer each time."""
+    """Run the seeds; yields the same report repeatedly, one run longer each time."""
     report = Report()
     with rare_collections():
         for seed in seeds:
@@ -125,7 +125,7 @@ def _whole(seeds: Sequence[int], fixed: dict[str, Any]) -> Report:
 
 
 def spread(seeds: Sequence[int], jobs: int, **fixed: Any) -> Iterator[Report]:
-    """As run(), by so many processes; the report grows by some runs at a time."""
+    """As run(), in this many processes; the report grows by some runs at a time."""
     if jobs == 1:
         yield from run(seeds, **fixed)
         return
@@ -151,14 +151,14 @@ def _leave_interrupts_to_the_first_process() -> None:
 
 
 def digest(seed: int) -> str:
-    """All that happened in a run, in 32 letters."""
+    """Return a digest of everything that happened in a run: 32 letters."""
     world, failure = one(seed, digesting=True)
     world.trace.ended(world.steps, world.rng, failed=bool(failure))
     return world.trace.digest()
 
 
 def digests(seeds: Iterable[int], jobs: int = 1) -> Iterator[str]:
-    """That of each run, in order, by so many processes."""
+    """Return the digest of each run, in order, in this many processes."""
     if jobs == 1:
         with rare_collections():
             yield from map(digest, seeds)

@@ -36,7 +36,7 @@ def test_the_recorded_run_look_with_the_cure(cure: Cure) -> None:
 
 def test_a_cure_whose_absence_shows_no_more_is_named_soon() -> None:
     def take_nothing_out(_: pytest.MonkeyPatch) -> None:
-        """Do nothing."""
+        """Take nothing out."""
 
     tried: list[int] = []
 

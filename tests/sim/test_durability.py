@@ -65,7 +65,7 @@ class OldJournal:
 
 @pytest.fixture
 def memory() -> Durability:
-    """Of a node with five entries on its disk, in term 1."""
+    """Return the account of a node with five entries on its disk, in term 1."""
     checks: Any = NOTHING_COMMITTED
     memory = Durability("n1", Events(), checks)
     journal: Any = OldJournal(5, 1)

@@ -45,7 +45,7 @@ class Stay(Struct, eq=False):
 
 
 class Account(Struct, eq=False):
-    """What is known of one job."""
+    """The records of one job."""
 
     job: int
     put: Deed

@@ -26,7 +26,7 @@ THEN = {False: core.Then.LATER, True: core.Then.DONE}
 
 
 class Knobs(Struct, frozen=True):
-    """How unkind the simulated world is."""
+    """The degree to which the simulated world is unkind."""
 
     clients: int = 6
     session_clients: int = 2

@@ -39,14 +39,14 @@ REMEMBERED_MS = (30, 500)
 
 
 class EndedJobs:
-    """Of one client."""
+    """The operations of one client."""
 
     def __init__(self, client: Client, rng: random.Random) -> None:
         self._client = client
         self._rng = rng
 
     def draw(self) -> Requested:
-        """One operation."""
+        """Draw an operation."""
         rng, client = self._rng, self._client
         queue = rng.choice(client.queues)
         kinds: tuple[Callable[[], Requested], ...] = (
@@ -58,7 +58,7 @@ class EndedJobs:
         return rng.choice(kinds)()
 
     def atomic(self) -> Atomic:
-        """One operation about one job."""
+        """Draw an operation on one job."""
         rng, client = self._rng, self._client
         headers = rng.choice(HEADERS)
         kinds: tuple[Callable[[], Atomic], ...] = (

@@ -58,7 +58,7 @@ WAYS = (None, None, Policy.FAIR, Policy.PRIORITY, Policy.OLDEST, Policy.RR)
 
 
 class GroupClient(Client):
-    """One request after the other, or several at once. Where clients take their time, all times are longer."""
+    """Sends one request after the other, or several at once. If clients take their time, all times are longer."""
 
     def __init__(self, world: World, name: str) -> None:
         super().__init__(world, name)

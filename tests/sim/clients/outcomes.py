@@ -11,7 +11,7 @@ from tests.sim.world.trace import Violation
 
 
 class Outcome(Pending):
-    """One operation on its way. `state`: open, applied, refused, unknown, or lost with its node."""
+    """An operation in flight. `state`: open, applied, refused, unknown, or lost with its node."""
 
     def __init__(self, operation: Operation, told: Callable[[Outcome], None]) -> None:
         self.operation = operation

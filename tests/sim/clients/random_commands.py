@@ -116,7 +116,7 @@ FOREVER = QueueChange(      # no limit
 
 
 class RandomCommands:
-    """Of one client."""
+    """The random commands of one client."""
 
     def __init__(self, client: Client, rng: random.Random) -> None:
         self._client = client
@@ -124,7 +124,7 @@ class RandomCommands:
         self._ended = EndedJobs(client, rng)
 
     def draw(self) -> Requested:
-        """One operation."""
+        """Draw an operation."""
         if self._client.ended and self._rng.random() < ENDS:
             return self._ended.draw()
         if self._client.passing and self._rng.random() < PASSES:
@@ -190,7 +190,7 @@ class RandomCommands:
         return replace(pick, policy=policy, turn=InTurn(self._rng.choice((None, *self._client.queues))))
 
     def _put_elsewhere(self) -> PutWith:
-        """A job with a group, or into one queue that is named in another way."""
+        """Put a job with a group, or into one queue that is named in another way."""
         rng = self._rng
         wish = self._put_with()
         grouped = replace(wish, group=rng.choice(GROUPS))
@@ -210,7 +210,7 @@ class RandomCommands:
         return replace(wish, number=number, lease_ms=None if number else 5000, user="g" if number else None)
 
     def _put_to_several(self) -> PutWith:
-        """Copies of a job: no others have the same data."""
+        """Put copies of a job: no others have the same data."""
         rng, wish = self._rng, self._put_with()
         put = Put(wish.put.queue, wish.put.priority, wish.put.data, wish.put.item)
         job = replace(wish, put=put, on_dup=OnDup.FAIL)
@@ -229,7 +229,7 @@ class RandomCommands:
         )
 
     def _part(self) -> Atomic:
-        """One command of a transaction."""
+        """Draw a command of a transaction."""
         rng = self._rng
         if self._client.ended and rng.random() < ENDS:
             return self._ended.atomic()
@@ -239,7 +239,7 @@ class RandomCommands:
         return self._put_with() if draw < 0.5 else self._atomic()
 
     def _atomic(self) -> Atomic:
-        """Return what is done to one job."""
+        """Draw an operation on one job."""
         rng, client = self._rng, self._client
         kinds: tuple[Callable[[], Atomic], ...] = (
             lambda: Done(client.release()), lambda: End(
@@ -256,7 +256,7 @@ class RandomCommands:
         return HoldItem(rng.choice(("i", "j")), rng.choice((1000, 5000)), rng.choice(sorted(HoldThen)))
 
     def _rarer(self) -> Atomic:
-        """Return what is done for a reason, by place, or measured."""
+        """Draw a rarer operation: with a reason, by place, or measured."""
         rng, client = self._rng, self._client
         kinds: tuple[Callable[[], Atomic], ...] = (
             self._put_elsewhere, self._put_elsewhere, self._put_elsewhere,
@@ -376,7 +376,7 @@ class RandomCommands:
         ))
 
     def _about_others(self, queue: str) -> Requested:
-        """Topics, each of which has the name of the only queue bound to it, workers, and settings that came later."""
+        """Draw operations on topics, each named after the only queue bound to it, on workers, and on later settings."""
         rng = self._rng
         worker, pattern = rng.choice(WORKERS), rng.choice(PATTERNS)
         alarm, sched = rng.choice((0, 3)), rng.choice((None, None, *sorted(Sched)))
@@ -401,7 +401,7 @@ class RandomCommands:
         return rng.choice(kinds)()
 
     def _about_passing(self) -> Requested:
-        """Jobs in several queues, topics that lead there, and a queue that does not last."""
+        """Draw jobs in several queues, topics that lead there, and a queue that does not last."""
         rng = self._rng
         queue, pattern = rng.choice((*self._client.queues, *TIED)), rng.choice(PATTERNS)
         change = rng.choice((
@@ -424,7 +424,7 @@ class RandomCommands:
         return rng.choice(kinds)()
 
     def _about_pulses(self) -> Requested:
-        """Turns and their results; whether there is room for a turn is chosen at random."""
+        """Draw turns and their results; whether there is room for a turn is chosen at random."""
         rng, client = self._rng, self._client
         pulse = rng.choice(PULSES)
         change = PulseChange(

@@ -56,7 +56,7 @@ MISTAKEN = 0.02                 # or uses a number for a second command
 
 
 class Command:
-    """A numbered command in all its attempts: its operations by place, and those that have no final answer yet."""
+    """A numbered command in all its attempts: its operations by place, and those without a final answer yet."""
 
     __slots__ = ("left", "number", "operations", "waits")
 
@@ -66,7 +66,7 @@ class Command:
         self.begin()
 
     def begin(self) -> None:
-        """It is sent as a whole the next time."""
+        """Begin an attempt: the whole command is sent."""
         self.left = dict(self.operations)
         self.waits = 0
 
@@ -77,7 +77,7 @@ class Command:
 
 
 class SessionClient(Client):
-    """One session after the other, several commands at once."""
+    """Uses one session after the other, with several commands at once."""
 
     def __init__(self, world: World, name: str) -> None:
         super().__init__(world, name)
@@ -94,7 +94,7 @@ class SessionClient(Client):
 
     @property
     def content(self) -> bool:
-        """True if everything is answered that it asked for, also what it has asked for again at the end."""
+        """True if all its requests are answered, also those repeated at the end."""
         return self._stopping and not self._commands
 
     def act(self) -> None:
@@ -129,7 +129,7 @@ class SessionClient(Client):
         self._commands = [*self._answered, *self._commands]
 
     def _disconnect(self) -> None:
-        """The connection is gone, or is given up: everything without an answer is repeated on another one."""
+        """Give up the connection: everything without an answer is repeated on another one."""
         self._target, self._attached = None, False
         self._pending = {}
         for command in self._commands:
@@ -155,7 +155,7 @@ class SessionClient(Client):
         ]
 
     def _find_work(self) -> None:
-        """New commands when the old ones are answered, and now and then when they are not."""
+        """Draw new commands when the old ones are answered, and now and then when they are not."""
         rng = self._rng
         if self._answered and rng.random() < REPEATED:
             again = rng.choice(self._answered)
@@ -220,7 +220,7 @@ class SessionClient(Client):
                 self._answer(*place, outcome.reply)
 
     def _heard(self, operation: Operation, reply: Any) -> None:
-        """The answer to a command about the session itself."""
+        """Handle the answer to a command about the session itself."""
         if isinstance(reply, SessionOpened):
             self._session, self._attached, self._number = int(reply.sid.partition("_")[0]), True, 0
         elif isinstance(reply, SessionNotFound) or isinstance(operation, CloseSession):
@@ -229,7 +229,7 @@ class SessionClient(Client):
             self._attached = True
 
     def _answer(self, command: Command, place: int, reply: Reply | None) -> None:
-        """The answer to a part of a command."""
+        """Handle the answer to a part of a command."""
         request = command.left.get(place)
         if request is None:             # no client waits for the answer to a refused PUT .. WAIT
             return
@@ -254,7 +254,7 @@ class SessionClient(Client):
                 self._answered.append(command)
 
     def _lose_session(self) -> None:
-        """A new one is needed, in which nothing of the old one can be asked for."""
+        """Forget the session: a new one is needed, in which nothing of the old one can be repeated."""
         self._session = None
         self._pending = {}
         self._commands.clear()
@@ -262,7 +262,7 @@ class SessionClient(Client):
 
 
 def _may_wait(operation: Requested) -> TypeGuard[Get | GetWith]:
-    """Return whether it is a GET that also those send who wait for a job: without turns, grants or a number."""
+    """Return whether it is a GET that may wait for a job: without turns, grants or a number."""
     if isinstance(operation, GetWith):
         return operation.turn is None and operation.free is None and operation.number is None
     return isinstance(operation, Get)

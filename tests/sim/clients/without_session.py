@@ -42,7 +42,7 @@ UNUSED_MS = (0, 40, 41, 300, 500)       # and finds that no client has waited fo
 
 
 class Client:
-    """One request after the other, or several at once; what is refused is sent again as it was."""
+    """Sends one request after the other, or several at once; a refused one is sent again unchanged."""
 
     def __init__(self, world: World, name: str) -> None:
         self._world = world
@@ -61,7 +61,7 @@ class Client:
 
     @property
     def content(self) -> bool:
-        """True if there is nothing that it still wants to know."""
+        """True if it has no open question."""
         return True
 
     def act(self) -> None:
@@ -86,7 +86,7 @@ class Client:
         world.events.after(self._rng.expovariate(1 / (BACKOFF_S if refused else world.plan.think_s)), self.act)
 
     def _choose(self) -> str:
-        """The node that served last, one that serves, or any."""
+        """Choose the node that served last, one that serves, or any."""
         nodes = self._world.nodes
         if self._target is None:
             serving = [node.name for node in nodes.values() if node.serving]
@@ -142,52 +142,52 @@ class Client:
 
     @property
     def clock_ms(self) -> int:
-        """About what the replicated clock shows."""
+        """Return roughly the time of the replicated clock."""
         return self._world.checks.model.clock_ms
 
     def place(self) -> Place:
-        """Of a job that waits, if there is one."""
+        """Return the place of a job that waits, if there is one."""
         waiting = [job for job in self._world.checks.model.jobs if job.id is None]
         job = self._rng.choice(waiting) if waiting else None
         return Place(QUEUES[0], 1) if job is None else Place(job.queue, job.seq)
 
     def queue_of_dead(self, queue: str) -> str:
-        """A queue from which dead jobs come, if there is one; otherwise this one."""
+        """Return a queue from which dead jobs come, if there is one; otherwise this one."""
         return min((job.origin for job in self._world.checks.model.jobs if job.origin and job.ready), default=queue)
 
     def number(self) -> int:
-        """Of a job that has one, if there is one."""
+        """Return the number of a job that has one, if there is one."""
         model = self._world.checks.model
         numbered = [job.known_as for job in (*model.jobs, *model.buried) if job.known_as is not None]
         return self._rng.choice(numbered) if numbered else 1
 
     def ended_number(self) -> int:
-        """Of a record, if there is one."""
+        """Return the number of a record, if there is one."""
         records = self._world.checks.model.records
         return (self._rng.choice(records).view.number or 0) if records else 1
 
     def held(self) -> int:
-        """A job that it works on, if there is one."""
+        """Return a job that it works on, if there is one."""
         return self._rng.choice(self._held) if self._held else 1
 
     def release(self) -> int:
-        """The same, and it works on it no more."""
+        """Return a job that it works on, and stop working on it."""
         return self._held.pop(self._rng.randrange(len(self._held))) if self._held else 1
 
     def body(self) -> bytes:
-        """Data that no other job has."""
+        """Return data that no other job has."""
         self._sent += 1
         return b"%s-%d" % (self._name.encode(), self._sent) + bytes(self._rng.choice(BODY_BYTES))
 
     def put(self, *, new_item: bool) -> Put:
-        """A job as the original protocol knows it."""
+        """Return a PUT of the original protocol."""
         rng = self._rng
         body = self.body()
         item = None if new_item else rng.choice(ITEMS)
         return Put(rng.choice(self.queues), rng.randrange(3), body, item, new_item)
 
     def _clone(self) -> list[Operation]:
-        """SNAPSHOT of the leader, restored a moment later."""
+        """SNAPSHOT the leader, and restore it a moment later."""
         world = self._world
         for node in world.nodes.values():
             if node.serving and node.machine.index == world.checks.model.index:

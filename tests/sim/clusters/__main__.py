@@ -17,7 +17,7 @@ from tests.sim.clusters.moves_campaign import ROUNDS_EACH, Sum, add, lines, sums
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit code 0 when all is well."""
+    """Return exit code 0 when no promise was broken."""
     parser = argparse.ArgumentParser(
         prog="python -m tests.sim.clusters", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=1000, help="how many altogether")

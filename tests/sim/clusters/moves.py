@@ -90,7 +90,7 @@ class Moves(TwoClusters):
         self.trace.seen["leaders killed"] += 1
 
     def _look(self) -> None:
-        """Add a tick to the time for which names have no owner. Raises Violation when one has none for too long."""
+        """Count a tick of the time for which names have no owner. Raises Violation when one has none for too long."""
         counts = self.operator.changing and all(one.serving() is not None for one in self.clusters.values())
         for name in NAMES:
             changing_s, all_s = self._without.pop(name, (0.0, 0.0))

@@ -1,4 +1,4 @@
-"""Many rounds of moves, in one process or several, and what they amounted to."""
+"""Many rounds of moves, in one process or several, and their sum."""
 
 from __future__ import annotations
 

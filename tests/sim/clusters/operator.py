@@ -35,7 +35,7 @@ DONE_WORD, KILLED_WORD, FAILED_WORD = "done", "killed", "failed"        # how a 
 
 
 class Killed(BaseException):
-    """The end of a pqctl by kill -9."""
+    """A pqctl that ends by kill -9."""
 
 
 class Operator:
@@ -50,7 +50,7 @@ class Operator:
 
     @property
     def changing(self) -> bool:
-        """True if a pqctl runs, and no other one keeps it from going on."""
+        """True if a pqctl runs, and no other one prevents it from continuing."""
         return self._running and not self._depth
 
     def join(self) -> None:
@@ -63,19 +63,19 @@ class Operator:
         self._calm = False
 
     def change_something(self) -> None:
-        """Say some command, and say it again if it was killed, or leave it so."""
+        """Run some command, and repeat it if it was killed, or leave it so."""
         command = self._command()
         while self._do(command) == KILLED_WORD and self._rng.random() < 0.5:
             self._pair.pass_time(self._rng.uniform(*REST_S))
         self._pair.pass_time(self._rng.uniform(*REST_S))
 
     def move(self, prefix: str, to: str) -> None:
-        """Say `pqctl map move` until it is done, whatever kills it or makes it fail."""
+        """Run `pqctl map move` until it is done, whatever kills it or makes it fail."""
         while self._do(lambda: moves.move(self._call(self._rng.choice("ab")), prefix, to, None)) != DONE_WORD:
             self._pair.pass_time(self._rng.uniform(*REST_S))
 
     def complete(self) -> None:
-        """Complete whatever was left half done."""
+        """Complete what was left half done."""
         self._calm = True
         for _ in range(2):              # the first command brings the newest map to all
             known = self._read(self._pair.clusters["a"])
@@ -123,7 +123,7 @@ class Operator:
 
     @contextmanager
     def step(self) -> Iterator[None]:
-        """One call: pqctl may be killed before it and after it."""
+        """Make one call: pqctl may be killed before it and after it."""
         self._may_die()
         yield
         self._may_die()
@@ -154,7 +154,7 @@ class Operator:
         raise Unavailable("no server executed the command")
 
     def read(self, name: str) -> ClusterMap:
-        """Return the map that the leader has. Raises Unavailable."""
+        """Return the leader's map. Raises Unavailable."""
         return self._read(self._pair.clusters[name])
 
     def _read(self, cluster: Cluster) -> ClusterMap:

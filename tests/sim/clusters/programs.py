@@ -52,7 +52,7 @@ class Link:
         self._target: str | None = None
 
     def ask(self, operation: Operation, then: Callable[[Any], None]) -> None:
-        """Have it executed exactly once; `then` gets the reply."""
+        """Have an operation executed exactly once; `then` gets the reply."""
         self._number += 1
         self._operation, self._then = operation, then
         self._say()
@@ -75,7 +75,7 @@ class Link:
         self._pair.events.after(PATIENCE_S, lambda: self._again() if self._pending is pending else None)
 
     def _again(self) -> None:
-        """Repeat on another connection."""
+        """Repeat the operation on another connection."""
         self._pending, self._target, self._attached = None, None, False
         self._pair.events.after(self._rng.uniform(*BACKOFF_S), self._say)
 
@@ -98,7 +98,7 @@ class Link:
 
 
 class Program:
-    """Knows a map, and has a link to each cluster."""
+    """A program that has a map, and a link to each cluster."""
 
     def __init__(self, pair: TwoClusters) -> None:
         self.pair = pair
@@ -107,22 +107,22 @@ class Program:
         self.links = {name: Link(pair, name, self.rng) for name in pair.clusters}
 
     def act(self) -> None:
-        """Begin with the next thing to do."""
+        """Begin the next operation."""
         raise NotImplementedError
 
     def later(self, action: Callable[[], None], span_s: tuple[float, float] = THINK_S) -> None:
-        """Do something after a while."""
+        """Schedule an action."""
         self.pair.events.after(self.rng.uniform(*span_s), action)
 
     def refresh(self) -> None:
-        """Read the map at any node of any cluster; the newest version stays."""
+        """Read the map at any node of any cluster, and keep the newest version."""
         name = self.rng.choice(list(self.pair.clusters))
         read = self.pair.newest_of(name, self.rng.choice(list(self.pair.clusters[name].nodes)))
         self.known = max(self.known, read, key=lambda one: one.version)
 
 
 class Producer(Program):
-    """Puts one job after the other, each until it is accepted. `content`: it has nothing to ask for any more."""
+    """Puts one job after the other, each until it is accepted. `content`: it has no open question."""
 
     def __init__(self, pair: TwoClusters, name: str) -> None:
         super().__init__(pair)
@@ -144,7 +144,7 @@ class Producer(Program):
         self._put(Put(self.rng.choice(self.names()), 0, data))
 
     def names(self) -> tuple[str, ...]:
-        """The queues it puts to."""
+        """The queues it puts jobs into."""
         from tests.sim.clusters.world import NAMES
 
         return NAMES
@@ -172,7 +172,7 @@ class Producer(Program):
 
 
 class Consumer(Program):
-    """Takes jobs by name, where the map says, and finishes them."""
+    """Takes jobs by name, where the map points, and finishes them."""
 
     def act(self) -> None:
         """Look for the next job of one queue."""
@@ -184,7 +184,7 @@ class Consumer(Program):
         self._take(name, self._places(name))
 
     def _places(self, name: str) -> list[str]:
-        """The clusters that may have jobs of the queue, in the order in which they are asked."""
+        """Return the clusters that may have jobs of the queue, in the order in which they are asked."""
         owner = self.known.owner(name)
         for length in range(len(name), 0, -1):
             moving = self.known.moving.get(name[:length])

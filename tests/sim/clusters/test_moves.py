@@ -34,7 +34,7 @@ def test_no_promise_is_broken() -> None:
 
 
 def wait_between_the_versions(patch: pytest.MonkeyPatch) -> None:
-    """pqctl takes its time between the two versions of a change."""
+    """Let pqctl pause between the two versions of a change."""
     write = Clusters._write
 
     def write_late(found: Clusters, before: ClusterMap) -> None:
@@ -46,7 +46,7 @@ def wait_between_the_versions(patch: pytest.MonkeyPatch) -> None:
 
 
 def repeat_as_something_new(patch: pytest.MonkeyPatch) -> None:
-    """A program whose answer was lost asks for the same under another number."""
+    """Let a program whose answer was lost repeat its request under another number."""
     again = Link._again
 
     def other_number(link: Link) -> None:

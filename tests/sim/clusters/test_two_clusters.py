@@ -36,7 +36,7 @@ def test_no_promise_is_broken(first: int) -> None:
 
 
 def change_owners_in_one_version(patch: pytest.MonkeyPatch) -> None:
-    """The new owner may hear of it before the old one."""
+    """The new owner may learn about it before the old one."""
     patch.setattr(clusters, "frozen", lambda before, after: None)
 
 
@@ -46,12 +46,12 @@ def write_to_home_last(patch: pytest.MonkeyPatch) -> None:
 
 
 def go_on_from_an_old_version(patch: pytest.MonkeyPatch) -> None:
-    """A cluster that a killed pqctl did not reach still accepts what it owned before."""
+    """Let a cluster that a killed pqctl did not reach accept what it owned before."""
     patch.setattr(clusters.Clusters, "reach", lambda found: None)
     write = clusters.Clusters._write
 
     def lazy(found: clusters.Clusters, before: object) -> None:
-        """Home and the new owner suffice, it seems."""
+        """Change only home and the new owner."""
         if None not in found.map.rules.values():
             write(found, before)        # type: ignore[arg-type]
         else:
@@ -60,12 +60,12 @@ def go_on_from_an_old_version(patch: pytest.MonkeyPatch) -> None:
 
 
 def end_a_move_at_once(patch: pytest.MonkeyPatch) -> None:
-    """Jobs are left where no program looks for them."""
+    """Leave jobs where no program looks for them."""
     patch.setattr(moves, "work_off", lambda *_: None)
 
 
 def send_what_is_in_doubt_elsewhere(patch: pytest.MonkeyPatch) -> None:
-    """A program asks the map again when it misses an answer, instead of the cluster."""
+    """Let a program that misses an answer ask the map again instead of the cluster."""
     def again(link: Link) -> None:
         link._pending, link._target, link._attached = None, None, False
         if link._session is not None and link._operation is not None:

@@ -47,7 +47,7 @@ log = logging.getLogger("sockpqd")
 
 
 class Cluster(World):
-    """One of the clusters."""
+    """One of the two clusters."""
 
     def __init__(self, pair: TwoClusters, name: str, seed: int, **fixed: Any) -> None:
         self.pair = pair
@@ -64,23 +64,23 @@ class Cluster(World):
         return ClusterChecks(self, founders)
 
     def halt_if_enough(self) -> None:
-        """See World: here time is up when the operator is through."""
+        """See World: time is up when the operator has finished."""
 
     def begin(self) -> None:
-        """Start the nodes; things go wrong from BEGIN_S on."""
+        """Start the nodes; faults begin at BEGIN_S."""
         for node in self.nodes.values():
             self.events.after(self.rng.random() * 0.1, node.start)
         self.events.after(BEGIN_S, Faults(self).next)
 
     @property
     def id(self) -> str:
-        """Its id, as CLUSTER ID shows it."""
+        """The cluster's id, as CLUSTER ID shows it."""
         known = self.checks.model.cluster_id
         assert known is not None
         return known[:8].hex()
 
     def accepts(self, name: str) -> bool:
-        """Return whether it accepts the name by what it has committed. Without a map it is no part of the pair."""
+        """Return whether it accepts the name by its committed entries. Without a map it is no part of the pair."""
         known = self.checks.model.map
         if not known[0]:
             return False
@@ -122,7 +122,7 @@ class TwoClusters:
         self.consumers = [Consumer(self) for _ in range(CONSUMERS)]
 
     def run(self) -> None:
-        """The whole run; raises Violation."""
+        """Run it to its end; raises Violation."""
         level, log.disabled = logging.root.manager.disable, True
         logging.disable(logging.CRITICAL)
         try:
@@ -141,7 +141,7 @@ class TwoClusters:
         return False
 
     def newest_of(self, name: str, node: str) -> ClusterMap:
-        """Return the map as one node has it, which may be behind."""
+        """Return the map of one node, which may be behind."""
         known = self.clusters[name].nodes[node]
         if known.driver is None or known.machine.cluster_map is None:
             return ClusterMap()
@@ -149,12 +149,12 @@ class TwoClusters:
         return parse_map(held.version, held.text.decode())
 
     def newest(self) -> ClusterMap:
-        """Return the newest map that any node has."""
+        """Return the newest map of all nodes."""
         held = [self.newest_of(name, node) for name, cluster in self.clusters.items() for node in cluster.nodes]
         return max(held, key=lambda one: one.version)
 
     def judge(self, cluster: Cluster, past: Past) -> None:
-        """Look at both clusters after a new entry of one."""
+        """Check both clusters after a new entry of one."""
         for operation, reply in zip(past.operations, past.replies, strict=True):
             if isinstance(operation, Request) and isinstance(operation.operation, Put) and isinstance(reply, Stored):
                 self.stored.setdefault(bytes(operation.operation.data), set()).add(cluster.name)
@@ -174,7 +174,7 @@ class TwoClusters:
         self.stopping = True
 
     def _make_trouble(self) -> None:
-        """Let the operator do its work while things go wrong."""
+        """Let the operator work while faults occur."""
         end = self.events.now + TROUBLE_S
         while self.events.now < end:
             self.operator.change_something()
@@ -195,7 +195,8 @@ class TwoClusters:
             cluster.checks.finish(cluster.outcomes)
 
     def until(self, holds: Any, what: str) -> None:
-        """Let time pass until something holds; operators start nodes that ended. Raises Violation after LIVENESS_S."""
+        """Let time pass until a condition holds; operators start nodes that ended. Raises Violation after LIVENESS_S.
+        """
         end = self.events.now + LIVENESS_S
         while not holds():
             if self.events.now > end:
@@ -217,5 +218,5 @@ class TwoClusters:
         return not any(cluster.checks.model.jobs for cluster in self.clusters.values())
 
     def told(self, cluster: str, outcome: Outcome) -> None:
-        """A program or an operator got an answer."""
+        """Note that a program or an operator got an answer."""
         self.clusters[cluster].told(outcome)

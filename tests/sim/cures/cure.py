@@ -1,4 +1,4 @@
-"""What a cure is: a part of the product that prevents something, and the runs in which its absence shows."""
+"""A cure, a part of the product that prevents a fault, and the runs in which its absence shows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SEEDS = range(60)       # tried where the recorded one is not red any more: a ru
 
 @dataclass(frozen=True)
 class Cure:
-    """A way to take a cure out, and the runs in which that shows: fields of the plan that are not drawn."""
+    """A function that takes a cure out, and the runs in which that shows: fields of the plan that are not drawn."""
 
     remove: Callable[[pytest.MonkeyPatch], None]
     fixed: Mapping[str, Any]
@@ -45,10 +45,10 @@ class Cure:
 
 
 def only(*kinds: str) -> dict[str, float]:
-    """Weights of the faults: these kinds and no other."""
+    """Return weights of faults: only these kinds."""
     return dict.fromkeys(kinds, 1.0)
 
 
 def scripted(settings: Mapping[str, Any], script: Callable[[World], Iterator[float]], **others: Any) -> dict[str, Any]:
-    """The runs of a scenario."""
+    """Return the runs of a scenario."""
     return {**settings, "script": script, **others}

@@ -1,4 +1,4 @@
-"""What holds groups to their limits, rates, pauses and order, taken out of the product; and what then shows."""
+"""Takes out of the product what holds groups to their limits, rates, pauses and order."""
 
 from __future__ import annotations
 
@@ -19,42 +19,42 @@ from tests.sim.cures.cure import TABLE, Cure
 
 
 def let_too_many_run(patch: pytest.MonkeyPatch) -> None:
-    """RUNNING jobs of the group in the queue are not counted."""
+    """Do not count the RUNNING jobs of the group in the queue."""
     patch.setattr(QueueGroups, "running_of", lambda self, group: 0)
 
 
 def let_too_many_run_in_all_queues(patch: pytest.MonkeyPatch) -> None:
-    """LIMIT of a group is not looked at."""
+    """Ignore LIMIT of a group."""
     real = GroupTable.of
     patch.setattr(GroupGates, "shut", lambda self, group: self.table.of(group).paused)
     patch.setattr(GroupTable, "of", lambda self, group: replace(real(self, group), limit=0))
 
 
 def forget_too_early(patch: pytest.MonkeyPatch) -> None:
-    """A hand-out counts for half as long as it should."""
+    """Count a hand-out for half as long as it should be counted."""
     def trim(self: RateWindow, now_ms: int) -> None:
         self.slots = [one for one in self.slots if one[0] >= now_ms // self.slot_ms - SLOTS // 2]
     patch.setattr(RateWindow, "trim", trim)
 
 
 def forget_hand_outs(patch: pytest.MonkeyPatch) -> None:
-    """No hand-out counts."""
+    """Count no hand-out."""
     patch.setattr(RateWindow, "add", lambda self, now_ms: None)
 
 
 def ignore_pauses(patch: pytest.MonkeyPatch) -> None:
-    """A paused group is open."""
+    """Treat a paused group as open."""
     real = GroupTable.set
     patch.setattr(GroupTable, "set", lambda self, group, settings: real(self, group, replace(settings, paused=False)))
 
 
 def sleep_not_at_all(patch: pytest.MonkeyPatch) -> None:
-    """SLEEP of a job does nothing to its group."""
+    """Let SLEEP of a job have no effect on its group."""
     patch.setattr(OpenGroups, "sleep", lambda self, queue, group, until_ms, now_ms: None)
 
 
 def overtake(patch: pytest.MonkeyPatch) -> None:
-    """RUNNING jobs hold back nothing."""
+    """Let RUNNING jobs hold back nothing."""
     patch.setattr(GroupOrder, "holds", lambda self, group, job: False)
 
 

@@ -102,7 +102,7 @@ def delete_a_queue_in_use(patch: pytest.MonkeyPatch) -> None:
 
 
 def sleep_on(patch: pytest.MonkeyPatch) -> None:
-    """A leader proposes no Tick when jobs become active."""
+    """Let a leader propose no Tick when jobs become active."""
     patch.setattr(Delays, "next_due_ms", lambda self, clock_ms: None)
 
 

@@ -1,4 +1,4 @@
-"""What keeps nodes of several releases together, taken out of the product."""
+"""Takes out of the product what keeps nodes of several releases together."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from tests.sim.scenarios.levels import SCRIPTED
 
 
 def raise_the_level_without_asking(patch: pytest.MonkeyPatch) -> None:
-    """A leader raises the level to what it knows itself, whatever the others do."""
+    """Let a leader raise the level to its own, whatever the others know."""
     patch.setattr(FeatureLevel, "_allowed_by", lambda self, name: self.raise_to)
 
 
 def refuse_nothing(patch: pytest.MonkeyPatch) -> None:
-    """A leader proposes what is above the level of the cluster."""
+    """Let a leader propose operations above the level of the cluster."""
     patch.setattr(FeatureLevel, "_refuses", lambda self, operation: False)
 
 

@@ -1,4 +1,4 @@
-"""What notices the mistakes of operators, taken out of the product."""
+"""Takes out of the product what notices the mistakes of operators."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from tests.sim.scenarios.members import SCRIPTED
 
 
 def believe_the_end_of_the_log(patch: pytest.MonkeyPatch) -> None:
-    """A node does not care what others know of its log."""
+    """Let a node ignore what others know about its log."""
     patch.setattr(Driver, "_check_end_of_log", lambda self, name, hello: None)
 
 
 def ask_nobody(patch: pytest.MonkeyPatch) -> None:
-    """A voter that is started again votes and counts at once."""
+    """Let a voter that is started again vote and count at once."""
     patch.setattr(VotingRight, "started", lambda self: None)
 
 
 def forget_what_others_acknowledged(patch: pytest.MonkeyPatch) -> None:
-    """A node knows of the logs of others what it has seen since it was started."""
+    """Let a node know only what it has seen of others' logs since it was started."""
     patch.setattr(Journal, "_acknowledgements", lambda self: [])
 
 
 def let_twins_in(patch: pytest.MonkeyPatch) -> None:
-    """The process that comes last with the name of a node takes its place."""
+    """Let the last process with the name of a node take its place."""
     patch.setattr(duplicate_nodes, "refused_duplicate", lambda connection, hello, link, now: "")
 
 

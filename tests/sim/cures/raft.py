@@ -1,4 +1,4 @@
-"""What keeps the log and the membership right, taken out of the product."""
+"""Takes out of the product what keeps the log and the membership right."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from tests.sim.world.plan import overlapping, spent_constants
 
 
 def compare_nothing(patch: pytest.MonkeyPatch) -> None:
-    """H1: a follower cuts its log wherever the leader sends something; H3: which it does again and again."""
+    """H1: let a follower cut its log wherever the leader sends something; H3: which it does repeatedly."""
     send = Sender._send_new
 
     def send_all(self: Sender, peer: Peer, message: dict[str, Any]) -> None:
@@ -55,14 +55,14 @@ def compare_nothing(patch: pytest.MonkeyPatch) -> None:
 
 
 def append_behind_any_entry(patch: pytest.MonkeyPatch) -> None:
-    """The steady lane looks only where a follower's log ends, not with which entry."""
+    """Let the steady lane check only where a follower's log ends, not the entry there."""
     def continues(self: SteadyLane, message: Append) -> bool:
         return message.prev_index == self._context.journal.last_index
     patch.setattr(SteadyLane, "_continues", continues)
 
 
 def believe_stale_answers(patch: pytest.MonkeyPatch) -> None:
-    """H2: a leader counts answers of its earlier leaderships."""
+    """H2: let a leader count answers of its earlier leaderships."""
     real = Sender.acknowledged
 
     def believe(self: Sender, peer: Peer, ack: Ack) -> None:
@@ -74,7 +74,7 @@ def believe_stale_answers(patch: pytest.MonkeyPatch) -> None:
 
 
 def send_before_sync(patch: pytest.MonkeyPatch) -> None:
-    """H4: votes and answers leave before what they vouch for is on disk."""
+    """H4: send votes and answers before what they promise is on disk."""
     real = Syncing.sync
 
     def sync(self: Syncing, now: float, *, leads: bool) -> None:
@@ -84,7 +84,7 @@ def send_before_sync(patch: pytest.MonkeyPatch) -> None:
 
 
 def release_before_sync(patch: pytest.MonkeyPatch) -> None:
-    """Messages leave while a thread syncs what they promise."""
+    """Send messages while a thread syncs what they promise."""
     real = Syncing.sync
 
     def sync(self: Syncing, now: float, *, leads: bool) -> None:
@@ -94,7 +94,7 @@ def release_before_sync(patch: pytest.MonkeyPatch) -> None:
 
 
 def release_with_the_sync_before(patch: pytest.MonkeyPatch) -> None:
-    """Messages leave when the sync ends that had begun before what they promise was written."""
+    """Send messages when the sync ends that had begun before what they promise was written."""
     real = Syncing.poll
 
     def poll(self: Syncing) -> None:
@@ -105,17 +105,17 @@ def release_with_the_sync_before(patch: pytest.MonkeyPatch) -> None:
 
 
 def lead_in_a_term_that_may_be_forgotten(patch: pytest.MonkeyPatch) -> None:
-    """A node alone leads while a thread syncs its vote."""
+    """Let a single node lead while a thread syncs its vote."""
     patch.setattr(Journal, "binds", property(lambda self: False, lambda self, binds: None), raising=False)
 
 
 def vote_with_an_empty_disk(patch: pytest.MonkeyPatch) -> None:
-    """A wiped node votes as if it knew what it promised."""
+    """Let a wiped node vote as if it knew its promises."""
     patch.setattr(Journal, "voter", property(lambda self: True))
 
 
 def vote_after_damage(patch: pytest.MonkeyPatch) -> None:
-    """A node that has set its damaged files aside keeps its right to vote."""
+    """Let a node that has set its damaged files aside keep its right to vote."""
     real = Rejoin.tell
 
     def tell(self: Rejoin, journal: Journal) -> None:
@@ -136,12 +136,12 @@ def believe_commit_indexes(patch: pytest.MonkeyPatch) -> None:
 
 
 def leave_the_journal_unaligned(patch: pytest.MonkeyPatch) -> None:
-    """H9b: the library wipes a log that does not begin with the snapshot's entries."""
+    """H9b: let the library wipe a log that does not begin with the snapshot's entries."""
     patch.setattr(SnapshotStore, "_align", lambda self, contents: None)
 
 
 def vote_for_anybody(patch: pytest.MonkeyPatch) -> None:
-    """Candidates whose logs are older get votes."""
+    """Vote for candidates whose logs are older."""
     asked, pre_vote_requested = Elections.vote_requested, Elections.pre_vote_requested
 
     def as_new_as_ours(self: Elections, peer: Peer, message: RequestVote) -> None:
@@ -156,7 +156,7 @@ def vote_for_anybody(patch: pytest.MonkeyPatch) -> None:
 
 
 def forget_the_promise(patch: pytest.MonkeyPatch) -> None:
-    """A follower that sees the leader's connection end believes that its process has ended, and its lease with it."""
+    """Let a follower that sees the leader's connection end take its process, and so its lease, for ended."""
     real = Elections.leader_lost
 
     def lost(self: Elections) -> None:
@@ -176,12 +176,12 @@ def vote_again(patch: pytest.MonkeyPatch) -> None:
 
 
 def write_no_term(patch: pytest.MonkeyPatch) -> None:
-    """A node that is started again has forgotten its term and its vote, and the journal knows of neither."""
+    """Let a node that is started again forget its term and vote, and the journal record neither."""
     patch.setattr(Journal, "setCurrentTerm", lambda self, term, vote: None)
 
 
 def admit_at_once(patch: pytest.MonkeyPatch) -> None:
-    """A voter that lost its disk may vote as soon as a leader sees it."""
+    """Let a voter that lost its disk vote as soon as a leader sees it."""
     def tick(self: Admission) -> None:
         context = self._context
         for peer in context.peers.values():
@@ -200,7 +200,7 @@ def count_answers_of_the_forgetful(patch: pytest.MonkeyPatch) -> None:
 
 
 def believe_the_page_cache(patch: pytest.MonkeyPatch) -> None:
-    """A node that is started again syncs what it can read, and takes it for durable."""
+    """Let a node that is started again sync what it can read, and take it for durable."""
     def sync_only(self: Disk, directory: Path, names: Iterable[str]) -> None:
         self.sync_directory(directory)
         for name in names:
@@ -211,7 +211,7 @@ def believe_the_page_cache(patch: pytest.MonkeyPatch) -> None:
 
 
 def count_what_is_being_synced(patch: pytest.MonkeyPatch) -> None:
-    """A leader counts its own copy of a large entry before it is on disk."""
+    """Let a leader count its own copy of a large entry before it is on disk."""
     whole = property(lambda self: self.last_index, lambda self, index: None)
     patch.setattr(Journal, "durable_index", whole, raising=False)
 
@@ -227,7 +227,7 @@ def count_learners(patch: pytest.MonkeyPatch) -> None:
 
 
 def change_two_voters_at_once(patch: pytest.MonkeyPatch) -> None:
-    """A change is made whatever configuration it was proposed for."""
+    """Make a change whatever configuration it was proposed for."""
     real, model = EXECUTE[RemoveMember], Model.change
 
     def remove(state: State, operation: RemoveMember, seed: int) -> Reply:
@@ -242,7 +242,7 @@ def change_two_voters_at_once(patch: pytest.MonkeyPatch) -> None:
 
 
 def promote_at_once(patch: pytest.MonkeyPatch) -> None:
-    """A learner becomes a voter before it has caught up."""
+    """Make a learner a voter before it has caught up."""
     def tick(self: Promotion, leading: bool) -> None:
         membership = self._machine.membership
         if leading and membership.learner in self._context.peers and not self._proposed:
@@ -252,14 +252,14 @@ def promote_at_once(patch: pytest.MonkeyPatch) -> None:
 
 
 def change_on_when_removed(patch: pytest.MonkeyPatch) -> None:
-    """A removed leader, which counts by the configuration before, executes further changes."""
+    """Let a removed leader, which counts by the configuration before, execute further changes."""
     def leading(self: Leadership) -> bool:
         return self._in_contact(self._clock.monotonic())
     patch.setattr(Leadership, "leading", leading)
 
 
 def overtake_what_was_left_out(patch: pytest.MonkeyPatch) -> None:
-    """An entry that may leave operations out is followed by another, behind which they are put."""
+    """Let another entry follow one that may leave operations out, which are then put behind it."""
     real = Proposer._launch
 
     def launch(self: Proposer, batch: Any) -> None:

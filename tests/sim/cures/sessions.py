@@ -22,7 +22,7 @@ from tests.sim.scenarios.sessions import SCRIPTED
 
 
 def forget_answers(patch: pytest.MonkeyPatch) -> None:
-    """A repeated request is executed again."""
+    """Execute a repeated request again."""
     patch.setattr(requests, "_again", lambda state, operation, answered: None)
 
 
@@ -34,7 +34,7 @@ def forget_answers_in_snapshots(patch: pytest.MonkeyPatch) -> None:
 
 
 def compare_no_digests(patch: pytest.MonkeyPatch) -> None:
-    """A command is answered with the answer to another one of the same number."""
+    """Answer a command with the answer to another one of the same number."""
     real = EXECUTE[Request]
 
     def request(state: State, operation: Request, seed: int) -> Reply:
@@ -58,12 +58,12 @@ def execute_for_sessions_that_ended(patch: pytest.MonkeyPatch) -> None:
 
 
 def count_from_the_beginning(patch: pytest.MonkeyPatch) -> None:
-    """A session ends, however often it is used."""
+    """Let a session end however often it is used."""
     patch.setattr(Sessions, "use", lambda self, number, clock_ms: self.get(number))
 
 
 def leave_bound_jobs(patch: pytest.MonkeyPatch) -> None:
-    """Jobs run on when their session ends."""
+    """Let jobs run on when their session ends."""
     real = expire.end_session
 
     def end(state: State, session: Session, ends_max: int) -> int:

@@ -1,4 +1,4 @@
-"""What keeps replicated time right though a wall clock is wrong, taken out of the product."""
+"""Takes out of the product what keeps replicated time right though a wall clock is wrong."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from tests.sim.scenarios.time import SCRIPTED
 
 
 def follow_the_wall_clock(patch: pytest.MonkeyPatch) -> None:
-    """Leaders stamp entries with their wall clocks."""
+    """Let leaders stamp entries with their wall clocks."""
     patch.setattr(ReplicatedTime, "now_ms", lambda self: self._clock.wall_ms())
 
 
 def begin_with_ones_own_clock(patch: pytest.MonkeyPatch) -> None:
-    """A new leader does not ask what the clocks of the others show."""
+    """Let a new leader not ask what the clocks of the others show."""
     patch.setattr(Leadership, "clocks_ms", lambda self: [self._clock.wall_ms()])
 
 
 def take_the_greater_of_two(patch: pytest.MonkeyPatch) -> None:
-    """Of an even number of clocks the median is the upper."""
+    """Take the upper median of an even number of clocks."""
     def upper(clocks_ms: Sequence[int]) -> tuple[int, int]:
         value = sorted(clocks_ms)[len(clocks_ms) // 2]
         return value, value
@@ -34,7 +34,7 @@ def take_the_greater_of_two(patch: pytest.MonkeyPatch) -> None:
 
 
 def step_to_the_median(patch: pytest.MonkeyPatch) -> None:
-    """A leader does not slew."""
+    """Let a leader step instead of slewing."""
     def steer(self: ReplicatedTime, clocks_ms: Sequence[int]) -> None:
         if clocks_ms:
             self._go_on(max(self._now(), clock.median(clocks_ms)[0]), 1.0)
@@ -42,7 +42,7 @@ def step_to_the_median(patch: pytest.MonkeyPatch) -> None:
 
 
 def hurry(patch: pytest.MonkeyPatch) -> None:
-    """A leader slews as chrony does."""
+    """Let a leader slew as chrony does."""
     patch.setattr(clock, "SLEW", 0.08)
     patch.setattr(clock, "SETTLE_S", 0.1)
 
@@ -72,7 +72,7 @@ def ask_nobody_what_time_it_was(patch: pytest.MonkeyPatch) -> None:
 
 
 def look_at_no_clock(patch: pytest.MonkeyPatch) -> None:
-    """Let a new leader continue at the time at which the log ends; only the first of all reads a clock."""
+    """Let a new leader continue at the time at which the log ends; only the very first reads a clock."""
     real = ReplicatedTime.begin
 
     def begin(self: ReplicatedTime, known_ms: Iterable[int], clocks_ms: Sequence[int]) -> None:

@@ -1,4 +1,4 @@
-"""What goes wrong: one function for each kind of fault, drawn by the plan's weights."""
+"""The kinds of faults: one function for each, drawn by the plan's weights."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Faults:
         self._twins: list[SimNode] = []
 
     def next(self) -> None:
-        """Fire one fault, and ask for the next."""
+        """Fire one fault, and schedule the next."""
         world = self.world
         if world.healed:
             return
@@ -50,14 +50,14 @@ class Faults:
         world.events.after(self.rng.expovariate(1 / world.plan.fault_s), self.next)
 
     def later(self, seconds: tuple[float, float], action: Callable[[], None]) -> None:
-        """Do something after a while, unless faults have stopped then."""
+        """Schedule an action, unless faults have stopped then."""
         def unless_healed() -> None:
             if not self.world.healed:
                 action()
         self.world.events.after(self.rng.uniform(*seconds), unless_healed)
 
     def _victim(self) -> SimNode | None:
-        """A running node, the leader as often as not."""
+        """Choose a running node, the leader as often as not."""
         running = [node for node in self.world.present if node.running]
         leading = [node for node in running if node.up.replica.is_leader]
         choice = leading if leading and self.rng.random() < 0.5 else running
@@ -154,7 +154,7 @@ class Faults:
         return f"{' to '.join(two)}, {channel.bytes_per_s:.0f} bytes/s"
 
     def depose_leader(self) -> str:
-        """A leader with one friend, whose answers are slow, is deposed and then elected again before they arrive."""
+        """Depose a leader with one friend whose answers are slow, and elect it again before they arrive."""
         leaders = [name for name, node in self.world.nodes.items() if node.serving]
         voters = self.world.voters
         if not leaders or leaders[0] not in voters or len(voters) < 5:
@@ -220,7 +220,8 @@ class Faults:
         return f"{victim.name} {seconds} s"
 
     def jump_clock(self) -> str:
-        """Always of the same nodes, one or several at once: what the others say of their clocks is right."""
+        """Set the clocks of the same nodes each time, one or several at once: what the others say of theirs is right.
+        """
         wrong = self.world.wrong_clocks
         names = wrong if len(wrong) == 1 else self.rng.sample(wrong, self.rng.randrange(1, len(wrong) + 1))
         for name in names:
@@ -276,7 +277,7 @@ class Faults:
         return victim.name
 
     def fill_disks(self) -> str:
-        """Somebody fills the disks of several nodes, perhaps of all."""
+        """Fill the disks of several nodes, perhaps of all."""
         present = self.world.present
         victims = self.rng.sample(present, self.rng.randrange(1, len(present) + 1))
         for victim in victims:
@@ -385,13 +386,13 @@ class Faults:
             self.world.start_later(node)
 
     def _copy_files(self) -> None:
-        """Somebody keeps copies of the files of nodes."""
+        """Copy the files of nodes, for a later return to them."""
         for node in self.world.members:
             if node.running and node.sound and node.copy is None:
                 node.copy = node.up.journal.durable_index, node.disk.copied()
 
     def calm(self, seconds: float) -> None:
-        """Nothing is wrong for so long."""
+        """Return whether nothing has been wrong for this long."""
         self.world.network.repair()
         for node in self.world.nodes.values():
             node.disk.trouble_free()

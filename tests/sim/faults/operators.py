@@ -33,19 +33,19 @@ def _asked(driver: Driver) -> Any:
 
 
 def _leader(world: World) -> SimNode | None:
-    """Whom an operator's commands reach."""
+    """Return the node that an operator's commands reach."""
     return next((node for node in world.present if node.leads()), None)
 
 
 def add_node(faults: Faults) -> str:
-    """A new node with an empty disk."""
+    """Add a new node with an empty disk."""
     world = faults.world
     fresh = [node for node in world.nodes.values() if node.name not in world.strangers and node not in world.members]
     return _add(faults, faults.rng.choice(fresh)) if fresh else ""
 
 
 def add_again(faults: Faults) -> str:
-    """A node that was removed, with its disk or an empty one."""
+    """Add a node that was removed, with its disk or an empty one."""
     world = faults.world
     gone = [node for name, node in world.nodes.items() if name in world.strangers and node not in world.members]
     if not gone or _leader(world) is None:
@@ -76,7 +76,7 @@ def _add(faults: Faults, node: SimNode) -> str:
 
 
 def remove_node(faults: Faults) -> str:
-    """Any voter, the leader too, or the learner."""
+    """Remove any voter, the leader too, or the learner."""
     world, rng, leader = faults.world, faults.rng, _leader(faults.world)
     if leader is None:
         return ""
@@ -125,7 +125,7 @@ def _when_known(
 
 
 def _removed(faults: Faults, node: SimNode) -> None:
-    """The operator stops the node, or forgets to."""
+    """Let the operator stop the removed node, or forget to."""
     def stop() -> None:
         if node not in faults.world.members:
             node.crash(power=faults.rng.random() < 0.5)
@@ -136,7 +136,7 @@ def _removed(faults: Faults, node: SimNode) -> None:
 
 
 def transfer(faults: Faults) -> str:
-    """Leadership for a named node, or for any."""
+    """Transfer leadership to a named node, or to any."""
     world, rng, leader = faults.world, faults.rng, _leader(faults.world)
     if leader is None:
         return ""
@@ -164,7 +164,7 @@ def transfer(faults: Faults) -> str:
 
 
 def switch_service(faults: Faults) -> str:
-    """The whole service goes offline for a while."""
+    """Switch the whole service offline for a while."""
     world, leader = faults.world, _leader(faults.world)
     if leader is None or not world.checks.model.online:
         return ""
@@ -188,7 +188,7 @@ def install(node: SimNode, *, at_least: int) -> None:
 
 
 def other_release(faults: Faults) -> str:
-    """An operator stops a node and starts the newer release there, or the older one while that is possible."""
+    """Let an operator stop a node and start the newer release there, or the older one while that is possible."""
     world, rng = faults.world, faults.rng
     older = [node for node in world.present if node.known_level == OLD_LEVEL]
     newer = [node for node in world.present if node.known_level == NEW_LEVEL]

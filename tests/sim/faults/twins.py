@@ -23,7 +23,7 @@ FIRST, SECOND = b"first", b"second"     # the random bytes of the two processes
 
 
 class Twin:
-    """Of the node with this name."""
+    """A second process with the name of this node."""
 
     def __init__(self, world: World, name: str) -> None:
         self._world = world

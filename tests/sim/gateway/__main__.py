@@ -16,7 +16,7 @@ PROGRESS_S = 10.0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit code 0 when all is well."""
+    """Return exit code 0 when no promise was broken."""
     parser = argparse.ArgumentParser(prog="python -m tests.sim.gateway", description=__doc__)
     parser.add_argument("--seeds", type=int, default=500, help="how many")
     parser.add_argument("--first", type=int, default=0, help="the first one")

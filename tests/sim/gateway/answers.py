@@ -25,7 +25,7 @@ EVENT = b"250 "
 
 
 class Asked(NamedTuple):
-    """The form that an answer must have, and which pulse was asked for a turn."""
+    """The form that an answer must have, and the pulse that was asked for a turn."""
 
     form: Form = Form.LINE
     pulse: str | None = None

@@ -1,4 +1,4 @@
-"""Many runs of clusters with gateways, and what they amount to."""
+"""Many runs of clusters with gateways, and their report."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FORK = multiprocessing.get_context("fork")
 
 @dataclass
 class GatewayReport:
-    """The sum of some runs. `fullest`: of all windows, as a part of what the pulse allowed."""
+    """The sum of some runs. `fullest`: of all windows, as a fraction of what the pulse allowed."""
 
     runs: int = 0
     simulated_s: float = 0.0
@@ -40,7 +40,7 @@ class GatewayReport:
         self.failures.update(other.failures)
 
     def lines(self) -> Iterator[str]:
-        """For a reader."""
+        """Return the report as lines of text."""
         yield f"{self.runs} runs, {self.simulated_s:.0f} simulated seconds, {len(self.failures)} failed"
         yield f"the fullest window held {self.fullest:.3f} of what it may"
         yield "faults: " + ", ".join(f"{kind} {count}" for kind, count in sorted(self.faults.items()))
@@ -50,7 +50,7 @@ class GatewayReport:
 
 
 def one(seed: int, **fixed: Any) -> tuple[GatewayWorld, str]:
-    """A run, and what went wrong in it with a short trace, "" for nothing."""
+    """Run a seed; returns the run, and what went wrong in it with a short trace, "" for nothing."""
     world = GatewayWorld(seed, **fixed)
     try:
         world.run()

@@ -29,7 +29,7 @@ Asking: TypeAlias = Generator[float, "Answer | None", "Answer | None"]
 
 
 class GatewayClient:
-    """One client with one connection at a time."""
+    """A client with one connection at a time."""
 
     def __init__(self, world: GatewayWorld, number: int, life: Callable[[GatewayClient], Life]) -> None:
         self.world = world
@@ -45,7 +45,7 @@ class GatewayClient:
 
     @property
     def open(self) -> bool:
-        """True if it is connected, for all it knows."""
+        """True if it is connected as far as it knows."""
         return self._line is not None and self._line.open
 
     def dial(self, *, anywhere: bool = False) -> None:
@@ -68,7 +68,7 @@ class GatewayClient:
             line.finish()
 
     def ask(self, command: str, asked: Asked = Asked(), *, patience_s: float = PATIENCE_S) -> Asking:  # noqa: B008
-        """Send a command; None: there was no answer, and the connection is gone."""
+        """Send a command; returns None if there was no answer and the connection is gone."""
         line = self._line
         if line is None or not line.open:
             return None
@@ -107,12 +107,12 @@ class Session:
 
 
 def accepted(answer: Answer | None) -> bool:
-    """Return whether it was 200."""
+    """Return whether the answer was 200."""
     return answer is not None and answer.line.startswith(b"200")
 
 
 def _attached(client: GatewayClient) -> Generator[float, Answer | None, bool]:
-    """Open a session, or come back to it."""
+    """Open a session, or return to it."""
     session = client.session
     answer = yield from client.ask(f"SESSION {session.sid}" if session.sid else f"SESSION TTL {SESSION_TTL_S}")
     if answer is not None and answer.line.startswith(b"404"):
@@ -125,7 +125,7 @@ def _attached(client: GatewayClient) -> Generator[float, Answer | None, bool]:
 
 
 def _repeats(client: GatewayClient, command: str, asked: Asked, patience_s: float) -> Asking:
-    """Ask in the session until there is an answer, whatever happens; None: the session is gone."""
+    """Repeat a request in the session until there is an answer; None: the session is gone."""
     session = client.session
     session.number += 1
     while session.sid:
@@ -141,7 +141,7 @@ def _repeats(client: GatewayClient, command: str, asked: Asked, patience_s: floa
 
 
 def takes_turns(pulse: str, *, numbered: bool) -> Callable[[GatewayClient], Life]:
-    """Wait for a turn, work, report the result."""
+    """Wait for a turn, work, and report the result."""
     def life(client: GatewayClient) -> Life:
         rng, asked = client.rng, Asked(Form.TURN, pulse)
         while True:
@@ -168,7 +168,7 @@ def takes_turns(pulse: str, *, numbered: bool) -> Callable[[GatewayClient], Life
 
 
 def takes_jobs(queue: str, *, numbered: bool) -> Callable[[GatewayClient], Life]:
-    """Wait for jobs, finish them."""
+    """Wait for jobs and finish them."""
     def life(client: GatewayClient) -> Life:
         rng, asked = client.rng, Asked(Form.JOBS)
         while not client.world.prepared:
@@ -196,7 +196,7 @@ def takes_jobs(queue: str, *, numbered: bool) -> Callable[[GatewayClient], Life]
 
 
 def _tells(client: GatewayClient, command: str, well: str) -> Asking:
-    """The result of some work; some clients vanish before it."""
+    """Report the result of some work; some clients vanish before that."""
     draw = client.rng.random()
     if draw < 0.05:
         client.leave()
@@ -206,7 +206,7 @@ def _tells(client: GatewayClient, command: str, well: str) -> Asking:
 
 
 def puts_jobs(queue: str) -> Callable[[GatewayClient], Life]:
-    """There is always something to do."""
+    """Put jobs all the time."""
     def life(client: GatewayClient) -> Life:
         while True:
             client.dial()

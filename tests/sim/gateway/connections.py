@@ -20,10 +20,10 @@ HOST = "10.0.0.9"
 
 
 class Caller(Protocol):
-    """The side that dials."""
+    """The side that connects."""
 
     def heard(self, line: Line, answer: Answer) -> None:
-        """An answer has come."""
+        """Handle an answer."""
 
     def cut_off(self, line: Line) -> None:
         """Handle the end of a connection, or a dial without a process at the other end."""
@@ -33,7 +33,7 @@ class Line:
     """A connection, as its client sees it."""
 
     def __init__(self, node: GatewayNode, caller: Caller, delay_s: float) -> None:
-        """Dial."""
+        """Connect to a process."""
         self.node = node
         self.open = True                    # for the client
         self.answers = AnswerReader()
@@ -86,11 +86,11 @@ class Line:
     # From the server
 
     def answered(self, answer: Answer) -> None:
-        """The server has written an answer."""
+        """Deliver what the server has written."""
         self._later(lambda: self._caller.heard(self, answer) if self.open else None)
 
     def broken(self) -> None:
-        """There is no server any more."""
+        """Handle the end of the server."""
         self._later(self._cut_off)
 
     def _cut_off(self) -> None:
@@ -100,7 +100,7 @@ class Line:
 
 
 class SimTransport(asyncio.Transport):
-    """The server's end: the transport under a Connection. What is written is seen by the monitor at that moment."""
+    """The server's end: the transport under a Connection. The monitor sees what is written at that moment."""
 
     def __init__(self, line: Line) -> None:
         super().__init__({"peername": (HOST, 1), "socket": NoSocket()})
@@ -118,13 +118,13 @@ class SimTransport(asyncio.Transport):
         return self._line
 
     def begin(self, protocol: asyncio.Protocol) -> None:
-        """Somebody has accepted it."""
+        """Start reading: the connection was accepted."""
         self._protocol = protocol
         protocol.connection_made(self)
         self._read_on()
 
     def received(self, data: bytes) -> None:
-        """Bytes of the client have come: the process finds them when it has the processor."""
+        """Receive bytes of the client: the process finds them when it has the processor."""
         self._node.soon(lambda: self._read(data))
 
     def _read(self, data: bytes) -> None:
@@ -137,7 +137,7 @@ class SimTransport(asyncio.Transport):
             self._protocol.data_received(data)
 
     def ended_by_client(self) -> None:
-        """The client sends nothing more."""
+        """Handle the end of the client's output."""
         self._node.soon(self._end_of_input)
 
     def _end_of_input(self) -> None:
@@ -149,7 +149,7 @@ class SimTransport(asyncio.Transport):
         self._node.soon(self.abort)
 
     def died(self) -> None:
-        """The process is no more."""
+        """Handle the death of the process."""
         self.gone = True
         self._line.broken()
 
@@ -165,7 +165,7 @@ class SimTransport(asyncio.Transport):
         return 0
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        """All is taken at once."""
+        """Do nothing: all data are taken at once."""
 
     def write_eof(self) -> None:
         self._line.broken()

@@ -1,4 +1,4 @@
-"""What keeps the promises about pulses and events, taken out of the product: each must make some run go red."""
+"""Takes out of the product what keeps the promises about pulses and events: each must make some run go red."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RUN: dict[str, Any] = {"seconds": 60.0, "failovers": 6}
 
 
 def forget_at_a_lead_entry(patch: pytest.MonkeyPatch) -> None:
-    """A new leader does not count what the ones before may have written."""
+    """Let a new leader not count what earlier ones may have written."""
     def lead(pulses: Pulses, before_ms: int, clock_ms: int) -> None:
         for pulse in pulses.by_name.values():
             pulse.window.clear()
@@ -32,7 +32,7 @@ def begin_with_empty_windows(patch: pytest.MonkeyPatch) -> None:
 
 
 def write_without_a_lease(patch: pytest.MonkeyPatch) -> None:
-    """A leader that was frozen writes what it had."""
+    """Let a leader that was frozen write what it had."""
     patch.setattr(GrantClaim, "may_write", lambda self, stamp_ms, numbers=(): True)
 
 
@@ -49,7 +49,7 @@ def count_what_was_written_only(patch: pytest.MonkeyPatch) -> None:
 
 
 def tell_before_it_is_committed(patch: pytest.MonkeyPatch) -> None:
-    """Grants are written when they are proposed."""
+    """Write grants when they are proposed."""
     propose, tickets = GrantWaiters._propose, itertools.count(1_000_000)
 
     def at_once(its: GrantWaiters, line: PulseLine, pulse: Pulse, count: int) -> None:
@@ -80,7 +80,7 @@ def serve_the_last_first(patch: pytest.MonkeyPatch) -> None:
 
 
 def release_one_after_the_other(patch: pytest.MonkeyPatch) -> None:
-    """Not all grants of a group are written at one moment."""
+    """Write not all grants of a group at one moment."""
     give = GrantWaiters._give
 
     def late(its: GrantWaiters, waiter: GrantWaiter, pending: PendingGrant) -> None:
@@ -92,7 +92,7 @@ def release_one_after_the_other(patch: pytest.MonkeyPatch) -> None:
 
 
 def spread_at_any_distance(patch: pytest.MonkeyPatch) -> None:
-    """Grants with SPREAD come as soon as there is room for them."""
+    """Give grants with SPREAD as soon as there is room for them."""
     patch.setattr(Window, "keeps_gap", lambda self, pulse, now: True)
 
 

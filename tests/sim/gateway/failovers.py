@@ -1,4 +1,4 @@
-"""Leaders that fail, one after the other, in the ways that are dangerous for a promise about what servers write."""
+"""Lets leaders fail, one after the other, in the ways that endanger a promise about what servers write."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Failovers:
         self.left = world.failovers
 
     def begin(self) -> None:
-        """From now on."""
+        """Begin."""
         self._plan_next()
         self._small()
 
@@ -43,7 +43,7 @@ class Failovers:
             world.events.after(left_s / (self.left + 1) * self._rng.uniform(0.4, 1.4), self._fail)
 
     def _fail(self) -> None:
-        """Let the leader fail; look later whether another one leads."""
+        """Let the leader fail, and check later whether another one leads."""
         world = self._world
         leader = world.serving()
         if world.healed:
@@ -89,7 +89,7 @@ class Failovers:
         return f"{leader.name} {node.freeze_s} s before it writes"
 
     def set_clocks(self, leader: SimNode) -> str:
-        """Somebody sets all clocks forward, and then the leader dies."""
+        """Set all clocks forward, and then kill the leader."""
         world = self._world
         if not world.clocks_are_set:
             return self.crash(leader)

@@ -28,13 +28,13 @@ class FirstCome:
         self._overtaken: dict[Line, tuple[float, str]] = {}     # when, and at which pulse
 
     def reads(self, line: Line, command: bytes) -> None:
-        """The process, which serves, reads a command for a pulse that exists, or another one."""
+        """Note that the serving process reads a command for an existing pulse, or another command."""
         self._judge()
         if command.startswith(WAIT):
             self._waiting.setdefault(command.split()[2].decode(), {})[line] = self._events.now
 
     def wrote(self, line: Line, answer: Answer) -> None:
-        """The process writes an answer."""
+        """Note that the process writes an answer."""
         self._judge()
         waiting = self._waiting.get(answer.asked.pulse or "", {})
         if line not in waiting:
@@ -47,13 +47,13 @@ class FirstCome:
         self.gone(line)
 
     def gone(self, line: Line) -> None:
-        """It waits no longer."""
+        """Note that the client no longer waits."""
         self._overtaken.pop(line, None)
         for waiting in self._waiting.values():
             waiting.pop(line, None)
 
     def _judge(self) -> None:
-        """Check that a client that was overtaken was answered in the same moment."""
+        """Check that a client that was overtaken was answered at the same moment."""
         now = self._events.now
         for line, (at, pulse) in self._overtaken.items():
             if at < now:

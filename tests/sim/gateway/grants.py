@@ -48,14 +48,14 @@ REMEMBERED_S = 60.0             # longer than any window
 
 
 class Moment(NamedTuple):
-    """A time, and how many changes of speed there had been: what a node proposes may be older than one of that time."""
+    """A time, and the number of earlier changes of speed: what a node proposes may be older than one of that time."""
 
     at: float
     changes: int
 
 
 class Speed(NamedTuple):
-    """So many grants in so many seconds, since this moment."""
+    """A number of grants in a number of seconds, since this moment."""
 
     since: Moment
     now: int
@@ -77,7 +77,7 @@ class Written(NamedTuple):
 
 
 class GrantMonitor:
-    """Of one run. `fast`: the speed of the fastest clock there may be."""
+    """The monitor of one run. `fast`: the speed of the fastest possible clock."""
 
     def __init__(self, events: Events, seen: Counter[str], fast: float) -> None:
         self._events = events
@@ -99,11 +99,11 @@ class GrantMonitor:
 
     @property
     def moment(self) -> Moment:
-        """Now."""
+        """Return the present moment."""
         return Moment(self._events.now, self._changes)
 
     def history(self, machine: Machine) -> None:
-        """An entry was executed for the first time."""
+        """Note that an entry was executed for the first time."""
         for name, pulse in machine.pulses.items():
             speeds = self._speeds.setdefault(name, deque())
             if pulse.together:
@@ -143,7 +143,7 @@ class GrantMonitor:
         node.has_grants = node.has_grants or (bool(numbers) and proposed_at is not None)
 
     def wrote(self, node: GatewayNode, answer: Answer, pulse: str | None) -> None:
-        """A process writes an answer; `pulse`: whose turn was asked for."""
+        """Note that a process writes an answer; `pulse`: the one that was asked for a turn."""
         if answer.ticket is not None:
             assert pulse is not None
             self._grant(node, pulse, ("ticket", answer.ticket))
@@ -181,7 +181,7 @@ class GrantMonitor:
             self._apart(pulse, written, min(speed.length_s / speed.now for speed in speeds))
 
     def _since(self, pulse: str, moment: Moment) -> list[Speed]:
-        """The speeds that were in force from this moment on."""
+        """Return the speeds that were in force from this moment on."""
         speeds = self._speeds[pulse]
         first = max((place for place, speed in enumerate(speeds) if speed.since <= moment), default=0)
         return list(speeds)[first:]

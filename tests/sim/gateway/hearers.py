@@ -26,7 +26,7 @@ SENDS_S = (0.0, 0.3, 3.0)
 
 
 class Tale:
-    """All events that there have been, as lines without the end of line."""
+    """All events so far, as lines without the end of line."""
 
     def __init__(self, seen: Counter[str]) -> None:
         self.seen = seen
@@ -35,19 +35,19 @@ class Tale:
         self._lines: list[bytes] = []
 
     def told(self, events: list[Event]) -> None:
-        """They came about."""
+        """Add events."""
         self._numbers += [event.seq for event in events]
         self._lines += [line_of(event).rstrip() for event in events]
 
     def after(self, seq: int) -> int:
-        """The place of the first event behind this number."""
+        """Return the place of the first event after this number."""
         place = len(self._numbers)
         while place and self._numbers[place - 1] > seq:
             place -= 1
         return place
 
     def at(self, place: int) -> bytes:
-        """The event at this place; nothing: it has not come about."""
+        """Return the event at this place; None if it has not happened yet."""
         return self._lines[place] if place < len(self._lines) else b"nothing"
 
 
@@ -63,7 +63,7 @@ class Hearing:
         self._whole: dict[bytes, int] = {}          # those of them behind which no GAP came
 
     def begin(self, newest: int) -> None:
-        """A subscription was answered with the number of the newest event."""
+        """Note that a subscription was answered with the number of the newest event."""
         self._messages.clear()
         self._whole.clear()
         if self.position is None:
@@ -71,7 +71,7 @@ class Hearing:
             self._next = self._tale.after(newest)
 
     def hears(self, answer: Answer) -> None:
-        """Judge a line."""
+        """Check a line."""
         seq, kind, *words = answer.line.split()[1:]
         if kind == b"MSG":
             sender, _, number = answer.data.partition(b" ")
@@ -100,7 +100,7 @@ class Hearing:
 
 
 def listens(tale: Tale) -> Callable[[GatewayClient], Life]:
-    """Subscribe, now at this node and now at that."""
+    """Subscribe, at one node after another."""
     def life(client: GatewayClient) -> Life:
         hearing, seen = Hearing(client.number, tale), tale.seen
         while True:
@@ -124,7 +124,7 @@ def listens(tale: Tale) -> Callable[[GatewayClient], Life]:
 
 
 def sends_messages(tale: Tale) -> Callable[[GatewayClient], Life]:
-    """Say something to all subscribers every now and then."""
+    """Send a message to all subscribers every now and then."""
     return partial(_send_messages, tale)
 
 

@@ -40,7 +40,9 @@ class SimLoop(asyncio.AbstractEventLoop):
             asyncio._set_running_loop(before)
 
     def run(self) -> None:
-        """Run one iteration: callbacks ready or due now, not those that become ready in it. Raises their exceptions."""
+        """Run one iteration: callbacks that are ready or due now, not those that become ready in it. Raises their
+        exceptions.
+        """
         now, timers, ready = self.time(), self._timers, self._ready
         while timers and timers[0][0] <= now:
             ready.append(heapq.heappop(timers)[2])
@@ -65,7 +67,7 @@ class SimLoop(asyncio.AbstractEventLoop):
         return timers[0][0] if timers else NEVER
 
     def first(self, callback: Callable[[], object]) -> None:
-        """Let this happen before everything that is ready."""
+        """Call this before everything that is ready."""
         self._ready.appendleft(asyncio.Handle(callback, (), self))
 
     # asyncio.AbstractEventLoop, as far as the gateway uses it
@@ -110,4 +112,4 @@ class SimLoop(asyncio.AbstractEventLoop):
         return False
 
     def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
-        """It stays in the heap until it is due."""
+        """Do nothing: the timer stays in the heap until it is due."""

@@ -31,7 +31,7 @@ log = logging.getLogger("sockpqd.gateway")
 
 
 class SimHub(Hub):
-    """The hub of a simulated process: a conversation that fails ends the run, and not only itself."""
+    """The hub of a simulated process: a conversation that fails ends the run."""
 
     def _advance(self, conversations: Iterable[Scheduled]) -> None:
         for conversation in conversations:
@@ -39,7 +39,7 @@ class SimHub(Hub):
 
 
 class GatewayDriven(DrivenNode):
-    """The cluster as the hub knows it."""
+    """The cluster as the hub sees it."""
 
     def __init__(self, driver: Driver, node: GatewayNode) -> None:
         super().__init__(driver)
@@ -50,7 +50,7 @@ class GatewayDriven(DrivenNode):
 
     @property
     def holds_lease(self) -> bool:
-        """See Cluster. What the hub answers now, if it does, nobody else has been asked about."""
+        """See Cluster. What the hub answers now, if it does, was not confirmed by another node."""
         holds = super().holds_lease
         if holds:
             self._node.world.trace.seen["answers from the lease"] += 1
@@ -69,7 +69,7 @@ class GatewayDriven(DrivenNode):
 
 
 class Process:
-    """The objects that live and die with a process: its loop, its hub, its connections."""
+    """The objects that live and die with a process: its loop, hub and connections."""
 
     def __init__(self, node: GatewayNode) -> None:
         rng = node.world.secrets
@@ -88,12 +88,12 @@ class Process:
         self.loop.call_later(SWEEP_S, self._sweep)
 
     def accept(self, transport: SimTransport) -> None:
-        """A client has dialed."""
+        """Accept a client."""
         transport.begin(Connection(self.hub, Port(), RefusalLog(log)))
 
 
 class GatewayNode(SimNode):
-    """See the module. `freeze_s`: so long it gets no processor before it writes the next grants that it has."""
+    """See the module. `freeze_s`: for this long it gets no processor before it writes its next grants."""
 
     world: GatewayWorld
     _process: Process
@@ -105,7 +105,7 @@ class GatewayNode(SimNode):
 
     @property
     def hub(self) -> Hub:
-        """The gateway of the process, which must be there."""
+        """The gateway of the process, which must be running."""
         return self._process.hub
 
     # Life
@@ -129,33 +129,33 @@ class GatewayNode(SimNode):
     # Connections
 
     def accept(self, transport: SimTransport) -> None:
-        """A client dials; there must be a process."""
+        """Accept a client; the process must be running."""
         process = self._process
         process.transports[transport] = None
         self.soon(lambda: process.accept(transport))
 
     def forget(self, transport: SimTransport) -> None:
-        """A connection is closed."""
+        """Remove a closed connection."""
         self._process.transports.pop(transport, None)
         self._process.first_come.gone(transport.line)
 
     def soon(self, action: Callable[[], object]) -> None:
-        """Let the process do this as soon as it has the processor."""
+        """Call this as soon as the process has the processor."""
         self._process.loop.call_soon(action)
         self.wake(self._events.now)
 
     def reads(self, line: Line, command: bytes) -> None:
-        """The process reads a command."""
+        """Note that the process reads a command."""
         if self.serving and any(command.startswith(b"PULSE WAIT %s " % name.encode()) for name in self.machine.pulses):
             self._process.first_come.reads(line, command)
 
     def wrote(self, line: Line, answer: Answer) -> None:
-        """The process writes an answer to a client."""
+        """Note that the process writes an answer to a client."""
         self._process.first_come.wrote(line, answer)
         self.world.monitor.wrote(self, answer, answer.asked.pulse)
 
     def decided(self, operation: Operation, pending: Any) -> Any:
-        """The process proposes an operation."""
+        """Note that the process proposes an operation."""
         return self.world.monitor.decided(self, operation, pending)
 
     # Turns

@@ -20,7 +20,7 @@ ASKERS, WORKERS = 8, 3
 
 
 class AwaitWorld(GatewayWorld):
-    """A producer of jobs with numbers, workers that say what came out, and clients that wait for that."""
+    """A producer of numbered jobs, workers that return results, and clients that wait for these."""
 
     def __init__(self, seed: int, **fixed: Any) -> None:
         self.numbers: list[int] = []                # of the jobs put, as far as that is known
@@ -29,7 +29,7 @@ class AwaitWorld(GatewayWorld):
         super().__init__(seed, seconds=25.0, failovers=4, spread=False, **fixed)
 
     def result(self, number: int) -> bytes | None:
-        """Return what the log has as the result of this job."""
+        """Return the job's result in the log."""
         found = self.checks.model.machine.result(number)
         assert found is None or isinstance(found, bytes)
         return found
@@ -41,13 +41,13 @@ class AwaitWorld(GatewayWorld):
         ]
 
     def _well(self, since: float) -> bool:
-        """Some node serves, and each asker has had an answer."""
+        """Return whether some node serves, and each asker has had an answer."""
         answered = self.answered.values()
         return self.serving() is not None and len(answered) == ASKERS and min(answered) > since
 
 
 def puts(world: AwaitWorld) -> Callable[[GatewayClient], Life]:
-    """Put jobs with numbers."""
+    """Put numbered jobs."""
     def life(client: GatewayClient) -> Life:
         while not world.prepared:
             yield 0.1
@@ -88,7 +88,7 @@ def works(world: AwaitWorld) -> Callable[[GatewayClient], Life]:
 
 
 def asks(world: AwaitWorld) -> Callable[[GatewayClient], Life]:
-    """Wait for the end of some job, until there is an answer, wherever and as often as it takes."""
+    """Wait for the end of some job, repeatedly and at any node, until there is an answer."""
     def life(client: GatewayClient) -> Life:
         rng = client.rng
         while True:
@@ -118,7 +118,7 @@ def asks(world: AwaitWorld) -> Callable[[GatewayClient], Life]:
 
 
 def judge(world: AwaitWorld, number: int, line: bytes, data: bytes) -> None:
-    """All who ask get the same answer, the one in the log."""
+    """Check that all clients that ask get the answer in the log."""
     truth = world.result(number)
     if line != b"200 OK DONE %d" % len(data) or data != truth:
         raise Violation(f"of the end of {number} a client hears {line!r} {data!r}, but the log has {truth!r}")
@@ -138,7 +138,7 @@ def test_the_ends_of_jobs_are_those_of_the_log_while_leaders_fail() -> None:
 
 
 def test_who_is_not_told_waits_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The simulation finds it when the end of a job is lost, or another one is given."""
+    """The simulation notices when the end of a job is lost, or another one is given."""
     monkeypatch.setattr("sockpqd.gateway.waiting.end_waiters.EndWaiters.ended", lambda self, outcomes: None)
     with pytest.raises(Violation):
         AwaitWorld(1).run()

@@ -55,12 +55,13 @@ class History:
         self.monitor.wrote(self._node, Answer(Asked(Form.TURN, "p"), b"", ticket), "p")
 
     def give(self, operation: Grant | Request, reply: Reply, ticket: int) -> None:
-        """All of it at one moment."""
+        """Give a group's grants at one moment."""
         self.propose(operation).applied(reply)
         self.write(ticket)
 
     def two(self) -> None:
-        """A ticket, which leaves the window, and another one that leaves it just now, unless the pulse slows down."""
+        """Return a ticket that leaves the window, and another one that leaves it just now, unless the pulse slows down.
+        """
         self.give(WITH_A_GRANT, FIRST, 1)
         self.pass_s(2 * PER_S)
         self.give(Grant("p", 1), SECOND, 2)
@@ -126,7 +127,7 @@ def test_on_a_slow_clock_it_is_longer_in_the_window(apart_s: float, right: bool)
 
 
 def test_a_grant_of_a_group_may_be_told_later_if_it_is_asked_for_again() -> None:
-    """Its client's connection was lost before it could be told."""
+    """The connection of its client was lost before it could be told."""
     history = History(now=2, together=True)
     history.give(Grant("p", 2), Granted(1, 2), 1)
     history.pass_s(PER_S / 2)

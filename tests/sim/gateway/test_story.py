@@ -38,7 +38,7 @@ class StoryWorld(GatewayWorld):
         self.steps += self.events.run_until(self.seconds)
 
     def _end(self) -> None:
-        """Nobody has to recover."""
+        """Return True: nobody has to recover."""
 
 
 def run(lives: list[Callable[[GatewayClient], Life]], seconds: float) -> StoryWorld:
@@ -48,7 +48,7 @@ def run(lives: list[Callable[[GatewayClient], Life]], seconds: float) -> StoryWo
 
 
 class Api:
-    """Serves `limit` requests in any second; `slow`: so many, from when, until when. `seen`: when, was it served."""
+    """Serves `limit` requests in any second; `slow`: this many, from when, until when. `seen`: when, was it served."""
 
     def __init__(self, limit: int, slow: tuple[int, float, float] = (0, 0.0, 0.0)) -> None:
         self._limit = limit
@@ -70,7 +70,7 @@ class Api:
         return [at for at, _ in self.seen if begin <= at < end]
 
     def refused(self, begin: float) -> float:
-        """Of the requests since then: this part."""
+        """Return the fraction of requests refused since then."""
         served = [served for at, served in self.seen if at >= begin]
         return served.count(False) / len(served)
 
@@ -78,7 +78,9 @@ class Api:
 def worker(
     api: Api, *, tells: bool = True, silent: bool = False, afterwards_s: float = 0.0,
 ) -> Callable[[GatewayClient], Life]:
-    """Wait for a turn, ask the API, say how it went, work on the answer. `tells`: of refusals; `silent`: nothing."""
+    """Wait for a turn, call the API, report the result, work on the answer. `tells`: reports refusals; `silent`:
+    nothing.
+    """
     def life(client: GatewayClient) -> Life:
         while not client.world.prepared:
             yield 0.1
@@ -99,7 +101,7 @@ def worker(
 
 
 def others(api: Api, in_a_second: float) -> Callable[[GatewayClient], Life]:
-    """A program that asks the same API and takes no turns."""
+    """A program that calls the same API and takes no turns."""
     def life(client: GatewayClient) -> Life:
         while True:
             yield client.rng.uniform(0.5, 1.5) / in_a_second

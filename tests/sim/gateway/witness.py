@@ -33,12 +33,12 @@ class Witness:
 
     @property
     def voters(self) -> tuple[str, ...]:
-        """Return those of the founders."""
+        """Return the voters among the founders."""
         return self.machine.membership.voters
 
     @property
     def configuration(self) -> int:
-        """The number of their set."""
+        """The number of the set of voters."""
         return self.machine.membership.configuration
 
     @property
@@ -66,7 +66,7 @@ class WitnessedChecks(Checks):
         self._told = told
 
     def launched(self, data: bytes, proposed: list[Outcome]) -> list[tuple[Operation, Outcome | None]]:
-        """A leader gives an entry to Raft: once."""
+        """Note that a leader gives an entry to Raft: once."""
         entry: Entry = decode_entry(data)
         if entry.seed in self._launched:
             raise Violation(f"entry with seed {entry.seed} was proposed twice")

@@ -39,14 +39,14 @@ QUIET: dict[str, Any] = {
 
 
 class NoTimePromises(TimePromises):
-    """An oracle that promises nothing of time: where most clocks are wrong, replicated time is."""
+    """An oracle without promises about time: where most clocks are wrong, replicated time is wrong."""
 
     def committed(self, seed: int, clock_ms: int) -> None:
-        """Whatever it is."""
+        """Accept any committed entry."""
 
 
 class GatewayWorld(World):
-    """A run of so many seconds with so many failovers. `fixed` overrides fields of the seed's plan."""
+    """A run of this many seconds with this many failovers. `fixed` overrides fields of the seed's plan."""
 
     def __init__(
         self, seed: int, *, seconds: float = 120.0, failovers: int = 5, spread: bool | None = None, **fixed: Any,
@@ -81,12 +81,12 @@ class GatewayWorld(World):
     # For clients
 
     def gateway(self, node: SimNode) -> GatewayNode:
-        """The same: all nodes have one."""
+        """True: all nodes have a gateway."""
         assert isinstance(node, GatewayNode)
         return node
 
     def ready(self, queue: str) -> int:
-        """Return how many jobs can be had."""
+        """Return how many jobs can be taken."""
         return int(self.checks.model.machine.ready(queue))
 
     def mood(self, rng: random.Random) -> str:
@@ -143,6 +143,6 @@ class GatewayWorld(World):
         self.trace.note(Kind.WELL, "all is well")
 
     def _well(self, since: float) -> bool:
-        """Some node serves, and each pulse gives grants again."""
+        """Return whether some node serves, and each pulse gives grants again."""
         last = self.monitor.last
         return self.serving() is not None and len(last) == len(self.rates) and min(last.values()) > since

@@ -1,1 +1,1 @@
-"""What judges a simulated run, and what counts what happened in it."""
+"""The judges of a simulated run, and its counters."""

@@ -8,7 +8,7 @@ from tests.sim.world.trace import Violation
 
 
 class Configurations:
-    """The sets of voters, each with the index of the entry that brought it."""
+    """The sets of voters, each with the index of the entry that introduced it."""
 
     def __init__(self, founders: tuple[str, ...]) -> None:
         self._voters = [founders]
@@ -17,11 +17,11 @@ class Configurations:
 
     @property
     def voters(self) -> tuple[str, ...]:
-        """Return those of today."""
+        """Return the present voters."""
         return self._voters[-1]
 
     def applied(self, index: int, voters: tuple[str, ...]) -> None:
-        """After this entry these are the voters."""
+        """Note the voters after this entry."""
         if voters == self.voters:
             return
         for name in set(self.voters) - set(voters):
@@ -50,5 +50,5 @@ class Configurations:
         return self._voters[number]
 
     def between(self, first: int, last: int) -> list[tuple[str, ...]]:
-        """All that were in force after the first and before the last of these entries."""
+        """Return all sets that were in force after the first and before the last of these entries."""
         return self._voters[bisect_right(self._since, first) - 1:bisect_right(self._since, last - 1)]

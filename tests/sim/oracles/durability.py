@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Promise(NamedTuple):
-    """The entries that a journal vouches for after a sync."""
+    """The entries that a journal promises after a sync."""
 
     term: int
     vote: str | None
@@ -28,7 +28,9 @@ class Promise(NamedTuple):
 
 
 class Durability:
-    """Of one disk. `syncing`: the node is in a sync, or died in one: then its disk holds the old or the new."""
+    """The promises of one disk. `syncing`: the node is in a sync, or died in one: then its disk holds the old or the
+    new.
+    """
 
     def __init__(self, name: str, events: Events, checks: Checks) -> None:
         self.syncing = False
@@ -46,7 +48,7 @@ class Durability:
         self._vouched = (0, 0)                  # index and term of the last entry that it has acknowledged
 
     def found(self, journal: ObservedJournal) -> None:
-        """A new process has read the disk: what was vouched for must be there."""
+        """Check a disk that a new process has read: everything promised must be there."""
         self.loses(self._intact + 1)
         self._journal = journal
         self._syncs = [(self._events.now, journal.last_index)]
@@ -59,7 +61,7 @@ class Durability:
             raise Violation(f"{self._name} promised {old} and remembers {new}")
 
     def _remembers(self, journal: ObservedJournal) -> None:
-        """Check that this disk holds what it has vouched for, also if its node died in a sync."""
+        """Check that this disk holds what it has promised, also if its node died in a sync."""
         index, term = self._vouched
         if index > journal.last_index or journal.term_at(index) not in (None, term):
             raise Violation(f"{self._name} acknowledged entry {index} of term {term} and has forgotten it")
@@ -68,7 +70,7 @@ class Durability:
             raise Violation(f"{self._name} took part in term {last} and remembers {journal.getCurrentTerm()}")
 
     def votes(self, term: int, candidate: str) -> None:
-        """A vote leaves the node; as a candidate it has one for itself."""
+        """Note that a vote leaves the node; as a candidate it has one for itself."""
         before = self._votes.setdefault(term, candidate)
         if before != candidate:
             raise Violation(f"{self._name} votes for {candidate} in term {term}, and it voted for {before}")
@@ -76,7 +78,7 @@ class Durability:
             raise Violation(f"{self._name} votes in term {term}, and it answered a leader of term {self._led_in}")
 
     def acknowledges(self, ack: Ack, takes_s: float) -> None:
-        """An acknowledgement leaves the node `takes_s` from now."""
+        """Note that an acknowledgement leaves the node `takes_s` from now."""
         self._led_in = max(self._led_in, ack.term)
         index, journal = ack.next_index - 1, self._journal
         if not ack.success or index <= 0 or journal is None:
@@ -87,7 +89,7 @@ class Durability:
             self._vouched = index, journal.term_at(index) or 0
 
     def vouch(self, journal: ObservedJournal, *, damaged: bool) -> None:
-        """The process begins to act upon what it found."""
+        """Note that the process begins to act upon what it found."""
         self._promise, self.syncing = _promise(journal), False
         self._compare(journal, damaged=damaged)
 
@@ -134,12 +136,12 @@ class Durability:
         return [sync for sync in self._syncs if sync[0] > self._events.now]
 
     def _durable(self, at: float = 0.0) -> int:
-        """The last entry of the syncs that are over, now or then."""
+        """Return the last entry of the syncs that are over, now or then."""
         when = max(at, self._events.now)
         return [last for over_at, last in self._syncs if over_at <= when][-1]
 
     def term_at(self, index: int) -> int | None:
-        """Term of an entry in the log."""
+        """Return the term of an entry in the log."""
         return None if self._journal is None else self._journal.term_at(index)
 
     def _committed_in(self, journal: ObservedJournal, last: int) -> int:

@@ -27,7 +27,7 @@ class Tale:
 
 
 class Hearer:
-    """A subscriber to everything, which outlives the nodes it listens to."""
+    """A subscriber to everything, which outlives the nodes it connects to."""
 
     def __init__(self, name: str, tale: Tale) -> None:
         self.name = name
@@ -37,11 +37,11 @@ class Hearer:
 
     @property
     def deaf(self) -> bool:
-        """True if it listens to no node now."""
+        """True if it is connected to no node."""
         return self._at is None
 
     def listen(self, node: Subscriptions, newest: int) -> None:
-        """Subscribe, from where it was, or from now on if that is too old."""
+        """Subscribe from its position, or from now on if that is too old."""
         after = self.position
         if after is not None and not node.may_begin(EVERYTHING, after):
             self._tale.seen["events too old"] += 1
@@ -55,13 +55,13 @@ class Hearer:
         self._at = node, subscription
 
     def leave(self) -> None:
-        """Its node is gone."""
+        """Handle the end of its node."""
         self._at = None
 
     # --- Subscriber
 
     def tell(self, lines: list[bytes]) -> None:
-        """Check that each event is the next one, and the same as every other subscriber received."""
+        """Check that each event is the next one, and equals what every other subscriber received."""
         for line in lines:
             seq, kind, *words = line.split()[1:]
             number = int(seq)
@@ -75,15 +75,15 @@ class Hearer:
                     raise Violation(f"{self.name} hears {line!r}, another heard {self._tale.lines[number]!r}")
 
     def unsent_bytes(self) -> int:
-        """It reads at once."""
+        """Return 0: it reads at once."""
         return 0
 
     def may_hear(self, event_type: str, name: str) -> bool:
-        """Everything."""
+        """Return True: it may receive everything."""
         return True
 
     def may_stay(self) -> bool:
-        """No user is deleted."""
+        """Return True: no user is deleted."""
         return True
 
     def cut(self, why: str) -> None:

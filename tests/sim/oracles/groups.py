@@ -59,7 +59,7 @@ class TracedJob:
 
 @dataclass
 class Rate:
-    """Hand-outs since a rate was set; `most` in any time as long as `per_ms`, 0: any number."""
+    """Hand-outs since a rate was set; at most `most` in any `per_ms`; 0: any number."""
 
     most: int = 0
     per_ms: int = 0
@@ -207,7 +207,7 @@ class GroupLaws:
                 raise Violation(f"{job} was given while {other} is RUNNING")
 
     def _runs(self, group: str, queue: str | None = None) -> int:
-        """The jobs of the group that are RUNNING for sure, in one queue or in all."""
+        """Return the jobs of the group that are certainly RUNNING, in one queue or in all."""
         return len([
             job for job in self._jobs.values()
             if job.group == group and queue in (None, job.queue) and job.runs_until_ms])

@@ -26,7 +26,7 @@ class Leases:
         self._name = ""             # and that node
 
     def begins(self, node: SimNode) -> None:
-        """This node begins to serve."""
+        """Note that this node begins to serve."""
         term = node.up.replica.term
         if term > self._term:
             self._term, self._name = term, node.name
@@ -35,7 +35,7 @@ class Leases:
                     self.judge(other)
 
     def judge(self, node: SimNode) -> None:
-        """A turn of this node has ended, it answers from its lease, or another one begins to serve."""
+        """Check leases: a turn of this node has ended, it answers from its lease, or another one begins to serve."""
         driver = node.driver
         if driver is None or not driver.leadership.serving or driver.replica.term >= self._term:
             return

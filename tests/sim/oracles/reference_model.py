@@ -22,7 +22,7 @@ class Reference(Model):
         return [], []
 
     def running(self) -> list[ModelJob]:
-        """As in the model, which looks into each job, and this is asked with each entry."""
+        """As in the model, which looks into each job; this is asked with each entry."""
         return sorted((job for job in self.jobs if job.id is not None), key=lambda job: job.id or 0)
 
     def givable(self, queue: str, item: str | None = None) -> list[ModelJob]:
@@ -35,7 +35,7 @@ class Reference(Model):
         return sorted((job for job in ready if item in (None, job.item)), key=ModelJob.place)
 
     def _requested(self, operation: Requested, bits: int, applied: ModelApplied) -> Reply:
-        """As in the model, which knows nothing of rates."""
+        """As in the model, which has no rates."""
         return super()._requested(_unrated(operation), bits, applied)        # type: ignore[arg-type]
 
     def _saved(self) -> dict[str, Any]:
@@ -44,7 +44,7 @@ class Reference(Model):
 
 
 class Remembered(Model):
-    """The part of a model that a CLONE needs. It is never changed, so that it can be used again and again."""
+    """The part of a model that a CLONE needs. It is never changed, so it can be reused."""
 
     def __init__(self, model: Model) -> None:
         vars(self).update(vars(model) | jobs_of(model), pulses=copy.deepcopy(model.pulses), known_bytes={})
@@ -54,7 +54,7 @@ class Remembered(Model):
 
 
 def jobs_of(model: Model) -> dict[str, Any]:
-    """A copy of all that operations on jobs can change."""
+    """Return a copy of everything that operations on jobs can change."""
     copies = {id(job): copy.deepcopy(job) for job in (*model.jobs, *model.buried)}
     for job, *_ in model.releases:
         copies.setdefault(id(job), job)         # it has ended since

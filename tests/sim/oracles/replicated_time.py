@@ -31,7 +31,7 @@ ANYTHING_MS = 1 << 50
 
 
 class TimePromises:
-    """Fed with entries when they are stamped, and when they are applied. `wrong`: whose clocks somebody sets."""
+    """Fed with entries when they are stamped, and when they are applied. `wrong`: whose clocks are set."""
 
     def __init__(self, events: Events, wrong: Collection[str]) -> None:
         self._events = events
@@ -47,12 +47,12 @@ class TimePromises:
     # Processes
 
     def started(self, name: str) -> None:
-        """A process begins."""
+        """Note the start of a process."""
         self._started[name] = self._now_ms()
         self._informed.discard(name)
 
     def ended(self, name: str) -> None:
-        """It is no more."""
+        """Note the end of a process."""
         self._started.pop(name, None)
         self._informed.discard(name)
 
@@ -67,7 +67,7 @@ class TimePromises:
     # Entries
 
     def launched(self, node: SimNode, entry: Entry) -> None:
-        """A leader has stamped an entry."""
+        """Note that a leader has stamped an entry."""
         forgotten = False
         leads = isinstance(entry.operations[0], Lead)
         if leads:
@@ -90,7 +90,7 @@ class TimePromises:
         return node.clock.wall_ms() - self._now_ms()
 
     def committed(self, seed: int, clock_ms: int) -> None:
-        """An entry is applied for the first time; `clock_ms`: replicated time then."""
+        """Note an entry that is applied for the first time; `clock_ms`: replicated time then."""
         true_ms, leads, forgotten = self._stamped[seed]
         passed_ms = FASTER * (true_ms - UNIX_MS)
         early_ms = clock_ms - (UNIX_MS + passed_ms + self._ahead_ms)

@@ -1,4 +1,4 @@
-"""Files that look whole and are not."""
+"""Damaged files that look whole."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def an_older_copy_is_put_back_while_all_are_down(world: World) -> Iterator[float
 
 
 def _copied(world: World) -> Generator[float, None, SimNode]:
-    """A follower of which there is an older copy; the others know, and have written, that it had more."""
+    """Return a follower of which there is an older copy; the others have recorded that it had more."""
     yield from served_by(world)
     leader = world.serving()
     assert leader is not None

@@ -21,7 +21,7 @@ SERVED_S = 3.0
 
 
 def puts(world: World, leader: SimNode, body: bytes) -> Outcome:
-    """Propose a job; its outcome."""
+    """Propose a job; returns its outcome."""
     outcome = Outcome(Put(QUEUE, 0, body), world.told)
     world.outcomes.append(outcome)
     leader.propose([outcome])

@@ -23,7 +23,7 @@ def the_followers_connections_to_the_leader_end(world: World) -> Iterator[float]
 
 
 def the_leaders_connections_end(world: World) -> Iterator[float]:
-    """The same at the leader's ends: the followers wait, and it cannot answer any client."""
+    """A middlebox resets the leader's ends: the followers wait, and it cannot answer any client."""
     yield from served_by(world)
     leader = world.serving()
     assert leader is not None

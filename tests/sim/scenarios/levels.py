@@ -35,7 +35,7 @@ def a_cluster_is_upgraded_node_by_node(world: World) -> Iterator[float]:
 
 
 def _together(world: World) -> bool:
-    """Return whether all are connected to the serving node, up to date, and voters as it knows."""
+    """Return whether all are connected to the serving node, up to date, and voters as far as it knows."""
     leader = world.serving()
     return leader is not None and all(
         peer.up and peer.match == leader.up.journal.last_index and peer.info is not None and peer.info.voter

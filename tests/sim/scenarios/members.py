@@ -26,7 +26,7 @@ SCRIPTED: dict[str, Any] = {
 
 
 def until(world: World, holds: Callable[[], Any]) -> Iterator[float]:
-    """Wait; raises Violation when it takes too long."""
+    """Wait for a condition; raises Violation when it takes too long."""
     end = world.events.now + PATIENCE_S
     while not holds():
         if world.events.now > end:
@@ -35,14 +35,14 @@ def until(world: World, holds: Callable[[], Any]) -> Iterator[float]:
 
 
 def apart(world: World, node: SimNode, *others: SimNode) -> None:
-    """Nothing passes between this node and those."""
+    """Block all messages between this node and those."""
     for other in others:
         world.network.block(node.name, other.name, reset=False)
         world.network.block(other.name, node.name, reset=False)
 
 
 def together(world: World, node: SimNode, other: SimNode) -> None:
-    """The line between these two is good again."""
+    """Restore the line between these two."""
     world.network.channels[node.name, other.name].hurry()
     world.network.channels[other.name, node.name].hurry()
 
@@ -53,7 +53,7 @@ def served_by(world: World) -> Iterator[float]:
 
 
 def others(world: World, node: SimNode) -> list[SimNode]:
-    """All voters but this one."""
+    """Return all voters but this one."""
     return [world.nodes[name] for name in world.voters if name != node.name]
 
 

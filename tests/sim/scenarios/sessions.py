@@ -34,7 +34,7 @@ QUEUE = "q"                     # which no client knows
 
 
 def asks(world: World, operation: Operation) -> Generator[float, None, Reply]:
-    """Propose until it is answered, as a client that repeats does."""
+    """Propose until there is an answer, as a client that repeats does."""
     outcome = Outcome(operation, world.told)
     while outcome.state != "applied":
         yield from until(world, lambda: world.serving() is not None)
@@ -49,12 +49,12 @@ def asks(world: World, operation: Operation) -> Generator[float, None, Reply]:
 
 
 def request(session: int, number: int, operation: Any) -> Request:
-    """A numbered command."""
+    """Return a numbered command."""
     return Request(session, number, b"script  %8d" % number, 0, False, operation)
 
 
 def works(world: World, ttl_ms: int = TTL_MS) -> Generator[float, None, tuple[int, list[tuple[Request, Reply]]]]:
-    """Open a session and take a job, bound to it: the session's number, what was asked, and the answers."""
+    """Open a session and take a job bound to it; returns the session's number, the requests, and the answers."""
     yield from served_by(world)
     opened: Any = yield from asks(world, OpenSession(SECRET, ttl_ms))
     session = int(opened.sid.partition("_")[0])
@@ -66,7 +66,7 @@ def works(world: World, ttl_ms: int = TTL_MS) -> Generator[float, None, tuple[in
 
 
 def hears(world: World, operation: Operation, kind: type[Reply], answer: Reply | None = None) -> Iterator[float]:
-    """The answer must be of this kind, and if one is given, this one."""
+    """Check that the answer is of this kind, and equals this one if one is given."""
     reply = yield from asks(world, operation)
     if not isinstance(reply, kind) or (answer is not None and reply != answer):
         raise Violation(f"{operation} is answered {reply} by the new leader, right is {answer or kind.__name__}")
@@ -79,7 +79,7 @@ def asks_again(world: World, answers: list[tuple[Request, Reply]]) -> Iterator[f
 
 
 def nobody_leads(world: World, seconds: float) -> Iterator[float]:
-    """The leader dies, and the others are out of order for so long."""
+    """Kill the leader, and disable the others for this long."""
     nodes: list[SimNode] = list(world.members)
     for node in nodes:
         node.crash(power=True)

@@ -162,17 +162,17 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 def node_number(name: str) -> int:
-    """3 for "n3"."""
+    """Return 3 for "n3"."""
     return int(name[1:])
 
 
 def operations_bytes(operations: list[Operation]) -> bytes:
-    """As the log has them: the tag of an operation is its number there."""
+    """Encode operations as in the log: the tag of an operation is its number there."""
     return core.encode_entry(0, 0, operations)
 
 
 def replies_bytes(replies: list[Reply]) -> bytes:
-    """Each as its number and its fields in order, without their names."""
+    """Encode each reply as its number and its fields in order, without their names."""
     return _encode([_plain(reply) for reply in replies])
 
 

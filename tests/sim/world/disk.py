@@ -29,7 +29,7 @@ STALLS, STALL_S = 0.002, 0.4        # and so many as long as this, unless nothin
 
 
 class SyncTimes:
-    """The duration of a disk's syncs: about `usual_s` mostly, sometimes ten times that, and now and then it stalls."""
+    """The durations of a disk's syncs: mostly about `usual_s`, sometimes ten times that, and now and then a stall."""
 
     def __init__(self, rng: random.Random, usual_s: float) -> None:
         self._rng = rng
@@ -37,7 +37,7 @@ class SyncTimes:
         self.stalls = STALLS
 
     def next_s(self) -> float:
-        """Seconds that the next sync takes."""
+        """Return the seconds that the next sync takes."""
         drawn = self._rng.random()
         if drawn < self.stalls:
             return STALL_S
@@ -98,7 +98,7 @@ class SimDisk(FaultyDisk):
         return self._rng.random() < self._reaching
 
     def step(self) -> None:
-        """A point at which the machine may die; sending a message is one as well."""
+        """Pass a point at which the machine may die; sending a message is one as well."""
         if self.crash_in is not None:
             self.crash_in -= 1
             if self.crash_in <= 0:
@@ -120,7 +120,7 @@ class SimDisk(FaultyDisk):
         self._open[file].drop_cache()
 
     def drop_caches(self) -> None:
-        """The system needs memory: from now on all files show what is on the disk, but for what is not synced."""
+        """Drop the page cache: from now on all files show what is on the disk, except for what is not synced."""
         for shown in self.names_now.values():
             shown.drop_cache()
 
@@ -145,13 +145,13 @@ class SimDisk(FaultyDisk):
         return self._rng.choice(self._beside_s) if self._times is None else self._times.next_s()
 
     def restart(self) -> None:
-        """A new process on the same disk."""
+        """Start a new process on the same disk."""
         super().restart()
         self.crash_in, self.dead, self.errors = None, False, 0
         self._failing.clear()
 
     def repair(self) -> None:
-        """Nothing is wrong from now on; what was lost stays lost."""
+        """Repair the disk: what was lost stays lost."""
         self._beside_s = WELL_S
         if self._preparation is not None:
             self._preparation.over_at = min(self._preparation.over_at, self.now() + WELL_S[-1])
@@ -160,12 +160,12 @@ class SimDisk(FaultyDisk):
         self.trouble_free()
 
     def trouble_free(self) -> None:
-        """Nothing is about to go wrong."""
+        """True if no fault is pending."""
         self.slow_s, self.free_bytes, self.crash_in = 0.0, None, None
         self._failing.clear()
 
     def copied(self) -> dict[str, Any]:
-        """Return what is durable of the node's files, as a copy of the folder has it."""
+        """Return a copy of what is durable in the node's files."""
         files = {name: file for name, file in self.names_durable.items() if name.startswith(FILES)}
         copies = {name: copy.deepcopy(file) for name, file in files.items()}
         for file in copies.values():

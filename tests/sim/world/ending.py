@@ -47,7 +47,7 @@ STRANGERS_RUN = 0.5             # the chance that a removed node that is down is
 
 
 class Ending:
-    """Of one world."""
+    """The end of one world."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -56,7 +56,7 @@ class Ending:
         self._switch: Outcome | None = None
 
     def run(self) -> None:
-        """Raises Violation."""
+        """Run the ending. Raises Violation."""
         world = self._world
         self.heal()
         self._end = world.events.now + LIVENESS_S
@@ -77,7 +77,7 @@ class Ending:
         world.trace.note(Kind.WELL, "all is well")
 
     def heal(self) -> None:
-        """Nothing goes wrong any more."""
+        """End all faults."""
         world = self._world
         world.trace.note(Kind.FAULTS_STOP, "faults stop")
         world.healed = world.clients_stopped = True
@@ -103,7 +103,7 @@ class Ending:
             world.steps += world.events.run_until(world.events.now + LOOK_S)
 
     def _help(self) -> None:
-        """Do what operators do: start members, even those that a late answer has made, and go online."""
+        """Act as operators do: start members, even those that a late answer has made, and go online."""
         world = self._world
         for node in world.members:
             node.start_again()
@@ -116,7 +116,7 @@ class Ending:
                 return
 
     def _well(self) -> bool:
-        """Everybody who was added has become a voter, and somebody serves."""
+        """Return whether all added nodes have become voters, and one serves."""
         world = self._world
         return world.checks.model.learner is None and world.serving() in world.members and self._equal()
 
@@ -128,11 +128,11 @@ class Ending:
         return len({d.replica.applied_index for d in drivers} | {d.journal.last_index for d in drivers}) == 1
 
     def _has_room(self) -> bool:
-        """Everybody knows that there is room again, for which a node looks once a second only."""
+        """Return whether all nodes know that there is room again, which they check once a second only."""
         return not any(node.running and node.up.journal.segments.short for node in self._world.members)
 
     def _wake_in_time(self) -> None:
-        """Nothing is wrong: a job that was put for later can be had at its time, or hardly later."""
+        """Check that a job that was put for later can be taken at its time, or hardly later."""
         world = self._world
         node, before = world.serving(), self._leadership()
         if node is None:
@@ -173,7 +173,7 @@ class Ending:
         node.propose(list(self._asked))
 
     def _open_queues(self) -> list[Operation]:
-        """Nothing may hold back what waits."""
+        """Open all queues, so that nothing holds back waiting jobs."""
         model = self._world.checks.model
         paused = [name for name, settings in model.queues.items() if settings.paused_in or settings.paused_out]
         operations: list[Operation] = [ResumeQueue(name) for name in paused]
@@ -189,7 +189,7 @@ class Ending:
         ]
 
     def _finish(self, job: RunningJob) -> Operation:
-        """A periodic job would come again."""
+        """Finish a job; a periodic one would come again."""
         extras = job.extras
         return Done(job.id) if extras is None or extras.every_ms is None else End(job.id, How.DONE, last=True)
 

@@ -10,7 +10,7 @@ RIGHT_MS = 300                  # NTP keeps wall clocks so near the true time
 
 
 class Events:
-    """The events to come. Those of the same moment happen in the order in which they were asked for."""
+    """The events to come. Events of the same moment happen in the order in which they were scheduled."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -19,20 +19,20 @@ class Events:
         self._halted = False
 
     def at(self, when: float, action: Callable[[], None]) -> None:
-        """Let `action` happen at a time in seconds, never before what is due now."""
+        """Schedule `action` at a time in seconds, never before what is due now."""
         self._serial += 1
         heapq.heappush(self._heap, (max(when, self.now), self._serial, action))
 
     def after(self, seconds: float, action: Callable[[], None]) -> None:
-        """Let `action` happen so much later."""
+        """Schedule `action` after a delay."""
         self.at(self.now + seconds, action)
 
     def halt(self) -> None:
-        """Let run_until() return before the next thing happens."""
+        """Let run_until() return before the next event."""
         self._halted = True
 
     def run_until(self, end: float) -> int:
-        """Let time pass up to `end`, or until somebody calls halt(); returns how many things happened."""
+        """Let time pass up to `end`, or until halt() is called; returns the number of events."""
         heap, steps = self._heap, 0
         self._halted = False
         while heap and heap[0][0] <= end:
@@ -81,5 +81,5 @@ class DriftingClock:
         self._start_s = shown - self._events.now * self._speed
 
     def when(self, monotonic: float) -> float:
-        """The simulated time at which this clock shows `monotonic`."""
+        """Return the simulated time at which this clock shows `monotonic`."""
         return (monotonic - self._start_s) / self._speed

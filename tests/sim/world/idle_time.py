@@ -1,4 +1,4 @@
-"""How long nothing can happen on a node by itself.
+"""Computes how long nothing can happen on a node by itself.
 
 A real one sleeps less: it has turns every 10 ms as long as anything is not in order (cluster/idle.py). Nothing may
 depend on these: runs with `fine_turns` have them, the others do not.
@@ -27,7 +27,7 @@ def idle_until(node: SimNode, driver: Driver, children: list[SlowChild]) -> floa
 
 
 def _next_deed(node: SimNode, driver: Driver, children: list[SlowChild]) -> float:
-    """Return when there is something to do. An earlier turn than the next chores would not do it."""
+    """Return when there is something to do. A turn before the next chores would change nothing."""
     now = node.world.events.now
     if driver.capacity.stuck:
         return now + limits.NO_ROOM_RETRY_S

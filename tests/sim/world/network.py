@@ -33,13 +33,13 @@ class Endpoint(Protocol):
         """Return whether it wants to talk to this peer."""
 
     def hello(self, receiver: str) -> Hello:
-        """Its greeting."""
+        """Return its greeting."""
 
     def meet(self, hello: Hello) -> None:
-        """Somebody whom it does not know greets it."""
+        """Handle the greeting of an unknown node."""
 
     def receive(self, sender: str, event: Hello | Message | None) -> None:
-        """Something arrived."""
+        """Receive a message."""
 
 
 class _Item(NamedTuple):
@@ -71,12 +71,12 @@ class Channel:
         self._alarm = float("inf")
 
     def buffered(self) -> int:
-        """Bytes that have not left the sender."""
+        """Return the bytes that have not left the sender."""
         now = self._events.now
         return sum(item.size for item in self.queue if self.blocked or item.leaves > now)
 
     def put(self, content: Hello | bytes | None, size: int, connection: int, wait_s: float = 0.0) -> None:
-        """Send something, `wait_s` from now."""
+        """Send a message, `wait_s` from now."""
         start = self._events.now + wait_s
         leaves = self._last_leaves = max(self._last_leaves, start) + size / self.bytes_per_s
         arrives = leaves + self.delay_s
@@ -88,7 +88,7 @@ class Channel:
             self._wait()
 
     def lose(self, connection: int) -> None:
-        """The connection breaks: some of what is in flight still arrives, nothing of a blocked direction does."""
+        """Break the connection: some of what is in flight still arrives, nothing of a blocked direction does."""
         kept = 0 if self.blocked else self._network.rng.randrange(len(self.queue) + 1)
         self.queue = deque(
             item for place, item in enumerate(self.queue)
@@ -112,7 +112,7 @@ class Channel:
         self._wait()
 
     def unblock(self) -> None:
-        """Let things pass again."""
+        """Let messages pass again."""
         self.blocked = False
         self._wait()
 
@@ -147,7 +147,7 @@ class Channel:
 
 
 class Network:
-    """All channels, and which connections stand. `bytes_per_s`: of an undisturbed line."""
+    """All channels and connections. `bytes_per_s`: of an undisturbed line."""
 
     def __init__(
         self, events: Events, rng: random.Random, trace: Trace, names: list[str], bytes_per_s: float = 1e9,
@@ -177,7 +177,7 @@ class Network:
         self.channels[sender, receiver].put(data, len(data), connection, wait_s)
 
     def dial(self, a: str, b: str) -> None:
-        """Connect soon, and try again until it works, a node is down or none wants to."""
+        """Connect soon, and try again until it works, a node is down or neither wants to."""
         self._dial(self._pair(a, b), REDIAL_S)
 
     def _dial(self, pair: tuple[str, str], delays_s: tuple[float, float]) -> None:
@@ -226,7 +226,7 @@ class Network:
             self.dial(a, b)
 
     def _break(self, pair: tuple[str, str]) -> bool:
-        """Both sides see that the connection has ended; returns False if there is none."""
+        """End the connection at both sides; returns False if there is none."""
         self._half_open.discard(pair)
         connection = self._links.pop(pair, None)
         if connection is not None:
@@ -235,7 +235,7 @@ class Network:
         return connection is not None
 
     def end_for(self, name: str, other: str) -> bool:
-        """This node sees its connection end, and the other one does not; returns False if there is none."""
+        """End the connection at this node only; returns False if there is none."""
         pair = self._pair(name, other)
         connection, way = self._links.get(pair), self.channels[other, name]
         if connection is None or way.open != connection:
@@ -252,7 +252,7 @@ class Network:
             self.lose(*pair)
 
     def block(self, sender: str, receiver: str, *, reset: bool) -> None:
-        """Nothing arrives in this direction. `reset`: the connection breaks at once, else when the silence is long."""
+        """Block this direction. `reset`: the connection breaks at once, else when the silence is long."""
         self.channels[sender, receiver].blocked = True
         connection = self._links.get(self._pair(sender, receiver))
         if reset:
@@ -265,23 +265,23 @@ class Network:
             self.lose(sender, receiver)
 
     def unblock(self) -> None:
-        """All directions pass again."""
+        """Unblock all directions."""
         for channel in self.channels.values():
             channel.unblock()
 
     def repair(self) -> None:
-        """An undisturbed network."""
+        """Restore an undisturbed network."""
         for channel in self.channels.values():
             channel.hurry()
 
     def started(self, name: str) -> None:
-        """A process began: who wants to talk to it has been dialing all the time."""
+        """Note the start of a process: its peers have been dialing all the time."""
         for other, node in self.nodes.items():
             if other != name and node.running and node.knows(name):
                 self.dial(name, other)
 
     def died(self, name: str) -> None:
-        """A process is gone: its connections break, and nothing reaches it any more."""
+        """Note the end of a process: its connections break, and nothing reaches it any more."""
         for other in self.nodes:
             if other != name:
                 self.lose(name, other)

@@ -122,7 +122,7 @@ class SimNode:
 
     @property
     def up(self) -> Driver:
-        """The process, which must be there."""
+        """The process, which must be running."""
         assert self.driver is not None, f"{self.name} is down"
         return self.driver
 
@@ -169,7 +169,7 @@ class SimNode:
         return Pager(Pages(self.pages), 0, (Stage(0, 3, 1),), resident=not self.world.plan.paged)
 
     def state(self) -> list[bytes] | None:
-        """Its state, read from outside of its turns; None: a fault has damaged a page of it, so it is about to stop."""
+        """Its state, read outside of its turns; None: a fault has damaged a page of it, so it is about to stop."""
         try:
             return list(self.machine.snapshot())
         except PageLost as error:
@@ -178,7 +178,7 @@ class SimNode:
             return None
 
     def _damage_a_page(self) -> None:
-        """Now and then, until faults stop, let a bit of a file of pages be read wrong as long as the process lives."""
+        """Now and then, until faults stop, let a bit of a file of pages be read wrong while the process lives."""
         chance, world = self._damages_pages, self.world
         if chance.random() >= PAGE_DAMAGES or world.healed or self._events.now < world.calm_until:
             return
@@ -268,10 +268,10 @@ class SimNode:
         return self._slices.random() < self.world.plan.slices
 
     def _built(self, driver: Driver) -> None:
-        """A process has its driver, which is to recover."""
+        """Note the new driver of a process, which is about to recover."""
 
     def _left_out(self, outcomes: list[Outcome | None]) -> None:
-        """An entry had enough before these: they are the first to be proposed again, in their order."""
+        """Note operations that did not fit into an entry: they are the first to be proposed again, in their order."""
         again = [outcome for outcome in outcomes if outcome is not None and outcome.state == "open"]
         for outcome in again:
             outcome.entry = None
@@ -285,7 +285,7 @@ class SimNode:
         return child
 
     def crash(self, *, power: bool) -> None:
-        """The process dies; with `power` its machine does, and what was not synced may be lost."""
+        """Kill the process; with `power` the machine, and what was not synced may be lost."""
         if not power and self.world.rng.random() < 0.5:
             for child in self._children:
                 self._orphan(child)
@@ -296,7 +296,7 @@ class SimNode:
             self.disk.restart()
 
     def _orphan(self, child: SlowChild) -> None:
-        """A child that outlives its process."""
+        """Orphan a child that outlives its process."""
         if self.driver is None:
             self.pages.segments.clear()         # their descriptors went with the process
         try:
@@ -333,7 +333,7 @@ class SimNode:
         return SimDisk(random.Random(world.rng.random()), self._now, times)
 
     def wipe(self) -> None:
-        """A new, empty disk."""
+        """Give it a new, empty disk."""
         assert self.driver is None
         self.world.write_file(self)
         self.disk = self._new_disk(self.world)
@@ -343,7 +343,7 @@ class SimNode:
         self._forget()
 
     def put_back(self, copies: dict[str, Any]) -> None:
-        """Put older files in the place of its own; it must be down."""
+        """Replace its files by older ones; it must be down."""
         assert self.driver is None
         self.disk.put_back(copies)
         self.damaged = self.older = True
@@ -351,7 +351,7 @@ class SimNode:
         self._note(Kind.PUT_BACK, "has an older copy of its files")
 
     def _forget(self) -> None:
-        """Forget what it promised."""
+        """Forget its promises."""
         if self.voter or self.damaged:
             self._lose_memory()
         else:
@@ -361,7 +361,7 @@ class SimNode:
         self.memory = Durability(self.name, self.world.events, self.checks)
 
     def _lose_memory(self) -> None:
-        """Keep what the disk held when it counted: what is put in its place counts no more than it has."""
+        """Keep what the disk held when it counted: a replacement counts for no more than it has."""
         self.world.trace.step("loses its disk", self.name)
         if self._before is None:
             self.memory.hurry()
@@ -369,7 +369,7 @@ class SimNode:
         self.memory = Durability(self.name, self.world.events, self.checks)
 
     def counts_again(self) -> None:
-        """It votes again, or is no voter any more: what its disk held before is of no account."""
+        """Note that it votes again, or is no voter any more: what its disk held before no longer matters."""
         self._before = None
 
     def _ended(self, error: BaseException, *, starting: bool = False) -> None:
@@ -422,7 +422,7 @@ class SimNode:
             self._events.at(when, self._ring)
 
     def _ring(self) -> None:
-        """Take the turn that is due. An alarm that was set for a turn which came earlier serves for the next one."""
+        """Take the turn that is due. An alarm for a turn that came earlier serves for the next one."""
         now = self._events.now
         if now < self._alarm:
             return
@@ -434,7 +434,7 @@ class SimNode:
             self._events.at(self._next_turn, self._ring)
 
     def pause(self, seconds: float) -> None:
-        """The process gets no processor for so long."""
+        """Give the process no processor for this long."""
         self._blocked_until = max(self._blocked_until, self._events.now + seconds)
         if self._next_turn < NEVER:
             self._next_turn = NEVER
@@ -446,7 +446,7 @@ class SimNode:
         return self._blocked_until > self._events.now
 
     def resume(self) -> None:
-        """It does again, and what its disk was working on is done."""
+        """Resume the process; what its disk was working on is done."""
         self._blocked_until = self._events.now
         self.memory.hurry()
         self.wake(self._blocked_until)
@@ -517,7 +517,7 @@ class SimNode:
             self.world.trace.seen["errors survived"] += 1
 
     def _write_down_leases(self, driver: Driver) -> None:
-        """Write down who leads, and who holds a lease at this moment."""
+        """Record which node leads, and which one holds a lease now."""
         self.world.trace.step("leads", self.name, driver.replica.term)
         for other in self.world.nodes.values():
             if other.driver is not None and other.driver.holds_lease() and not other.clock.beyond:
@@ -562,7 +562,7 @@ class SimNode:
         return self.memory.has(index, term) or (before is not None and before.has(index, term))
 
     def committed(self, index: int) -> None:
-        """This node applies an entry as the first of all: it must be on the disks of a majority."""
+        """Check an entry that this node is the first to apply: it must be on the disks of a majority."""
         configurations, term = self.checks.configurations, self.memory.term_at(index)
         if term is not None:
             self.checks.terms[index] = term
@@ -581,7 +581,7 @@ class SimNode:
         self.world.commits.append((self._events.now, index, term))
 
     def _promotes(self, learner: SimNode) -> None:
-        """This node proposes that the learner votes: it must have caught up."""
+        """Check that the learner has caught up when this node proposes that it votes."""
         due = [commit for commit in self.world.commits if commit[0] < self._events.now - CATCH_UP_S]
         if not learner.voter or (due and not learner.has_durably(*due[-1][1:])):
             raise Violation(f"{self.name} makes {learner.name} a voter before it has caught up{self.world.describe()}")
@@ -593,15 +593,15 @@ class SimNode:
         return name in self._outbox.peers
 
     def hello(self, receiver: str) -> Hello:
-        """Its greeting."""
+        """Return its greeting."""
         return self.up.hello(receiver)
 
     def meet(self, hello: Hello) -> None:
-        """Somebody whom it does not know greets it."""
+        """Handle the greeting of an unknown node."""
         self.up.add_unknown_peer(hello)
 
     def receive(self, sender: str, event: Hello | Message | None) -> None:
-        """Something arrived from a peer."""
+        """Receive a message from a peer."""
         self.up.inbox.append((sender, event))
         self.wake(self._events.now)
 
@@ -656,7 +656,7 @@ class SimNode:
     # Clients
 
     def propose(self, outcomes: list[Outcome]) -> None:
-        """Operations of one client, back to back."""
+        """Propose operations of one client, back to back."""
         before: Operation | None = None
         for outcome in outcomes:
             if self.driver is None or level_of(outcome.operation) > self.driver.machine.known_level:
@@ -675,7 +675,7 @@ class SimNode:
             self.wake(self._events.now)
 
     def ask(self, outcome: Outcome) -> None:
-        """An operator's command, as Administration executes it."""
+        """Execute an operator's command, as Administration does."""
         self._open[outcome] = None
         outcome.ended = self._open.pop
         proposed, self._proposed = self._proposed, [outcome]
@@ -684,7 +684,7 @@ class SimNode:
         self.wake(self._events.now)
 
     def switch(self, *, online: bool) -> None:
-        """OFFLINE and ONLINE, as ClusterNode does it."""
+        """Execute OFFLINE and ONLINE, as ClusterNode does."""
         driver = self.up
         driver.leadership.online = online
         driver.transport.elections.may_campaign = online
@@ -697,7 +697,7 @@ class SimNode:
 
 
 def _violation(error: BaseException | None) -> Violation | None:
-    """The broken promise behind an error: the product wraps what a check raises inside it."""
+    """Return the broken promise behind an error: the product wraps what a check raises inside it."""
     while error is not None and not isinstance(error, Violation):
         error = error.__cause__ or error.__context__
     return error

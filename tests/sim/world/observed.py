@@ -68,7 +68,7 @@ class ObservedJournal(Journal):
         return bool(self._watch(partial(super().sync_in_background, alone=alone, from_bytes=from_bytes)))
 
     def _watch(self, sync: Callable[[], bool | None]) -> bool | None:
-        """`sync` returns False when not all is durable then."""
+        """Watch a journal. `sync` returns False when not all is durable then."""
         memory = self.node.memory
         memory.syncing = memory.syncing or self.unsynced
         all_durable = sync()
@@ -149,7 +149,7 @@ class SlowChild(BackgroundTask):
         return self._status
 
     def finish(self) -> None:
-        """Do it now."""
+        """Finish the work now."""
         if self._status is not None:
             return
         self._machine.frozen = self._state
@@ -172,7 +172,7 @@ class SlowChild(BackgroundTask):
 def open_journal(
     node: SimNode, directory: Path, disk: SimDisk, segment_bytes: int, window_bytes: int,
 ) -> ObservedJournal:
-    """The node's journal; what it finds on disk is not reported, it was when it was written."""
+    """Open the node's journal; what it finds on disk is not reported, as it was when it was written."""
     journal = ObservedJournal.open(directory, disk, segment_bytes=segment_bytes, window_bytes=window_bytes)
     assert isinstance(journal, ObservedJournal)
     journal.node = node

@@ -1,4 +1,4 @@
-"""What a seed decides before a run: how many nodes, which sizes, which faults; and what makes runs repeatable."""
+"""The plan that a seed draws for a run: nodes, sizes and faults; and what makes runs repeatable."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ OLD_LEVEL, NEW_LEVEL = 1, 2     # the feature levels of the two releases: the ne
 
 @dataclass
 class Plan:
-    """One run."""
+    """The plan of one run."""
 
     nodes: int                  # founders of the cluster
     spares: int                 # further nodes that may be added
@@ -108,7 +108,7 @@ PAGED: list[tuple[Any, str, Any]] = [
 
 
 def draw(seed: int, **fixed: Any) -> Plan:
-    """The plan of a seed; `fixed` overrides fields of it."""
+    """Draw the plan of a seed; `fixed` overrides fields of it."""
     rng = random.Random(seed)
     nodes = rng.choice((1, 3, 3, 3, 3, 3, 3, 3, 5, 5))
     changing = rng.random() < CHANGING
@@ -210,7 +210,7 @@ def spent_constants(spent: int) -> list[tuple[Any, str, Any]]:
 
 
 def _constants(rng: random.Random) -> list[tuple[Any, str, Any]]:
-    """The product's sizes, so small that short runs reach them."""
+    """Patch the product's sizes to be so small that short runs reach them."""
     choke = rng.choice((2000, 20_000, 8 << 20))
     return [
         (limits, "COMPACTION_BYTES_MIN", rng.choice((1000, 3000, 10_000, 64 << 20))),
@@ -228,7 +228,7 @@ def _constants(rng: random.Random) -> list[tuple[Any, str, Any]]:
 
 
 def _session_constants(rng: random.Random) -> list[tuple[Any, str, Any]]:
-    """The same of sessions, which the model of the queue has to know as well."""
+    """Patch the sizes of sessions, which the model of the queue has to know as well."""
     window, ttl_ms = rng.choice((8, 64)), rng.choice((100, 1000))
     return [
         (core_limits, "REQUEST_WINDOW", window),

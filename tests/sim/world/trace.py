@@ -1,4 +1,4 @@
-"""What happened in a run: the last events for a reader, and a digest over all of them for comparing two runs."""
+"""The last events of a run for a reader, and a digest of all of them for comparing two runs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NANOSECONDS = 1_000_000_000
 
 
 class Violation(Exception):
-    """A promise was broken: a bug of the product, or of the simulation."""
+    """A broken promise: a bug of the product, or of the simulation."""
 
 
 class Trace:
@@ -36,44 +36,44 @@ class Trace:
         self.steps: list[tuple[Any, ...]] | None = None     # of the replication, for tests/model
 
     def step(self, *step: Any) -> None:
-        """Write a step of the replication down, if somebody wants them: its kind, its node, and what it is about."""
+        """Record a step of the replication for traces: its kind, its node, and its subject."""
         if self.steps is not None:
             self.steps.append(step)
 
     # For a reader, and for the digest
 
     def note(self, kind: Kind, text: str, *numbers: int) -> None:
-        """Something worth a line; the digest gets the kind and the numbers."""
+        """Record an event; the digest gets the kind and the numbers."""
         self._last.append((self._events.now, text))
         self._record(kind, *numbers)
 
     def fault(self, kind: str, text: str) -> None:
-        """A fault fires."""
+        """Record that a fault fires."""
         self.faults[kind] += 1
         self.note(Kind.FAULT, f"{kind}: {text}", FAULTS[kind])
 
     # For the digest only
 
     def message(self, sender: str, receiver: str, data: bytes, wait_s: float) -> None:
-        """A node sends these bytes, `wait_s` from now."""
+        """Record that a node sends these bytes, `wait_s` from now."""
         self._record(
             Kind.MESSAGE, node_number(sender), node_number(receiver), round(wait_s * NANOSECONDS), data=data,
         )
 
     def connected(self, first: str, second: str) -> None:
-        """Two nodes have a connection."""
+        """Record that two nodes have a connection."""
         self._record(Kind.CONNECTED, node_number(first), node_number(second))
 
     def entry(
         self, name: str, index: int, now_ms: int, seed: int, operations: list[Operation], replies: list[Reply],
     ) -> None:
-        """A node has applied an entry, with these results."""
+        """Record that a node has applied an entry, with these results."""
         if self._digesting:
             data = operations_bytes(operations) + replies_bytes(replies)
             self._record(Kind.ENTRY, node_number(name), index, now_ms, seed, data=data)
 
     def state(self, name: str, index: int, digest: bytes) -> None:
-        """Note what a node holds after an entry."""
+        """Record what a node holds after an entry."""
         self._record(Kind.STATE, node_number(name), index, data=digest)
 
     def answer(self, state: str, operation: Operation, reply: Reply | None) -> None:
@@ -94,9 +94,9 @@ class Trace:
             self._digest.update(data)
 
     def digest(self) -> str:
-        """Equal for two runs in which the same things happened at the same times."""
+        """Return a digest that is equal for two runs in which the same things happened at the same times."""
         return self._digest.hexdigest()
 
     def last(self) -> list[str]:
-        """The last events, one line each."""
+        """Return the last events, one line each."""
         return [f"{when:10.6f}  {text}" for when, text in self._last]

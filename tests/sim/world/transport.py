@@ -1,4 +1,4 @@
-"""A node's side of the simulated network: what leaves it, in which order, and whom it wants to talk to."""
+"""A node's side of the simulated network: the messages it sends, their order, and its peers."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class SimOutbox:
             self._network.transmit(self._name, name, message, disk.spent_s)
 
     def _promises(self, receiver: str, message: Message) -> None:
-        """Note what leaves this node, as it binds it for good."""
+        """Record what leaves this node, as it binds the node for good."""
         memory, step = self._node.memory, self._node.world.trace.step
         if isinstance(message, Ack):
             if message.success and message.next_index:

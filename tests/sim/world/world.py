@@ -1,4 +1,4 @@
-"""One run: a cluster, its clients, what goes wrong, and the end, when nothing does any more."""
+"""One run: a cluster, its clients, the faults, and the end without faults."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ log = logging.getLogger("sockpqd")
 
 
 class World:
-    """Everything of a run. `fixed` overrides fields of the seed's plan."""
+    """The state of a run. `fixed` overrides fields of the seed's plan."""
 
     def __init__(self, seed: int, *, digesting: bool = False, **fixed: Any) -> None:
         self.seed = seed
@@ -96,7 +96,7 @@ class World:
         )
 
     def run(self) -> None:
-        """The whole run; raises Violation."""
+        """Run it to its end; raises Violation."""
         level, log.disabled = logging.root.manager.disable, True
         logging.disable(logging.CRITICAL)
         try:
@@ -143,24 +143,24 @@ class World:
 
     @property
     def voters(self) -> tuple[str, ...]:
-        """The names of the voters of today."""
+        """Return the names of the present voters."""
         return self.checks.configurations.voters
 
     @property
     def members(self) -> list[SimNode]:
-        """The voters, and the learner if there is one."""
+        """Return the voters, and the learner if there is one."""
         learner = self.checks.model.learner
         return [node for name, node in self.nodes.items() if name in self.voters or name == learner]
 
     @property
     def present(self) -> list[SimNode]:
-        """All members, and whatever else runs."""
+        """Return all members, and other running nodes."""
         members = self.members
         return [node for node in self.nodes.values() if node.running or node in members]
 
     @property
     def level(self) -> int:
-        """The feature level of the cluster, as far as any node knows."""
+        """Return the feature level of the cluster, as far as any node knows."""
         return max(node.machine.level for node in self.nodes.values())
 
     def write_file(self, node: SimNode) -> None:
@@ -182,7 +182,7 @@ class World:
     # Outcomes for clients and operators
 
     def told(self, outcome: Outcome) -> None:
-        """A client got an answer."""
+        """Note that a client got an answer."""
         if outcome.state != "refused":
             self._answered += 1
             self.halt_if_enough()
@@ -202,23 +202,23 @@ class World:
         return outcome
 
     def halt_if_enough(self) -> None:
-        """End the trouble when enough has happened."""
+        """Halt the run when enough has happened."""
         enough = self._answered >= self.plan.operations and self.trace.faults.total() >= FAULTS
         if enough and not self.healed and self.plan.script is None and self.events.now >= self.calm_until:
             self.events.halt()
 
     def start_later(self, node: SimNode) -> None:
-        """Somebody starts the node again after a while."""
+        """Start the node again after a while."""
         seconds = SOON_S if self.healed else self.rng.uniform(*RESTART_S)
         self.events.after(seconds, node.start)
 
     def serving(self) -> SimNode | None:
-        """The only node that serves."""
+        """Return the only node that serves."""
         serving = [node for node in self.nodes.values() if node.serving]
         return serving[0] if len(serving) == 1 else None
 
     def describe(self) -> str:
-        """All nodes in a line each."""
+        """Return all nodes in a line each."""
         lines = []
         for node in self.nodes.values():
             if node.driver is None:

@@ -37,7 +37,7 @@ ENDS = (Done, DoneMany, Cascade)        # the commands that finish a job
 
 
 class Effect(Enum):
-    """How certain it is that it took effect."""
+    """The certainty that a command took effect."""
 
     SURE = "sure"
     PERHAPS = "perhaps"

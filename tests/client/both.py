@@ -32,7 +32,7 @@ class Loop:
         return self._from_loop(asyncio.run_coroutine_threadsafe(coroutine, self._loop).result())
 
     def stop(self) -> None:
-        """End it as asyncio.run does."""
+        """End the loop as asyncio.run does."""
         self.run(self._loop.shutdown_asyncgens())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(60)
@@ -48,7 +48,7 @@ class Loop:
 
 
 class LoopJob:
-    """An aio.Job for use by a thread."""
+    """Adapts an aio.Job for use by a thread."""
 
     def __init__(self, loop: Loop, job: aio.Job) -> None:
         self._loop = loop
@@ -86,7 +86,7 @@ class LoopJob:
 
 
 class LoopTransaction:
-    """An aio.Transaction for use by a thread."""
+    """Adapts an aio.Transaction for use by a thread."""
 
     def __init__(self, loop: Loop, transaction: aio.Transaction) -> None:
         self._loop = loop
@@ -106,7 +106,7 @@ class LoopTransaction:
 
 
 class LoopClient:
-    """An aio.Client for use by threads."""
+    """Adapts an aio.Client for use by threads."""
 
     def __init__(self, servers: Any, **settings: Any) -> None:
         self._loop = Loop()
@@ -155,7 +155,7 @@ class LoopClient:
         self._loop.run(self.client.close())
 
     def stop(self) -> None:
-        """Close it and end the loop."""
+        """Close the client and end the loop."""
         self.close()
         self._loop.stop()
 
@@ -178,7 +178,7 @@ class ThreadClient(sockpq.Client):
 
 
 def _plain(argument: Any) -> Any:
-    """Jobs as the asyncio client knows them."""
+    """Convert jobs to those of the asyncio client."""
     if isinstance(argument, LoopJob):
         return argument.job
     return [_plain(one) for one in argument] if isinstance(argument, list) else argument

@@ -1,4 +1,4 @@
-"""A call in a thread, for tests of what blocks."""
+"""A call in a thread, for tests of blocking calls."""
 
 from __future__ import annotations
 

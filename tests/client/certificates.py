@@ -1,4 +1,4 @@
-"""Certificates for servers of the tests, from an authority that lives as long as they."""
+"""Certificates for the tests' servers, from an authority that lives as long as they do."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import trustme
 
 @cache
 def authority() -> trustme.CA:
-    """The one whose certificates are good."""
+    """Return the authority whose certificates are good."""
     return trustme.CA()
 
 
@@ -28,7 +28,7 @@ def server_tls(*names: str, days: float = 90, ca: trustme.CA | None = None) -> s
 
 
 def ca_file(folder: Path) -> str:
-    """The file that clients know the servers by."""
+    """Return the file by which clients recognise the servers."""
     file = folder / "ca.crt"
     authority().cert_pem.write_to_path(str(file))
     return str(file)

@@ -53,5 +53,5 @@ def client(cluster: FakeCluster, make_client: MakeClient) -> Client:
 
 @pytest.fixture
 def old_client(cluster: FakeCluster, make_client: MakeClient) -> Client:
-    """The same without sessions, as against servers that have none."""
+    """A client without sessions, as against servers that have none."""
     return make_client(cluster.addresses, timeout=60, server_timeout=0.3, connect_timeout=0.5, sessions=False)

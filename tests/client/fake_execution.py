@@ -1,4 +1,4 @@
-"""What the commands do to a FakeCluster."""
+"""Executes commands on a FakeCluster."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Execution:
-    """The half of a FakeServer that knows the commands."""
+    """The half of a FakeServer that executes commands."""
 
     cluster: FakeCluster
     id: int
@@ -34,7 +34,7 @@ class Execution:
         return self.leads and self.cluster.online
 
     def request(self, connection: socket.socket, number: int, words: list[str], data: bytes) -> bytes | None:
-        """Execute a numbered request, or answer again what was answered before."""
+        """Execute a numbered request, or repeat an earlier answer."""
         session = self.attached.get(connection)
         if not self.serving:
             return b"500 Offline Mode\r\n"
@@ -64,7 +64,7 @@ class Execution:
     def execute(
         self, connection: socket.socket, words: list[str], data: bytes, stored: Stored | None = None
     ) -> bytes | None:
-        """The answer; None ends the connection without one. `stored`: what the session knows of this request."""
+        """Return the answer; None ends the connection without one. `stored`: the session's memory of this request."""
         verb = words[0]
         if verb == "INTERCONNECT":
             sure = self.serving or not self.leads
@@ -214,7 +214,7 @@ class Execution:
         return f"{self._change(words)}\r\n".encode()
 
     def _change(self, words: list[str]) -> str:
-        """Return what the leader answers to an operator."""
+        """Return the leader's answer to an operator."""
         cluster = self.cluster
         servers = {server.name: server for server in cluster.servers}
         match words:

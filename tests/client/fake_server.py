@@ -72,12 +72,12 @@ class FakeCluster:
         return [server.address for server in self.servers]
 
     def bodies(self, queue: str) -> list[bytes]:
-        """The waiting jobs of a queue, in order."""
+        """Return the waiting jobs of a queue, in order."""
         with self.lock:
             return [data for _, data, _ in self.waiting[queue]]
 
     def end_leases(self) -> None:
-        """Every running job goes back to its queue."""
+        """Return every running job to its queue."""
         with self.lock:
             for queue, priority, data, item in self.running.values():
                 self.waiting[queue].append((priority, data, item))
@@ -124,11 +124,11 @@ class FakeServer(Execution):
 
     @property
     def connections(self) -> int:
-        """Open ones."""
+        """The number of open connections."""
         return len(self._connections)
 
     def fail(self, verb: str, *faults: Fault | None) -> None:
-        """The next commands of this verb meet these faults, one each; None: no fault."""
+        """Let the next commands of this verb meet these faults, one each; None: no fault."""
         self.faults[verb].extend(faults)
 
     def stop(self) -> None:

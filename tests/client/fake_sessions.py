@@ -21,7 +21,7 @@ class Stored:
 
 @dataclass
 class FakeSession:
-    """One session."""
+    """A session of the cluster."""
 
     sid: str
     ended: bool = False
@@ -29,7 +29,7 @@ class FakeSession:
     stored: dict[int, Stored] = field(default_factory=dict)
 
     def request(self, number: int, command: bytes, connection: object) -> Stored | bytes:
-        """The place for this request's answer, or the refusal."""
+        """Return the place for this request's answer, or the refusal."""
         if self.ended:
             return b"404 Session Not Found\r\n"
         if number <= self.newest - WINDOW:
@@ -53,7 +53,7 @@ class FakeSessions:
 
     @property
     def open(self) -> list[FakeSession]:
-        """Return those that have not ended."""
+        """Return the sessions that have not ended."""
         return [session for session in self.all.values() if not session.ended]
 
     def end_all(self) -> None:

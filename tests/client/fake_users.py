@@ -1,4 +1,4 @@
-"""Who may do what on a FakeCluster: AUTH in both its forms, and USER."""
+"""The users of a FakeCluster and their rights: AUTH in both its forms, and USER."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ OPEN = ("AUTH", "PING", "CAPS", "QUIT")
 
 
 class FakeUsers:
-    """The users, and who has entered. `in_file` cannot be changed; they may do everything but `forbidden` verbs."""
+    """The users, and the connections that have authenticated. `in_file` cannot be changed; they may use all but
+    `forbidden` verbs.
+    """
 
     def __init__(self, in_file: dict[str, str]) -> None:
         self.in_file = in_file
@@ -22,7 +24,7 @@ class FakeUsers:
         self._nonces: dict[socket.socket, tuple[str, bytes]] = {}
 
     def refuse(self, connection: socket.socket, words: list[str]) -> bytes | None:
-        """The answer to AUTH, or why this command is not executed; None when it is."""
+        """Return the answer to AUTH, or the refusal of this command; None when it may be executed."""
         if words[0] == "AUTH":
             self.attempts.append(" ".join(words))
             return self._auth(connection, words[1:])
@@ -33,7 +35,7 @@ class FakeUsers:
         return b"403 Forbidden\r\n" if words[0] in self.forbidden else None
 
     def forget(self, connection: socket.socket) -> None:
-        """It is closed."""
+        """Forget a closed connection."""
         self._entered.pop(connection, None)
         self._nonces.pop(connection, None)
 
@@ -42,7 +44,7 @@ class FakeUsers:
         self._entered.clear()
 
     def execute(self, words: list[str]) -> bytes:
-        """USER SET, USER DELETE, USER LIST."""
+        """Execute USER SET, USER DELETE, USER LIST."""
         verb, *rest = words
         if verb == "LIST":
             lines = [f"{name} admin FILE\r\n" for name in sorted(self.in_file)]

@@ -23,7 +23,7 @@ JOB = re.compile(r"200 OK (\S+) (\d+) (-?\d+) (\d+)(?: IS (\S+))?")
 
 
 class CommandError(Exception):
-    """A command was not answered as expected."""
+    """A command that was not answered as expected."""
 
 
 class OldClient:
@@ -43,7 +43,7 @@ class OldClient:
         self._expect(f"PUT {queue} {priority} {len(data)}", data, "200 OK")
 
     def get(self, verb: str, queue: str, expire: int) -> tuple[int, bytes] | None:
-        """The id and the data of a job, None when the queue is empty."""
+        """Return the id and the data of a job, None when the queue is empty."""
         status = self._say(f"{verb} {queue} EXPIRE {expire} THEN LATER")
         if status == "404 Queue Empty":
             return None
@@ -53,7 +53,7 @@ class OldClient:
         return int(found[2]), self._read(int(found[4]))
 
     def done(self, job: int) -> bool:
-        """Remove a running job; False when there is none of this id."""
+        """Remove a running job; returns False when there is none with this id."""
         status = self._say(f"DONE {job}")
         if status == "404 Job Not Found":
             return False
@@ -86,7 +86,7 @@ class OldClient:
         self._socket = self._stream = None
 
     def _connect(self) -> None:
-        """Connect to all, ask each for its number, keep the one with the smallest."""
+        """Connect to all servers, ask each for its number, and keep the one with the smallest."""
         self.connects += 1
         chosen: tuple[int, socket.socket] | None = None
         for server in self._servers:

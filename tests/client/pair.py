@@ -14,7 +14,7 @@ class Pair:
     """The clusters `a`, which is home, and `b`."""
 
     def __init__(self, nodes: int = 1) -> None:
-        """`nodes`: of each cluster."""
+        """`nodes`: the number of nodes of each cluster."""
         self._stack = ExitStack()
         self.a = LocalCluster(nodes)
         self.b = LocalCluster(nodes)

@@ -28,7 +28,7 @@ class RealServer:
     """One server; `address` is where it listens."""
 
     def __init__(self, host: str = "127.0.0.1", port: int = 0) -> None:
-        """Listen on this port, 0: on any that is free."""
+        """`port`: to listen on; 0: any that is free."""
         self._host, self._port = host, port or free_ports(1)[0]
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
@@ -49,7 +49,7 @@ class RealServer:
         self.address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
     def do(self, action: Callable[[FakeCluster], T]) -> T:
-        """Do something with the cluster, between two turns of its loop."""
+        """Call a function with the cluster, between two turns of its loop."""
         async def turn() -> T:
             return action(self.cluster)
         return asyncio.run_coroutine_threadsafe(turn(), self._loop).result(60)
@@ -69,7 +69,7 @@ class RealServer:
         self.do(lambda cluster: cluster.pass_time(seconds))
 
     def entries(self) -> list[list[str]]:
-        """The kinds of the operations of each committed entry."""
+        """Return the kinds of the operations of each committed entry."""
         def kinds(cluster: FakeCluster) -> list[list[str]]:
             return [[_kind(operation) for operation in entry] for entry in cluster.log]
         return self.do(kinds)

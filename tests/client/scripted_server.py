@@ -83,13 +83,13 @@ class ScriptedServer:
 
 
 def reset(connection: socket.socket) -> None:
-    """End it with a RST."""
+    """Return an answer that ends the connection with a RST."""
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     socket.socket(fileno=connection.detach()).close()
 
 
 def trickle(connection: socket.socket) -> None:
-    """A body that never ends, and never pauses for long."""
+    """Return an answer whose body never ends, and never pauses for long."""
     connection.sendall(b"200 OK q 7 0 4000000000\r\n")
     while True:
         connection.sendall(b"x" * 1000)

@@ -1,4 +1,4 @@
-"""What operators' programs ask of the whole cluster: it reaches the leader, once, or says why not."""
+"""Operators' questions about the whole cluster reach the leader once, or the error says why not."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_a_snapshot_is_written_by_the_server_that_is_named(cluster: FakeCluster,
 
 
 def test_a_closed_client_ends_the_search(cluster: FakeCluster, client: Client) -> None:
-    """It pauses in that moment, or a server owes it the answer to an attempt."""
+    """The client pauses at that moment, or waits for the answer to an attempt."""
     cluster.lead(None)
     timer = threading.Timer(0.1, client.close)
     timer.start()

@@ -1,4 +1,4 @@
-"""The client against the real server: what the fake servers cannot promise."""
+"""The client against the real server: promises that fake servers cannot make."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is special about the asyncio client. What it has in common with the blocking one is tested with both."""
+"""Features of the asyncio client alone. What it shares with the blocking one is tested with both."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def test_a_leader_that_cannot_be_reached_is_named(cluster: FakeCluster, make_cli
 
 @pytest.fixture
 def resolver(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, list[str]]]:
-    """Names that stand for these IPv4 addresses."""
+    """Let these names resolve to these IPv4 addresses."""
     names: dict[str, list[str]] = {}
     true = socket.getaddrinfo
 
@@ -86,7 +86,7 @@ def test_ipv6(make_client: MakeClient) -> None:
 
 @pytest.fixture
 def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """Return where the configuration is looked for; nothing of the machine counts."""
+    """The folder in which the configuration is searched; nothing of the machine counts."""
     for variable in ("SOCKPQ_SERVERS", "SOCKPQ_CA", "SOCKPQ_USER", "SOCKPQ_SECRET", "SOCKPQ_SECRET_FILE"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))

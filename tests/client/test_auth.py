@@ -1,4 +1,4 @@
-"""Users: who a client says it is, when, and what becomes of it when the servers do not want him."""
+"""Users: when a client authenticates, and how it handles refusals."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def users() -> FakeUsers:
 
 @pytest.fixture
 def guarded(users: FakeUsers) -> Iterator[FakeCluster]:
-    """Servers that want to know who it is."""
+    """Servers that require authentication."""
     with FakeCluster(users=users) as cluster:
         yield cluster
 
@@ -58,7 +58,7 @@ def ann(guarded: FakeCluster, make_client: MakeClient) -> Client:
 
 @pytest.fixture
 def far_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The servers seem to be on other machines."""
+    """Servers that seem to be on other machines."""
     for stream in (SocketStream, TransportStream):
         monkeypatch.setattr(stream, "peer", lambda _: Address("10.0.0.1", 11361))
 
@@ -87,7 +87,7 @@ def test_a_survey_says_it_too(guarded: FakeCluster) -> None:
 
 
 def test_who_only_asks_whether_a_server_lives_does_not_say_who_it_is(guarded: FakeCluster) -> None:
-    """For a blocked call that is asked again and again, and a server may need a tenth of a second to check a secret."""
+    """A blocked call asks repeatedly, and a server may need a tenth of a second to check a secret."""
     network = ThreadNetwork(Access(None, "ann", SECRET))
     server = guarded.servers[0]
     assert run(ask(network, parse_server(server.address), [cluster.PING], 5)).failure is None
@@ -108,7 +108,7 @@ def test_a_session_begins_without_waiting_for_the_answer(make_client: MakeClient
 
 
 def test_without_a_session_nothing_is_executed_before_the_answer(make_client: MakeClient) -> None:
-    """Also a server that does not need AUTH may refuse it: then nothing must have happened."""
+    """A server that does not need AUTH may refuse it, too: then nothing must have been executed."""
     lines: list[str] = []
 
     def answer(connection: socket.socket, stream: BinaryIO, line: str) -> None:
@@ -140,7 +140,7 @@ def test_a_secret_does_not_leave_the_machine_without_tls(
 @pytest.mark.usefixtures("far_away")
 @pytest.mark.parametrize("nonce", [b"", b"abc", b"0" * 14, b"g" * 32])
 def test_a_nonce_that_is_none(make_client: MakeClient, nonce: bytes) -> None:
-    """A short one would let a server collect the answers to all there are."""
+    """With a short one a server could collect the answers to all possible nonces."""
     with ScriptedServer(lambda connection, _, __: connection.sendall(b"334 %s\r\n" % nonce)) as server:
         client = make_client(server.address, timeout=0.3, **ANN)
         with pytest.raises(NotExecuted, match="no answer to AUTH"):
@@ -186,7 +186,7 @@ def test_a_wrong_secret_is_told_at_once_and_never_shown(guarded: FakeCluster, ma
 
 
 def test_a_refusal_may_take_its_time(make_client: MakeClient) -> None:
-    """A server answers a wrong secret after a second; that is longer than it has for telling whether it leads."""
+    """A server answers a wrong secret after a second: longer than it has to report whether it leads."""
     def answer(connection: socket.socket, stream: BinaryIO, line: str) -> None:
         time.sleep(0.7)
         connection.sendall(b"403 Forbidden\r\n")

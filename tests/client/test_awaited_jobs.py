@@ -27,14 +27,14 @@ def pool() -> Iterator[ThreadPoolExecutor]:
 
 
 def put(client: Client, key: str | None = None, queue: str = "q", data: bytes = b"2+2") -> int:
-    """Put a job with a number, and return that."""
+    """Put a job with a number, and return the number."""
     number = client.put(queue, data, number=True, key=key).number
     assert number is not None
     return number
 
 
 def waiting(server: RealServer, begin: Callable[[], Future[Awaited | None]]) -> Future[Awaited | None]:
-    """Begin to wait, and return when the server knows."""
+    """Begin to wait, and return when the server has registered that."""
     before = server.awaiting()
     future = begin()
     until(lambda: server.awaiting() == before + 1, "the client waits")

@@ -155,7 +155,7 @@ def test_done_many_of_jobs_nobody_has_is_no_error(client: Client) -> None:
 
 
 def test_no_more_jobs_are_asked_for_than_a_server_keeps_answers() -> None:
-    """It cuts the connection of who does not read 64 MiB, and then hands out to nobody."""
+    """It cuts the connection of a client that does not read 64 MiB, and then hands out nothing."""
     def came(count: int, length: int) -> None:
         batch.answered([Answer(Handed(1, "q", 0, bytes(length), None))] * count)
 

@@ -1,4 +1,4 @@
-"""Every method against a server that behaves."""
+"""Every method against a server that works correctly."""
 
 from __future__ import annotations
 
@@ -220,7 +220,7 @@ def test_a_time_may_be_longer_than_any_socket_takes(cluster: FakeCluster, make_c
 
 
 def in_a_child(action: Callable[[], object]) -> int:
-    """Do it in a forked process; returns its exit code."""
+    """Call a function in a forked process; returns its exit code."""
     child = os.fork()
     if child == 0:
         try:

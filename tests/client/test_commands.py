@@ -1,4 +1,4 @@
-"""The bytes of each command, and what is refused before anything is sent."""
+"""The bytes of each command, and arguments that are refused before anything is sent."""
 
 from __future__ import annotations
 

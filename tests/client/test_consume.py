@@ -79,7 +79,7 @@ def test_until_done_ends_with_the_last_job(cluster: FakeCluster, client: Client)
 
 
 def test_workers_share_a_queue_through_a_failover(cluster: FakeCluster, client: Client) -> None:
-    """No answer is lost without being asked for again, so every job is worked on exactly once."""
+    """No answer is lost without being asked for again, so every job is finished exactly once."""
     got: list[bytes] = []
 
     def work() -> None:

@@ -15,7 +15,7 @@ def client(server: RealServer, make_client: MakeClient) -> Client:
 
 
 def put(client: Client, data: bytes = b"body", queue: str = "q") -> int:
-    """Put a job with a number, and return that."""
+    """Put a job with a number, and return the number."""
     number = client.put(queue, data, number=True, headers={"task": "send"}).number
     assert number is not None
     return number

@@ -13,7 +13,7 @@ ERRORS = [OutcomeUnknown("lost"), JobNotFound("no"), NoOutput("late", "i5"), Bat
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
 def test_an_error_goes_from_process_to_process(error: SockpqError) -> None:
-    """One that cannot be read again breaks a process pool, or makes it wait for ever."""
+    """One that cannot be unpickled breaks a process pool, or makes it wait for ever."""
     for twin in (pickle.loads(pickle.dumps(error)), copy.copy(error)):
         assert type(twin) is type(error)
         assert str(twin) == str(error)

@@ -24,7 +24,7 @@ def cluster() -> Iterator[LocalCluster]:
 
 
 def finish(client: Client, item: str) -> None:
-    """A job of the item comes and goes."""
+    """Put and finish a job of the item."""
     client.put("orders", b"", item=item)
     job = client.get("orders", expire=60, item=item)
     assert job is not None
@@ -105,7 +105,7 @@ def test_events_that_nobody_has_any_more_are_lost(own_server: Server) -> None:
 
 
 def all_record(cluster: LocalCluster, client: Client) -> bool:
-    """Return whether every server has recorded an event that happens now: with FROM it would say so otherwise."""
+    """Return whether every server has recorded an event that happens now: with FROM it would report a gap otherwise."""
     events = client.events("FINI")
     events.open()
     position = events.position

@@ -195,7 +195,7 @@ LONG = [
 
 
 def interrupted(server: str, name: str, *arguments: str) -> tuple[int, str]:
-    """Return the exit code and what was said of a program that got Ctrl-C at work."""
+    """Return the exit code and output of a program that got Ctrl-C at work."""
     with Client(server) as client:
         before = len(client.sessions())
         process = subprocess.Popen(

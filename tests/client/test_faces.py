@@ -1,4 +1,4 @@
-"""What both clients show: written from the declarations, with every option by name and type."""
+"""The public methods of both clients: written from the declarations, with every option by name and type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the client does when servers refuse, die, stall or send rubbish."""
+"""The client's behaviour when servers refuse, die, stall or send rubbish."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_idle_connections_to_a_former_leader_are_closed(cluster: FakeCluster, cl
 def test_a_server_that_closed_an_idle_connection_is_not_taken_for_the_leader(
     cluster: FakeCluster, client: Client,
 ) -> None:
-    """It may have been killed and be back as a follower: TOTAL is answered by followers too, from what they have."""
+    """It may have been killed and be back as a follower, which also answers TOTAL."""
     former, leader = cluster.servers[:2]
     client.total()
     assert former.received[-1] == "TOTAL"
@@ -203,7 +203,7 @@ def test_a_silent_leader_is_waited_for_while_no_other_serves(cluster: FakeCluste
 def test_a_blocked_gets_search_for_a_new_leader_begins_with_the_failure(
     cluster: FakeCluster, make_client: MakeClient, server_timeout: float
 ) -> None:
-    """`timeout` limits the time nobody serves, not the time a get is blocked."""
+    """`timeout` limits the time without a leader, not the time for which a get is blocked."""
     client = make_client(cluster.addresses, timeout=30, server_timeout=server_timeout, connect_timeout=0.5)
     def fail() -> None:
         time.sleep(2.3)         # longer than the limit, which is itself ten times what the election takes

@@ -1,4 +1,4 @@
-"""Fair shares: groups, the time that work took, levels and settings, as the client says and reads them."""
+"""Fair shares: groups, the time that work took, levels and settings, as the client sends and reads them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.client.real_server import RealServer
 
 
 def answered(reader: Reader[Any], *pieces: bytes) -> Any:
-    """Return what is read of these lines."""
+    """Return the client's reading of these lines."""
     next(reader)
     for piece in pieces:
         try:

@@ -13,7 +13,7 @@ from tests.waiting import until
 
 
 def connect(cluster: FakeCluster, session: str) -> socket.socket:
-    """A connection that has opened or attached a session."""
+    """Return a connection that has opened or attached a session."""
     connection = socket.create_connection(("127.0.0.1", cluster.servers[0].port), 60)
     connection.sendall(f"SESSION{session}\r\n".encode())
     assert connection.recv(1000).startswith(b"200 OK")

@@ -27,11 +27,11 @@ JOBS = 2
 
 
 class Oops(Exception):
-    """The exception that a child ends by."""
+    """The exception by which a child ends."""
 
 
 def normally() -> None:
-    """The child leaves the block at its end."""
+    """Let the child leave the block at its end."""
 
 
 def by_an_exception() -> NoReturn:
@@ -46,7 +46,7 @@ ENDINGS = [normally, by_an_exception, by_leaving]
 
 
 class Fork:
-    """Called in the middle of a block: the child ends that, the parent looks what has become of its jobs."""
+    """Called in the middle of a block: the child ends that, the parent checks its jobs."""
 
     def __init__(self, server: RealServer, ending: Callable[[], None]) -> None:
         self._server = server
@@ -54,7 +54,7 @@ class Fork:
         self._parent = os.getpid()
 
     def __call__(self, running: int) -> bool:
-        """Fork; True in a child that goes on. `running`: how many jobs the parent holds."""
+        """Fork; returns True in a child that continues. `running`: the number of jobs that the parent holds."""
         child = os.fork()
         if child == 0:
             signal.alarm(CHILD_S)

@@ -1,4 +1,4 @@
-"""A client speaks with one cluster: the first that it used."""
+"""A client speaks with one cluster: the first one it used."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def replaced(cluster: FakeCluster) -> FakeCluster:
 
 
 def said(cluster: FakeCluster) -> set[str]:
-    """Return what the servers of a cluster were sent, but for questions."""
+    """Return what the servers of a cluster were sent, except questions."""
     questions = "INTERCONNECT", "CLUSTER LEADER", "CLUSTER STATUS", "PING"
     return {line for server in cluster.servers for line in server.received if line not in questions}
 
@@ -265,7 +265,7 @@ def test_servers_that_are_too_old_are_taken_as_they_are(cluster: FakeCluster, ma
 
 
 def test_a_server_that_has_heard_no_leader_is_asked_again(cluster: FakeCluster, make_client: MakeClient) -> None:
-    """What it executes later it would execute as a server of who knows which cluster."""
+    """It would execute later commands as a server of an unknown cluster."""
     client = make_client(cluster.addresses, sessions=False, **TIMES)
     client.put("q", b"1")
     own, cluster.id = cluster.id, "-"

@@ -1,4 +1,4 @@
-"""A GET that is interrupted while it waits: what it has got goes back at once, also behind a proxy that lost it."""
+"""A GET that is interrupted while it waits returns its job at once, also behind a proxy that lost it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.waiting import at_most
 
 
 class Interrupted(BaseException):
-    """Like KeyboardInterrupt, of these tests alone."""
+    """An exception like KeyboardInterrupt, of these tests alone."""
 
 
 @pytest.fixture
@@ -220,7 +220,7 @@ def test_a_consumer_whose_client_is_closed_by_another_thread(server: RealServer,
 
 
 def test_nobody_serves_any_more() -> None:
-    """A client that is closed does not go on asking for what it cannot be told."""
+    """A closed client stops asking for what it cannot be told."""
     asked = threading.Event()
     client = Client("127.0.0.1:1", timeout=30)
 

@@ -96,7 +96,7 @@ def test_answers_of_holds() -> None:
 
 
 class Holding:
-    """Answers to the commands of a hold; `heard`: these."""
+    """Answers the commands of a hold; `heard`: these commands."""
 
     def __init__(self) -> None:
         self.heard: list[str] = []

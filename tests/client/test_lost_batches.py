@@ -23,7 +23,7 @@ class MappedSlot:
         self.lines: list[str] = []
 
     def line(self, stream: BinaryIO, line: str) -> str:
-        """Take a line with what belongs to it."""
+        """Take a line with its data."""
         if line.startswith("PUTS"):
             line += " " + stream.read(int(line.split()[1]) * len(b"q 0 1\r\nx")).decode().replace("\r\n", ":")
         self.lines.append(line)

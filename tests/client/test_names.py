@@ -1,4 +1,4 @@
-"""Names made of any text: the server takes them, and no two texts have the same one."""
+"""Names made of any text: the server accepts them, and no two texts have the same name."""
 
 from __future__ import annotations
 

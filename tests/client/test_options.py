@@ -1,4 +1,6 @@
-"""The bytes of the commands for time, keys, several jobs, queues; and what is refused before anything is sent."""
+"""The bytes of the commands for time, keys, several jobs, queues; and arguments that are refused before anything is
+sent.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers from bytes, in any pieces."""
+"""Answers are read from bytes, in any pieces."""
 
 from __future__ import annotations
 

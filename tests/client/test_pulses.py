@@ -42,7 +42,7 @@ def client(server: RealServer) -> Iterator[Client]:
 
 
 def results(server: RealServer) -> list[str]:
-    """The results of turns in the log, in their order."""
+    """Return the results of turns in the log, in order."""
     def found(cluster: object) -> list[str]:
         operations = [getattr(one, "operation", one) for entry in cluster.log for one in entry]     # type: ignore[attr-defined]
         return [one.result.name for one in operations if isinstance(one, GiveResult)]
@@ -159,7 +159,7 @@ def test_workers_of_a_queue_with_a_rate(client: Client) -> None:
 
 
 def listening() -> int:
-    """Return how many TCP sockets this process listens on."""
+    """Return the number of TCP sockets on which this process listens."""
     numbers = {os.readlink(f"/proc/self/fd/{name}") for name in os.listdir("/proc/self/fd") if _open(name)}
     rows = [row.split() for name in ("tcp", "tcp6") for row in Path(f"/proc/net/{name}").read_text().splitlines()[1:]]
     return sum(row[3] == LISTEN and f"socket:[{row[9]}]" in numbers for row in rows)

@@ -1,4 +1,4 @@
-"""put_many(jobs=): many jobs in one command, each with options of its own, and what became of each."""
+"""put_many(jobs=): many jobs in one command, each with options of its own, and an answer for each."""
 
 from __future__ import annotations
 

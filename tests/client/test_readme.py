@@ -1,4 +1,4 @@
-"""The examples of client/README.md do what they say."""
+"""The examples of client/README.md work as described."""
 
 from __future__ import annotations
 

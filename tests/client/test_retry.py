@@ -1,4 +1,4 @@
-"""When a failed attempt is repeated, and what the caller is told otherwise."""
+"""When a failed attempt is repeated, and the error that the caller gets otherwise."""
 
 from __future__ import annotations
 

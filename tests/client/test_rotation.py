@@ -1,4 +1,4 @@
-"""A client goes on when the file of its CA, or of its secret, is another one."""
+"""A client continues when the file of its CA or its secret is replaced."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def cluster() -> Iterator[FakeCluster]:
 
 @pytest.fixture
 def files(tmp_path: Path) -> tuple[Path, Path]:
-    """That of the CA, and that of the secret."""
+    """The file of the CA, and that of the secret."""
     secret = tmp_path / "secret"
     secret.write_text(f"{OLD}\n")
     return Path(ca_file(tmp_path)), secret
@@ -42,7 +42,7 @@ def client(cluster: FakeCluster, make_client: MakeClient, files: tuple[Path, Pat
 
 @pytest.fixture(params=["it looks different", "it looks the same"])
 def seen(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files whose system tells no change, or too late, are read when a server refuses what they said."""
+    """Files whose changes are not reported, or too late, are read again when a server refuses their contents."""
     if request.param == "it looks the same":
         monkeypatch.setattr(GivenFile, "_look", lambda file: (0, 0, 0, 0))
 

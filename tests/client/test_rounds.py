@@ -1,4 +1,4 @@
-"""Workers against the real machine: one round for a job, several jobs at once; none lost or doubled at any end."""
+"""Workers against the real machine: one round trip for a job, several jobs at once; none lost or doubled at any end."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def bodies(count: int) -> list[bytes]:
 
 
 def waiting(client: Client, queue: str = "q") -> list[bytes]:
-    """The bodies of the jobs that wait, in order."""
+    """Return the bodies of the jobs that wait, in order."""
     return [job.data for job in client.peek_queue(queue, "ready", 1000)]
 
 

@@ -28,7 +28,7 @@ NOBODY = "127.0.0.1:2"
 
 @pytest.fixture
 def pair(clusters: Pair) -> Pair:
-    """Both clusters without jobs, with a map by which b owns what begins with "b."."""
+    """Both clusters without jobs, with a map by which b owns names that begin with "b."."""
     clusters.clear()
     clusters.set({"b.": "b"})
     return clusters
@@ -76,7 +76,7 @@ def test_the_first_call_may_be_of_any_kind(pair: Pair, make_client: MakeClient) 
 
 
 def test_a_job_knows_its_cluster(pair: Pair, client: Client) -> None:
-    """Both clusters count from the same number on, so that the ids would be the same."""
+    """Both clusters count from the same number, so the ids would be equal."""
     for name in ("q", "b.q"):
         client.put(name, b"x", number=True)
         client.put(name, b"y")

@@ -17,7 +17,7 @@ from tests.waiting import eventually, until
 
 @pytest.fixture
 def pair(clusters: Pair, monkeypatch: pytest.MonkeyPatch) -> Pair:
-    """Both clusters without jobs, with a map by which b owns what begins with "b.", which clients read often."""
+    """Both clusters without jobs, with a map by which b owns names that begin with "b.", which clients read often."""
     monkeypatch.setattr(known_clusters, "READ_AGAIN_S", 0.3)
     clusters.clear()
     clusters.set({"b.": "b"})
@@ -156,7 +156,7 @@ def test_until_done_of_what_moves_is_about_both(pair: Pair, client: Client) -> N
 
 
 def test_a_wait_follows_the_map(pair: Pair, client: Client) -> None:
-    """It stands at the old owner, and no refusal tells it: it looks at the map from time to time."""
+    """It stands at the old owner, and no refusal informs it: it reads the map from time to time."""
     client.connect()
     waiting = Caller(lambda: client.get("b.q", expire=60, block=True))
     assert not eventually(lambda: not waiting.runs, 0.3)
@@ -167,7 +167,7 @@ def test_a_wait_follows_the_map(pair: Pair, client: Client) -> None:
 
 
 def test_a_wait_follows_the_first_map(make_client: MakeClient) -> None:
-    """A client of a cluster that had no map learns of it where it waits."""
+    """A client of a cluster that had no map learns about it where it waits."""
     with Pair() as fresh:
         client = make_client(fresh.a.servers, timeout=60, server_timeout=0.3)
         loop = client.consume("b.q", expire=60)

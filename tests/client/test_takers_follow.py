@@ -1,4 +1,5 @@
-"""Programs that only take, and are refused nowhere, find jobs in another cluster soon after the map has changed."""
+"""Programs that only take jobs, and are refused nowhere, find jobs in another cluster soon after the map has changed.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from tests.waiting import eventually, until
 
 @pytest.fixture
 def pair(clusters: Pair, monkeypatch: pytest.MonkeyPatch) -> Pair:
-    """b owns what begins with "b."; clients read the map again in an hour only, unless there is a reason."""
+    """b owns names that begin with "b."; clients read the map again only after an hour, unless there is a reason."""
     monkeypatch.setattr(known_clusters, "READ_AGAIN_S", 3600.0)
     clusters.clear()
     clusters.set({"b.": "b"})
@@ -79,7 +80,7 @@ def test_who_asks_now_and_then_finds_what_has_moved(pair: Pair, make_client: Mak
 
 
 def test_many_waits_look_once_a_second(pair: Pair) -> None:
-    """Ten waits of one client ask as often as one, and a job ends each of them as ever."""
+    """Ten waits of one client ask as often as one, and a job ends each of them as before."""
     with Client(pair.b.servers, timeout=60) as client:
         client.total("b.q")
         waits = [Caller(lambda: client.get("b.q", block=True, expire=60)) for _ in range(10)]
@@ -91,7 +92,7 @@ def test_many_waits_look_once_a_second(pair: Pair) -> None:
 
 
 def test_without_home_waits_go_on() -> None:
-    """The cluster that is asked for the map is down: those who wait in others get their jobs."""
+    """The cluster that is asked for the map is down: clients that wait in others get their jobs."""
     with Pair() as dying, Client(dying.b.servers, timeout=60, server_timeout=0.5, connect_timeout=0.3) as client:
         dying.set({"b.": "b"})
         client.total("b.q")
@@ -107,7 +108,7 @@ def test_without_home_waits_go_on() -> None:
 def test_a_client_in_use_follows_the_first_map(
     make_client: MakeClient, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    """What it holds from before is its own cluster's; the next call goes where the map says."""
+    """Jobs that it held before belong to its own cluster; the next call goes where the map points."""
     monkeypatch.setattr(known_clusters, "READ_AGAIN_S", 0.3)
     with Pair() as fresh:
         client = make_client(getattr(fresh, name).servers, timeout=60)

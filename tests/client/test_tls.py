@@ -1,4 +1,4 @@
-"""TLS: whose certificates are good, what is told about the others, and that all a stream promises is kept."""
+"""TLS: accepted certificates, errors about others, and the promises of a stream."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_a_new_leader_is_followed(secure: FakeCluster, ann: Client) -> None:
 
 
 def test_a_connection_is_used_again_though_session_tickets_come_unasked(secure: FakeCluster, ann: Client) -> None:
-    """With TLS 1.3 they come behind the handshake, when the server likes: they are no late answers."""
+    """With TLS 1.3 they come after the handshake, at any time: they are no late answers."""
     for _ in range(20):
         ann.put("q", b"x")
     assert sum(server.accepted for server in secure.servers) == 4       # one to each for the survey
@@ -324,7 +324,7 @@ def test_a_body_that_never_ends_is_left_in_time(make_client: MakeClient, ca: str
 
 
 def test_a_connection_that_is_cut_is_no_orderly_end(make_client: MakeClient, ca: str) -> None:
-    """Anybody on the way can cut it. That no job was handed out is only true when the server itself has ended it."""
+    """Anybody on the way can cut it. That no job was handed out is certain only when the server itself has ended it."""
     def answer(connection: socket.socket, stream: BinaryIO, line: str) -> None:
         stream.read()
         socket.socket.shutdown(connection, socket.SHUT_RDWR)

@@ -1,4 +1,4 @@
-"""Spans, and traces that go on where a job is worked on; with the API of OpenTelemetry as far as it is used."""
+"""Spans, and traces that continue where a job is worked on; with the part of OpenTelemetry's API that is used."""
 
 from __future__ import annotations
 

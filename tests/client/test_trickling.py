@@ -1,4 +1,4 @@
-"""A server whose bytes never pause is left when its time is over, however many have come."""
+"""A server whose bytes never pause is left when its time is over, however many bytes have arrived."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LIMITS = Limits(5, 2, 1, False, True, 900, 10)
 
 
 class TricklingLink:
-    """Each of its bytes takes 0.1 ms; `silent`: only after it was finished."""
+    """A link each of whose bytes takes 0.1 ms; `silent`: only after it was finished."""
 
     def __init__(self, silent: bool) -> None:
         self.address = Address("here", 1)

@@ -1,4 +1,4 @@
-"""What the client says and does when an answer is lost and there is no session that could tell what it was."""
+"""The client's behaviour when an answer is lost and no session can tell what it was."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_a_call_whose_server_ceases_to_lead_is_told_so(cluster: FakeCluster, cli
 
 
 def test_the_rest_of_half_a_command_never_follows(make_client: MakeClient) -> None:
-    """The server does not read for so long that the client gives up, and says that nothing was executed."""
+    """The server does not read for so long that the client gives up, and reports that nothing was executed."""
     received: list[int] = []
     given_up = threading.Event()
 

@@ -1,4 +1,4 @@
-"""What a client shows of itself: texts, errors, logs, counts; and the forms a body can have."""
+"""The texts, errors, logs and counts that a client shows; and the forms of a body."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def close(connection: socket.socket) -> None:
 
 @pytest.mark.parametrize("lose", [half, reset, trickle, close])
 def test_an_answer_that_is_lost_while_the_wait_ends_is_asked_for_again(make_client: MakeClient, lose: object) -> None:
-    """The server has handed out a job: that there was none would be a lie."""
+    """The server has handed out a job: to report none would be wrong."""
     gets: list[str] = []
 
     def answer(connection: socket.socket, stream: BinaryIO, line: str) -> None:
@@ -74,7 +74,7 @@ def test_bound_jobs_that_no_longer_run_are_in_their_queue_again() -> None:
 
 @pytest.mark.parametrize("outcome", [JOB, b"404 Queue Empty\r\n"])
 def test_a_number_that_was_not_used_is_used_up(make_client: MakeClient, outcome: bytes) -> None:
-    """What still waits somewhere can no longer be handed out anything, and what is there by now is taken."""
+    """What still waits somewhere can no longer be given anything, and what has arrived by now is taken."""
     gets: list[str] = []
 
     def answer(connection: socket.socket, stream: BinaryIO, line: str) -> None:
@@ -91,7 +91,7 @@ def test_a_number_that_was_not_used_is_used_up(make_client: MakeClient, outcome:
 
 
 def test_a_job_whose_lease_is_over_is_not_taken_for_none(make_client: MakeClient) -> None:
-    """Its number is used, and the server hands out nothing under it: nobody knows what a lost answer held."""
+    """Its number is used, and the server hands out nothing under it: nobody knows what the lost answer contained."""
     gets: list[str] = []
 
     def answer(connection: socket.socket, stream: BinaryIO, line: str) -> None:

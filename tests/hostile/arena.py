@@ -1,4 +1,4 @@
-"""What an attack has: the cluster, clients of its own, and a place to note what it saw."""
+"""The tools of an attack: the cluster, clients of its own, and a place to note what it saw."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Arena:
         self.memory: dict[str, object] = {}     # what `prepare` keeps for `run`
 
     def leader(self) -> str:
-        """The node that serves, by name. Raises NodeError when none does for long."""
+        """Return the name of the node that serves. Raises NodeError when none does for long."""
         leader = self.cluster.serving(SERVING_S)
         if leader is None:
             raise NodeError("no node serves")
@@ -48,15 +48,15 @@ class Arena:
         return self.cluster.server(self.leader())
 
     def note(self, text: str) -> None:
-        """A word for the table."""
+        """Add a remark to the table."""
         self.notes.append(text)
 
     def fail(self, text: str) -> None:
-        """The attack has not been held off."""
+        """Note that the attack has not been held off."""
         self.failures.append(text)
 
     def expect(self, holds: bool, otherwise: str) -> None:
-        """`fail` unless this holds."""
+        """Call `fail` unless this holds."""
         if not holds:
             self.fail(otherwise)
 
@@ -69,7 +69,7 @@ class Arena:
 
     @contextlib.contextmanager
     def client(self, **options: Any) -> Iterator[sockpq.Client]:
-        """A client of the library, without sessions, which prepares things or looks at them."""
+        """Return a client of the library, without sessions, which prepares things or inspects them."""
         defaults = {"sessions": False, "timeout": CALL_S, "tls": self.cluster.ca}
         with sockpq.Client(self.cluster.servers, **{**defaults, **options}) as client:
             yield client
@@ -85,7 +85,7 @@ class Arena:
             wire.close()
 
     async def tell(self, lines: list[str]) -> None:
-        """Say all of these on one connection, many before the answer to the first is read; each must be executed."""
+        """Send all of these on one connection, many before the answer to the first is read; each must be executed."""
         host, _, port = (await asyncio.to_thread(self.server)).rpartition(":")
         reader, writer = await asyncio.open_connection(host, int(port))
         async with asyncio.timeout(5 * CALL_S):

@@ -47,7 +47,7 @@ class Attack(Struct, frozen=True):
     bounds: Bounds = Bounds()
 
     def lacks(self) -> str:
-        """Return what this machine lacks for it, empty when nothing does."""
+        """Return what this machine lacks for it; empty when nothing is missing."""
         if self.fake_clocks and clocks.library() is None:
             return "needs libfaketime"
         if self.disk_mb is not None and not disks.can_mount():

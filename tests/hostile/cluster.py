@@ -49,7 +49,7 @@ class HostileCluster(LocalCluster):
             time.sleep(POLL_S)
 
     def exit_code(self, name: str) -> int | None:
-        """Of a node's process; None when it runs."""
+        """Return the exit code of a node's process; None while it runs."""
         return self._nodes[name].wait(0)
 
     def environment(self, name: str) -> Mapping[str, str]:
@@ -61,7 +61,7 @@ class HostileCluster(LocalCluster):
         return self._wrappers.get(name, ())
 
     def beanstalkd(self, name: str) -> str:
-        """Return where clients of beanstalkd reach the node."""
+        """Return where beanstalkd clients reach the node."""
         return self._listens[name]["beanstalkd"]
 
     def disk(self, name: str) -> FaultyDisk:

@@ -23,7 +23,7 @@ Bytes = Callable[[int], bytes]      # what the connection of this number sends
 
 
 class Crowd:
-    """So many connections to one server, from `async with` to its end."""
+    """This many connections to one server, from `async with` to its end."""
 
     def __init__(
         self, server: str, count: int, *, opening: bytes | Bytes = b"", repeated: bytes = b"", reads: bool = True,
@@ -54,7 +54,7 @@ class Crowd:
 
     @property
     def standing(self) -> int:
-        """Connections there are now."""
+        """The number of open connections."""
         return len(self._members)
 
     async def __aenter__(self) -> Self:
@@ -106,7 +106,7 @@ class _Member(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
 
     def abort(self) -> None:
-        """End it without a word."""
+        """End it without notice."""
         if self._transport is not None:
             self._transport.abort()
 
@@ -150,7 +150,7 @@ class _Member(asyncio.Protocol):
         self._more()
 
     def _more(self) -> None:
-        """Write until the server's and the kernel's buffers are full; but give way to the others now and then."""
+        """Write until the server's and the kernel's buffers are full, giving way to the others now and then."""
         repeated, most = self._crowd._repeated, self._crowd._most_bytes
         if not repeated or not self._writes or self._transport is None or self._crowd._closing:
             return

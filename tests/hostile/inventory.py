@@ -21,7 +21,7 @@ LOOK_S = 0.05
 
 
 def found(servers: list[str], ca: str | None) -> list[int]:
-    """The numbers of all jobs that the ordinary client has left, waiting or running. Raises SockpqError."""
+    """Return the numbers of all jobs that the ordinary client has left, waiting or running. Raises SockpqError."""
     with sockpq.Client(servers, sessions=False, timeout=CALL_S, tls=ca) as client:
         while client.get_many(AT_ONCE, QUEUE, expire=LEASE_S):
             pass                # now all of them run, and none is on its way from one state to another
@@ -37,12 +37,12 @@ def wrongs(report: Report, left: Iterable[int]) -> list[str]:
 
 
 class Hashed(Protocol):
-    """Nodes that say what entry they have executed last, and the hash of their state after it."""
+    """Nodes that report which entry they have executed last, and the hash of their state after it."""
 
     names: Sequence[str]
 
     def say(self, name: str, command: str, timeout: float = ...) -> str | None:
-        """Say this to the node; returns the first line of the answer."""
+        """Send this to the node; returns the first line of the answer."""
 
 
 def disagreement(cluster: Hashed) -> str:

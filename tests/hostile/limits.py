@@ -22,7 +22,7 @@ Group = Path
 
 
 def raise_own() -> int:
-    """Let this process have as many descriptors as it may; returns how many that are."""
+    """Let this process have as many descriptors as it may; returns that number."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     return hard
@@ -34,7 +34,7 @@ def can_limit() -> bool:
 
 
 def wrapper(descriptors: int | None, address_mb: int | None, group: Group | None) -> list[str]:
-    """A command that becomes what stands behind it, within these limits."""
+    """Return the start of a command that runs the rest of it within these limits."""
     words = [] if group is None else ["/bin/sh", "-c", JOIN, str(group / "cgroup.procs")]
     own = []
     if descriptors is not None:
@@ -80,7 +80,7 @@ def _make(name: str, size: int) -> Group | None:
 
 
 def _sweep() -> None:
-    """Remove what processes left behind that were killed."""
+    """Remove what killed processes left behind."""
     for folder in (TOP / "memory", TOP):
         for group in folder.glob(f"{NAME}-*-*"):
             if not Path(f"/proc/{group.name.removeprefix(NAME).split('-')[1]}").exists():

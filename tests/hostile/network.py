@@ -32,12 +32,12 @@ def enter() -> bool:
 
 
 def stranger(number: int) -> str:
-    """The address of this one, from 0 on."""
+    """Return the address of the stranger with this number, from 0 on."""
     return f"{PREFIX}{number + 1}"
 
 
 def add(address: str) -> None:
-    """Let connections come from there; raises OSError."""
+    """Let connections come from this address; raises OSError."""
     if not _ip("address", "replace", f"{address}/32", "dev", "lo"):
         raise OSError(f"cannot add the address {address}")
 

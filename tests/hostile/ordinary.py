@@ -63,11 +63,11 @@ class Report(Struct):
 
 
 class Failed(Exception):
-    """A command that was not executed, or of unknown outcome: no cycle."""
+    """A command that was not executed, or of unknown outcome: the cycle does not count."""
 
 
 class Worker:
-    """One client."""
+    """The ordinary client."""
 
     def __init__(self, habits: Habits) -> None:
         self._habits = habits
@@ -81,7 +81,7 @@ class Worker:
         self.report = Report()
 
     def cycle(self) -> None:
-        """Once. What fails is noted."""
+        """Run one cycle. Failures are noted."""
         try:
             self._connect()
             self._put()
@@ -112,7 +112,7 @@ class Worker:
         self.report.acknowledged.append(self._number)
 
     def _get(self) -> tuple[str, int]:
-        """A job's id and number."""
+        """Return a job's id and number."""
         words = self._ask("GET", f"GET {QUEUE} EXPIRE {self._habits.lease_s:g}").split()
         return words[3], int(self._exactly(int(words[5])))
 
@@ -140,7 +140,7 @@ class Worker:
             self._ask("SESSION", "SESSION TTL 30", numbered=False)
 
     def _ask(self, verb: str, line: str, data: bytes = b"", *, numbered: bool = True) -> str:
-        """The line of a good answer. Raises Failed."""
+        """Return the line of a good answer. Raises Failed."""
         assert self._wire
         if self._habits.sessions and numbered:
             self._request += 1
@@ -161,7 +161,7 @@ class Worker:
         raise Failed(answer)
 
     def _exactly(self, length: int) -> bytes:
-        """So many bytes. Raises Failed."""
+        """Return this many bytes. Raises Failed."""
         assert self._wire
         try:
             return self._wire.exactly(length)
@@ -194,7 +194,7 @@ class Ordinary:
         self._process.communicate()
 
     def wait_until_working(self) -> None:
-        """Wait until it has done a few cycles. Raises TimeoutError when it does not get so far."""
+        """Wait until it has done a few cycles. Raises TimeoutError when it does not get that far."""
         assert self._process.stdout
         readable, _, _ = select.select([self._process.stdout], [], [], START_S)
         if not readable or self._process.stdout.readline() != b"working\n":
@@ -207,7 +207,7 @@ class Ordinary:
 
 
 def unusual(errors: list[tuple[float, str]], excused: tuple[str, ...]) -> Counter[str]:
-    """Unexpected errors, with the number of times each."""
+    """Return unexpected errors, with the number of times each occurred."""
     return Counter(error for _, error in errors if error not in excused and not error.endswith(USUAL))
 
 

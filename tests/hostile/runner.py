@@ -1,4 +1,4 @@
-"""One attack, once: a cluster, an ordinary client at work, the attack, and the judgement."""
+"""Runs one attack: a cluster, an ordinary client at work, the attack, and the verdict."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ BACK_MAX_S = 10.0
 
 
 def run(attack: Attack, keep: Path | None = None) -> Outcome:
-    """Make the attack. `keep`: where the logs of the nodes are left when it was not held off."""
+    """Run the attack. `keep`: where the logs of the nodes are left when it was not held off."""
     outcome = Outcome(attack.name, left_out=attack.lacks())
     if outcome.left_out:
         return outcome
@@ -103,7 +103,7 @@ def _attack(attack: Attack, arena: Arena, watch: Watch, ordinary: Ordinary, outc
 
 
 def _back(cluster: HostileCluster) -> float | None:
-    """Seconds until a leader serves and all nodes are level; None when that takes too long."""
+    """Return the seconds until a leader serves and all nodes are level; None when that takes too long."""
     begun = time.monotonic()
     try:
         if cluster.serving(BACK_MAX_S) is not None:
@@ -131,7 +131,7 @@ def _told(error: Exception) -> str:
 
 
 async def _bounded(attack: Awaitable[None], seconds: float) -> None:
-    """Raises TimeoutError, which is an OSError."""
+    """Wait within a time limit. Raises TimeoutError, which is an OSError."""
     async with asyncio.timeout(seconds):
         await attack
 

@@ -43,13 +43,13 @@ def against(handler: Handler, attack: Callable[[str], Awaitable[None]]) -> None:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    """Wait for it; the test's own limit ends it otherwise."""
+    """Wait for a condition; the test's own limit ends it otherwise."""
     while not condition():
         await asyncio.sleep(0.005)
 
 
 async def later(count: Callable[[], int]) -> int:
-    """The count after a while."""
+    """Return the count after a while."""
     await asyncio.sleep(QUIET_S)
     return count()
 

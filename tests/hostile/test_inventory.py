@@ -9,7 +9,7 @@ from tests.hostile.inventory import disagreement
 
 
 class Nodes:
-    """Says for each node one line after the other, the last one again and again."""
+    """Answers for each node with one line after the other, repeating the last one."""
 
     def __init__(self, **lines: list[str | None]) -> None:
         self.names = list(lines)

@@ -18,26 +18,26 @@ PATIENT = Bounds(p50_ms=5000, gap_s=60, back_s=30)      # what is measured here 
 
 
 async def greet(arena: Arena) -> None:
-    """Twenty clients say PING now and then."""
+    """Let twenty clients send PING now and then."""
     await arena.put_lists(["greeting"] * 3)
     await arena.besiege(20, opening=b"PING\r\n")
     arena.note("greeted")
 
 
 async def end_one(arena: Arena) -> None:
-    """A node ends, though nobody should be able to end one."""
+    """End a node, though nobody should be able to do that."""
     await asyncio.to_thread(arena.cluster.kill, "n2")
     await asyncio.to_thread(arena.cluster.restart, "n2")
 
 
 async def kill_one(arena: Arena) -> None:
-    """The same, as part of the attack."""
+    """End a node as part of the attack."""
     await asyncio.to_thread(arena.kill, "n2")
     await asyncio.to_thread(arena.cluster.restart, "n2")
 
 
 async def lose(arena: Arena) -> None:
-    """Somebody takes the ordinary client's jobs and finishes them."""
+    """Take the ordinary client's jobs and finish them."""
     with arena.client() as client:
         until = asyncio.get_running_loop().time() + arena.seconds
         while asyncio.get_running_loop().time() < until:

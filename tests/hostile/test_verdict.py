@@ -22,7 +22,7 @@ GOOD = Outcome("greedy", p50_ms=20, gap_s=2, back_s=3, rss_before_bytes=60 * MIB
 
 
 def judged(changes: dict[str, float | None], report: Report | None = None, begin_s: float = 0.0) -> Outcome:
-    """The outcome of GOOD with these changes."""
+    """Return the verdict on GOOD with these changes."""
     outcome = structs.replace(GOOD, reasons=[], notes=[], **changes)
     judge(outcome, ATTACK, report or Report(), begin_s)
     return outcome

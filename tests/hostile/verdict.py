@@ -1,4 +1,4 @@
-"""Was an attack held off? Every reason why not, and the table of all attacks."""
+"""The verdict on an attack, every reason why it was not held off, and the table of all attacks."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Outcome(Struct):
 
     @property
     def held(self) -> bool:
-        """It was made, and held off."""
+        """True if the attack was made and held off."""
         return not self.left_out and not self.reasons
 
 
@@ -48,7 +48,7 @@ def gap_s(ended_s: Iterable[float], begin_s: float, end_s: float) -> float:
 
 
 def judge(outcome: Outcome, attack: Attack, report: Report, begin_s: float) -> None:
-    """Add what the figures of this outcome, and the errors the client got since `begin_s`, have against it."""
+    """Add every objection to the figures of this outcome, and to the errors the client got since `begin_s`."""
     bounds, add = attack.bounds, outcome.reasons.append
     if outcome.p50_ms is None:
         add("the ordinary client got no answer")
@@ -76,7 +76,7 @@ def _memory(outcome: Outcome, bounds: Bounds) -> list[str]:
 
 
 def table(outcomes: Sequence[Outcome]) -> str:
-    """In Markdown, a line for each attack."""
+    """Return a line for each attack, in Markdown."""
     lines = ["| " + " | ".join(COLUMNS) + " |", "|---" * len(COLUMNS) + "|"]
     for one in outcomes:
         if one.left_out:

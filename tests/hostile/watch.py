@@ -1,4 +1,4 @@
-"""What is seen of the nodes from outside, during an attack: their memory, and whether one of them ended."""
+"""Observes the nodes from outside during an attack: their memory, and whether one of them ended."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RESTART_S = 0.2
 
 
 class End(Struct, frozen=True):
-    """Of a node's process."""
+    """The end of a node's process."""
 
     name: str
     pid: int
@@ -26,7 +26,7 @@ class End(Struct, frozen=True):
 
     @property
     def told(self) -> str:
-        """In words."""
+        """Describe it in words."""
         return f"{self.name} ended" + ("" if self.code is None else f" with {self.code}")
 
 
@@ -89,7 +89,7 @@ class Watch:
 
 
 def resident_bytes(pid: int) -> int:
-    """The memory a process has now, 0 when it has ended."""
+    """Return the resident memory of a process, 0 when it has ended."""
     try:
         with open(f"/proc/{pid}/statm") as file:
             return int(file.read().split()[1]) * 4096

@@ -119,7 +119,7 @@ class Rounds:
         return acknowledged
 
     def _progress(self, producers: list[Producer]) -> None:
-        """Wait until so many further jobs are acknowledged."""
+        """Wait until this many further jobs are acknowledged."""
         def acknowledged() -> int:
             return sum(len(producer.acknowledged) for producer in producers)
 
@@ -132,7 +132,7 @@ class Rounds:
         self.cluster.restart(name, wait=False)
 
     def _keep_running(self, name: str, what: str, started: float) -> None:
-        """Do what a service manager does."""
+        """Act as a service manager."""
         pid = self.cluster.pid(name)
         if pid is not None:
             with contextlib.suppress(OSError):          # it may end first
@@ -146,12 +146,12 @@ class Rounds:
         time.sleep(0.02)
 
     def _votes(self, name: str, before: int, *, emptied: bool) -> bool:
-        """Return whether it has been admitted, if it had to be."""
+        """Return whether the node has been admitted, if it had to be."""
         said = self.cluster.logs(name)[before:]
         return "connected to" in said and said.rfind(VOTES) >= max(said.rfind(REJOINS), emptied - 1)
 
     def _equal(self) -> bool:
-        """Return whether all nodes say that they have the same state after the same entry."""
+        """Return whether all nodes report the same state after the same entry."""
         hashes = {self._hash(name) for name in self.cluster.names}
         return len(hashes) == 1 and None not in hashes
 
@@ -164,7 +164,7 @@ class Rounds:
 
 
 def _clock(seconds: float) -> str:
-    """Return a moment in the form of log lines."""
+    """Return a time in the form of log lines."""
     return datetime.fromtimestamp(seconds).strftime("%H:%M:%S,%f")[:12]
 
 

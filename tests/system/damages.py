@@ -1,4 +1,4 @@
-"""What can happen to the files of a node that is down."""
+"""Kinds of damage to the files of a node that is down."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ Damage = Callable[[Path, Path, random.Random], str]     # (data directory, older
 
 
 def files(data_dir: Path) -> list[Path]:
-    """Return those of the journal and the snapshots that hold something."""
+    """Return the files of the journal and the snapshots that are not empty."""
     journal, snapshots = sorted(data_dir.glob("journal/journal-*")), sorted(data_dir.glob("snapshots/snapshot-*"))
     return [path for path in (*journal, *snapshots) if used_bytes(path)]
 
 
 def used_bytes(path: Path) -> int:
-    """The length without the zeros at the end."""
+    """Return the length without the zeros at the end."""
     return len(path.read_bytes().rstrip(b"\0"))
 
 
 def flip_bits(data_dir: Path, copy: Path, rng: random.Random) -> str:
-    """One bit, or some of them, of one file."""
+    """Flip one bit, or some bits, of one file."""
     path = rng.choice(files(data_dir))
     used, count = used_bytes(path), rng.choice((1, 1, 8))
     with path.open("r+b") as file:
@@ -36,7 +36,7 @@ def flip_bits(data_dir: Path, copy: Path, rng: random.Random) -> str:
 
 
 def overwrite(data_dir: Path, copy: Path, rng: random.Random) -> str:
-    """Some sectors hold something else."""
+    """Overwrite some sectors."""
     path = rng.choice(files(data_dir))
     place = rng.randrange(used_bytes(path)) // 512 * 512
     with path.open("r+b") as file:
@@ -46,7 +46,7 @@ def overwrite(data_dir: Path, copy: Path, rng: random.Random) -> str:
 
 
 def cut(data_dir: Path, copy: Path, rng: random.Random) -> str:
-    """A file ends early."""
+    """Cut off the end of a file."""
     path = rng.choice(files(data_dir))
     with path.open("r+b") as file:
         file.truncate(rng.randrange(used_bytes(path)))
@@ -54,7 +54,7 @@ def cut(data_dir: Path, copy: Path, rng: random.Random) -> str:
 
 
 def cut_between_frames(data_dir: Path, copy: Path, rng: random.Random) -> str:
-    """The end of the journal is zeros, as if the last writes had never been."""
+    """Replace the end of the journal by zeros, as if the last writes had never been made."""
     path = [path for path in files(data_dir) if path.parent.name == "journal"][-1]
     data = path.read_bytes()
     starts = [place for place in range(512, len(data), 512) if data.startswith(b"SPQJ", place)]
@@ -68,7 +68,7 @@ def cut_between_frames(data_dir: Path, copy: Path, rng: random.Random) -> str:
 
 
 def swap(data_dir: Path, copy: Path, rng: random.Random) -> str:
-    """Two files have each other's contents."""
+    """Swap the contents of two files."""
     found = files(data_dir)
     if len(found) < 2:
         return remove(data_dir, copy, rng)
@@ -81,7 +81,7 @@ def swap(data_dir: Path, copy: Path, rng: random.Random) -> str:
 
 
 def remove(data_dir: Path, copy: Path, rng: random.Random) -> str:
-    """A file is gone, or a whole folder, or everything."""
+    """Remove a file, a whole folder, or everything."""
     what = rng.choice((*files(data_dir), data_dir / "journal", data_dir / "snapshots", data_dir))
     if what.is_dir():
         shutil.rmtree(what)
@@ -91,7 +91,7 @@ def remove(data_dir: Path, copy: Path, rng: random.Random) -> str:
 
 
 def put_back(data_dir: Path, copy: Path, rng: random.Random) -> str:
-    """An older copy of everything, of the journal, of the snapshots, or of one file."""
+    """Put back an older copy of everything, of the journal, of the snapshots, or of one file."""
     if not copy.exists():
         return remove(data_dir, copy, rng)
     whole = [copy, copy / "journal", copy / "snapshots"]

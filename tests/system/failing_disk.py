@@ -20,7 +20,7 @@ _sync = os.fdatasync
 
 
 def sync(file: int) -> None:
-    """os.fdatasync(), or its failure; the operating system is not asked then."""
+    """Call os.fdatasync(), or raise its failure without asking the operating system."""
     if (Path(os.readlink(f"/proc/self/fd/{file}")).parent / MARKER).exists():
         raise OSError(errno.EIO, os.strerror(errno.EIO))
     _sync(file)

@@ -78,7 +78,7 @@ class Producer(threading.Thread):
             return None
 
     def _put(self, wire: Wire, body: bytes) -> str | None:
-        """The answer; None when the connection ended without one."""
+        """Return the answer to a PUT; None when the connection ended without one."""
         try:
             return wire.say(f"PUT load 0 {len(body)}", body)
         except Broken:

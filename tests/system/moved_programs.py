@@ -39,7 +39,7 @@ END_S = 120.0
 
 
 class Running(NamedTuple):
-    """A program at work. `put` puts the job with this number; `done`: the numbers of those that were worked on."""
+    """A program at work. `put` puts the job with this number; `done`: the numbers of the jobs that were finished."""
 
     put: Callable[[int], object]
     done: Callable[[], list[int]]
@@ -50,7 +50,7 @@ Program = Callable[[Path, list[str]], AbstractContextManager[Running]]
 
 @contextmanager
 def process(folder: Path, command: Sequence[object], environment: dict[str, str]) -> Iterator[Callable[[], str]]:
-    """A process in this folder, whose output the value returns; ended by SIGINT, after a time by force."""
+    """Run a process in this folder, whose output the value returns; it is ended by SIGINT, after a time by force."""
     log = folder / "log"
     with log.open("wb") as out:
         started = subprocess.Popen(
@@ -74,7 +74,7 @@ def numbers(text: str) -> list[int]:
 
 @contextmanager
 def tutorial(folder: Path, servers: list[str]) -> Iterator[Running]:
-    """The worker of docs/TUTORIAL.md, which runs until Ctrl-C as described there."""
+    """Run the worker of docs/TUTORIAL.md until Ctrl-C, as described there."""
     page = (ROOT / "docs/TUTORIAL.md").read_text()
     (code,) = re.findall(r"```python\n(from sockpq import Client\n.*?)```", page, re.DOTALL)
     assert '"letters"' in code
@@ -101,7 +101,7 @@ def work(number: int) -> None:
 
 @contextmanager
 def pqworker(folder: Path, servers: list[str]) -> Iterator[Running]:
-    """An app with one task, and `pqworker`."""
+    """Run an app with one task by `pqworker`."""
     (folder / "app.py").write_text(APP)
     command = [BIN / "pqworker", "app:app", "-c", "2", "--pool", "threads"]
     with process(folder, command, {"SOCKPQ_SERVERS": ",".join(servers)}) as text, \
@@ -126,7 +126,7 @@ def work(number):
 
 @contextmanager
 def celery(folder: Path, servers: list[str]) -> Iterator[Running]:
-    """A Celery app, and its worker."""
+    """Run a Celery app and its worker."""
     (folder / "project.py").write_text(PROJECT)
     done = folder / "done"
     done.touch()
@@ -143,7 +143,7 @@ def celery(folder: Path, servers: list[str]) -> Iterator[Running]:
 
 @contextmanager
 def beanstalkd(folder: Path, servers: list[str]) -> Iterator[Running]:
-    """Clients of beanstalkd at `sockpq-beanstalkd`: one that puts, and one that reserves and deletes."""
+    """Run clients of `sockpq-beanstalkd`: one that puts, and one that reserves and deletes."""
     command = [BIN / "sockpq-beanstalkd", "--listen", f"{HOST}:0", "--servers", ",".join(servers)]
     done: list[int] = []
     over = threading.Event()

@@ -125,12 +125,12 @@ def load(directory: Path, hot_bytes: int) -> Loaded:
 
 
 def memory_bytes() -> int:
-    """The resident memory of this process."""
+    """Return the resident memory of this process."""
     return _kilobytes(Path("/proc/self/status"), "VmRSS:") << 10
 
 
 def own_bytes_of_children() -> int:
-    """Return what the children of this process have in memory that it has not."""
+    """Return the memory that the children of this process have in addition to its own."""
     pids = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
     with suppress(OSError):             # one has ended
         return sum(_kilobytes(Path(f"/proc/{pid}/smaps_rollup"), "Private_Dirty:") << 10 for pid in pids)

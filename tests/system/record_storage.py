@@ -51,7 +51,7 @@ class Loaded(Struct):
 
 
 def keep(directory: Path, records: int, hot_bytes: int, retain_ms: int) -> Kept:
-    """Let so many jobs end, and write a snapshot."""
+    """Let this many jobs end, and write a snapshot."""
     storage = Storage(directory, hot_bytes)
     machine, journal, store = storage.machine, storage.journal, storage.store
     machine.apply(2, NOW_MS, 0, [ConfigureQueue("q", QueueChange(
@@ -93,7 +93,7 @@ def _end_some(storage: Storage, puts: list[PutWith], index: int) -> None:
 
 
 def load_again(directory: Path, records: int, hot_bytes: int) -> Loaded:
-    """Load the snapshot, look for records, and let the time of all pass."""
+    """Load the snapshot, look for records, and let all of them expire."""
     before = memory_bytes()
     begun = time.perf_counter()
     storage = Storage(directory, hot_bytes)

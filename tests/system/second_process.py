@@ -1,4 +1,4 @@
-"""A second process with the name of a node, as somebody starts it elsewhere by mistake."""
+"""A second process with the name of a node, as an operator starts it elsewhere by mistake."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ END_S = 15.0
 
 @contextmanager
 def twin_of(cluster: LocalCluster, name: str, folder: Path, *, copied: bool) -> Iterator[LocalNode]:
-    """A node with the configuration of this one, apart from where it listens; `copied`: and with a copy of its data."""
+    """Return a node with this node's configuration, except for its addresses; `copied`: and with a copy of its data."""
     folder.mkdir()
     guardian = Guardian(folder)
     twin = LocalNode("twin", folder, guardian)

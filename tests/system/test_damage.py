@@ -28,7 +28,7 @@ START_EMPTY = "Stop it, move its data directory away and start it again with an 
 
 
 def start_refused(cluster: LocalCluster, name: str) -> str:
-    """The node must not start; returns what it says."""
+    """Check that the node does not start; returns its output."""
     code, said = start_in_vain(cluster, name)
     assert code == 70, said
     assert "Traceback" not in said
@@ -37,7 +37,7 @@ def start_refused(cluster: LocalCluster, name: str) -> str:
 
 
 def flip(path: Path, rng: random.Random) -> None:
-    """One bit of what was written."""
+    """Flip one bit of what was written."""
     data = path.read_bytes()
     position = rng.randrange(8 * len(data.rstrip(b"\0")))
     with path.open("r+b") as file:
@@ -50,20 +50,20 @@ def snapshots(data_dir: Path) -> list[Path]:
 
 
 def segments(data_dir: Path) -> list[Path]:
-    """Return those that hold something."""
+    """Return the segments that are not empty."""
     return [path for path in sorted((data_dir / "journal").glob("journal-*")) if any(path.read_bytes()[:512])]
 
 
 @pytest.fixture(scope="module")
 def lone() -> Iterator[LocalCluster]:
-    """A node alone, which is stopped."""
+    """A single node, which is stopped."""
     with stopped_node(NAME) as cluster:
         yield cluster
 
 
 @pytest.fixture
 def data_dir(lone: LocalCluster) -> Iterator[Path]:
-    """Its data directory, in order again."""
+    """The node's data directory, repaired."""
     lone.wipe("n1")
     unpack(DATA / f"{NAME}.tar.xz", lone.data_dir("n1"))
     yield lone.data_dir("n1")

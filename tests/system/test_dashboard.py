@@ -33,7 +33,7 @@ def get(cluster: LocalCluster, name: str, path: str) -> str:
 
 
 def act(cluster: LocalCluster, name: str, action: str, **fields: str) -> str:
-    """The page that is shown afterwards."""
+    """Post a form; returns the page that is shown afterwards."""
     token = re.search(r'name="token" value="([0-9a-f]+)"', get(cluster, name, "/queues"))
     assert token is not None
     form = urlencode({"token": token[1], "action": action, "sure": "yes", "back": "/queues", **fields})
@@ -91,7 +91,7 @@ def test_pages_go_on_when_the_leader_is_killed(cluster: LocalCluster) -> None:
 
 
 def known_times(cluster: LocalCluster, name: str, field: str) -> set[int]:
-    """The seconds of the last ten minutes of which the node knows this figure of the cluster."""
+    """Return the seconds of the last ten minutes for which the node has this figure of the cluster."""
     rows = json.loads(get(cluster, name, "/figures?of=cluster&span=10m"))
     return {time for time, value in zip(rows["times"], rows["values"][field], strict=True) if value is not None}
 

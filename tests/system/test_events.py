@@ -23,14 +23,14 @@ def cluster() -> Iterator[LocalCluster]:
 
 
 def subscribed(server: str, types: str, rest: str = "") -> tuple[Wire, str]:
-    """A subscriber, and what it was answered."""
+    """A subscriber, and the answer to its subscription."""
     wire = Wire(server, PATIENCE_S)
     wire.send(f"SUBSCRIBE {types}{rest}")
     return wire, wire.line()
 
 
 def answer(wire: Wire, line: str) -> str:
-    """The answer to a command without data."""
+    """Return the answer to a command without data."""
     wire.send(line)
     return wire.line()
 
@@ -44,7 +44,7 @@ def work(server: str, item: str) -> None:
 
 
 def heard_until(wire: Wire, end: str) -> list[str]:
-    """The lines up to one that ends so."""
+    """Return the lines up to one that ends with this."""
     lines = [wire.line()]
     while not lines[-1].endswith(end):
         lines.append(wire.line())
@@ -106,7 +106,7 @@ def test_a_subscriber_that_does_not_read_is_cut_and_harms_nobody(cluster: LocalC
 
 
 def test_each_fini_is_heard_on_each_node_before_the_next_done(cluster: LocalCluster) -> None:
-    """How soon: tests/cluster/test_recording.py, in simulated time."""
+    """tests/cluster/test_recording.py checks the time that this takes, in simulated time."""
     leader = cluster.wait_for_leader()
     cluster.wait_until_level()
     for server in cluster.servers:
@@ -132,7 +132,7 @@ def test_a_message_reaches_a_hundred_subscribers_of_three_nodes(cluster: LocalCl
 
 
 def notified(wire: Wire) -> tuple[str, bytes]:
-    """The next message: its line without the number, and the data."""
+    """Return the next message: its line without the number, and the data."""
     line = wire.line().split(" ", 2)[2]
     return line, wire.exactly(int(line.split()[-1])) if line.startswith("MSG") else b""
 

@@ -21,7 +21,7 @@ NEAR_S = 20         # so far a time in an answer may be from the one that is exp
 
 
 class Speaker:
-    """A plain connection to one server; what is expected of it is given as bytes."""
+    """A plain connection to one server; expected answers are given as bytes."""
 
     def __init__(self, server: str) -> None:
         self._wire = Wire(server, PATIENCE_S)
@@ -36,27 +36,27 @@ class Speaker:
         self._wire.send_bytes(data)
 
     def expect(self, answer: bytes, at: float | None = None) -> None:
-        """The next bytes are these; a time in them, ten digits, may be a little later than `at` or now."""
+        """Check the next bytes; a time in them, ten digits, may be a little later than `at` or now."""
         got = self._wire.exactly(len(answer))
         expected = re.sub(rb"\b\d{10}\b", lambda match: _near(match[0], got[match.start():match.end()], at), answer)
         assert got == expected
 
     def say(self, request: bytes, answer: bytes, at: float | None = None) -> None:
-        """Send this, and hear that."""
+        """Send this, and expect that answer."""
         self.send(request)
         self.expect(answer, at)
 
     def line(self) -> bytes:
-        """The next line."""
+        """Return the next line."""
         return self._wire.line().encode("latin-1") + b"\r\n"
 
     def read(self, count: int) -> bytes:
-        """So many bytes."""
+        """Return this many bytes."""
         return self._wire.exactly(count)
 
 
 def _near(expected: bytes, got: bytes, at: float | None) -> bytes:
-    """`got` when it is near to the time that is expected: 1 and nine digits stand for so many seconds from `at`."""
+    """Return `got` if it is near the expected time: 1 and nine digits stand for this many seconds from `at`."""
     if not expected.startswith(b"1") or not got.isdigit():
         return expected
     wanted = (time.time() if at is None else at) + int(expected[1:])
@@ -64,7 +64,7 @@ def _near(expected: bytes, got: bytes, at: float | None) -> bytes:
 
 
 def after(seconds: int) -> bytes:
-    """Stands in an expected answer for the time in so many seconds."""
+    """Stand in an expected answer for the time in this many seconds."""
     return b"1%09d" % seconds
 
 

@@ -35,14 +35,14 @@ class FailingDisks(LocalCluster):
 
 
 def fail_syncs(cluster: LocalCluster, name: str, folder: str = "journal") -> Path:
-    """From now on the syncs of files in this folder fail; removing the file that is returned mends the disk."""
+    """Let the syncs of files in this folder fail from now on; removing the returned file mends the disk."""
     marker = cluster.data_dir(name) / folder / MARKER
     marker.touch()
     return marker
 
 
 def wait_for_end(cluster: LocalCluster, name: str) -> None:
-    """The process must end by itself, with 75 (a restart reads what is really there) and a reason."""
+    """Wait for the process to end by itself, with 75 (a restart reads what is really there) and a reason."""
     until(lambda: not cluster.running(name), lambda: cluster.logs(name)[-2000:])
     assert cluster.terminate(name) == 75
     cluster.wait_until_logged(name, "the node stopped itself: SyncFailed: [Errno 5] Input/output error")
@@ -130,7 +130,7 @@ class FullForAMoment:
         self._end.callback(run, "umount", "--lazy", arguments[-1])     # a test that failed has files open
 
     def fill(self) -> None:
-        """The device has no space."""
+        """Use up the space of the device."""
         with self._filler.open("wb", buffering=0) as file, contextlib.suppress(OSError):
             for size in (1 << 16, 1 << 12):
                 with contextlib.suppress(OSError):
@@ -138,11 +138,11 @@ class FullForAMoment:
                         file.write(bytes(size))
 
     def free(self) -> None:
-        """It has space again."""
+        """Give the device space again."""
         self._filler.unlink()
 
     def close(self) -> None:
-        """Nothing of it is left."""
+        """Remove everything."""
         self._end.close()
 
 
@@ -165,7 +165,7 @@ def full(tmp_path: Path) -> Iterator[FullForAMoment]:
 
 
 def failed_frame(full: FullForAMoment) -> Path:
-    """The folder of a journal with five entries, and a sixth one whose sync has failed; its process has ended."""
+    """A journal with five entries, and a sixth one whose sync has failed; its process has ended."""
     folder = full.folder / "journal"
     journal = Journal.open(folder, segment_bytes=1 << 20)
     for index in range(1, 6):

@@ -25,7 +25,7 @@ SEGMENTS = 5                # so many of 32 MiB are needed for what is put
 
 @pytest.fixture(autouse=True)
 def _few_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All nodes that the test starts may open few files."""
+    """Let all nodes that the test starts open only a few files."""
     program = tmp_path / "sockpqd"
     program.write_text(f'#!/bin/sh\nulimit -n {FILES_MAX}\nexec "{Path(sys.executable).parent / "sockpqd"}" "$@"\n')
     program.chmod(0o755)
@@ -34,7 +34,7 @@ def _few_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @contextlib.contextmanager
 def idle_connections(address: str) -> Iterator[None]:
-    """As many as can be had, up to IDLE."""
+    """Open as many idle connections as possible, up to IDLE."""
     host, port = address.rsplit(":", 1)
     with contextlib.ExitStack() as stack:
         for _ in range(IDLE):

@@ -34,7 +34,7 @@ ONE_LIMITS: dict[str, dict[str, str | int | bool]] = {"limits": {"disk_free_byte
 
 
 class SmallDisks(LocalCluster):
-    """The data of `small` nodes are on a file system of their own each."""
+    """A cluster of which `small` nodes have a file system of their own for their data."""
 
     def __init__(
         self, disks: Path, small: tuple[str, ...] = ("n1", "n2", "n3"),
@@ -50,7 +50,7 @@ class SmallDisks(LocalCluster):
         return {"SOCKPQD_NODE_DATA_DIR": str(self.disks / name / "data")} if name in self.small else {}
 
     def fill(self) -> None:
-        """Leave not a byte free on any disk, and take what is given up as soon as it is."""
+        """Leave no byte free on any disk, and take freed space as soon as there is some."""
         self._filling.clear()
         self._filler = threading.Thread(target=self._fill, daemon=True)
         self._filler.start()
@@ -75,7 +75,7 @@ class SmallDisks(LocalCluster):
         return file.stat().st_size if file.exists() else 0
 
     def make_room(self) -> None:
-        """All that was taken is free again."""
+        """Free all that was taken."""
         self._filling.set()
         self._filler.join()
         for name in self.small:
@@ -84,7 +84,7 @@ class SmallDisks(LocalCluster):
 
 @contextlib.contextmanager
 def mounted(place: Path, names: tuple[str, ...], size: str) -> Iterator[None]:
-    """File systems of this size, in folders with these names."""
+    """Mount file systems of this size, in folders with these names."""
     if os.geteuid() != 0:
         pytest.skip("mounting small file systems needs root")
     with contextlib.ExitStack() as stack:
@@ -146,7 +146,7 @@ class Worker(threading.Thread):
 
 
 def say(cluster: SmallDisks, line: str, data: bytes = b"") -> list[str]:
-    """To the node that serves; no words when there is none, or it closes."""
+    """Send this to the node that serves; returns no words when there is none, or it closes."""
     leader = cluster.leader()
     if leader is None:
         return []
@@ -158,7 +158,7 @@ def say(cluster: SmallDisks, line: str, data: bytes = b"") -> list[str]:
 
 
 def until(condition: object, what: str, cluster: SmallDisks, patience_s: float = PATIENCE_S) -> float:
-    """Wait; returns how long it took."""
+    """Wait for a condition; returns how long it took."""
     assert callable(condition)
     begun = time.monotonic()
     while not condition():
@@ -169,7 +169,7 @@ def until(condition: object, what: str, cluster: SmallDisks, patience_s: float =
 
 
 def nobody_serves(cluster: SmallDisks) -> bool:
-    """For a while, not for the moment of an election."""
+    """Return whether no node serves for a while, not only during an election."""
     for _ in range(30):
         if cluster.leader() is not None:
             return False
@@ -227,7 +227,7 @@ class LargeJobs:
         assert self._wire.say(f"PUT large 0 {len(LARGE)}", LARGE) == "200 OK"
 
     def done(self) -> bool:
-        """Take one and end it; False: there is none."""
+        """Take a job and end it; returns False if there is none."""
         words = self._wire.say("GET large EXPIRE 600").split()
         if words[0] == "404":
             return False
@@ -274,7 +274,7 @@ def test_a_follower_with_a_small_disk_does_not_stay_behind_an_empty_cluster(one_
 
 
 def page_bytes(cluster: SmallDisks) -> int:
-    """Return what the files of pages of the small disk take."""
+    """Return the size of the page files on the small disk."""
     total = 0
     for path in (cluster.disks / "n3" / "data" / "pages").glob("pages-*"):
         with contextlib.suppress(FileNotFoundError):        # given up since

@@ -19,7 +19,7 @@ def acknowledged(producers: list[Producer]) -> int:
 
 
 def wait_for_progress(producers: list[Producer], more: int = 50) -> None:
-    """Wait until so many further jobs are acknowledged."""
+    """Wait until this many further jobs are acknowledged."""
     target, end = acknowledged(producers) + more, time.monotonic() + 60
     while acknowledged(producers) < target:
         assert time.monotonic() < end, "no progress"
@@ -60,13 +60,13 @@ def test_kill_any_nodes_at_any_moment() -> None:
 
 
 def begin_a_snapshot(server: str) -> None:
-    """Say so, and do not wait for its end."""
+    """Ask for a snapshot, without waiting for its end."""
     with Wire(server, 60.0) as wire:
         wire.send("CLUSTER SNAPSHOT")
 
 
 def wait_for_snapshots(cluster: LocalCluster) -> None:
-    """Wait until each node has one: it was told to write it, or was started with a journal that is to be cut."""
+    """Wait until each node has one: it was asked for it, or was started with a journal that is to be cut."""
     until(lambda: all(list(cluster.data_dir(name).glob("snapshots/snapshot-*")) for name in cluster.names),
           "no snapshot was written")
 

@@ -24,7 +24,7 @@ def bodies(writer: int) -> list[bytes]:
 
 
 def ended(writers: list[Future[None]]) -> bool:
-    """Return whether one has; raises its error."""
+    """Return whether one has ended; raises its error."""
     return any(writing.result() is None for writing in writers if writing.done())
 
 

@@ -20,7 +20,7 @@ def cluster() -> Iterator[LocalCluster]:
 
 
 def order(cluster: LocalCluster, command: str) -> str:
-    """The leader's answer; asked again while there is none."""
+    """Return the leader's answer; the question is repeated while there is none."""
     until = time.monotonic() + PATIENCE_S
     while time.monotonic() < until:
         answer = say(cluster.server(cluster.wait_for_leader()), command, PATIENCE_S)
@@ -35,7 +35,7 @@ def add(cluster: LocalCluster, name: str) -> str:
 
 
 def wait_for_roles(cluster: LocalCluster, roles: list[str], running: list[str]) -> None:
-    """Wait until all these nodes say that the cluster has members in exactly these roles."""
+    """Wait until all these nodes report members in exactly these roles."""
     servers = {cluster.server(name) for name in running}
     cluster.wait_until(
         lambda views: all(

@@ -42,7 +42,7 @@ def group() -> Iterator[Path]:
 
 
 def run_in(group: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let nodes be started in the group."""
+    """Start nodes in the group."""
     program = tmp_path / "sockpqd"
     sockpqd = Path(sys.executable).parent / "sockpqd"
     program.write_text(f'#!/bin/sh\necho $$ > "{group}/cgroup.procs"\nexec "{sockpqd}" "$@"\n')

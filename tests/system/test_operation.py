@@ -1,4 +1,4 @@
-"""What an operator does with real nodes: stop, replace, damage, look at them."""
+"""Operations on real nodes: stop, replace, damage, inspect."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_an_orderly_stop_of_the_leader_hands_over_and_ends_with_0(cluster: Local
 
 
 def numbers_of(cluster: LocalCluster) -> dict[str, int]:
-    """Return what each node answers to INTERCONNECT."""
+    """Return each node's answer to INTERCONNECT."""
     answers = {name: say(cluster.server(name), "INTERCONNECT", ANSWER_S) for name in cluster.names}
     return {name: int((answer or "").split()[2]) for name, answer in answers.items()}
 
@@ -142,7 +142,7 @@ def test_garbage_on_all_ports_changes_nothing_and_the_next_client_is_served(clus
 
 
 def rss_mb(pid: int | None) -> float:
-    """Resident memory of a process."""
+    """Return the resident memory of a process, in MB."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("VmRSS:"):
             return int(line.split()[1]) / 1024
@@ -163,7 +163,7 @@ def test_all_nodes_have_the_same_hash(cluster: LocalCluster) -> None:
 
 
 class PlainClient:
-    """As a client author would write it first: connect to all, INTERCONNECT, stay with the smallest number."""
+    """A client as an author would write it first: connects to all, INTERCONNECT, stays with the smallest number."""
 
     def __init__(self, servers: list[str]) -> None:
         answers: list[tuple[int, Wire]] = []
@@ -179,7 +179,7 @@ class PlainClient:
                 wire.close()
 
     def say(self, line: str, data: bytes = b"") -> list[str]:
-        """Send, return the words of the answer's line."""
+        """Send a line; returns the words of the answer's line."""
         return self.wire.say(line, data).split()
 
 

@@ -25,7 +25,7 @@ LIMITS = {"limits": {"hot_bytes": HOT_BYTES}}
 
 
 def fill(cluster: LocalCluster, first: int, count: int) -> None:
-    """Put jobs that know their number."""
+    """Put jobs that contain their number."""
     with Wire(cluster.server(cluster.wait_for_leader()), PATIENCE_S) as wire:
         for start in range(first, first + count, AT_ONCE):
             numbers = range(start, start + AT_ONCE)
@@ -36,7 +36,7 @@ def fill(cluster: LocalCluster, first: int, count: int) -> None:
 
 
 def drain(cluster: LocalCluster, count: int) -> list[int]:
-    """The numbers of the next jobs, which are done."""
+    """Finish the next jobs and return their numbers."""
     found: list[int] = []
     with sockpq.Client(cluster.servers, timeout=PATIENCE_S) as client:
         while len(found) < count:
@@ -48,12 +48,12 @@ def drain(cluster: LocalCluster, count: int) -> list[int]:
 
 
 def large(number: int) -> bytes:
-    """A large body that knows its number."""
+    """Return a large body that contains its number."""
     return (b"%d:" % number).ljust(LARGE_BYTES, b"x")
 
 
 def fill_large(cluster: LocalCluster) -> None:
-    """Put jobs with keys and large bodies, the odd ones for tomorrow."""
+    """Put jobs with keys and large bodies, the odd ones delayed until tomorrow."""
     with Wire(cluster.server(cluster.wait_for_leader()), PATIENCE_S) as wire:
         for start in range(0, LARGE_JOBS, LARGE_AT_ONCE):
             puts = b"".join(
@@ -67,7 +67,7 @@ def fill_large(cluster: LocalCluster) -> None:
 
 
 def drain_large(cluster: LocalCluster, queue: str) -> list[int]:
-    """The numbers of the jobs of a queue, which have the bodies they were put with, and are done."""
+    """Check and finish the jobs of a queue; returns their numbers."""
     found: list[int] = []
     with sockpq.Client(cluster.servers, timeout=PATIENCE_S) as client:
         while jobs := client.get_many(100, queue, expire=600):
@@ -79,7 +79,7 @@ def drain_large(cluster: LocalCluster, queue: str) -> list[int]:
 
 
 def metric(cluster: LocalCluster, node: str, name: str) -> float:
-    """A metric of one node."""
+    """Return a metric of one node."""
     with urllib.request.urlopen(f"http://{cluster.http(node)}/metrics", timeout=PATIENCE_S) as answer:
         for line in answer.read().decode().splitlines():
             if line.startswith(f"sockpqd_{name} "):
@@ -88,7 +88,7 @@ def metric(cluster: LocalCluster, node: str, name: str) -> float:
 
 
 def wait_until_paged(cluster: LocalCluster, node: str, least: float, name: str = "paged_jobs") -> None:
-    """Wait until so many jobs of the node are on its disk: it takes them there a few in each turn."""
+    """Wait until this many jobs of the node are on its disk: it moves a few there in each turn."""
     until(lambda: metric(cluster, node, name) > least)
 
 
@@ -117,7 +117,7 @@ def hashes(cluster: LocalCluster) -> set[str]:
 
 
 def page_files(cluster: LocalCluster, node: str) -> list[Path]:
-    """The files of pages of one node."""
+    """Return the files of pages of one node."""
     return sorted((cluster.data_dir(node) / "pages").glob("pages-*"))
 
 

@@ -17,12 +17,12 @@ RESULT_BYTES = 8000         # so that the pages are in files, and not all in the
 
 
 def result_of(number: int) -> bytes:
-    """The result of the job of this number."""
+    """Return the result of the job with this number."""
     return b"%d:" % number + bytes(RESULT_BYTES)
 
 
 def finish(client: sockpq.Client, count: int) -> list[int]:
-    """Put, take and finish as many jobs with results; returns their numbers."""
+    """Put, take and finish this many jobs with results; returns their numbers."""
     numbers = []
     for _ in range(count):
         client.put("q", b"x", number=True)
@@ -35,7 +35,7 @@ def finish(client: sockpq.Client, count: int) -> list[int]:
 
 
 def assert_results(cluster: LocalCluster, numbers: list[int]) -> None:
-    """Each job has its result, and all nodes the same state."""
+    """Check that each job has its result, and all nodes the same state."""
     with sockpq.Client(cluster.servers, timeout=PATIENCE_S) as client:
         for number in numbers:
             assert client.job_result(number) == result_of(number)

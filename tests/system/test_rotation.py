@@ -58,7 +58,7 @@ class Place:
         return {"tls": str(self.ca), "user": "programs", "secret_file": str(self.secret)}
 
     def rotate(self) -> None:
-        """The authority in three steps, then the secret; nodes are told of each by SIGHUP."""
+        """Replace the authority in three steps, then the secret; nodes are notified of each by SIGHUP."""
         self._trust("both")
         replace(self.ca, self._authorities["both"])
         for name in self.cluster.names:
@@ -137,7 +137,7 @@ def test_programs_that_stay_go_on(place: Place, tmp_path: Path, monkeypatch: pyt
         beanstalk = stack.enter_context(BeanstalkClient(address, "tube"))
 
         def use(time: str) -> None:
-            """Every program does something, and has done it."""
+            """Check that every program works, by letting it do something."""
             client.put("work", time)
             asynchronous.put(f"told_{time}", b"x")
             beanstalk.send("put 0 0 60 1\r\nx")

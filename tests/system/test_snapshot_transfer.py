@@ -21,7 +21,7 @@ TAKEN_OVER = "state taken over from"
 
 
 def incoming_bytes(cluster: LocalCluster, name: str) -> int:
-    """Return how much of a snapshot has arrived at a node, as far as it is not complete."""
+    """Return how much of an incomplete snapshot has arrived at a node."""
     size = 0
     for path in (cluster.data_dir(name) / "snapshots").glob("incoming-*.tmp"):
         with contextlib.suppress(FileNotFoundError):
@@ -57,7 +57,7 @@ def forget_entries(cluster: LocalCluster, names: list[str]) -> None:
 
 
 def writes_a_snapshot(cluster: LocalCluster, name: str) -> bool:
-    """Ask for one; a busy node may end the connection."""
+    """Ask for a snapshot; a busy node may end the connection."""
     return (say(cluster.server(name), "CLUSTER SNAPSHOT", PATIENCE_S) or "").startswith("200 OK")
 
 

@@ -29,7 +29,7 @@ def linked(cluster: LocalCluster, name: str) -> bool:
 
 
 def shown(cluster: LocalCluster, name: str, authority: Authority) -> bytes:
-    """The certificate a client sees."""
+    """Return the certificate that a client sees."""
     host, _, port = cluster.direct(name).rpartition(":")
     context = ssl.create_default_context(cafile=authority.ca)
     with socket.create_connection((host, int(port)), PATIENCE_S) as connection, \

@@ -16,7 +16,7 @@ ANSWER_S = 5.0
 
 
 class Mover(threading.Thread):
-    """Takes a job and puts it anew, by one transaction; repeats by number what it does not know the outcome of."""
+    """Takes a job and puts it again, by one transaction; repeats by number what it does not know the outcome of."""
 
     def __init__(self, servers: list[str]) -> None:
         super().__init__(daemon=True)
@@ -58,7 +58,7 @@ class Mover(threading.Thread):
         self.moved += 1
 
     def _ask(self, command: bytes, offset: int, before: int = 0) -> tuple[str, bytes]:
-        """The answer's last line, and data; asked as often as it takes."""
+        """Return the answer's last line, and data; the question is repeated as often as needed."""
         command = command % (self._number + offset)
         end = time.monotonic() + 60
         while True:

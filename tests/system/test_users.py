@@ -1,4 +1,4 @@
-"""Users that were set are there whoever leads."""
+"""Users that were set exist whichever node leads."""
 
 from __future__ import annotations
 

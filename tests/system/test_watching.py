@@ -1,4 +1,4 @@
-"""Three real nodes are watched over HTTP while one of them goes, comes back, and runs into a mark."""
+"""Three real nodes are observed over HTTP while one of them goes, comes back, and reaches a mark."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Samples = dict[tuple[str, tuple[str, ...]], float]
 
 
 def get(address: str, page: str) -> tuple[int, str]:
-    """Status and body."""
+    """Return status and body."""
     try:
         with urllib.request.urlopen(f"http://{address}/{page}", timeout=PATIENCE_S) as answer:
             return answer.status, answer.read().decode()
@@ -33,7 +33,7 @@ def get(address: str, page: str) -> tuple[int, str]:
 
 
 def samples(address: str) -> Samples:
-    """The metrics of a node: by name and values of labels."""
+    """Return the metrics of a node, by name and values of labels."""
     status, body = get(address, "metrics")
     assert status == 200
     return {(sample.name, tuple(sample.labels.values())): sample.value

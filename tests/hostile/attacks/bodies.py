@@ -16,13 +16,13 @@ LOOK_S = 0.05
 
 
 async def put_jobs(arena: Arena) -> None:
-    """A queue of 800 MiB."""
+    """Put a queue of 800 MiB."""
     put = b"PUT large 0 %d\r\n%b" % (len(DATA), DATA)
     await asyncio.gather(*(arena.insist([put] * (JOBS // PRODUCERS)) for _ in range(PRODUCERS)))
 
 
 async def large_jobs(arena: Arena) -> None:
-    """Answers are encoded, stored and sent: 800 MiB each time, if nobody sees to it."""
+    """Take large jobs: answers are encoded, stored and sent, 800 MiB each time if nothing limits that."""
     begun = time.monotonic()
     server = await asyncio.to_thread(arena.server)
     async with Crowd(server, JOBS, opening=b"GET large EXPIRE 600\r\n", again_s=0.1) as crowd:

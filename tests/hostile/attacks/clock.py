@@ -21,7 +21,7 @@ QUEUES = ("at", "delay", "lease")
 
 
 async def wrong_clock(arena: Arena) -> None:
-    """It jumps, and the node comes to lead anew while jobs and leases wait for their time."""
+    """Let the clock jump, and the node lead again while jobs and leases wait for their time."""
     for jump_s in JUMPS_S:
         await _jump(arena, jump_s)
 

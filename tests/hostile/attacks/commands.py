@@ -1,4 +1,4 @@
-"""Legal commands that cost far more than they look: long lists of long names, long lists of jobs."""
+"""Legal commands that cost far more than their length suggests: long lists of long names, long lists of jobs."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ PRIORITY_QUEUES = 1000
 
 
 async def entry_bytes(arena: Arena) -> None:
-    """Entries become as large as the names in them."""
+    """Make entries as large as the names in them."""
     await arena.besiege(64, repeated=b"GET %b\r\n" % LONG_NAMES)
 
 
 async def fill_queues(arena: Arena) -> None:
-    """A job in each of 12,000 queues."""
+    """Put a job into each of 12,000 queues."""
     await arena.put_lists(SHORT_NAMES)
 
 
 async def get_names(arena: Arena) -> None:
-    """Each choice looks at all of the queues."""
+    """Send GETs whose choice looks at all of the queues."""
     lists = b"GET %b EXPIRE 2 COUNT 10000\r\n" % SHORT_LIST
     await asyncio.gather(
         arena.besiege(20, opening=lists, repeated=lists),
@@ -34,12 +34,12 @@ async def get_names(arena: Arena) -> None:
 
 
 async def fill_priorities(arena: Arena) -> None:
-    """Ten jobs in each of 1,000 queues."""
+    """Put ten jobs into each of 1,000 queues."""
     await arena.put_lists([f"p{number}" for number in range(PRIORITY_QUEUES)] * 10)
 
 
 async def by_priority(arena: Arena) -> None:
-    """The best of 1,000 queues is found anew for each job."""
+    """Send GETs that choose the best of 1,000 queues for each job."""
     await arena.besiege(10, repeated=b"GET * BY PRIORITY COUNT 2000 EXPIRE 1\r\n")
 
 

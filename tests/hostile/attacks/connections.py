@@ -33,7 +33,7 @@ ESTABLISHED = "01"
 
 
 async def connect_flood(arena: Arena) -> None:
-    """All places are taken, again and again, from addresses that are not loopback's."""
+    """Take all places repeatedly, from addresses that are not loopback's."""
     server = await asyncio.to_thread(arena.server)
     async with AsyncExitStack() as stack:
         flood = [await stack.enter_async_context(
@@ -72,7 +72,7 @@ async def _operator(arena: Arena) -> None:
 
 
 async def half_open(arena: Arena) -> None:
-    """A host vanishes with its clients: some wait for a job and are sent one, some do nothing."""
+    """Let a host vanish with its clients: some wait for a job and are sent one, some do nothing."""
     server = await asyncio.to_thread(arena.server)
     stranger = network.stranger(0)
     async with (Crowd(server, HALF, opening=b"GETB vanished EXPIRE 600\r\n", source=stranger),
@@ -89,7 +89,7 @@ async def half_open(arena: Arena) -> None:
 
 
 def _standing(server: str, stranger: str) -> int:
-    """Return how many connections the server still has from there, as the kernel knows."""
+    """Return how many connections the server still has from there, as the kernel reports."""
     port = int(server.rpartition(":")[2])
     remote = f"{int.from_bytes(ipaddress.ip_address(stranger).packed, sys.byteorder):08X}"
     lines = Path("/proc/self/net/tcp").read_text().splitlines()[1:]

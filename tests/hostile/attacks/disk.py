@@ -29,7 +29,7 @@ SEGMENT_S = 0.2
 
 
 class Owner:
-    """Holds a job and a session, and prolongs both as long as somebody takes a word of it."""
+    """Holds a job and a session, and prolongs both as long as it is answered."""
 
     def __init__(self, arena: Arena, client: aio.Client) -> None:
         self._arena = arena
@@ -38,7 +38,7 @@ class Owner:
         self.prolonged = asyncio.Event()    # both, since it was last cleared
 
     async def run(self) -> None:
-        """For ever."""
+        """Run for ever."""
         await self._client.put("owned", b"mine")
         job = await self._client.get("owned", expire=LEASE_S)
         assert job is not None
@@ -69,7 +69,7 @@ class Owner:
 
 
 async def work(client: aio.Client) -> None:
-    """PUT, GET and LATER, now and then DONE, for ever, whatever is answered."""
+    """Send PUT, GET and LATER, and sometimes DONE, for ever, whatever the answers are."""
     number = 0
     while True:
         number += 1
@@ -84,7 +84,7 @@ async def work(client: aio.Client) -> None:
 
 
 async def write(client: aio.Client) -> None:
-    """GETs that find nothing and are long in the log: what was kept back on the disks is used up soon."""
+    """Send GETs that find nothing and are long in the log: the reserve on the disks is used up soon."""
     while True:
         try:
             await client.get(LONG_NAMES, expire=1, timeout=CALL_S)
@@ -93,7 +93,7 @@ async def write(client: aio.Client) -> None:
 
 
 async def disk_full(arena: Arena) -> None:
-    """Filled from outside beside work of all kinds; one node is killed meanwhile."""
+    """Fill the disks from outside during work of all kinds; one node is killed meanwhile."""
     cluster = arena.cluster
     points = [cluster.data_dir(name) for name in cluster.names]
     async with aio.Client(cluster.servers, sessions=False) as client, asyncio.TaskGroup() as group:
@@ -117,7 +117,7 @@ async def disk_full(arena: Arena) -> None:
 
 
 async def _back(arena: Arena, owner: Owner) -> None:
-    """All nodes go on, and what was held is held still."""
+    """Check that all nodes continue, and what was held is held still."""
     begun = time.monotonic()
     owner.prolonged.clear()
     try:
@@ -136,7 +136,7 @@ async def _back(arena: Arena, owner: Owner) -> None:
 
 
 async def descriptors(arena: Arena) -> None:
-    """Idle connections take all, while the journal needs one now and then."""
+    """Take all descriptors by idle connections, while the journal needs one now and then."""
     server = await asyncio.to_thread(arena.server)
     async with aio.Client(arena.cluster.servers, sessions=False) as client:
         await client.put("segments", b"")           # this connection is made before the others

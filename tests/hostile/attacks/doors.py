@@ -1,4 +1,4 @@
-"""The same attacks at every door: the native port, beanstalkd's listener, HTTP, and what a web page can reach."""
+"""The same attacks at every listener: the native port, beanstalkd's, HTTP, and what a web page can reach."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ PAGES = (b"POST / HTTP/1.1\r\n", b"GET /?x HTTP/1.1\r\n", b"POST /%b HTTP/1.1\r\
 
 
 async def bodies(arena: Arena) -> None:
-    """Puts that never end, at the listener of the leader; natively PUTs must go on."""
+    """Send puts that never end to the leader's listener; native PUTs must go on."""
     leader = await asyncio.to_thread(arena.leader)
     async with Crowd(arena.cluster.beanstalkd(leader), BODIES, opening=b"put 0 0 60 %d\r\n" % BODY, repeated=PIECE,
                      most_bytes=BODY - len(PIECE), again_s=AGAIN_S):
@@ -55,7 +55,7 @@ async def bodies(arena: Arena) -> None:
 
 
 async def watching(arena: Arena) -> None:
-    """Very many names watched by connections that wait for a job, and lists of all of them that nobody reads."""
+    """Watch very many names on connections that wait for a job, and list all of them without reading."""
     def watch(number: int) -> bytes:
         names = (b"%03d-%04d-%b" % (number, one, b"x" * 180) for one in range(WATCHED))
         return b"".join(b"watch %b\r\n" % name for name in names) + b"reserve\r\n"
@@ -78,7 +78,7 @@ async def watching(arena: Arena) -> None:
 
 
 async def silent(arena: Arena) -> None:
-    """Connections that say nothing, and some that have said half of something, at every door of every node."""
+    """Open connections that send nothing, and some that send half a command, at every listener of every node."""
     cluster = arena.cluster
     crowds = [Crowd(door, SILENT, opening=opening) for name in cluster.names
               for door in (cluster.direct(name), cluster.beanstalkd(name), cluster.http(name))
@@ -95,7 +95,9 @@ async def silent(arena: Arena) -> None:
 
 
 async def deaf_hearers(arena: Arena) -> None:
-    """Large messages for many subscribers that do not read; each is accepted, at once or when some of these are cut."""
+    """Send large messages to many subscribers that do not read; each is accepted, at once or when some of these are
+    cut.
+    """
     server = await asyncio.to_thread(arena.server)
     message = b"NOTIFY loud %d\r\n%b" % (MIB, bytes(MIB))
     async with Crowd(server, HEARERS, opening=b"SUBSCRIBE MSG loud\r\n", reads=False):
@@ -116,7 +118,7 @@ async def deaf_hearers(arena: Arena) -> None:
 
 
 async def unread_pages(arena: Arena) -> None:
-    """Figures and streams of events over HTTP that nobody reads, while operators look at /healthz."""
+    """Ask for figures and streams of events over HTTP without reading, while operators look at /healthz."""
     cluster = arena.cluster
     leader = await asyncio.to_thread(arena.leader)
     openings = (METRICS, EVENTS)
@@ -163,7 +165,7 @@ def _burst(address: tuple[str, int]) -> None:
 
 
 async def put_large(arena: Arena) -> None:
-    """A job of 1 MiB for everybody to see, by its number and in a tube."""
+    """Put a job of 1 MiB that everybody can read, by its number and in a tube."""
     leader = await asyncio.to_thread(arena.leader)
     answer = await say(arena.cluster.beanstalkd(leader), b"put 0 0 60 %d\r\n%b\r\n" % (MIB, bytes(MIB)), SAY_S)
     arena.expect(answer.startswith(b"INSERTED "), f"put is answered {answer[:40]!r}")
@@ -171,7 +173,7 @@ async def put_large(arena: Arena) -> None:
 
 
 async def unread_jobs(arena: Arena) -> None:
-    """Clients of all kinds ask for one large job many times, nearly at once, and read nothing of it."""
+    """Ask for one large job many times, nearly at once, from clients of all kinds that read nothing of it."""
     cluster = arena.cluster
     leader = await asyncio.to_thread(arena.leader)
     follower = next(name for name in cluster.names if name != leader)
@@ -185,7 +187,7 @@ async def unread_jobs(arena: Arena) -> None:
 
 
 async def abandoned(arena: Arena) -> None:
-    """Connections that end with answers which are never read: the kernel may keep none of them."""
+    """End connections with answers that are never read: the kernel may keep none of them."""
     leader = await asyncio.to_thread(arena.leader)
     native, beanstalkd = arena.cluster.direct(leader), arena.cluster.beanstalkd(leader)
     answer = await say(beanstalkd, b"put 0 0 60 %d\r\n%b\r\n" % (SMALL, bytes(SMALL)), SAY_S)
@@ -205,12 +207,14 @@ def _left_behind(ports: set[str]) -> int:
 
 
 async def put_victim(arena: Arena) -> None:
-    """A queue that a web page would like to be rid of."""
+    """Put a queue that a web page would like to remove."""
     await arena.put_lists([VICTIM] * 10)
 
 
 async def web_pages(arena: Arena) -> None:
-    """Send what a page in a browser of this machine can, to every port; and a name of its own that points here."""
+    """Send what a page in a browser of this machine can send, to every port; and use a name of its own that points
+    here.
+    """
     cluster = arena.cluster
     pages = 0
     until = time.monotonic() + arena.seconds

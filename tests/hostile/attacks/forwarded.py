@@ -1,4 +1,4 @@
-"""Clients of beanstalkd at a follower: what it has the leader do for them must neither fill nor end the link."""
+"""Beanstalkd clients at a follower: what it asks the leader for them must neither fill nor end the link."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ LARGE = 8 << 20
 
 
 def follower(arena: Arena) -> str:
-    """Return where clients of beanstalkd reach a node that does not lead."""
+    """Return where beanstalkd clients reach a node that does not lead."""
     leader = arena.leader()
     return arena.cluster.beanstalkd(next(name for name in arena.cluster.names if name != leader))
 
 
 async def put_tubes(arena: Arena) -> None:
-    """Very many tubes with long names: their list has 38 MB."""
+    """Create very many tubes with long names: their list has 38 MB."""
     await arena.put_lists([f"{NAME}{number}" for number in range(TUBES)])
 
 
 async def tubes(arena: Arena) -> None:
-    """They are listed."""
+    """List them."""
     server = await asyncio.to_thread(follower, arena)
     async with Crowd(server, 4, opening=b"list-tubes\r\n" * 1000, again_s=0.5) as crowd:
         await asyncio.sleep(arena.seconds)
@@ -33,12 +33,12 @@ async def tubes(arena: Arena) -> None:
 
 
 async def put_large(arena: Arena) -> None:
-    """One large job."""
+    """Put one large job."""
     await arena.insist([b"PUT large 0 %d\r\n" % LARGE + bytes(LARGE)])
 
 
 async def bodies(arena: Arena) -> None:
-    """It is looked at by very many, who do not read it."""
+    """Peek at it from very many clients that do not read."""
     server = await asyncio.to_thread(follower, arena)
     async with (
         Crowd(server, 30, opening=b"use large\r\n", repeated=b"peek-ready\r\n", reads=False, again_s=0.5),

@@ -1,4 +1,4 @@
-"""What is kept of jobs beside their data: headers, progress, keys, texts of errors, and records of ended jobs."""
+"""Data kept beside jobs: headers, progress, keys, texts of errors, and records of ended jobs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ENDLESS_HEADERS = (b"PUT h 0 16384 HEAD 16384\r\na: 1\n", b"CHANGE 1 HEAD 16384\
 
 
 async def dedup(arena: Arena) -> None:
-    """As many and as long keys as there may be, in 300 queues, each with settings."""
+    """Use as many and as long keys as possible, in 300 queues, each with settings."""
     server = await asyncio.to_thread(arena.server)
     await arena.tell([f"QUEUE CREATE dedup{number} MAXDATA 1000\r\n" for number in range(DEDUP_QUEUES)])
     until, number = time.monotonic() + arena.seconds, 0
@@ -55,7 +55,7 @@ async def dedup(arena: Arena) -> None:
 
 
 async def errors(arena: Arena) -> None:
-    """The largest texts, with jobs of many queues: memory ends at the mark, and the jobs go on."""
+    """Give jobs of many queues the largest texts: memory ends at the mark, and the jobs go on."""
     server = await asyncio.to_thread(arena.server)
     until, texts = time.monotonic() + arena.seconds, 0
 
@@ -77,7 +77,7 @@ async def errors(arena: Arena) -> None:
 
 
 async def put_records(arena: Arena) -> None:
-    """100,000 records of one queue."""
+    """Make 100,000 records in one queue."""
     await arena.tell([f"QUEUE CREATE ended RETAIN 3600 RETAINMAX {2 * RECORDS}\r\n"])
     puts = b"PUTS %d\r\n" % DONE_AT_ONCE + b"ended 0 0 NUMBER\r\n" * DONE_AT_ONCE
     (wire,) = await open_wires(await asyncio.to_thread(arena.server), 1)
@@ -95,14 +95,14 @@ async def put_records(arena: Arena) -> None:
 
 
 async def records(arena: Arena) -> None:
-    """They are shown and searched, all of them, without end."""
+    """Show and search all of them, without end."""
     await asyncio.gather(
         arena.besiege(20, repeated=b"PEEK ended ENDED COUNT 10000\r\nPEEK ended ENDED COUNT 9000 SEQ HEAD\r\n"),
         arena.besiege(10, repeated=b"FIND * STATE DONE HEAD task none COUNT 1000\r\n"))
 
 
 async def single_records(arena: Arena) -> None:
-    """They are shown, brought back and removed singly, and then all at once."""
+    """Show, bring back and remove them singly, and then all at once."""
     (wire,) = await open_wires(await asyncio.to_thread(arena.server), 1)
     try:
         shown = await ask(wire, b"PEEK ended ENDED COUNT 2000\r\n", LIST)
@@ -120,7 +120,7 @@ async def single_records(arena: Arena) -> None:
 
 
 async def headers(arena: Arena) -> None:
-    """Wrong ones, and ones of which the last bytes never come."""
+    """Send wrong headers, and some of which the last bytes never arrive."""
     async with wires_to(await asyncio.to_thread(arena.server)) as (wire,):
         for line in WRONG_HEADERS:
             answer = await ask(wire, line, LIST if line.startswith(b"PUTS") else LINE)
@@ -132,7 +132,7 @@ async def headers(arena: Arena) -> None:
 
 
 async def progress(arena: Arena) -> None:
-    """One job's progress changes without end, before 300 who hear of it."""
+    """Change one job's progress without end, before 300 subscribers."""
     server = await asyncio.to_thread(arena.server)
     async with wires_to(server) as (wire,):
         await ask(wire, b"PUT told 0 0\r\n")

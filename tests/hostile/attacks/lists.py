@@ -1,4 +1,4 @@
-"""Questions whose answers are long, or need a look at everything there is, asked without end."""
+"""Queries with long answers, or that look at everything there is, without end."""
 
 from __future__ import annotations
 
@@ -23,38 +23,38 @@ BOUNDS = Bounds(p50_ms=20, gap_s=1, growth_mb=300)
 
 
 async def fill_queues(arena: Arena) -> None:
-    """A job in each of 40,000 queues."""
+    """Put a job into each of 40,000 queues."""
     await arena.put_lists([f"list.{number}" for number in range(QUEUES)])
 
 
 async def fill_topics(arena: Arena) -> None:
-    """20,000 bindings, of queues without jobs."""
+    """Make 20,000 bindings, of queues without jobs."""
     await arena.tell([f"TOPIC BIND t{number % 100} q{number}\r\n" for number in range(BINDINGS)])
 
 
 async def fill_workers(arena: Arena) -> None:
-    """9,000 workers, of one session."""
+    """Register 9,000 workers in one session."""
     await arena.tell(["SESSION TTL 600\r\n", *(f"WORKER w{number} 1 0\r\n" for number in range(WORKERS))])
 
 
 async def fill_delayed(arena: Arena) -> None:
-    """150,000 delayed jobs of one tube."""
+    """Put 150,000 delayed jobs into one tube."""
     for _ in range(DELAYED // PUTS_MAX):
         await arena.put_lists(["kicked"] * PUTS_MAX, lambda number: f" DELAY {DELAY_S}")
 
 
 async def queue_list(arena: Arena) -> None:
-    """All queues."""
+    """List all queues."""
     await _ask(arena, b"QUEUE LIST\r\n")
 
 
 async def topic_list(arena: Arena) -> None:
-    """All bindings."""
+    """List all bindings."""
     await _ask(arena, b"TOPIC LIST\r\n")
 
 
 async def worker_list(arena: Arena) -> None:
-    """All workers."""
+    """List all workers."""
     await _ask(arena, b"WORKER LIST\r\n")
 
 
@@ -66,18 +66,18 @@ async def _ask(arena: Arena, question: bytes) -> None:
 
 
 async def fill_items(arena: Arena) -> None:
-    """40,000 queues with a job each, of an item and a group of its own."""
+    """Put a job into each of 40,000 queues, each with an item and a group of its own."""
     await arena.put_lists([f"list.{number}" for number in range(QUEUES)],
                           lambda number: f" IS item{number} GROUP g{number}")
 
 
 async def pages(arena: Arena) -> None:
-    """The pages of the dashboard and the metrics, from as many clients as there may be."""
+    """Ask for the pages of the dashboard and the metrics, from as many clients as possible."""
     await _read(arena, (b"/queues?sort=ready", b"/items", b"/groups?sort=ready", b"/queues", b"/metrics"))
 
 
 async def page_searches(arena: Arena) -> None:
-    """Pages that search all jobs or all names, and figures for charts."""
+    """Ask for pages that search all jobs or all names, and figures for charts."""
     await _read(arena, (b"/find?search=list", b"/dead", b"/jobs?key=none", b"/figures?of=cluster&span=7d", b"/live"))
 
 
@@ -95,7 +95,7 @@ async def _read(arena: Arena, paths: Sequence[bytes]) -> None:
 
 
 async def stats(arena: Arena) -> None:
-    """At all nodes, as monitoring would; and the list of tubes, and the figures of one."""
+    """Ask all nodes for statistics, as monitoring would; and the list of tubes, and the figures of one."""
     questions = b"stats\r\nstats-tube default\r\n" * MANY + b"list-tubes\r\n"
     async with contextlib.AsyncExitStack() as held:
         crowds = [
@@ -109,7 +109,7 @@ async def stats(arena: Arena) -> None:
 
 
 async def kick(arena: Arena) -> None:
-    """A client kicks very many and closes; all the others of the node work on."""
+    """Kick very many jobs and close; all other clients of the node work on."""
     node = arena.cluster.beanstalkd(await asyncio.to_thread(arena.leader))
     host, _, port = node.rpartition(":")
     reader, writer = await asyncio.open_connection(host, int(port))

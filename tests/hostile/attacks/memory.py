@@ -1,4 +1,4 @@
-"""Whatever a node keeps for its clients, in masses, on nodes that may have 1 GiB of memory."""
+"""Everything that a node keeps for its clients, in masses, on nodes that may have 1 GiB of memory."""
 
 from __future__ import annotations
 
@@ -27,36 +27,36 @@ PEEK = b"PEEK wide READY COUNT %d\r\n" % WIDE_JOBS
 
 
 async def endless_bodies(arena: Arena) -> None:
-    """Each of them is one piece short."""
+    """Send bodies that are one piece short."""
     await arena.besiege(BODIES, opening=b"PUT endless 0 %d\r\n" % BODY, repeated=PIECE, most_bytes=BODY - len(PIECE))
 
 
 async def many_waiters(arena: Arena) -> None:
-    """Each waits in 12,000 lines."""
+    """Wait in 12,000 queues each."""
     await arena.besiege(WAITERS, opening=b"GETB %b\r\n" % NAMES)
 
 
 async def begin_data(arena: Arena) -> None:
-    """A transaction is kept until COMMIT, which never comes."""
+    """Send transactions that are kept until COMMIT, which never comes."""
     data = bytes(MIB)
     await arena.besiege(TRANSACTIONS, opening=b"BEGIN\r\n", most_bytes=200 * MIB,
                         repeated=CHANGE % (len(data), data) + b"MOVE 1 wide DATA %d\r\n%b" % (len(data), data))
 
 
 async def put_wide(arena: Arena) -> None:
-    """A queue of 16 MiB, which one PEEK shows."""
+    """Put a queue of 16 MiB, which one PEEK shows."""
     await arena.insist([b"PUT wide 0 %d KEY k%d\r\n%b" % (len(WIDE_DATA), number, WIDE_DATA)
                         for number in range(WIDE_JOBS)])
 
 
 async def unread_output(arena: Arena) -> None:
-    """Jobs that come back at once and are taken again, and questions with large answers: nobody reads any of it."""
+    """Take jobs that come back at once, and ask for large answers, without reading any of it."""
     openings = (TAKE * 200, PEEK * 20)
     await arena.besiege(READERS, opening=lambda number: openings[number % len(openings)], reads=False)
 
 
 async def ten_thousand(arena: Arena) -> None:
-    """A bit of everything, on as many connections as there may be."""
+    """Do a bit of everything, on as many connections as possible."""
     openings = (
         b"PUT endless 0 %d\r\n%b" % (BODY, PIECE), b"GETB %b\r\n" % SOME_NAMES, PEEK * 3,
         b"BEGIN\r\n" + CHANGE % (len(PIECE), PIECE) * 3,
@@ -71,7 +71,7 @@ async def ten_thousand(arena: Arena) -> None:
 def _attack(name: str, what: str, run: Callable[[Arena], Awaitable[None]],
             prepare: Callable[[Arena], Awaitable[None]] | None = None, seconds: float = 10.0,
             gap_s: float = 1.0) -> Attack:
-    """Within 1 GiB; jobs may be refused meanwhile."""
+    """Attack within 1 GiB; jobs may be refused meanwhile."""
     return Attack(name, what, run, prepare=prepare, seconds=seconds, memory_mb=MEMORY_MB,
                   excused=("PUT: 503 Busy",), bounds=Bounds(p50_ms=20, gap_s=gap_s, rss_mb=MEMORY_MB))
 

@@ -19,33 +19,33 @@ Trouble = Callable[[str], object]
 
 
 async def follower_full(arena: Arena) -> None:
-    """It refuses entries until there is room again, and is brought up to date."""
+    """Fill a follower's disk: it refuses entries until there is room again, and catches up."""
     await _beside_work(arena, await _follower(arena), *_full(arena))
 
 
 async def leader_full(arena: Arena) -> None:
-    """It leaves the lead to a node with room, and is brought up to date when it has some again."""
+    """Fill the leader's disk: it hands over to a node with room, and catches up when it has some again."""
     await _beside_work(arena, await asyncio.to_thread(arena.leader), *_full(arena))
 
 
 async def follower_slow(arena: Arena) -> None:
-    """The leader and the other follower are a majority."""
+    """Slow a follower's disk: the leader and the other follower are a majority."""
     await _beside_work(arena, await _follower(arena), *_slow(arena))
 
 
 async def leader_slow(arena: Arena) -> None:
-    """It leaves the lead to a node with a quicker disk, once."""
+    """Slow the leader's disk: it hands over to a node with a quicker disk, once."""
     await _beside_work(arena, await asyncio.to_thread(arena.leader), *_slow(arena))
 
 
 def _full(arena: Arena) -> tuple[Trouble, Trouble]:
-    """Return what fills the disk of a node, and what gives it room again."""
+    """Return functions that fill the disk of a node and make room again."""
     return (lambda name: disks.fill(arena.cluster.data_dir(name)),
             lambda name: disks.empty(arena.cluster.data_dir(name)))
 
 
 def _slow(arena: Arena) -> tuple[Trouble, Trouble]:
-    """Return what makes the disk of a node slow, and what ends that."""
+    """Return functions that make the disk of a node slow and end that."""
     def begin(name: str) -> None:
         arena.cluster.disk(name)["delay_us"] = SLOW_US
     return begin, lambda name: arena.cluster.disk(name).heal()
@@ -57,7 +57,7 @@ async def _follower(arena: Arena) -> str:
 
 
 async def _beside_work(arena: Arena, name: str, begin: Trouble, end: Trouble) -> None:
-    """Let the node have the trouble, beside clients that put and take jobs without end."""
+    """Let the node have the fault while clients put and take jobs without end."""
     crowds: list[Crowd] = []
     load = asyncio.create_task(arena.besiege(WRITERS, repeated=WORK, crowds=crowds))
     await asyncio.sleep(BEFORE_S)

@@ -16,17 +16,17 @@ COMMANDS = b"PUT greedy 0 1\r\nxGET greedy EXPIRE 1 THEN DONE\r\n" * 50
 
 
 async def alone(arena: Arena) -> None:
-    """The greedy ones without the ordinary client."""
+    """Run the greedy clients without the ordinary client."""
     arena.note(f"{await _rate(arena, ALONE_S):,.0f} greedy commands a second alone")
 
 
 async def pipelines(arena: Arena) -> None:
-    """Each of them would like to be served before all others."""
+    """Pipeline commands on connections, each of which tries to be served before all others."""
     arena.note(f"{await _rate(arena, arena.seconds):,.0f} beside the ordinary client")
 
 
 async def _rate(arena: Arena, seconds: float) -> float:
-    """Commands done in a second, after the first few."""
+    """Return the commands executed per second, after the first few."""
     crowds: list[Crowd] = []
     siege = asyncio.create_task(arena.besiege(GREEDY, seconds, crowds=crowds, repeated=COMMANDS))
     await asyncio.sleep(BEGIN_S)

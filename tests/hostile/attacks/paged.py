@@ -1,4 +1,4 @@
-"""Large jobs on the disk: what is done with many of them at once must not read them all."""
+"""Large jobs on the disk: commands on many of them at once must not read them all."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BOUND_QUEUES, BOUND_JOBS, BOUND_SIZE, BOUND_AT_ONCE = 4, 25_000, 1000, 5000
 
 
 async def put_paged(arena: Arena) -> None:
-    """Queues of jobs too large for memory."""
+    """Put queues of jobs too large for memory."""
     body = bytes(SIZE)
     for queue, option in (("purged", ""), ("deleted", ""), ("kicked", " DELAY 3600"), ("due", f" DELAY {DELAY_S}")):
         lines = f"PUTS {AT_ONCE}\r\n".encode() + f"{queue} 0 {SIZE}{option}\r\n".encode().join([b"", *[body] * AT_ONCE])
@@ -33,7 +33,7 @@ async def put_paged(arena: Arena) -> None:
 
 
 async def removals(arena: Arena) -> None:
-    """They are removed and moved, thousands by one command."""
+    """Remove and move them, thousands by one command."""
 
     def remove() -> None:
         with arena.client() as client:
@@ -51,13 +51,13 @@ async def removals(arena: Arena) -> None:
 
 
 async def put_shown(arena: Arena) -> None:
-    """10,000 jobs of 10 KB, nearly all on the disk."""
+    """Put 10,000 jobs of 10 KB, nearly all on the disk."""
     lines = f"PUTS {PUT_AT_ONCE}\r\n".encode() + (f"shown 0 {SHOWN}\r\n".encode() + bytes(SHOWN)) * PUT_AT_ONCE
     await arena.insist([lines] * (PEEKED // PUT_AT_ONCE))
 
 
 async def peeks(arena: Arena) -> None:
-    """They are shown without end, to four that read."""
+    """Show them without end, to four connections that read."""
     crowds: list[Crowd] = []
     await arena.besiege(4, repeated=f"PEEK shown READY COUNT {PEEKED}\r\n".encode(), crowds=crowds)
     shown = sum(crowd.bytes for crowd in crowds)
@@ -66,7 +66,7 @@ async def peeks(arena: Arena) -> None:
 
 
 async def put_bound(arena: Arena) -> None:
-    """Queues of a session, with 100,000 jobs, nearly all on the disk."""
+    """Put queues of a session, with 100,000 jobs, nearly all on the disk."""
     queues = [f"private{number}" for number in range(BOUND_QUEUES)]
     opened, *created = await arena.dialogue([
         b"SESSION TTL 3600\r\n", *[f"QUEUE CREATE {queue} BOUND\r\n".encode() for queue in queues]])
@@ -78,7 +78,7 @@ async def put_bound(arena: Arena) -> None:
 
 
 async def bound_end(arena: Arena) -> None:
-    """The session ends, and all of its queues with it."""
+    """End the session, and with it all of its queues."""
 
     def left() -> list[dict[str, int]]:
         found = []
@@ -104,14 +104,14 @@ async def bound_end(arena: Arena) -> None:
 
 
 async def put_copied(arena: Arena) -> None:
-    """100,000 jobs, nearly all on the disk."""
+    """Put 100,000 jobs, nearly all on the disk."""
     job = f"copied 0 {BOUND_SIZE}\r\n".encode() + bytes(BOUND_SIZE)
     await arena.insist([f"PUTS {BOUND_AT_ONCE}\r\n".encode() + job * BOUND_AT_ONCE]
                        * (BOUND_QUEUES * BOUND_JOBS // BOUND_AT_ONCE))
 
 
 async def copies(arena: Arena) -> None:
-    """The whole state is fetched, and sent as one that is damaged at its end, so that nothing changes."""
+    """Fetch the whole state, and send one that is damaged at its end, so that nothing changes."""
 
     def copy() -> None:
         with Wire(arena.server(), arena.seconds) as wire:

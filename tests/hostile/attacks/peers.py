@@ -17,7 +17,7 @@ HALVES = (b"", b"\x00", b"\x00\x00\x0f\xff" + bytes(200), b"\x16\x03\x01\x02\x00
 
 
 async def strangers(arena: Arena) -> None:
-    """As many as possible come to each node, say half a greeting and come again, while a node is started again."""
+    """Connect to each node as often as possible with half a greeting, while a node is started again."""
     cluster = arena.cluster
     leader = await asyncio.to_thread(arena.leader)
     follower = next(name for name in cluster.names if name != leader)

@@ -29,7 +29,7 @@ OWN_S = 2.0                 # in which the program's other clients are answered
 
 
 class Program:
-    """One that runs. `door`: where its clients connect."""
+    """A running program. `door`: the address that its clients connect to."""
 
     def __init__(self, process: subprocess.Popen[bytes], door: str) -> None:
         self.door = door
@@ -42,7 +42,7 @@ class Program:
         return int(Path(f"/proc/{self._process.pid}/statm").read_text().split()[1]) * 4096 // MIB
 
     async def watch(self) -> None:
-        """Measure it until cancelled, and be one of its clients. Raises OSError."""
+        """Measure the program until cancelled, as one of its clients. Raises OSError."""
         while True:
             self.rss_mib = max(self.rss_mib, self._rss())
             begun = time.monotonic()
@@ -55,7 +55,7 @@ class Program:
 
 @asynccontextmanager
 async def program(arena: Arena) -> AsyncIterator[Program]:
-    """The program before the arena's cluster; afterwards what was seen of it is judged."""
+    """Run the program before the arena's cluster; its behaviour is judged afterwards."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         door = f"127.0.0.1:{free.getsockname()[1]}"
     process = subprocess.Popen(
@@ -87,7 +87,7 @@ async def program(arena: Arena) -> AsyncIterator[Program]:
 
 
 async def peeks(arena: Arena) -> None:
-    """Clients that ask for one large job, and read nothing."""
+    """Ask for one large job, and read nothing."""
     async with program(arena) as door, AsyncExitStack() as stack:
         answer = await say(door.door, b"put 0 0 600 %d\r\n" % LARGE + bytes(LARGE) + b"\r\n", SAY_S)
         number = answer.split()[1]
@@ -97,7 +97,7 @@ async def peeks(arena: Arena) -> None:
 
 
 async def silent(arena: Arena) -> None:
-    """Connections that say nothing, or half of a command."""
+    """Open connections that send nothing, or half of a command."""
     async with program(arena) as door, AsyncExitStack() as stack:
         crowds = [await stack.enter_async_context(Crowd(door.door, SILENT, opening=opening)) for opening in (b"", HALF)]
         await asyncio.sleep(HELLO_S + 4.0)

@@ -16,7 +16,7 @@ BOUND = 20_000
 
 
 async def put_families(arena: Arena) -> None:
-    """Jobs, and for each another one that waits for its item."""
+    """Put jobs, and for each another one that waits for its item."""
     await arena.put_lists(["parent"] * PARENTS, lambda number: f" IS f{number}")
     await arena.put_lists(["child"] * PARENTS, lambda number: f" AFTER f{number}")
 
@@ -37,13 +37,13 @@ async def parents(arena: Arena) -> None:
 
 
 async def put_large(arena: Arena) -> None:
-    """A large queue to be deleted, and one to be taken."""
+    """Put a large queue to be deleted, and one to be taken."""
     await arena.put_lists(["large"] * LARGE)
     await arena.put_lists(["bound"] * BOUND)
 
 
 async def removals(arena: Arena) -> None:
-    """A large queue is deleted with all its jobs, and a session ends with all of its."""
+    """Delete a large queue with all its jobs, and end a session with all of its."""
 
     def remove() -> None:
         with arena.client() as client:

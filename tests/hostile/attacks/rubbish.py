@@ -1,4 +1,4 @@
-"""Bytes that mean nothing, on every port."""
+"""Meaningless bytes, on every port."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HALVES = (b"PUT q 0 100\r\nabc", b"GET", b"PUTS 10000\r\nq 0 1\r\n", b"CLONE 100
 
 
 def rubbish(chance: random.Random) -> bytes:
-    """A few kilobytes of it: random bytes, huge lines, half lines, lengths that are none."""
+    """Return a few kilobytes of it: random bytes, huge lines, half lines, lengths that are none."""
     return b"".join(chance.choice((
         lambda: chance.randbytes(chance.randrange(1, 2000)),
         lambda: bytes(chance.choices(b"AZaz09 |:-", k=chance.randrange(70_000))) + b"\r\n",
@@ -32,7 +32,7 @@ def rubbish(chance: random.Random) -> bytes:
 
 
 async def send_rubbish(arena: Arena) -> None:
-    """Whoever is cut comes back with other rubbish."""
+    """Send rubbish; connections that are cut come back with other rubbish."""
     chance = random.Random(SEED)
     cluster = arena.cluster
     crowds = [Crowd(address, count, opening=lambda number: rubbish(chance), repeated=rubbish(chance), again_s=AGAIN_S,

@@ -18,13 +18,13 @@ BOUNDS = Bounds(p50_ms=20, gap_s=1, growth_mb=300)
 
 
 async def fill_searched(arena: Arena) -> None:
-    """300,000 jobs, all of them with a header."""
+    """Put 300,000 jobs, all of them with a header."""
     lines = b"PUTS %d\r\n" % PUTS_MAX + b"searched 0 20 HEAD 11\r\ntask: send\n123456789" * PUTS_MAX
     await arena.insist([lines] * (SEARCHED // PUTS_MAX))
 
 
 async def searches(arena: Arena) -> None:
-    """Searches for what nobody has, and for everything, at all nodes."""
+    """Search for what no job has, and for everything, at all nodes."""
     crowds: list[Crowd] = []
     leader = await asyncio.to_thread(arena.leader)
     followers = [Crowd(arena.cluster.server(name), 1, repeated=SEARCHES[0])

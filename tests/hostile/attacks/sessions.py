@@ -22,7 +22,7 @@ SHORT_LIFE = b"SESSION TTL 3600\r\nREQ 1 PUT short 0 1\r\nx"
 
 
 async def sessions(arena: Arena) -> None:
-    """One owner opens all there are; programs that live for a moment leave theirs behind."""
+    """Open all possible sessions as one owner; programs that live for a moment leave theirs behind."""
     crowds: list[Crowd] = []
     _, answers = await asyncio.gather(
         arena.besiege(CONNECTIONS, crowds=crowds, repeated=OPEN * AT_ONCE, most_bytes=EACH * len(OPEN)),
@@ -34,7 +34,7 @@ async def sessions(arena: Arena) -> None:
 
 
 async def _short_lives(arena: Arena) -> Counter[bytes]:
-    """Return how many of them were answered what."""
+    """Return how many of them got which answer."""
     server = await asyncio.to_thread(arena.server)
     loop = asyncio.get_running_loop()
     begun = loop.time()

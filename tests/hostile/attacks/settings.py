@@ -1,4 +1,4 @@
-"""What settings of very many queues make the leader do."""
+"""Settings of very many queues, and the work that they cause at the leader."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ BOUNDS = Bounds(p50_ms=20, gap_s=1, growth_mb=300)
 
 
 async def create_idle(arena: Arena) -> None:
-    """Queues that nobody uses from now on."""
+    """Create queues that are not used from now on."""
     await arena.tell([f"QUEUE CREATE idle{number} IDLE 2\r\n" for number in range(IDLE_QUEUES)])
 
 
 async def idle(arena: Arena) -> None:
-    """Their time is over, of all of them."""
+    """Let the time of all of them end."""
     await asyncio.sleep(arena.seconds)
 
 
 async def create_rated(arena: Arena) -> None:
-    """As many queues with a rate as there may be, and jobs in all of them."""
+    """Create as many queues with a rate as possible, with jobs in all of them."""
     await arena.tell([f"QUEUE CREATE rated{number} RATE 1 PER 1 SPREAD\r\n" for number in range(RATED)])
     await arena.put_lists([f"rated{number % RATED}" for number in range(JOBS)])
 
 
 async def rated(arena: Arena) -> None:
-    """Clients wait for all of them, and others ask again and again."""
+    """Wait for all of them, and ask again and again from other clients."""
     names = b"|".join(b"rated%d" % number for number in range(RATED))
     await asyncio.gather(
         arena.besiege(WAITERS, opening=b"GETB %b\r\n" % names * 10),
@@ -41,14 +41,14 @@ async def rated(arena: Arena) -> None:
 
 
 async def create_shared(arena: Arena) -> None:
-    """Very many queues share a pulse, and each has a job."""
+    """Let very many queues share a pulse, each with a job."""
     await arena.tell(["PULSE CREATE shared RATE 100 PER 1\r\n",
                       *(f"QUEUE CREATE shared{number} PULSE shared\r\n" for number in range(SHARED))])
     await arena.put_lists([f"shared{number}" for number in range(SHARED)])
 
 
 async def shared(arena: Arena) -> None:
-    """Clients wait for what no job has, and others for a hundred of the queues."""
+    """Wait for what no job has, and from other clients for a hundred of the queues."""
     await asyncio.gather(
         arena.besiege(TAKERS, repeated=b"GETB * IS none WITHIN 0\r\n" * 50),
         arena.besiege(TAKERS, repeated=b"GET * IS none\r\n" * 50),
@@ -57,23 +57,23 @@ async def shared(arena: Arena) -> None:
 
 
 async def fill_dropping(arena: Arena) -> None:
-    """A full queue in which each new job makes one leave that was put for later, with a record of it."""
+    """Fill a queue in which each new job removes a delayed one, with a record of it."""
     await arena.tell([f"QUEUE CREATE full CAPACITY {CAPACITY} OVERFLOW DROPOLDEST RETAIN 100 NUMBERED 1\r\n"])
     await arena.put_lists(["full"] * CAPACITY, lambda number: f" DELAY {10_000 + number * 7919 % CAPACITY}")
 
 
 async def dropping(arena: Arena) -> None:
-    """Jobs for sooner come without end."""
+    """Put jobs for sooner without end."""
     await arena.besiege(8, repeated=b"".join(b"PUT full 0 0 DELAY %d\r\n" % (5000 + number) for number in range(500)))
 
 
 async def create_pulses(arena: Arena) -> None:
-    """Pulses that give a hundred grants a second each."""
+    """Create pulses that give a hundred grants a second each."""
     await arena.tell([f"PULSE CREATE turn{number} RATE 1 PER 0.01\r\n" for number in range(PULSES)])
 
 
 async def turns(arena: Arena) -> None:
-    """Clients wait for their turns again and again, and others ask which pulses there are."""
+    """Wait for turns again and again, and from other clients list the pulses."""
     await asyncio.gather(
         arena.besiege(PULSE_WAITERS, opening=lambda number: b"PULSE WAIT turn%d\r\n" % (number % PULSES) * 500),
         arena.besiege(TAKERS, repeated=b"PULSE LIST\r\n" * 100))

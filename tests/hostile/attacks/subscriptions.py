@@ -1,4 +1,5 @@
-"""Subscribers, many of them and with many names each, and messages to all of them as fast as the leader takes them."""
+"""Subscribers, many of them and with many names each, and messages to all of them as fast as the leader accepts them.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +17,12 @@ MESSAGE = b"NOTIFY loud 20\r\n" + b"x" * 20
 
 
 def _names(number: int, count: int) -> str:
-    """Prefixes that no other subscriber has, and that of the ordinary client's queue."""
+    """Return prefixes that no other subscriber has, and that of the ordinary client's queue."""
     return "|".join([*(f"n{number}_{one}*" for one in range(count - 1)), f"{QUEUE[:1]}*"])
 
 
 async def hearers(arena: Arena) -> None:
-    """At the leader 4,500 subscribe to what happens to the ordinary client's jobs, each by 200 prefixes."""
+    """Subscribe 4,500 times at the leader to events of the ordinary client's jobs, each by 200 prefixes."""
     crowds: list[Crowd] = []
     await arena.besiege(
         HEARERS, opening=lambda number: f"SUBSCRIBE PUT|TAKE|DONE {_names(number, NAMES)}\r\n".encode(), crowds=crowds)
@@ -31,7 +32,7 @@ async def hearers(arena: Arena) -> None:
 
 
 async def messages(arena: Arena) -> None:
-    """300 listen, and others send messages without end."""
+    """Subscribe 300 times, and send messages without end from other clients."""
     server = await asyncio.to_thread(arena.server)
     async with Crowd(server, LISTENERS, opening=b"SUBSCRIBE MSG loud\r\n") as listeners:
         crowds: list[Crowd] = []
@@ -40,7 +41,7 @@ async def messages(arena: Arena) -> None:
 
 
 async def fickle(arena: Arena) -> None:
-    """Subscriptions of 1,000 names, made and ended without end, some from the past."""
+    """Make and end subscriptions of 1,000 names without end, some from the past."""
     once = f"SUBSCRIBE PUT|TAKE|DONE|MSG {_names(0, 1000)}\r\nUNSUBSCRIBE\r\n".encode()
     await arena.besiege(FICKLE, repeated=once)
 

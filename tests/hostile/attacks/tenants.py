@@ -24,41 +24,41 @@ BOUNDS = Bounds(p50_ms=20, gap_s=1, growth_mb=300)
 
 
 async def fill_items(arena: Arena) -> None:
-    """100,000 items of one job each, none of them held."""
+    """Put 100,000 items of one job each, none of them held."""
     for start in range(0, ITEMS, PUTS_MAX):
         await arena.put_lists(["parts"] * PUTS_MAX, lambda number: f" IS item{start + number}")  # noqa: B023
 
 
 async def item_lists(arena: Arena) -> None:
-    """All items, those that none of them is, and those that are held."""
+    """List all items, those that match nothing, and those that are held."""
     await arena.besiege(ASKING, repeated=b"ITEM LIST\r\nITEM LIST none*\r\nITEM LIST HELD\r\nITEM STAT item7\r\n" * 20)
 
 
 async def many_lists(arena: Arena) -> None:
-    """Very many clients ask for all items at the same time."""
+    """Ask for all items at the same time, from very many clients."""
     await arena.besiege(LISTERS, opening=b"ITEM LIST\r\n" * 10, again_s=AGAIN_S)
 
 
 async def fill_groups(arena: Arena) -> None:
-    """100,000 groups."""
+    """Put jobs of 100,000 groups."""
     for start in range(0, GROUPS, PUTS_MAX):
         await arena.put_lists(["fair"] * PUTS_MAX, lambda number: f" GROUP g{start + number}")  # noqa: B023
 
 
 async def group_lists(arena: Arena) -> None:
-    """All groups, and those that none of them is."""
+    """List all groups, and those that match nothing."""
     await arena.besiege(ASKING, repeated=b"GROUP LIST\r\nGROUP LIST none*\r\nSCHED SHOW\r\n" * 20)
 
 
 async def fill_paused(arena: Arena) -> None:
-    """A job of one group in each of 20,000 queues."""
+    """Put a job of one group into each of 20,000 queues."""
     await arena.tell([f"QUEUE CREATE p{number} SCHED GROUPS\r\n" for number in range(PAUSED)])
     for start in range(0, PAUSED, PUTS_MAX):
         await arena.put_lists([f"p{start + number}" for number in range(PUTS_MAX)], lambda number: " GROUP tenant")
 
 
 async def pauses(arena: Arena) -> None:
-    """The group opens and closes, while clients wait for its jobs or ask for them."""
+    """Pause and resume the group, while clients wait for its jobs or ask for them."""
     names = b"|".join(b"p%d" % number for number in range(2000))
     await asyncio.gather(
         arena.besiege(4, repeated=b"GROUP PAUSE tenant\r\nGROUP RESUME tenant\r\n" * 50),
@@ -68,7 +68,7 @@ async def pauses(arena: Arena) -> None:
 
 
 async def fill_closed(arena: Arena) -> None:
-    """50,000 jobs of 5,000 groups that are paused, in 1,000 queues."""
+    """Put 50,000 jobs of 5,000 paused groups into 1,000 queues."""
     await arena.tell([f"GROUP PAUSE c{number}\r\n" for number in range(CLOSED)])
     await arena.tell([f"QUEUE CREATE closed{number} SCHED FAIR\r\n" for number in range(CLOSED_QUEUES)])
     for _ in range(CLOSED_JOBS // PUTS_MAX):
@@ -77,7 +77,7 @@ async def fill_closed(arena: Arena) -> None:
 
 
 async def closed(arena: Arena) -> None:
-    """Clients wait for one of the queues, or all of them, and some groups open for moments."""
+    """Wait for one of the queues, or all of them, while some groups open for moments."""
     await asyncio.gather(
         arena.besiege(WAITERS, opening=lambda number: b"GETB closed%d BY FAIR\r\n" % (
             number % CLOSED_QUEUES) * 10),
@@ -88,7 +88,7 @@ async def closed(arena: Arena) -> None:
 
 
 async def fill_shut(arena: Arena) -> None:
-    """10,000 queues have a job each, of a group of its own that is paused."""
+    """Put a job into each of 10,000 queues, each of a paused group of its own."""
     await arena.tell([f"GROUP PAUSE s{number}\r\n" for number in range(SHUT)])
     await arena.tell([f"QUEUE CREATE shut{number} SCHED FAIR\r\n" for number in range(SHUT)])
     await arena.put_lists([f"shut{number}" for number in range(SHUT)], lambda number: f" GROUP s{number}")
@@ -106,7 +106,7 @@ async def shut(arena: Arena) -> None:
 
 
 async def behind(arena: Arena) -> None:
-    """Clients wait for a queue that they name behind very many that are closed, and its jobs come one by one."""
+    """Wait for a queue that stands behind very many closed ones, and whose jobs come one by one."""
     names = b"|".join(b"shut%d" % number for number in range(BEHIND)) + b"|behind"
     await asyncio.gather(
         arena.besiege(60, opening=b"GETB %b BY ORDER EXPIRE 1 THEN DONE\r\n" % names * 40, again_s=AGAIN_S),
@@ -114,21 +114,21 @@ async def behind(arena: Arena) -> None:
 
 
 async def fill_held(arena: Arena) -> None:
-    """An item has a job in each of 1,000 queues, all of a group that is paused."""
+    """Put an item with a job in each of 1,000 queues, all of a paused group."""
     create = [f"QUEUE CREATE held{number} SCHED GROUPS\r\n" for number in range(BEHIND)]
     await arena.tell(["GROUP PAUSE held\r\n", *create])
     await arena.put_lists([f"held{number}" for number in range(BEHIND)], lambda number: " IS x GROUP held")
 
 
 async def behind_of_item(arena: Arena) -> None:
-    """Clients wait for a job of the item behind these, and such jobs come one by one."""
+    """Wait for a job of the item behind these, and such jobs come one by one."""
     await asyncio.gather(
         arena.besiege(60, opening=b"GETB * IS x BY ORDER EXPIRE 1 THEN DONE\r\n" * 40, again_s=AGAIN_S),
         arena.besiege(4, repeated=b"PUT opened 0 1 IS x\r\nx" * 10))
 
 
 async def fill_of_item(arena: Arena) -> None:
-    """Two items: one has jobs in 30,000 queues, most of them for later."""
+    """Put two items: one has jobs in 30,000 queues, most of them delayed."""
     for start in range(0, OF_ITEM, PUTS_MAX):
         await arena.put_lists([f"o{start + number}" for number in range(PUTS_MAX)], lambda number: " IS x DELAY 3000")
     await arena.put_lists([f"o{number}" for number in range(PUTS_MAX)], lambda number: " IS x")
@@ -136,7 +136,7 @@ async def fill_of_item(arena: Arena) -> None:
 
 
 async def of_item(arena: Arena) -> None:
-    """Clients ask for a job of these in any queue, and wait for one of an item that has none."""
+    """Ask for a job of these in any queue, and wait for one of an item that has none."""
     await asyncio.gather(
         arena.besiege(WAITERS, opening=b"GETB * IS z\r\n" * 10),
         arena.besiege(ASKING, repeated=b"GET * IS z\r\nGET * IS x EXPIRE 1 THEN LATER\r\n" * 20),
@@ -145,33 +145,33 @@ async def of_item(arena: Arena) -> None:
 
 
 async def fill_parts(arena: Arena) -> None:
-    """300,000 jobs of one item."""
+    """Put 300,000 jobs of one item."""
     for _ in range(0, PARTS, PUTS_MAX):
         await arena.put_lists(["whole"] * PUTS_MAX, lambda number: " IS whole")
 
 
 async def cancels(arena: Arena) -> None:
-    """It is cancelled, again and again, and meanwhile brought back and looked at."""
+    """Cancel it repeatedly, and meanwhile bring it back and look at it."""
     server = await asyncio.to_thread(arena.server)
     async with Crowd(server, 4, repeated=b"ITEM CANCEL whole\r\nITEM RETRY whole\r\nITEM STAT whole\r\n" * 20):
         await asyncio.sleep(arena.seconds)
 
 
 async def fill_dying(arena: Arena) -> None:
-    """100,000 jobs of one item that die at the first failure."""
+    """Put 100,000 jobs of one item that die at the first failure."""
     for _ in range(0, DYING, PUTS_MAX):
         await arena.put_lists(["whole"] * PUTS_MAX, lambda number: " IS whole TRIES 1")
 
 
 async def retries(arena: Arena) -> None:
-    """They are taken and die, and are brought back."""
+    """Take them so that they die, and bring them back."""
     await asyncio.gather(
         arena.besiege(8, repeated=b"GET whole COUNT 1000 EXPIRE 1 THEN LATER\r\n"),
         arena.besiege(8, repeated=b"ITEM RETRY whole\r\n" * 50))
 
 
 async def maps(arena: Arena) -> None:
-    """The map of clusters is replaced by one that is nearly as large as can be, and asked for, without end."""
+    """Replace the map of clusters by one that is nearly as large as possible, and ask for it, without end."""
     (answer,) = await arena.dialogue([b"CLUSTER ID\r\n"])
     number = answer.split()[2]
     head = b"CLUSTER main %b 10.0.0.1:11361\n" % number

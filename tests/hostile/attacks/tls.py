@@ -40,7 +40,7 @@ def http(arena: Arena) -> str:
 
 
 async def halves(arena: Arena, door: Door = native, count: int = HALVES) -> None:
-    """Every kind of half must be cut in time, while as much as possible stands."""
+    """Send every kind of half, which must be cut in time, while as much as possible is connected."""
     host, _, port = (await asyncio.to_thread(door, arena)).rpartition(":")
     kinds = (_nothing, _half_hello, _byte_by_byte, _hello_only, _half_record)
     standing: list[str] = []
@@ -63,17 +63,17 @@ async def halves(arena: Arena, door: Door = native, count: int = HALVES) -> None
 
 
 async def _nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Say nothing."""
+    """Send nothing."""
 
 
 async def _half_hello(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Say half of a ClientHello."""
+    """Send half of a ClientHello."""
     hello = _client_hello()
     writer.write(hello[:len(hello) // 2])
 
 
 async def _byte_by_byte(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Say a byte of it each second, for as long as there is somebody."""
+    """Send a byte of it each second, for as long as the connection lasts."""
     for byte in _client_hello():
         writer.write(bytes([byte]))
         if reader.at_eof():
@@ -83,7 +83,7 @@ async def _byte_by_byte(reader: asyncio.StreamReader, writer: asyncio.StreamWrit
 
 
 async def _hello_only(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Leave the answer to the ClientHello without one."""
+    """Leave the answer to the ClientHello unanswered."""
     writer.write(_client_hello())
 
 
@@ -98,7 +98,7 @@ async def _half_record(reader: asyncio.StreamReader, writer: asyncio.StreamWrite
 
 
 async def updates(arena: Arena, door: Door = native) -> None:
-    """Clients change their keys as fast as they can, again and again."""
+    """Change keys as fast as possible, again and again."""
     connections = 0
 
     async def change_keys(host: str, port: str) -> None:
@@ -126,7 +126,7 @@ async def updates(arena: Arena, door: Door = native) -> None:
 
 
 async def aborts(arena: Arena, door: Door = native) -> None:
-    """Handshakes that are ended when the server has done its part."""
+    """End handshakes when the server has done its part."""
     connections = 0
     hello = _client_hello()
 
@@ -147,7 +147,7 @@ async def aborts(arena: Arena, door: Door = native) -> None:
 async def _again_and_again(
     arena: Arena, door: Door, count: int, act: Callable[[str, str], Awaitable[None]],
 ) -> None:
-    """Let so many do this without end, at a door of the leader."""
+    """Let this many do this without end, at a listener of the leader."""
     until = time.monotonic() + arena.seconds
 
     async def one() -> None:

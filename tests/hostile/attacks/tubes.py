@@ -1,4 +1,4 @@
-"""Clients of beanstalkd that wait, and that look, without end; and searches among queues that come and go."""
+"""Beanstalkd clients that wait or look without end; and searches among queues that come and go."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ BOUNDS = Bounds(p50_ms=20, gap_s=1, growth_mb=300)
 
 
 async def waits(arena: Arena) -> None:
-    """Thousands wait for a job at a follower and at the leader, some do not wait at all, and jobs come without end."""
+    """Wait for a job in thousands at a follower and at the leader, some without waiting at all, while jobs come without
+    end.
+    """
     def watch(number: int) -> bytes:
         return b"watch tube%d\r\nignore default\r\n" % (number % TUBES) + b"reserve\r\n" * 100
 
@@ -36,12 +38,12 @@ async def waits(arena: Arena) -> None:
 
 
 async def put_some(arena: Arena) -> None:
-    """A job in each of 200 tubes."""
+    """Put a job into each of 200 tubes."""
     await arena.put_lists([f"tube{number}" for number in range(TUBES)])
 
 
 async def asks(arena: Arena) -> None:
-    """Ask all that any client may, about jobs that exist and jobs that do not."""
+    """Ask all that any client may ask, about jobs that exist and jobs that do not."""
     question = b"".join(
         b"use tube%d\r\npeek-ready\r\npeek-delayed\r\npeek-buried\r\nstats-tube tube%d\r\npeek %d\r\nstats-job %d\r\n"
         b"list-tube-used\r\nlist-tubes-watched\r\n" % (tube, tube, tube, tube) for tube in range(TUBES))
@@ -54,14 +56,14 @@ async def asks(arena: Arena) -> None:
 
 
 async def fill_named(arena: Arena) -> None:
-    """A job with a key in each of 40,000 queues."""
+    """Put a job with a key into each of 40,000 queues."""
     for start in range(0, NAMED, PUTS_MAX):
         await arena.put_lists([f"live.{start + number}" for number in range(PUTS_MAX)],
                               lambda number: f" KEY k{start + number}")       # noqa: B023
 
 
 async def prefixes(arena: Arena) -> None:
-    """Searches in all queues for keys that begin so, and in none, while such queues come and go."""
+    """Search in all queues for keys with this prefix, and in none, while such queues come and go."""
     names = b"|".join(b"live.%d" % number for number in range(200))
     crowds: list[Crowd] = []
     await asyncio.gather(

@@ -1,4 +1,4 @@
-"""Commands that are much more work than they are bytes: topics, groups, transactions, names."""
+"""Commands that cause much more work than their length: topics, groups, transactions, names."""
 
 from __future__ import annotations
 
@@ -22,60 +22,60 @@ BOUNDS = Bounds(p50_ms=20, gap_s=1)
 
 
 async def bind(arena: Arena) -> None:
-    """5,000 queues are bound to a topic, each by a pattern."""
+    """Bind 5,000 queues to a topic, each by a pattern."""
     await arena.tell([f"TOPIC BIND wide wide{number} PATTERN *.a.#\r\n" for number in range(BOUND)])
 
 
 async def topic_puts(arena: Arena) -> None:
-    """Each job comes into all of them."""
+    """Publish jobs that go into all of them."""
     await _repeat(arena, 4, b"PUT @wide 0 3 ROUTE b.a.c\r\nabc" * 32)
 
 
 async def grouped_puts(arena: Arena) -> None:
-    """Each of the jobs has a group and a queue of its own."""
+    """Put jobs each of which has a group and a queue of its own."""
     jobs = b"".join(b"grouped%d 0 3 GROUP g%d\r\nabc" % (number, number) for number in range(GROUPED))
     await _repeat(arena, 2, b"PUTS %d\r\n%b" % (GROUPED, jobs))
 
 
 async def transactions(arena: Arena) -> None:
-    """Each command puts a job with an item and a group into a queue of its own."""
+    """Send transactions each command of which puts a job with an item and a group into a queue of its own."""
     puts = b"".join(b"PUT t%d 0 3 IS i%d GROUP g%d\r\nabc" % ((number,) * 3) for number in range(COMMANDS))
     await _repeat(arena, 4, b"BEGIN\r\n%bCOMMIT\r\n" % puts)
 
 
 async def fill_groups(arena: Arena) -> None:
-    """40,000 jobs of 3,000 groups and as many items."""
+    """Put 40,000 jobs of 3,000 groups and as many items."""
     await arena.put_lists(["fair"] * FAIR, lambda number: f" IS i{number} GROUP g{number % GROUPS}")
 
 
 async def fair_gets(arena: Arena) -> None:
-    """As many as possible are taken, and come back."""
+    """Take as many as possible, and put them back."""
     await _repeat(arena, 4, b"GET fair|more BY FAIR COUNT 10000 EXPIRE 1 THEN LATER\r\n")
 
 
 async def kicks(arena: Arena) -> None:
-    """Delayed jobs are put, made ready and removed, 2,000 by a command."""
+    """Put delayed jobs, make them ready and remove them, 2,000 by a command."""
     puts = b"PUTS %d\r\n" % DELAYED + b"kicked 0 3 DELAY 1000 NUMBER\r\nabc" * DELAYED
     await _repeat(arena, 2, puts + b"KICK kicked 1000000 HERE\r\nQUEUE PURGE kicked ALL\r\n")
 
 
 async def put_moved(arena: Arena) -> None:
-    """Jobs with an item each, to be moved."""
+    """Put jobs with an item each, to be moved."""
     await arena.put_lists(["here"] * MOVED, lambda number: f" IS moved{number} NUMBER")
 
 
 async def moves(arena: Arena) -> None:
-    """All of them go to another queue and back, on each connection."""
+    """Move all of them to another queue and back, on each connection."""
     await _repeat(arena, 4, b"QUEUE MOVE here there\r\nQUEUE MOVE there here\r\n")
 
 
 async def put_touched(arena: Arena) -> None:
-    """Jobs to be taken."""
+    """Put jobs to be taken."""
     await arena.put_lists(["touched"] * TOUCHED)
 
 
 async def touches(arena: Arena) -> None:
-    """All of them are running; each command is more than one operation may do."""
+    """Touch all of them while they run; each command is more than one operation may do."""
     ids: list[bytes] = []
     async with wires_to(await asyncio.to_thread(arena.server)) as (wire,):
         while len(ids) < TOUCHED and (taken := await ask(wire, b"GET touched COUNT 10000 EXPIRE 600\r\n", LIST)).good:
@@ -91,13 +91,13 @@ async def _repeat(arena: Arena, connections: int, commands: bytes) -> None:
 
 
 async def waiters(arena: Arena) -> None:
-    """They come at once, and come again when they are cut."""
+    """Connect clients that wait, all at once, and again when they are cut."""
     names = "|".join(f"m{number}" for number in range(GETB_NAMES)).encode()
     await arena.besiege(WAITERS, opening=b"GETB %b\r\n" % names, again_s=1.0)
 
 
 async def subscribers(arena: Arena) -> None:
-    """Each by prefixes that no other has."""
+    """Subscribe, each connection by prefixes that no other has."""
     async with asyncio.timeout(arena.seconds + 30):
         await arena.besiege(WAITERS, again_s=1.0, opening=lambda number: b"SUBSCRIBE PUT|TAKE %b\r\n" % "|".join(
             f"prefix{number}_{name}*" for name in range(SUBSCRIBED)).encode())

@@ -1,4 +1,4 @@
-"""Lines that are refused with a reason, and empty ones: less than a command, but each has to be read."""
+"""Refused lines, and empty ones: less work than a command, but each has to be read."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ BOUNDS = Bounds(p50_ms=20, gap_s=1, growth_mb=300)
 
 
 async def wrong_lines(arena: Arena) -> None:
-    """Each kind without end."""
+    """Send each kind without end."""
     await asyncio.gather(*(arena.besiege(CLIENTS, repeated=lines) for lines in LINES))
 
 
 async def wrong_jobs(arena: Arena) -> None:
-    """Jobs of a PUTS that are malformed, all but the last, with answers that a session has to remember."""
+    """Send PUTS with jobs that are malformed, all but the last, with answers that a session has to remember."""
     jobs = b"q 0 0 DELAY soon\r\n" * (JOBS - 1) + b"q 0 0 TTL 1\r\n"
     server = await asyncio.to_thread(arena.server)
     loop = asyncio.get_running_loop()

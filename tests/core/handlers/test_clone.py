@@ -32,14 +32,14 @@ OTHER = b"another cluster."
 
 
 def clone_of(snapshot: bytes, clone: int = 1, chunk_bytes: int = 100) -> list[Operation]:
-    """The operations of a whole CLONE."""
+    """Return the operations of a whole CLONE."""
     chunks = [CloneChunk(clone, snapshot[at : at + chunk_bytes]) for at in range(0, len(snapshot), chunk_bytes)]
     return [CloneBegin(clone, len(snapshot)), *chunks, CloneEnd(clone)]
 
 
 @pytest.fixture
 def machine() -> Machine:
-    """Of the cluster "sixteen bytes id", with two jobs running and one waiting."""
+    """Return a machine of the cluster "sixteen bytes id", with two jobs running and one waiting."""
     machine = Machine()
     run(machine, lead(), now_ms=1000)
     ask(machine, *[Put("mine", 0, b"%d" % number) for number in range(3)], Get(("mine",)), Get(("mine",)))
@@ -47,7 +47,7 @@ def machine() -> Machine:
 
 
 def source(cluster_id: bytes, hand_outs: int = 0) -> Machine:
-    """Another machine: its job `running` got the id hand_outs + 1, its job `waiting` waits."""
+    """Return another machine: its job `running` got the id hand_outs + 1, its job `waiting` waits."""
     machine = Machine()
     run(machine, Lead("x1", 1, ("x1", "x2"), cluster_id, 0, Then.DONE), now_ms=50_000)
     ask(machine, Put("q", 0, b"running", "x"), Put("q", 0, b"waiting"))

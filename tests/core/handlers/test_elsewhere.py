@@ -1,4 +1,4 @@
-"""What is brought to a name that another cluster of the map owns is refused; what lies here is worked off."""
+"""Operations that bring something to a name of another cluster of the map are refused; what lies here is processed."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ REFUSED: dict[str, Operation] = {
 
 
 def machine_with_map() -> Machine:
-    """A machine that is cluster a: a job runs here, one lies in `away`, to which also `topic` is bound."""
+    """Return a machine that is cluster a: a job runs here, one lies in `away`, to which also `topic` is bound."""
     machine = Machine()
     ask(
         machine, lead(), Put("here", 0, b"x"), Get(("here",)), Put("away", 0, b"y"), Put("here", 0, b"z"),
@@ -151,7 +151,7 @@ def test_a_map_is_replaced_by_greater_versions_only() -> None:
 
 
 def test_what_stands_behind_a_new_map_is_proposed_again() -> None:
-    """An entry is executed with one map: its operations behind the new one get no reply and come in the next entry."""
+    """An entry is executed with one map: operations after the new one get no reply and come in the next entry."""
     machine = machine_with_map()
     assert ask(machine, SetMap(2, MAP + b"RULE here b\n"), Put("here", 0, b"x")) == [Accepted()]
     assert ask(machine, Put("here", 0, b"x")) == [AWAY]

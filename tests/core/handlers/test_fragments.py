@@ -24,7 +24,7 @@ BYTES = encode_operation(PUT)
 
 
 def fragments_of(operation: Operation, number: int = 1, size: int = 10) -> list[Operation]:
-    """The operation in fragments of this size."""
+    """Return the operation in fragments of this size."""
     data = encode_operation(operation)
     starts = range(0, len(data), size)
     return [
@@ -35,7 +35,7 @@ def fragments_of(operation: Operation, number: int = 1, size: int = 10) -> list[
 
 @pytest.fixture
 def machine() -> Machine:
-    """With a leader, and no jobs."""
+    """Return a machine with a leader, and without jobs."""
     machine = Machine()
     run(machine, lead(), now_ms=1000)
     return machine

@@ -1,4 +1,4 @@
-"""Feature levels in the state: how the level rises, what is refused below it, and that all nodes say the same."""
+"""Feature levels in the state: how the level rises, what is refused below it, and that all nodes agree."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ RAISE = RaiseLevel(2, MEMBERS)
 
 
 def cluster(known_level: int) -> Machine:
-    """A machine that knows so many levels, in a cluster of level 1 with three voters."""
+    """Return a machine that knows this many levels, in a cluster of level 1 with three voters."""
     machine = Machine(known_level)
     run(machine, lead())
     return machine
@@ -91,7 +91,8 @@ def test_a_machine_refuses_the_snapshot_of_a_level_that_it_does_not_know() -> No
 
 
 def later(head: list[object]) -> bytes:
-    """A snapshot as a later program may write it at level 2: with more in its head, and frames of another kind."""
+    """Return a snapshot as a later program may write it at level 2: with more in its head, and frames of another kind.
+    """
     return forged([*head[:-1], 2, "more"], ["news", 1], END)
 
 

@@ -1,4 +1,4 @@
-"""Who belongs to the cluster, and the laws of its changes (spec/cluster 7)."""
+"""The members of the cluster, and the laws of their changes (spec/cluster 7)."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ REFUSALS = (NodeExists, ChangeInProgress, UnknownNode, LastNode)
 
 @pytest.fixture
 def machine() -> Machine:
-    """A machine of a cluster with three voters."""
+    """Return a machine of a cluster with three voters."""
     machine = Machine()
     run(machine, lead())
     return machine
 
 
 def told(*names: str, host: str = "h") -> Lead:
-    """A Lead that tells addresses of these nodes."""
+    """Return a Lead with the addresses of these nodes."""
     addresses = tuple(Address(name, f"{host}:1", f"{host}:2") for name in names)
     return Lead("n1", 2, MEMBERS, CLUSTER, 0, addresses=addresses)
 
@@ -195,7 +195,7 @@ histories = st.lists(_changes, max_size=25)
 
 
 def operation_of(membership: Membership, kind: str, node: str, offset: int) -> Operation:
-    """An operation as a node with this membership proposes it, or with another number of the configuration."""
+    """Return an operation as a node with this membership proposes it, or with another number of the configuration."""
     configuration = membership.configuration + offset
     match kind:
         case "add":
@@ -211,7 +211,7 @@ def operation_of(membership: Membership, kind: str, node: str, offset: int) -> O
 
 
 def machine_after(history: list[list[Change]]) -> Machine:
-    """A machine that has applied these changes, an entry for each list of them."""
+    """Return a machine that has applied these changes, an entry for each list of them."""
     machine = Machine()
     for changes in history:
         run(machine, *[operation_of(machine.membership, *change) for change in changes])

@@ -48,7 +48,7 @@ def cluster() -> Cluster:
 
 
 def bury(cluster: Cluster, queue: str, data: bytes, **options: Any) -> None:
-    """A job of the queue that is dead, with an error and a reason."""
+    """Return a dead job of the queue, with an error and a reason."""
     cluster.do(PutWith(Put(queue, 0, data), **options))
     cluster.do(End(cluster.take(queue).id, How.BURY, reason="why", text=b"because"))
 

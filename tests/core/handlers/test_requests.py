@@ -43,7 +43,7 @@ TTL_MS = 86_400_000
 
 @pytest.fixture
 def machine() -> Machine:
-    """With sessions 1 and 2."""
+    """Return a machine with sessions 1 and 2."""
     machine = Machine()
     run(machine, lead(), *[OpenSession(0, TTL_MS)] * 2)
     return machine
@@ -53,12 +53,12 @@ def asking(
     number: int, operation: Requested, *, part: int = 0, keep_waiting: bool = False, until_finished: bool = False,
     session: int = 1, digest: bytes = DIGEST,
 ) -> Request:
-    """A request of session 1."""
+    """Return a request of session 1."""
     return Request(session, number, digest, part, keep_waiting, operation, until_finished)
 
 
 def twice(machine: Machine, request: Request) -> list[Reply]:
-    """The replies to a request and to its repetition after a restart, when something else has happened as well."""
+    """Return the replies to a request and to its repetition after a restart, with another operation in between."""
     (first,) = ask(machine, request)
     copy = restored(snapshot_of(machine))
     ask(copy, Put("else", 0, b"", None, True), Get(("else",)))
@@ -183,7 +183,7 @@ def test_only_a_command_that_waits_waits(machine: Machine, until_finished: bool)
 
 
 def put_wait(number: int, put: Put, digest: bytes = DIGEST) -> list[Request]:
-    """PUT .. WAIT as it is proposed."""
+    """Return PUT .. WAIT as it is proposed."""
     get = Get(("out",), item=put.item, item_of_put=put.new_item)
     return [
         asking(number, put, digest=digest), asking(number, get, part=1, keep_waiting=True, digest=digest),
@@ -302,7 +302,7 @@ def test_sessions_know_nothing_of_each_other(machine: Machine) -> None:
 # --- CLONE
 
 def foreign(next_session: int = 1, cluster_id: bytes = b"another clusters") -> bytes:
-    """A snapshot of another cluster, with sessions of its own."""
+    """Return a snapshot of another cluster, with sessions of its own."""
     other = Machine()
     run(other, Lead("x1", 1, ("x1",), cluster_id, 0), *[OpenSession(7, TTL_MS)] * (next_session - 1))
     if next_session > 1:

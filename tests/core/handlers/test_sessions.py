@@ -43,7 +43,7 @@ OPEN = OpenSession(SECRET, TTL_MS)
 
 @pytest.fixture
 def machine() -> Machine:
-    """With session 1."""
+    """Return a machine with session 1."""
     machine = Machine()
     run(machine, lead(), now_ms=START_MS)
     ask(machine, OPEN)
@@ -51,7 +51,7 @@ def machine() -> Machine:
 
 
 def bound(machine: Machine, *expires_ms: int | None, session: int | None = 1, then: Then = Then.LATER) -> None:
-    """Jobs of queue q, one for each lease, bound to the session."""
+    """Put jobs into queue q, one for each lease, bound to the session."""
     for expire_ms in expires_ms:
         data = b"%d" % machine.index
         ask(machine, Put("q", 0, data), Get(("q",), expire_ms, then, session=session))

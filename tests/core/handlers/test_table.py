@@ -1,4 +1,4 @@
-"""What operations say that they cost."""
+"""The costs of operations."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _PLAIN: dict[Any, st.SearchStrategy[Any]] = {
 
 
 def anything(kind: Any) -> st.SearchStrategy[Any]:
-    """Values of this type, among them the longest forms that it has."""
+    """Return values of this type, among them its longest forms."""
     if kind in _PLAIN:
         return _PLAIN[kind]
     if isinstance(kind, types.UnionType):

@@ -1,4 +1,4 @@
-"""Users: setting and deleting, whose a session is, and what of it all is in snapshots (spec/access 1)."""
+"""Users: setting and deleting, the owners of sessions, and what of it all is in snapshots (spec/access 1)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ USERS: list[Any] = ["users", [["mailer", "put:mail*,get:mail*", KEY], ["op", "ad
 
 @pytest.fixture
 def machine() -> Machine:
-    """With two users."""
+    """Return a machine with two users."""
     machine = Machine()
     ask(machine, SetUser("mailer", "put:mail*", KEY), SetUser("printer", "-", KEY[::-1]))
     return machine

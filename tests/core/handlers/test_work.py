@@ -45,7 +45,7 @@ FAIR_JOBS = 2000
 
 
 def steps_of(machine: Machine, operation: Operation) -> int:
-    """Return how many lines are executed by it."""
+    """Return how many lines it executes."""
     steps = 0
 
     def trace(frame: object, event: str, argument: object) -> Callable[..., Any]:
@@ -73,7 +73,7 @@ def fill(machine: Machine, operations: Iterable[Operation]) -> None:
 
 @pytest.fixture
 def machine() -> Machine:
-    """One that has topics, and groups."""
+    """Return a machine with topics and groups."""
     machine = Machine()
     fill(machine, (BindQueue("t", f"bound{number}", "*.a.#") for number in range(MANY)))
     fill(machine, (PutWith(Put(f"fair{number % 9}", 0, b"", f"i{number}"), group=f"g{number % 300}")

@@ -1,4 +1,4 @@
-"""Workers: whose a name is, how many a user may have, and what becomes of what an operator has said."""
+"""Workers: the owner of a name, how many a user may have, and what becomes of an operator's settings."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def machine() -> Machine:
 
 
 def opened(machine: Machine, user: str = "", ttl_ms: int = 900_000) -> int:
-    """A new session."""
+    """Open a session."""
     (reply,) = ask(machine, OpenSession(1, ttl_ms, user, "10.0.0.1"))
     assert isinstance(reply, SessionOpened)
     return int(reply.sid.partition("_")[0])

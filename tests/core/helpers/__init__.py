@@ -1,1 +1,1 @@
-"""What the tests of core share: logs, snapshots made by hand, comparisons with the model. No tests."""
+"""Helpers of the tests of core: logs, snapshots made by hand, comparisons with the model. No tests."""

@@ -1,4 +1,4 @@
-"""That machine and reference model agree: on every reply and effect, and on everything that can be read."""
+"""Asserts that machine and reference model agree: on every reply and effect, and on everything that can be read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ PEEKED = 1000
 
 
 def assert_equal_to_model(log: list[LogEntry], machine: Machine, model: Model, every: int = 1) -> None:
-    """Machine and model give the same answers to each entry, and agree in all after `every` so many and the last."""
+    """Assert that machine and model answer each entry equally, and agree in everything after each `every` entries and
+    the last.
+    """
     machine.record(EVENT_TYPES)
     for place, entry in enumerate(log, start=1):
         index = machine.index + 1
@@ -44,7 +46,7 @@ def assert_equal_to_model(log: list[LogEntry], machine: Machine, model: Model, e
 
 
 def lines_of(events: list[Event]) -> list[tuple[int, str, str, tuple[int | str, ...]]]:
-    """The events in their order; those of jobs that one operation ended may come in any, each kind by itself."""
+    """Return the events in order; those of jobs that one operation ended are sorted by kind."""
     lines: list[tuple[int, str, str, tuple[int | str, ...]]] = []
     for kind, run in groupby(events, key=lambda event: event.type):
         known = list(run)
@@ -56,7 +58,7 @@ def lines_of(events: list[Event]) -> list[tuple[int, str, str, tuple[int | str, 
 
 
 def assert_same(machine: Machine, model: Model) -> None:
-    """Everything that can be read is the same."""
+    """Assert that everything that can be read is equal."""
     assert machine.clock_ms == model.clock_ms
     assert machine.next_id == model.next_id
     assert machine.next_seq == model.next_seq

@@ -6,7 +6,7 @@ from sockpqd.core.store.job import Job
 
 
 class Counted(Job):
-    """`compared`: of all together."""
+    """`compared`: the number of comparisons of all of them."""
 
     compared = 0
 

@@ -11,7 +11,7 @@ from sockpqd.core.snapshot.write import CHECKSUM_BYTES, FORMAT, MAGIC
 
 
 def forged(*frames: object, number: int = FORMAT) -> bytes:
-    """A snapshot of these frames; bytes are taken as the body of a frame, anything else is encoded."""
+    """Return a snapshot of these frames; bytes are taken as the body of a frame, anything else is encoded."""
     content = MAGIC + number.to_bytes(4, "big")
     for frame in frames:
         body = frame if isinstance(frame, bytes) else msgspec.msgpack.encode(frame)
@@ -20,7 +20,7 @@ def forged(*frames: object, number: int = FORMAT) -> bytes:
 
 
 def frames_of(snapshot: bytes) -> list[Any]:
-    """The frames of a snapshot, decoded."""
+    """Return the decoded frames of a snapshot."""
     content, found = snapshot[len(MAGIC) + 4 : -CHECKSUM_BYTES], []
     while content:
         size = int.from_bytes(content[:4], "big")

@@ -23,15 +23,15 @@ END: list[Any] = ["end", 2, 2, 0, 0]
 
 
 def changed(frame: list[Any], at: int, value: object) -> list[Any]:
-    """The frame with another value at one place."""
+    """Return the frame with another value at one place."""
     return [*frame[:at], value, *frame[at + 1 :]]
 
 
 def waiting(*rows: list[object], queue: object = "q") -> list[object]:
-    """A frame of waiting jobs, of which priority, seq, item and data are given."""
+    """Return a frame of waiting jobs with this priority, seq, item and data."""
     return ["waiting", queue, [[row[0], 0, *row[1:], 0, None, None] for row in rows]]
 
 
 def running(at: int, value: object) -> list[object]:
-    """A frame with one running job that has another value at one place."""
+    """Return a frame with one running job that has another value at one place."""
     return ["running", [changed(RUNNING[1][0], at, value)]]

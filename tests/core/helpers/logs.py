@@ -54,7 +54,7 @@ class LogEntry(NamedTuple):
 def lead(
     node: str = "n1", term: int = 1, grace_ms: int = 0, expire_default: Then = Then.LATER, silence_ms: int = 0,
 ) -> Lead:
-    """A Lead of the three members."""
+    """Return a Lead of the three members."""
     return Lead(node, term, MEMBERS, CLUSTER, grace_ms, expire_default, silence_ms=silence_ms)
 
 
@@ -64,28 +64,28 @@ def run(machine: Machine, *operations: Operation, now_ms: int = 0, seed: int = 0
 
 
 def ask(machine: Machine, *operations: Operation, now_ms: int = 0, seed: int = 0) -> list[Reply]:
-    """The replies to one entry."""
+    """Apply an entry and return its replies."""
     return run(machine, *operations, now_ms=now_ms, seed=seed).replies
 
 
 def data_of(replies: Sequence[Reply]) -> list[bytes]:
-    """The data of the jobs handed out."""
+    """Return the data of the jobs handed out."""
     return [reply.data for reply in replies if isinstance(reply, Handed)]
 
 
 def play(machine: Machine, log: list[LogEntry]) -> Iterator[list[Reply]]:
-    """Apply the entries behind what the machine has; yields the replies of each."""
+    """Apply the entries after those that the machine has; yields the replies of each."""
     for entry in log:
         yield machine.apply(machine.index + 1, *entry).replies
 
 
 def snapshot_of(machine: Machine) -> bytes:
-    """The whole snapshot in one piece."""
+    """Return the whole snapshot in one piece."""
     return b"".join(machine.snapshot())
 
 
 def restored(snapshot: bytes) -> Machine:
-    """A new machine with this state."""
+    """Return a new machine with this state."""
     machine = Machine(KNOWN_LEVEL)
     machine.restore([snapshot])
     return machine
@@ -151,7 +151,9 @@ logs = st.lists(entries, max_size=25)
 # --- long ones
 
 def random_log(seed: int, length: int) -> list[LogEntry]:
-    """A log of `length` entries in which most operations have an effect: a machine that applies it gives the ids."""
+    """Return a log of `length` entries in which most operations have an effect: a machine that applies it gives the
+    ids.
+    """
     random = Random(seed)
     machine = Machine()
     now_ms = 1_700_000_000_000
@@ -190,7 +192,7 @@ def _random_user(random: Random) -> Operation:
 
 
 def random_operation(random: Random, ids: list[int]) -> Operation:
-    """An operation on jobs, mostly one of those with these ids."""
+    """Return an operation on jobs, mostly one of those with these ids."""
     queues = [f"queue_{number}" for number in range(6)]
     items = [f"item_{number}" for number in range(4)]
     kind = random.random()

@@ -12,7 +12,7 @@ from tests.core.helpers.logs import KNOWN_LEVEL
 
 
 class MemorySpace:
-    """Pages in memory: each number is used once, so a page that was given up too soon is missed."""
+    """Pages in memory: each number is used once, so a page that was freed too soon is missed."""
 
     def __init__(self, store: MemoryStore) -> None:
         self.by_number: dict[int, bytes] = {}
@@ -65,7 +65,7 @@ class MemorySpace:
 
 
 class MemoryStore:
-    """Makes spaces. `full`: it has no room for a share of the pages."""
+    """Makes spaces. `full`: the share of pages for which it has no room."""
 
     def __init__(self, random: Random | None = None, full: float = 0) -> None:
         self.spaces: list[MemorySpace] = []
@@ -82,7 +82,7 @@ class MemoryStore:
         return self.spaces[-1]
 
     def restart(self) -> None:
-        """The process ends, and leaves its pages."""
+        """End the process, which leaves its pages."""
         for space in self.spaces:
             self.left.update(space.by_number)
         self.spaces.clear()
@@ -93,12 +93,12 @@ class MemoryStore:
 
     @property
     def pages(self) -> int:
-        """Return how many there are in all spaces."""
+        """Return the number of pages in all spaces."""
         return sum(len(space.by_number) for space in self.spaces)
 
 
 def small_collections(patch: pytest.MonkeyPatch) -> None:
-    """Make runs of two jobs and blocks of five, and bodies of three bytes large ones, so that short logs have pages."""
+    """Use runs of two jobs, blocks of five, and bodies of three bytes as large ones, so that short logs have pages."""
     patch.setattr("sockpqd.core.limits.BODY_BYTES_MIN", 3)
     patch.setattr("sockpqd.core.store.ready.UNSPLIT_JOBS_MAX", 2)
     patch.setattr("sockpqd.core.store.job_list.BLOCK_JOBS_MAX", 5)
@@ -106,7 +106,7 @@ def small_collections(patch: pytest.MonkeyPatch) -> None:
 
 
 def paged_machine(store: MemoryStore, stages: tuple[Stage, ...] = (Stage(1, 3, 1),), hot_bytes_max: int = 0) -> Machine:
-    """A machine with pages of three jobs that keeps in memory as little as it can."""
+    """Return a machine with pages of three jobs that keeps as little as possible in memory."""
     return Machine(KNOWN_LEVEL, lambda: Pager(Pages(store), hot_bytes_max, stages))
 
 

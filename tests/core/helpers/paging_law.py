@@ -14,7 +14,7 @@ DEEP = (Stage(1, 3, 1), Stage(1, 2, 1))
 
 
 def assert_same(paged: Machine, plain: Machine, entry: LogEntry) -> None:
-    """One entry is answered alike by both."""
+    """Assert that both answer one entry equally."""
     index = plain.index + 1
     applied = plain.apply(index, *entry)
     assert paged.apply(index, *entry) == applied
@@ -47,7 +47,7 @@ def assert_same_views(paged: Machine, plain: Machine, random: Random, *, one_by_
 
 
 def assert_law(log: list[LogEntry], seed: int, stages: tuple[Stage, ...] = DEEP, full: float = 0.05) -> int:
-    """A machine with pages answers as one without; returns how many pages it wrote."""
+    """Assert that a machine with pages answers as one without; returns how many pages it wrote."""
     one_by_one = stages is not STAGES
     random = Random(seed)
     store = MemoryStore(random, full)
@@ -77,7 +77,7 @@ def assert_law(log: list[LogEntry], seed: int, stages: tuple[Stage, ...] = DEEP,
 
 
 def restarted(paged: Machine, store: MemoryStore, stages: tuple[Stage, ...], snapshot: bytes) -> Machine:
-    """Another process has the state by a snapshot by reference, and sees in it what `snapshot` has."""
+    """Return a process restored by a snapshot by reference, which shows what `snapshot` has."""
     named = b"".join(paged.snapshot(by_reference=True))
     number = random_cut(named)
     assert list(references([named[:number], named[number:]])) == list(references([named]))
@@ -104,12 +104,12 @@ def counts_of_groups(machine: Machine) -> dict[str, GroupCounts | None]:
 
 
 def random_cut(data: bytes) -> int:
-    """A place in the data, the same for equal data."""
+    """Return a place in the data, the same for equal data."""
     return Random(data).randrange(len(data))
 
 
 def assert_counted(paged: Machine, store: MemoryStore) -> None:
-    """The pages and bodies that are counted are those that are kept."""
+    """Assert that the pages and bodies that are counted are those that are kept."""
     pages = paged.pages
     assert pages is not None
     assert paged.hot_bytes >= 0

@@ -94,7 +94,7 @@ def session_logs(draw: st.DrawFn) -> list[LogEntry]:
 # --- long ones
 
 def random_session_log(seed: int, length: int) -> list[LogEntry]:
-    """A log of `length` entries with requests that are repeated, bound jobs, and sessions that end."""
+    """Return a log of `length` entries with requests that are repeated, bound jobs, and sessions that end."""
     random = Random(seed)
     machine = Machine()
     now_ms = 1_700_000_000_000

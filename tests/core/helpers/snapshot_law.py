@@ -9,7 +9,7 @@ from tests.core.model.model import Model
 
 
 def assert_snapshots_continue(log: list[LogEntry]) -> None:
-    """From a snapshot at every prefix the rest of the log leads to the same replies and bytes."""
+    """Assert that from a snapshot at every prefix the rest of the log leads to the same replies and bytes."""
     whole = Machine()
     prefixes = [snapshot_of(whole)]
     replies = []
@@ -24,7 +24,7 @@ def assert_snapshots_continue(log: list[LogEntry]) -> None:
 
 
 def assert_some_snapshots_continue(log: list[LogEntry], every: int) -> None:
-    """The same for a long log: from a snapshot after each `every` entries, and of the bytes at the end only."""
+    """Assert the same for a long log: from a snapshot after each `every` entries, and of the bytes at the end only."""
     whole = Machine()
     prefixes = {}
     for length, _ in enumerate(play(whole, log), start=1):

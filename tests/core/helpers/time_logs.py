@@ -93,7 +93,7 @@ RAN_MS = (0, 7, 999, 1000, 12_000, 400_000)
 # --- for Hypothesis: little of everything, so that operations meet each other
 
 def often(*strategies: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    """One of them, each as often as it is named: one_of would look into those that are made of others."""
+    """Return a strategy for one of them, each as often as it is named: one_of would look into nested ones."""
     return st.sampled_from(strategies).flatmap(lambda strategy: strategy)
 
 
@@ -215,7 +215,8 @@ def _names_of_fields(kind: type) -> tuple[str, ...]:
 
 
 def aimed(operation: Any, ids: list[int], found: list[Place]) -> Any:
-    """The operation with the n-th of these ids for each n that it names as an id, and the n-th of these places."""
+    """Return the operation with the n-th of these ids for each n that it names as an id, and the n-th of these places.
+    """
     changes: dict[str, Any] = {}
     if isinstance(operation, Number):
         return Number(found[operation.number % len(found)].seq) if operation.number else operation
@@ -240,7 +241,8 @@ def aimed(operation: Any, ids: list[int], found: list[Place]) -> Any:
 
 
 def played(entries: list[LogEntry]) -> list[LogEntry]:
-    """The log of these entries, whose clocks are the time between them, and whose ids mostly hit a running job."""
+    """Return the log of these entries, whose clocks are the time between them, and whose ids mostly hit a running job.
+    """
     machine = Machine()
     log: list[LogEntry] = []
     now_ms = 0
@@ -272,7 +274,9 @@ asked_time_logs = st.builds(
 # --- long ones
 
 def random_time_log(seed: int, length: int) -> list[LogEntry]:
-    """A log of `length` entries in which most operations have an effect: a machine that applies it gives the ids."""
+    """Return a log of `length` entries in which most operations have an effect: a machine that applies it gives the
+    ids.
+    """
     random = Random(seed)
     machine = Machine()
     now_ms = 1_700_000_000_000
@@ -306,7 +310,7 @@ def random_time_log(seed: int, length: int) -> list[LogEntry]:
 
 
 def random_time_operation(random: Random, ids: list[int], now_ms: int) -> Operation:
-    """Any operation that a client can ask for, mostly on jobs that run."""
+    """Return any operation that a client can request, mostly on jobs that run."""
     kind = random.random()
     queue = random.choice(QUEUES)
     number = random.choice(ids) if ids else 0

@@ -1,4 +1,4 @@
-"""Whatever numbers an entry carries, the machine goes on, and what it writes can be read again."""
+"""Whatever numbers an entry has, the machine continues, and what it writes can be read again."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SETTINGS = (
 
 
 def logs_of(number: int) -> dict[str, list[Operation]]:
-    """Short logs with this number at one place."""
+    """Return short logs with this number at one place."""
     return {
         "tries": [PutWith(PUT, tries=number), Get(None), Later(1)],
         "every": [PutWith(PUT, every_ms=number), Get(None), Done(1)],

@@ -1,4 +1,4 @@
-"""Laws of the map of clusters: who owns a name, and that machine and reference model agree while maps change."""
+"""Laws of the map of clusters: the owner of a name, and that machine and reference model agree while maps change."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ dead_letters = st.integers(0, 2).map(lambda times: "_dead" * times)
 
 @st.composite
 def texts(draw: st.DrawFn) -> str:
-    """The text of a map: its first cluster is any of them."""
+    """Return the text of a map whose first cluster is any of them."""
     clusters = draw(st.permutations(list(IDS)))[: draw(st.integers(2, 3))]
     lines = [f"CLUSTER {name} {IDS[name]} {name}.net:11361,[::1]:1" for name in clusters]
     some = st.sampled_from(clusters)
@@ -89,7 +89,7 @@ def _text(random: Random) -> str:
 
 
 def with_maps(log: list[LogEntry], random: Random) -> list[LogEntry]:
-    """The log, and in some of its entries a new map, or one that comes too late."""
+    """Return the log with a new map, or an outdated one, in some of its entries."""
     version = 0
     for entry in log[1:]:
         if random.random() < 0.1:

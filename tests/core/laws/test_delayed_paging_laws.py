@@ -1,4 +1,4 @@
-"""Where DELAYED jobs are kept shows nowhere: neither in replies nor in effects, views or snapshots."""
+"""The law of paging with DELAYED jobs: replies, effects, views and snapshots do not depend on where they are kept."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def delayed_log(seed: int, length: int) -> list[LogEntry]:
-    """A log with many DELAYED jobs, most of them plain, from which much is taken, put back and removed."""
+    """Return a log with many DELAYED jobs, most of them plain, much of which is taken, put back and removed."""
     random = Random(seed)
     machine = Machine(KNOWN_LEVEL)
     log: list[LogEntry] = []
@@ -66,7 +66,7 @@ def delayed_log(seed: int, length: int) -> list[LogEntry]:
 
 
 def operation(random: Random, machine: Machine, ids: list[int], puts: float) -> Any:
-    """One operation, a Put as often as `puts` says."""
+    """Return an operation, a Put with probability `puts`."""
     queue, kind = random.choice(QUEUES), random.random()
     put = Put(queue, random.choice([0, 0, 0, 7, -7]), random.randbytes(random.randrange(30)))
     when = Due(random.choice([1, 100, 1000, 1000, random.randrange(20_000)]))
@@ -114,7 +114,7 @@ def test_paging_shows_nowhere_with_delayed_jobs_and_pages_of_every_day(monkeypat
 
 
 def full(store: MemoryStore, jobs: int = 100) -> Machine:
-    """A machine with jobs that become READY one after the other, all in pages that can be."""
+    """Return a machine with jobs that become READY one after the other, as many as possible in pages."""
     machine = paged_machine(store)
     machine.apply(1, 1000, 0, [
         PutWith(Put("q", 0, b"body %d" % number), when=Due(10 * (number * 37 % jobs) + 10)) for number in range(jobs)])

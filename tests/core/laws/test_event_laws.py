@@ -1,4 +1,4 @@
-"""What holds for the events of every log; that they are the right ones is for the reference model to say."""
+"""Laws of the events of every log; the reference model judges whether they are right."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TYPES = st.sets(st.sampled_from(EVENT_TYPES))
 
 
 def heard(machine: Machine, log: list[LogEntry]) -> list[list[Event]]:
-    """The events of each entry."""
+    """Return the events of each entry."""
     return [machine.apply(machine.index + 1, *entry).events for entry in log]
 
 
@@ -37,7 +37,7 @@ def test_events_are_the_same_whoever_listens_and_from_every_snapshot_on(log: lis
 
 
 def assert_events_from_every_snapshot_on_are_those_of_the_whole_log(log: list[LogEntry]) -> None:
-    """A node that begins with a snapshot hears what the others do."""
+    """A node that begins with a snapshot has the events that the others have."""
     whole = Machine()
     whole.record(EVENT_TYPES)
     prefixes = [snapshot_of(whole)]

@@ -1,4 +1,4 @@
-"""The laws of FIND: its pages show what the model finds, and a job that stays as it is exactly once."""
+"""The laws of FIND: its pages show what the model finds, and an unchanged job exactly once."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def pages(machine: Machine, names: list[str], wanted: Wanted, random: Random) -> Pages:
-    """The answers of a search, which goes on at the machine that is sent, if any is."""
+    """Return the answers of a search, which continues at the machine that is sent, if any is."""
     search = Search(wanted)
     for name in names:
         place = FindPlace(name)
@@ -48,12 +48,13 @@ def pages(machine: Machine, names: list[str], wanted: Wanted, random: Random) ->
 
 
 def shown(view: JobView) -> Shown:
-    """The figures that are the same while a job stays as it is."""
+    """Return the figures that are equal while a job does not change."""
     return view.queue, view.state, view.priority, view.seq, view.id, view.due_ms, view.attempts, view.ended_ms
 
 
 def of_model(model: Model, wanted: Wanted, *, with_places: bool = False) -> list[Shown]:
-    """The jobs that the model finds; `with_places`: with their places, which QUEUE CONFIG .. ORDER may change."""
+    """Return the jobs that the model finds; `with_places`: with their places, which QUEUE CONFIG .. ORDER may change.
+    """
     found: list[Shown] = []
     for job in model.jobs + model.buried:
         state = JobState.DEAD if job.ready and job.origin is not None else job.state()
@@ -78,7 +79,7 @@ def _is(wanted: Wanted, view: JobView, job: ModelJob | None) -> bool:
 
 
 def some_wanted(random: Random, model: Model) -> Wanted:
-    """A random wish, of what there is."""
+    """Return a random search for what exists."""
     jobs = model.jobs or [None]
     job = random.choice(jobs)
     states = frozenset(random.sample(STATES, random.randrange(1, len(STATES))))

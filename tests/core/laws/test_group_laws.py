@@ -35,7 +35,7 @@ ENTRIES, FAILOVERS = 600, 20
 
 
 def operation(random: Random, running: list[int]) -> Operation:
-    """A put, a hand-out, or the end of one."""
+    """Return a put, a hand-out, or the end of one."""
     queue, item = random.choice(QUEUES), random.choice((None, "x", "y"))
     draw = random.random()
     if draw < 0.4:
@@ -56,7 +56,7 @@ def test_no_group_exceeds_its_limits_and_rates(seed: int, few: int, monkeypatch:
 
 
 def assert_law(seed: int) -> None:
-    """Assert that never too many run, and never too many are handed out in a period."""
+    """Assert that never too many jobs run, and never too many are handed out in a period."""
     random, machine, now_ms = Random(seed), Machine(), 1_000_000
     change = QueueChange(group_limit=GROUP_LIMIT, group_rate=GROUP_RATE, group_per_ms=PER_MS, item_limit=1)
     configured: list[Operation] = [CreateQueue("q", QueueChange(sched=Sched.FAIR)), ConfigureQueue("q", change)]
@@ -85,11 +85,11 @@ def assert_law(seed: int) -> None:
 
 
 def _group(machine: Machine, number: int) -> str:
-    """The group of a running job."""
+    """Return the group of a running job."""
     (job,) = [job for job in machine.running() if job.id == number]
     return (None if job.extras is None else job.extras.group) or job.queue
 
 
 def assert_rate(times_ms: list[int], most: int) -> None:
-    """Assert that one more than so many took longer than the period."""
+    """Assert that one more than the rate took longer than the period."""
     assert all(after - before >= PER_MS for before, after in zip(times_ms, times_ms[most:], strict=False))

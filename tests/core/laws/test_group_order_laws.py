@@ -78,7 +78,7 @@ class Workshop:
         return reply
 
     def step(self) -> None:
-        """Do one of the things that happen."""
+        """Take one step at random."""
         draw = self.random.random()
         if draw < 0.3:
             self.add()
@@ -129,7 +129,7 @@ class Workshop:
         self.most = max([self.most, *[of_one.count(one) for one in of_one]])
 
     def work(self) -> None:
-        """A worker has done the first job of its batch, or has failed, or dies: then all the rest goes back."""
+        """Let a worker finish the first job of its batch, fail, or die: then all the rest goes back."""
         session = self.random.choice(sorted(self.batches))
         batch = self.batches[session]
         if self.random.random() < 0.7:
@@ -167,7 +167,7 @@ class Workshop:
 
 
 def run(seed: int) -> Workshop:
-    """A history."""
+    """Run a history."""
     workshop = Workshop(seed)
     for _ in range(300):
         workshop.step()
@@ -188,7 +188,7 @@ def test_batches_have_several_jobs_of_a_group() -> None:
 
 
 def never_held(patch: pytest.MonkeyPatch) -> None:
-    """RUNNING jobs hold back nothing."""
+    """Let RUNNING jobs hold back nothing."""
     patch.setattr(GroupOrder, "holds", lambda self, group, job: False)
 
 

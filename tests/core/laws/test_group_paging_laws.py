@@ -1,4 +1,4 @@
-"""Jobs of groups in pages show nowhere, whatever the settings of queues and groups let be chosen (spec/fair 7)."""
+"""The law of paging with jobs of groups, whatever the settings of queues and groups (spec/fair 7)."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def group_log(seed: int, length: int, change: QueueChange) -> list[LogEntry]:
-    """A log with long queues of jobs of several groups."""
+    """Return a log with long queues of jobs of several groups."""
     random = Random(seed)
     machine = Machine(KNOWN_LEVEL)
     configured: list[Any] = [ConfigureQueue(queue, change) for queue in QUEUES]
@@ -95,7 +95,7 @@ def group_log(seed: int, length: int, change: QueueChange) -> list[LogEntry]:
 
 
 def put_of_group(random: Random, queue: str, *, said: bool) -> PutWith:
-    """A Put of some group, by whatever the queue decides that. `said`: it may be said in the Put."""
+    """Return a Put of some group, by whatever the queue decides that. `said`: the Put may name it."""
     group, draw = random.choice(GROUPS), random.random()
     head = b"Tenant: %s\n\n" % group.encode()
     put = Put(queue, random.choice([0, 0, 0, 7, -7]), head + random.randbytes(random.randrange(20)))
@@ -108,7 +108,7 @@ def put_of_group(random: Random, queue: str, *, said: bool) -> PutWith:
 
 
 def operation(random: Random, machine: Machine, ids: list[int], puts: float, *, said: bool) -> Any:
-    """One operation, a Put as often as `puts` says. `said`: see put_of_group."""
+    """Return an operation, a Put with probability `puts`. `said`: see put_of_group."""
     queue, kind, group = random.choice(QUEUES), random.random(), random.choice(GROUPS)
     put = put_of_group(random, queue, said=said)
     if random.random() < puts:
@@ -169,7 +169,7 @@ def test_nodes_with_different_budgets_are_equal() -> None:
 
 
 def paged_out(store: MemoryStore) -> Machine:
-    """A machine with long lists of jobs of two groups, and of the group of their queue, nearly all in pages."""
+    """Return a machine with long lists of jobs of two groups, and of the group of their queue, nearly all in pages."""
     machine = paged_machine(store)
     for number in range(60):
         group, data = random_group(number), b"body %d" % number
@@ -180,7 +180,7 @@ def paged_out(store: MemoryStore) -> Machine:
 
 
 def random_group(number: int) -> str:
-    """The groups in turn."""
+    """Return the groups in turn."""
     return ("q", "g", "h")[number % 3]
 
 
@@ -223,24 +223,24 @@ def test_the_pages_of_groups_belong_to_one_node() -> None:
 
 
 def unknown_group(frames: list[Any]) -> None:
-    """Pages of a group that has no job in memory."""
+    """Page out a group that has no job in memory."""
     next(frame for frame in frames if frame[0] == "group pages")[2][-1][0] = "unknown"
 
 
 def no_jobs(frames: list[Any]) -> None:
-    """A page without jobs."""
+    """Make a page without jobs."""
     next(frame for frame in frames if frame[0] == "group pages")[2][0][2] = 0
 
 
 def own_ones_first(frames: list[Any]) -> None:
-    """Jobs of groups behind those of their queue."""
+    """Put jobs of groups after those of their queue."""
     at, others = next((at, frame) for at, frame in enumerate(frames) if frame[0] == "group waiting")
     own = next(at for at, frame in enumerate(frames) if frame[0] == "waiting")
     frames[at], frames[own] = frames[own], others
 
 
 def own_ones_among_others(frames: list[Any]) -> None:
-    """The jobs of the queue as if they were of other groups."""
+    """Treat the jobs of the queue as if they were of other groups."""
     next(frame for frame in frames if frame[0] == "waiting")[0] = "group waiting"
 
 

@@ -25,7 +25,7 @@ for log in (random_log(11, 3000), random_session_log(11, 1500), random_time_log(
 
 
 def run(hash_seed: str) -> tuple[bytes, bytes]:
-    """The hash of a string, and the snapshots after three long logs."""
+    """Print the hash of a string, and the snapshots after three long logs."""
     environment = dict(os.environ, PYTHONHASHSEED=hash_seed, PYTHONPATH=str(ROOT))
     output = subprocess.run([sys.executable, "-c", PROGRAM], env=environment, capture_output=True, check=True).stdout
     return output[:8], output[8:]

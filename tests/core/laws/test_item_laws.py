@@ -21,7 +21,7 @@ from tests.core.helpers.time_logs import random_time_log
 
 
 def handed(replies: list[Reply] | tuple[Reply, ...]) -> Iterator[Handed]:
-    """All jobs that these replies hand out."""
+    """Return all jobs that these replies hand out."""
     for reply in replies:
         if isinstance(reply, Handed):
             yield reply
@@ -32,7 +32,7 @@ def handed(replies: list[Reply] | tuple[Reply, ...]) -> Iterator[Handed]:
 
 
 def cancelled(machine: Machine) -> dict[str, int]:
-    """The items that are cancelled now, and how many jobs of each do not run."""
+    """Return the items that are cancelled now, and how many jobs of each do not run."""
     found = [(name, machine.item(name)) for name in machine.item_names() if machine.is_cancelled(name)]
     return {
         name: one.ready + one.delayed + one.dead + one.buried for name, one in found if one is not None
@@ -76,7 +76,7 @@ def obey(log: list[LogEntry]) -> None:
 
 @cache
 def several_logs() -> tuple[list[LogEntry], ...]:
-    """Return logs of which, whatever the machine lacks, some show it."""
+    """Return logs of which at least one shows any defect of the machine."""
     return tuple(random_time_log(seed, 400) for seed in range(10))
 
 

@@ -1,4 +1,4 @@
-"""What holds for every log."""
+"""Laws of every log."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from tests.core.model.model import Model
 
 
 def places(replies: list[Reply]) -> list[tuple[str, bytes]]:
-    """Queue and data of the jobs handed out."""
+    """Return queue and data of the jobs handed out."""
     return [(reply.queue, reply.data) for reply in replies if isinstance(reply, Handed)]
 
 
@@ -61,7 +61,7 @@ def test_snapshot_at_any_prefix_of_a_long_log_and_the_rest_is_the_whole_log() ->
 
 
 def assert_every_job_put_is_waiting_running_or_ended(log: list[LogEntry]) -> None:
-    """A job is somewhere once, and an end ends it."""
+    """Assert that a job exists once, and that its end ends it."""
     machine = Machine()
     put: Counter[bytes] = Counter()
     ended: Counter[bytes] = Counter()
@@ -99,14 +99,14 @@ def assert_every_job_put_is_waiting_running_or_ended(log: list[LogEntry]) -> Non
 
 
 def assert_ids_rise_and_are_never_reused(log: list[LogEntry]) -> None:
-    """Each hand-out has the next id."""
+    """Assert that each hand-out has the next id."""
     replies = [reply for answered in play(Machine(), log) for reply in answered]
     ids = [reply.id for reply in replies if isinstance(reply, Handed)]
     assert ids == list(range(1, len(ids) + 1))
 
 
 def assert_a_running_id_belongs_to_one_job_until_it_ends(log: list[LogEntry]) -> None:
-    """The data behind an id never changes."""
+    """Assert that the data of an id never change."""
     machine = Machine()
     known: dict[int, bytes] = {}
     for _ in play(machine, log):
@@ -129,7 +129,7 @@ def test_jobs_come_by_priority_then_in_order_of_arrival(priorities: list[int]) -
 
 
 def assert_returned_jobs_come_again_in_the_same_order(log: list[LogEntry], seed: int) -> None:
-    """A RETURN leaves no trace in the order, and wakes those who wait."""
+    """Assert that a RETURN leaves no trace in the order, and wakes waiting clients."""
     machine, other = Machine(), Machine()
     for _ in play(machine, log):
         pass
@@ -148,7 +148,7 @@ def assert_returned_jobs_come_again_in_the_same_order(log: list[LogEntry], seed:
 
 
 def assert_finq_and_fini_mean_that_nothing_is_left(log: list[LogEntry]) -> None:
-    """A DONE says truly whether it was the last of its queue and of its item."""
+    """Assert that a DONE reports correctly whether it was the last of its queue and of its item."""
     machine = Machine()
     for entry in log:
         for operation in entry.operations or ():

@@ -53,7 +53,9 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def numbered_log(seed: int, length: int) -> list[LogEntry]:
-    """A log with long queues of jobs most of which are numbered, some by the setting of a queue, and some delayed."""
+    """Return a log with long queues of jobs most of which are numbered, some by the setting of a queue, and some
+    delayed.
+    """
     random = Random(seed)
     machine = Machine(KNOWN_LEVEL)
     log: list[LogEntry] = []
@@ -76,7 +78,7 @@ def numbered_log(seed: int, length: int) -> list[LogEntry]:
 
 
 def operation(random: Random, machine: Machine, ids: list[int], numbers: list[int], puts: float) -> Any:
-    """One operation, a Put as often as `puts` says."""
+    """Return an operation, a Put with probability `puts`."""
     queue, kind = random.choice(QUEUES), random.random()
     when = random.choice([None, None, Due(random.choice([1, 100, 1000, random.randrange(20_000)]))])
     wish = PutWith(Put(queue, random.choice([0, 0, 0, 7, -7]), random.randbytes(random.randrange(30))), when=when)
@@ -119,7 +121,7 @@ def test_paging_shows_nowhere_with_numbered_jobs(seed: int, monkeypatch: pytest.
 
 
 def filled(store: MemoryStore, jobs: int, *, numbered: bool = True, delay_ms: int | None = None) -> Machine:
-    """A machine with jobs, in pages but for one."""
+    """Return a machine with jobs, all but one in pages."""
     machine = paged_machine(store, (Stage(1, 250, 1),))
     when = None if delay_ms is None else Due(delay_ms)
     for start in range(0, jobs, 1000):

@@ -45,7 +45,7 @@ STATES = (JobState.READY, JobState.DELAYED, JobState.RUNNING, JobState.DEAD, Job
 
 
 def operation(random: Random, ids: list[int], seqs: list[int]) -> Operation:
-    """One operation that names no job by its number."""
+    """Return an operation that names no job by its number."""
     queue, id_ = random.choice(QUEUES), random.choice([*ids, 0])
     when = random.choice([None, None, Due(random.choice([1, 40, 400]))])
     put = Put(queue, random.choice([0, 0, 7]), random.randbytes(5), random.choice([None, None, "x"]))
@@ -77,7 +77,7 @@ def machine_with(numbered: bool) -> Machine:
 
 
 def seen(machine: Machine) -> list[JobView]:
-    """All jobs, by queues and states."""
+    """Return all jobs, by queues and states."""
     return [job for queue in QUEUES for state in STATES for job in machine.peek_queue(queue, state, 10_000)]
 
 

@@ -1,4 +1,4 @@
-"""Where jobs are kept shows nowhere: neither in replies nor in effects, views or snapshots."""
+"""The law of paging: replies, effects, views and snapshots do not depend on where jobs are kept."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def deep_log(seed: int, length: int, grouped: float = 0.005) -> list[LogEntry]:
 
 
 def deep_operation(random: Random, machine: Machine, ids: list[int], puts: float, grouped: float) -> Any:
-    """One operation, a Put as often as `puts` says."""
+    """Return an operation, a Put with probability `puts`."""
     queue, kind = random.choice(QUEUES), random.random()
     put = Put(queue, random.choice([0, 0, 0, 7, -7]), random.randbytes(random.randrange(30)))
     if random.random() < puts:
@@ -174,7 +174,7 @@ def test_a_job_of_another_group_brings_no_page_back() -> None:
 
 
 def pages_of(machine: Machine) -> Pages:
-    """The pages of a machine that has some."""
+    """Return the pages of a machine that has some."""
     assert machine.pages is not None
     return machine.pages
 
@@ -206,14 +206,14 @@ def test_a_clone_leaves_no_page_behind() -> None:
 
 
 def upload(jobs: int) -> bytes:
-    """A snapshot of another cluster."""
+    """Return a snapshot of another cluster."""
     other = Machine(KNOWN_LEVEL)
     other.apply(1, 1000, 0, [Put("q", number % 2, b"%d" % number) for number in range(jobs)])
     return b"".join(other.export())
 
 
 def chunks_of(data: bytes, size: int) -> list[CloneChunk]:
-    """The snapshot as operations."""
+    """Return the snapshot as operations."""
     return [CloneChunk(1, data[start:start + size]) for start in range(0, len(data), size)]
 
 

@@ -43,7 +43,7 @@ WIDE = (Stage(5, 40, 1),)
 
 
 def removal(random: Random, machine: Machine, queue: str) -> Operation:
-    """Something that is done in portions."""
+    """Return an operation that is done in portions."""
     seen = machine.peek_queue(queue, random.choice([JobState.READY, JobState.DELAYED]), 100)
     before = random.choice([None, machine.next_seq, random.choice(seen).seq if seen else 0])
     return random.choice([
@@ -113,7 +113,7 @@ def test_paging_shows_nowhere_in_what_is_done_in_portions(
 
 
 class Reading:
-    """A machine with jobs in pages, and what it reads."""
+    """A machine with jobs in pages that counts what it reads."""
 
     def __init__(self, puts: list[Any], stages: tuple[Stage, ...] = WIDE) -> None:
         self.store = MemoryStore()

@@ -51,7 +51,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def record_log(seed: int, length: int) -> list[LogEntry]:
-    """A log of jobs that end in all ways, in queues that keep their records."""
+    """Return a log of jobs that end in all ways, in queues that keep their records."""
     random = Random(seed)
     machine = Machine(KNOWN_LEVEL)
     log: list[LogEntry] = []
@@ -77,7 +77,7 @@ def _apply(machine: Machine, log: list[LogEntry], now_ms: int, seed: int, operat
 
 
 def operation(random: Random, ids: list[int], numbers: list[int]) -> Any:
-    """One operation."""
+    """Return an operation."""
     queue, kind = random.choice(QUEUES), random.random()
     data = random.randbytes(random.randrange(20))
     number = Number(random.choice([*numbers, 5]))

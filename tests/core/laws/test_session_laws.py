@@ -1,4 +1,4 @@
-"""What holds for every log with sessions (spec/sessions 3)."""
+"""Laws of every log with sessions (spec/sessions 3)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ DIGEST = DIGESTS[0]
 
 
 def request(number: int, operation: Requested, *, keep_waiting: bool = False, session: int = 1) -> Request:
-    """A request of one part."""
+    """Return a request of one part."""
     return Request(session, number, DIGEST, 0, keep_waiting, operation)
 
 
@@ -63,7 +63,7 @@ def test_snapshot_at_any_prefix_of_a_long_log_and_the_rest_is_the_whole_log() ->
 # --- exactly once
 
 class Repeated(NamedTuple):
-    """Commands, each once in its order; `repeats` (behind which one, how far back); `cuts`: where entries end."""
+    """Commands, each once in order; `repeats` (after which one, how far back); `cuts`: where entries end."""
 
     commands: list[Requested]
     repeats: list[tuple[int, int]]
@@ -86,14 +86,14 @@ _repeated = st.builds(
 
 
 def opened() -> Machine:
-    """With one session."""
+    """Return a machine with one session."""
     machine = Machine()
     machine.apply(1, 0, 0, [OpenSession(0, 60_000)])
     return machine
 
 
 def final(machine: Machine) -> bytes:
-    """The state, as if each machine had seen as many entries."""
+    """Return the state, as if each machine had seen as many entries."""
     machine.apply(10_000, 0, 0, [Tick()])
     return snapshot_of(machine)
 

@@ -1,4 +1,4 @@
-"""What holds for every log with times, keys, batches, dead letters and settings of queues."""
+"""Laws of every log with times, keys, batches, dead letters and settings of queues."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_machine_equals_reference_model_and_so_it_does_from_every_snapshot_on(lo
 
 
 def test_no_release_of_a_numbered_job_is_counted_when_its_session_is_closed() -> None:
-    """Its worker says nothing of the job."""
+    """Its worker reports nothing about the job."""
     put = PutWith(Put("q", 0, b""), number=True)
     assert_equal_to_model([
         LogEntry(0, 0, [OpenSession(7, 1000), put, Get(("q",), session=1), CloseSession(1, True, True)]),

@@ -1,4 +1,4 @@
-"""What clients rely on, whatever the log: asked of the machine alone, not of the model."""
+"""Promises to clients in every log: checked on the machine alone, not with the model."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ STATES = (JobState.READY, JobState.DELAYED, JobState.RUNNING)
 
 
 def given_out(reply: Reply) -> list[Handed]:
-    """The jobs handed out by a reply."""
+    """Return the jobs handed out by a reply."""
     if isinstance(reply, HandedMany):
         return list(reply.jobs)
     return [reply] if isinstance(reply, Handed) else []
@@ -58,7 +58,7 @@ def test_what_holds_for_every_log(
 
 
 def assert_no_two_unfinished_jobs_have_one_key_and_counts_are_those_of_what_is_seen(log: list[LogEntry]) -> None:
-    """Looked at behind each entry."""
+    """Check after each entry."""
     machine = Machine()
     for _ in play(machine, log):
         for queue in machine.queue_names(""):
@@ -74,7 +74,7 @@ def assert_no_two_unfinished_jobs_have_one_key_and_counts_are_those_of_what_is_s
 
 
 def assert_limits_and_pauses_hold_and_finq_and_fini_mean_that_nothing_is_left(log: list[LogEntry]) -> None:
-    """Looked at behind each operation."""
+    """Check after each operation."""
     machine = Machine()
     for entry in log:
         for operation in entry.operations:
@@ -90,7 +90,7 @@ def assert_limits_and_pauses_hold_and_finq_and_fini_mean_that_nothing_is_left(lo
 
 
 def assert_allowed(machine: Machine, handed: list[Handed]) -> None:
-    """None of these was handed out beyond a limit or from a paused queue."""
+    """Assert that none of these was handed out beyond a limit or from a paused queue."""
     for job in handed:
         queue = machine.queue_settings(job.queue)
         if queue is None:
@@ -103,7 +103,7 @@ def assert_allowed(machine: Machine, handed: list[Handed]) -> None:
 
 
 def assert_aborted_batch_changes_nothing_but_index_and_clock(log: list[LogEntry], tried: Batch, now_ms: int) -> None:
-    """Tried behind the log."""
+    """Check after the log."""
     machine = Machine()
     for _ in play(machine, log):
         pass

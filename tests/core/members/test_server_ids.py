@@ -10,7 +10,7 @@ from tests.core.helpers.logs import LAW, MEMBERS, ask, lead, restored, run, snap
 
 
 def elect(machine: Machine, node: str, members: tuple[str, ...] = ("a", "b", "c")) -> dict[str, int]:
-    """The ids after `node` became leader."""
+    """Return the ids after `node` became leader."""
     run(machine, Lead(node, machine.term + 1, members, b"id", 0))
     return machine.server_ids
 

@@ -1,4 +1,4 @@
-"""The ends of jobs for which somebody waits in the reference model."""
+"""The ends of jobs that clients await in the reference model."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.core.model.records import ModelRecord, ModelRecords
 
 
 class ModelAwaited(ModelRecords):
-    """Await: each job of which the end is awaited, under the place that it had when somebody asked."""
+    """Await: each job whose end is awaited, under the place that it had when it was asked for."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -35,7 +35,7 @@ class ModelAwaited(ModelRecords):
                 del self.awaited[place]
 
     def tell_death(self, job: ModelJob) -> None:
-        """It may lie dead now, or be buried."""
+        """Notify clients that wait for a job that may be dead or buried now."""
         if self._lies_dead(job):
             self.tell_end(job, self._death(job))
 

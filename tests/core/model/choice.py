@@ -1,4 +1,4 @@
-"""Which queue the reference model chooses, by each policy (spec/state-machine 4.1 to 4.3)."""
+"""The queue that the reference model chooses, by each policy (spec/state-machine 4.1 to 4.3)."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _draw(count: int, bits: int) -> int:
 
 
 def _by_weight(names: list[str], weights: dict[str, int], bits: int, *, by_excess: bool) -> str:
-    """Laid side by side; with `by_excess` first 1 of each, then the rest of those of a like size."""
+    """Lay the queues side by side; with `by_excess` first 1 of each, then the rest of those of a similar size."""
     if not by_excess:
         return _side_by_side(names, [weights[name] for name in names], _draw(sum(weights[one] for one in names), bits))
     at = _draw(sum(weights[name] for name in names), bits)

@@ -1,4 +1,4 @@
-"""The map of clusters as the reference model knows it: its lines, looked through for each name."""
+"""The map of clusters in the reference model: its lines, searched for each name."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def owner(text: str, name: str) -> str | None:
 
 
 def own_name(text: str, cluster_id: bytes) -> str | None:
-    """The name of the cluster with this id, None: the map does not have it."""
+    """Return the name of the cluster with this id; None: the map does not have it."""
     lines = [line.split() for line in text.splitlines()]
     return next((words[1] for words in lines if words[0] == "CLUSTER" and words[2] == cluster_id[:8].hex()), None)
 
 
 def accepts(text: str, cluster_id: bytes, name: str) -> bool:
-    """Return whether the cluster accepts what is brought to the name."""
+    """Return whether the cluster accepts operations that bring something to the name."""
     lines = [line.split() for line in text.splitlines()]
     own = own_name(text, cluster_id)
     alive = name
@@ -52,7 +52,7 @@ def accepts(text: str, cluster_id: bytes, name: str) -> bool:
 
 
 def brings(operation: Any, exists: set[str], reached: Iterable[str]) -> list[str]:
-    """The names to which the operation brings something; `reached`: the queues of its topic."""
+    """Return the names to which the operation brings something; `reached`: the queues of its topic."""
     match operation:
         case Put():
             return [operation.queue]
@@ -79,7 +79,7 @@ def brings(operation: Any, exists: set[str], reached: Iterable[str]) -> list[str
 
 
 def elsewhere(text: str, cluster_id: bytes | None, names: Iterable[str]) -> Elsewhere | None:
-    """The refusal of the first name of another cluster."""
+    """Return the refusal of the first name of another cluster."""
     for name in names:
         if not accepts(text, cluster_id or b"", name):
             return Elsewhere(owner(text, name))

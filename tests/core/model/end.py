@@ -1,4 +1,4 @@
-"""What those who hold jobs of the reference model do with them, and those who know their keys."""
+"""Operations of the reference model on held jobs, and on jobs named by key."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class ModelEnd(ModelSpread):
     """Done, Later, End, Return, Touch, Change, Delete."""
 
     def on_many(self, operation: OnMany) -> Reply:
-        """Each as if it were alone."""
+        """Apply it to each job alone."""
         replies = []
         assert isinstance(operation.ids, tuple)
         for number in operation.ids:
@@ -55,7 +55,7 @@ class ModelEnd(ModelSpread):
         return Results(tuple(replies))
 
     def on_running(self, operation: OnRunning) -> Reply:
-        """Return what names a running job."""
+        """Execute an operation that names a running job."""
         job = self.job(operation.id)
         if job is None:
             return NotFound()
@@ -189,7 +189,7 @@ class ModelEnd(ModelSpread):
     # --- selectors
 
     def selected(self, selector: AnySelector) -> ModelJob | None:
-        """The job that is named."""
+        """Return the job that is named."""
         if isinstance(selector, Place):
             named = (selector.queue, selector.seq)
             return next((job for job in self.jobs if (job.queue, job.seq) == named and job.id is None), None)
@@ -201,14 +201,14 @@ class ModelEnd(ModelSpread):
         return self.holder(selector.queue, selector.key)
 
     def await_end(self, operation: Await) -> Reply:
-        """It has ended, or lies dead, or its end is still to come."""
+        """Wait for the end of a job: it has ended, is dead, or its end is still to come."""
         selector = operation.selector
         if isinstance(selector, Number):
             return self.answer_to(self.selected(selector), self.record(selector.number))
         return self.answer_to(self.holder(selector.queue, selector.key), None)
 
     def delete_job(self, delete: Delete) -> Reply:
-        """It ends, or its record goes."""
+        """Delete a job or a record."""
         job = self.selected(delete.selector)
         if delete.ended:
             record = self.record(delete.selector.number) if isinstance(delete.selector, Number) else None
@@ -233,7 +233,7 @@ class ModelEnd(ModelSpread):
         return Finished(False, ended.item_done) if job.buried else ended
 
     def change_job(self, change: Change) -> Reply:
-        """It is another one, in what is named."""
+        """Change the named fields of a job."""
         job = self.selected(change.selector)
         if job is None:
             return NotFound()

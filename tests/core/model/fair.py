@@ -63,22 +63,22 @@ class Fairness:
     pending: list[str] = field(default_factory=list)    # groups to be offered in portions
 
     def levels(self) -> list[int]:
-        """Return those of the settings, and others on which a group stands."""
+        """Return the levels of the settings, and others that have a group."""
         count = len(self.settings.thresholds_s)
         return sorted({*range(count)} | {group.level for group in self.groups.values()})
 
     def level0_ns(self) -> int:
-        """The time of level 0 from which the targets follow."""
+        """Return the time of level 0 from which the targets follow."""
         return max(self.time_ns[level] * self.settings.multiplier**level for level in self.levels())
 
     def offered(self, level: int) -> list[str]:
-        """The groups of the level in the order of their turns."""
+        """Return the groups of the level in the order of their turns."""
         groups = [(one.priority_ns, one.turn, name) for name, one in self.groups.items()
                   if one.offered and one.level == level]
         return [name for _, _, name in sorted(groups)]
 
     def offer(self, name: str) -> None:
-        """The group takes its place in its level."""
+        """Let the group take its place in its level."""
         group = self.groups[name]
         if not self.offered(group.level):
             self.time_ns[group.level] = self.level0_ns() // self.settings.multiplier**group.level
@@ -88,7 +88,7 @@ class Fairness:
         group.offered = True
 
     def charge(self, name: str, q_us: int, weight: int) -> None:
-        """The rules of spec/fair 3, in their words."""
+        """Apply the rules of spec/fair 3, in their words."""
         group = self.groups.setdefault(name, ModelGroup())
         thresholds_us = [seconds * SECOND_US for seconds in self.settings.thresholds_s]
         group.used_us += q_us
@@ -113,7 +113,7 @@ class Fairness:
             self.offer(name)
 
     def by_lag(self) -> list[int]:
-        """The levels with an offered group, the one that lags most first."""
+        """Return the levels with an offered group, the one that lags most first."""
         level0_ns = self.level0_ns()
 
         def ratio(level: int) -> Fraction:
@@ -134,7 +134,7 @@ class ModelFair(ModelQueues):
         self.given: list[ModelJob] = []         # what the present Get has been given so far
 
     def use_fair(self) -> Fairness:
-        """Groups are counted from now on."""
+        """Count groups from now on."""
         if self.fair is None:
             self.fair = Fairness(self.clock_ms)
             self.regroup()
@@ -174,7 +174,7 @@ class ModelFair(ModelQueues):
         return len(names)
 
     def note_idle(self) -> None:
-        """At the end of an entry, and of what is due before it."""
+        """Update idle groups at the end of an entry, and of what is due before it."""
         busy = {job.unit for job in self.jobs}
         for name, group in ({} if self.fair is None else self.fair.groups).items():
             if name not in busy and group.idle_ms is None:
@@ -201,7 +201,7 @@ class ModelFair(ModelQueues):
         fair.charge(job.unit, q_ms * 1000, self.groups.get(job.unit, GroupSettings()).weight)
 
     def next_by_fair(self, lists: dict[str, list[ModelJob]]) -> ModelJob | None:
-        """The next of these jobs, which queues would give."""
+        """Return the next of these jobs, which queues would give."""
         fair = self.use_fair()
         through = {queue: self._open(self._let_through(queue, jobs)) for queue, jobs in lists.items()}
         lists = {queue: jobs for queue, jobs in through.items() if jobs}
@@ -217,21 +217,21 @@ class ModelFair(ModelQueues):
         return chosen
 
     def first_of_groups(self, lists: dict[str, list[ModelJob]]) -> ModelJob | None:
-        """The first of the jobs of a queue with SCHED GROUPS."""
+        """Return the first of the jobs of a queue with SCHED GROUPS."""
         for queue, jobs in lists.items():
             through = self._open(self._let_through(queue, jobs))
             return first(self._more(queue, through) or through) if through else None
         return None
 
     def first_open(self, queue: str, jobs: list[ModelJob]) -> ModelJob | None:
-        """The first of these jobs of a queue with SCHED that is of an open group."""
+        """Return the first of these jobs of a queue with SCHED that is of an open group."""
         if self.settings_of(queue).sched is Sched.FIFO:
             return None
         through = self._open(self._let_through(queue, jobs))
         return first(through) if through else None
 
     def runs(self, group: str, queue: str | None = None) -> int:
-        """The RUNNING jobs of the group, in one queue or in all."""
+        """Return the RUNNING jobs of the group, in one queue or in all."""
         return len([
             job for job in self.jobs if job.unit == group and job.id is not None and queue in (None, job.queue)])
 
@@ -267,7 +267,7 @@ class ModelFair(ModelQueues):
         return [] if last is None else [job for job in jobs if job.unit == last.unit]
 
     def count_hand_out(self, job: ModelJob) -> None:
-        """FAIR or GROUPS gave this job: it counts in the rates of its group."""
+        """Count a hand-out by FAIR or GROUPS in the rates of the group."""
         its, here = self.groups.get(job.unit, GroupSettings()), self.settings_of(job.queue)
         if its.rate:
             self.rates.give("", job.unit, its.per_ms, self.clock_ms)
@@ -275,11 +275,11 @@ class ModelFair(ModelQueues):
             self.rates.give(job.queue, job.unit, here.group_per_ms, self.clock_ms)
 
     def resize_rates(self, queue: str, per_ms: int) -> None:
-        """The rate of each group of the queue has another period."""
+        """Change the period of the rate of each group of the queue."""
         self.rates.resize(queue, None, per_ms, self.clock_ms)
 
     def sleep_group(self, job: ModelJob, sleep_ms: int) -> None:
-        """The group gets nothing from the queue of this job for so long."""
+        """Give the group nothing from the queue of this job for this long."""
         here = self.settings_of(job.queue)
         fairly_held = here.sched is Sched.FAIR and (here.group_limit + here.group_rate + here.group_by > 0)
         if (here.sched is Sched.GROUPS or fairly_held) and here.pulse is None:
@@ -301,7 +301,7 @@ class ModelFair(ModelQueues):
         self.rates.resize("", name, its.per_ms, self.clock_ms)
 
     def on_group(self, operation: ConfigureGroup | PauseGroup | ResumeGroup | DeleteGroup) -> Reply:
-        """GROUP CONFIG, PAUSE, RESUME, DELETE."""
+        """Execute GROUP CONFIG, PAUSE, RESUME, DELETE."""
         name = operation.group
         its = self.groups.get(name, GroupSettings())
         match operation:
@@ -327,7 +327,7 @@ class ModelFair(ModelQueues):
         return Accepted()
 
     def fair_chose(self, job: ModelJob) -> None:
-        """The job is given by FAIR: its group goes behind its equals."""
+        """Put the group of a job given by FAIR after its equals."""
         fair = self.use_fair()
         group = fair.groups[job.unit]
         group.priority_ns = max(group.priority_ns, fair.least_ns.get(group.level, group.priority_ns))
@@ -337,7 +337,7 @@ class ModelFair(ModelQueues):
         group.turn = fair.turns
 
     def _let_through(self, queue: str, jobs: list[ModelJob]) -> list[ModelJob]:
-        """Of each item the first jobs, as many as ITEMLIMIT lets run besides those that do."""
+        """Return, of each item, the first jobs, as many as ITEMLIMIT lets run besides those that do."""
         most = self.settings_of(queue).item_limit
         counts = Counter(job.item for job in self.jobs if job.queue == queue and job.id is not None)
         through = []
@@ -360,7 +360,7 @@ class ModelFair(ModelQueues):
         return None
 
     def configure_fair(self, operation: ConfigureFair) -> Reply:
-        """SCHED CONFIG."""
+        """Execute SCHED CONFIG."""
         thresholds_s = (0, 1) if operation.thresholds_s is None else operation.thresholds_s
         rises = list(thresholds_s) == sorted({*thresholds_s}) and thresholds_s[:1] == (0,)
         if not rises or not 2 <= len(thresholds_s) <= LEVELS:
@@ -379,17 +379,17 @@ class ModelFair(ModelQueues):
 
     @property
     def fair_settings(self) -> FairSettings:
-        """Return those in force."""
+        """Return the settings in force."""
         return FairSettings() if self.fair is None else self.fair.settings
 
     def fair_levels(self) -> list[FairLevel]:
-        """Time, offered groups and choices of each level."""
+        """Return time, offered groups and choices of each level."""
         fair = self.fair or Fairness(0)
         return [FairLevel(level, fair.time_ns[level] // 1000, len(fair.offered(level)), fair.selected[level])
                 for level in fair.levels()]
 
     def fair_group(self, name: str) -> FairGroup | None:
-        """One group."""
+        """Return one group."""
         jobs = [job for job in self.jobs if job.unit == name]
         running = len([job for job in jobs if job.id is not None])
         known = None if self.fair is None else self.fair.groups.get(name)

@@ -42,7 +42,7 @@ class ModelGive(ModelTime):
         self.spent = 0          # bytes handed out in this entry
 
     def givable(self, queue: str, item: str | None = None) -> list[ModelJob]:
-        """The jobs of which the next Get is given the first."""
+        """Return the jobs of which the next Get is given the first."""
         settings = self.settings_of(queue)
         running = self.in_state(queue, JobState.RUNNING)
         if settings.paused_out or 0 < settings.limit <= len(running) or self.withheld(queue):
@@ -60,7 +60,7 @@ class ModelGive(ModelTime):
         return replace(reply, turned=UNSET) if isinstance(reply, Handed) else reply
 
     def pick(self, pick: GetWith, bits: int, *, of_put: bool = False) -> Reply:
-        """One job, or several; of a PUT .. WAIT groups choose none."""
+        """Give one job, or several; groups choose none for a PUT .. WAIT."""
         get = pick.get
         if get.session is not None and not self.sessions.use(get.session, self.clock_ms):
             return SessionNotFound()
@@ -142,7 +142,7 @@ class ModelGive(ModelTime):
         }
 
     def get_number(self, asked: GetWith, number: int) -> Reply:
-        """The job of this number."""
+        """Give the job of this number."""
         get = asked.get
         if get.session is not None and not self.sessions.use(get.session, self.clock_ms):
             return SessionNotFound()
@@ -162,7 +162,7 @@ class ModelGive(ModelTime):
         return self.handed(job, asked)
 
     def dig_up(self, job: ModelJob) -> None:
-        """It is neither buried nor delayed any more; its time has come, and its key may be another's by now."""
+        """Make a buried or delayed job ready: its time has come, and its key may be another's by now."""
         if job.buried:
             if self.holder(job.queue, job.key) is not None:
                 job.key = None
@@ -174,7 +174,7 @@ class ModelGive(ModelTime):
             job.at_ms = None if job.at_ms is None else min(job.at_ms, self.clock_ms)
 
     def selected(self, selector: Number) -> ModelJob | None:
-        """The job of this number."""
+        """Return the job of this number."""
         raise NotImplementedError
 
     def _candidates(
@@ -211,7 +211,7 @@ class ModelGive(ModelTime):
         self.regroup()
 
     def lease(self, job: ModelJob, expire_ms: int, then: Then) -> None:
-        """It has so long from now on."""
+        """Start a lease of this length."""
         job.deadline_ms = self.clock_ms + min(expire_ms, LONGEST_MS) if expire_ms > 0 else None
         job.then = Then.LATER if expire_ms <= 0 else self.settings.expire_default if then is Then.DEFAULT else then
         job.graced = False

@@ -1,4 +1,4 @@
-"""What is done to whole items in the reference model."""
+"""Operations on whole items in the reference model."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ HOLDS_MAX = 100_000
 
 
 class ModelItems(ModelPut):
-    """Holds, their end, and the way back of what has failed."""
+    """Holds and their end, and the retry of failed jobs."""
 
     def hold_item(self, hold: HoldItem) -> Reply:
-        """It does not end for a while."""
+        """Hold an item: it does not end for a while."""
         if self.cancelling(hold.item):
             return ItemCancelled()
         name = self.new_item() if hold.item is None else hold.item
@@ -42,14 +42,14 @@ class ModelItems(ModelPut):
         return Accepted() if hold.item is not None else Stored(name)
 
     def release_item(self, release: ReleaseItem) -> Reply:
-        """It ends with its last job."""
+        """Release an item: it ends with its last job."""
         if release.item not in self.holds:
             return ItemNotHeld()
         self.end_hold(release.item)
         return Finished(False, not self.has_item(release.item))
 
     def retry_item(self, retry: RetryItem) -> Reply:
-        """All jobs of the item that are dead or buried come back."""
+        """Bring back all jobs of the item that are dead or buried."""
         if self.cancelling(retry.item):
             return ItemCancelled() if retry.left is None else Moved(0)
         if not self.has_item(retry.item):
@@ -70,7 +70,7 @@ class ModelItems(ModelPut):
         return Moved(len(wanted[:PORTION]), len(wanted[PORTION:]))
 
     def cancel_item(self, cancel: CancelItem) -> Reply:
-        """It is no more, but for what runs."""
+        """Cancel an item: only its running jobs remain."""
         if not self.has_item(cancel.item):
             return ItemNotFound()
         self.cancel(cancel.item, cancel.reason)

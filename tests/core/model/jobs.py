@@ -74,13 +74,13 @@ class ModelJob:
     hand_outs: tuple[int, ...] = ()     # when they were, but those undone
 
     def __deepcopy__(self, memo: dict[int, object]) -> ModelJob:
-        """As deepcopy does it by itself, in much less time: all jobs are copied for each transaction."""
+        """Copy as deepcopy does, in much less time: all jobs are copied for each transaction."""
         other = copy.copy(self)
         other.waits, other.told = [*self.waits], [*self.told]
         return other
 
     def state(self) -> JobState:
-        """Return where it is."""
+        """Return its state."""
         if self.buried:
             return JobState.BURIED
         if self.id is not None:
@@ -99,16 +99,16 @@ class ModelJob:
 
     @property
     def unit(self) -> str:
-        """Its group: the queue in which it lies if it was put for none."""
+        """Return its group: the queue in which it lies if it was put without one."""
         return self.queue if self.group is None else self.group
 
     @property
     def size(self) -> int:
-        """Return how much it takes, as its queue and a Get count it."""
+        """Return its size, as its queue and a Get count it."""
         return len(self.headers) + len(self.data)
 
     def place(self) -> tuple[int, int, int]:
-        """Jobs that can be handed out sort by this."""
+        """Return the sort key of jobs that can be handed out."""
         return (-self.priority, self.place_ms, self.seq)
 
     def ready_since(self) -> tuple[int, int]:
@@ -116,11 +116,11 @@ class ModelJob:
         return (max(self.back_ms, self.seq // 1024), self.seq)
 
     def went_through(self, **more: int) -> None:
-        """It is counted."""
+        """Count a hand-out."""
         self.counts = replace(self.counts, **{name: getattr(self.counts, name) + by for name, by in more.items()})
 
     def kicked(self) -> None:
-        """It starts over."""
+        """Start over."""
         self.went_through(kicks=1)
         self.error = None
         self.counts = replace(self.counts, died_ms=0)
@@ -131,12 +131,12 @@ class ModelJob:
         return (self.id, self.queue, self.priority, whole, self.item, self.deadline_ms, self.session)
 
     def life(self) -> Life:
-        """Return what it has gone through."""
+        """Return its history."""
         first_ms, last_ms = (self.hand_outs[0], self.hand_outs[-1]) if self.hand_outs else (None, None)
         return Life((self.known_as or 0) // 1024, first_ms, last_ms, len(self.hand_outs), self.origin)
 
     def seen(self, state: JobState | None = None) -> JobView:
-        """Return what PEEK shows, for one who asked for jobs in this state."""
+        """Return what PEEK shows, for a client that asked for jobs in this state."""
         return JobView(
             self.queue, self.id, self.priority, self.headers + self.data, state or self.state(), self.item, self.key,
             self.attempts,
@@ -151,7 +151,7 @@ class ModelJob:
 
 @dataclass
 class ModelHold:
-    """An item does not end before this does."""
+    """A hold: the item does not end before the hold does."""
 
     deadline_ms: int
     length_ms: int
@@ -171,7 +171,7 @@ class ModelFate:
 
 @dataclass
 class ModelApplied:
-    """As core's Applied, with the effects as lists."""
+    """Like core's Applied, with the effects as lists."""
 
     replies: list[Reply] = field(default_factory=list)
     ready: list[str] = field(default_factory=list)
@@ -193,7 +193,7 @@ def is_group(name: str | None) -> bool:
 
 
 def random_bits(number: int) -> int:
-    """SplitMix64's output for the state `number`, after its reference implementation."""
+    """Return SplitMix64's output for the state `number`, after its reference implementation."""
     full = 2**64
     z = (number + 0x9E3779B97F4A7C15) % full
     z = (z ^ (z // 2**30)) * 0xBF58476D1CE4E5B9 % full
@@ -202,7 +202,7 @@ def random_bits(number: int) -> int:
 
 
 def first(jobs: list[ModelJob]) -> ModelJob:
-    """The job that is handed out first: the greatest priority, and in it the first place."""
+    """Return the job that is handed out first: of the greatest priority, the first place."""
     return min(jobs, key=ModelJob.place)
 
 

@@ -31,7 +31,7 @@ class ModelMembers:
         self.level = 1
 
     def follow(self, lead: Lead) -> None:
-        """The part of a Lead that concerns them."""
+        """Apply the part of a Lead that concerns them."""
         if not self.voters:
             self.voters = sorted({*lead.members, lead.node})
             for name in sorted(self.voters, key=lambda name: (name != lead.node, name)):
@@ -47,7 +47,7 @@ class ModelMembers:
             self._new_server_id(name)
 
     def change(self, operation: AddLearner | PromoteLearner | RemoveMember) -> Reply:
-        """One step."""
+        """Make one step."""
         node = operation.node
         if isinstance(operation, AddLearner):
             if node in self.addresses:
@@ -82,7 +82,7 @@ class ModelMembers:
         return Accepted()
 
     def raise_level(self, operation: RaiseLevel) -> Reply:
-        """A higher feature level, if these are all members."""
+        """Raise the feature level, if these are all members."""
         if list(operation.members) != sorted(self.addresses):
             return ChangeInProgress()
         self.level = max(self.level, operation.level)

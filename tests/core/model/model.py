@@ -210,7 +210,7 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
         return [(job.number, job.queue, job.item) for job in given], [(job.queue, job.item) for job in self.jobs]
 
     def _tell(self, before: There, applied: ModelApplied) -> There:
-        """The effects: what a Get would be given that it would not have been given, and what is empty now."""
+        """Return the effects: what a Get would be given that it would not have been given, and what is empty now."""
         given, has = self._there()
         given_before, queues, pairs = {*before[0]}, {queue for queue, _ in has}, {*has}
         for one in given:
@@ -355,7 +355,7 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
                 return self.on_group(operation)
 
     def _measured(self, operation: End | Touch) -> Reply:
-        """The end of a hand-out, or not, that may say how long it ran."""
+        """Execute the end of a hand-out, or another operation that may report how long it ran."""
         self.ran_ms = None if operation.ran_ms is None else min(max(operation.ran_ms, 0), DURATION_MS_MAX)
         reply = self.on_running(operation)
         self.ran_ms = None
@@ -483,7 +483,7 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
         return reply
 
     def _known(self, session: ModelSession, request: Request) -> Reply | None:
-        """Return what was answered, if it is still true."""
+        """Return the earlier answer, if it is still true."""
         answer = session.answers.get((request.number, request.part))
         if isinstance(answer, Turn):
             return answer if self.ticket_is_open(answer.ticket) else None
@@ -587,5 +587,5 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
 
 
 def parts_of(batch: Batch) -> list[Atomic]:
-    """The operations of a Batch, which say who puts the jobs."""
+    """Return the operations of a Batch, with the client that puts the jobs."""
     return [part if batch.user is None else put_by(part, batch.user) for part in batch.operations]

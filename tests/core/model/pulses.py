@@ -58,7 +58,7 @@ class ModelPulse:
     judged_at: int = 0
 
     def change(self, change: PulseChange) -> None:
-        """CREATE and CONFIG."""
+        """Execute CREATE and CONFIG."""
         for name in ("step", "max_pause", "max_run", "max_wait"):
             value = getattr(change, f"{name}_ms")
             if value is not None:
@@ -80,7 +80,7 @@ class ModelPulse:
         self.results.append(result)
 
     def judge(self) -> bool:
-        """The control law; whether it changes anything."""
+        """Apply the control law; returns whether it changes anything."""
         before = self.now, self.pause
         if Feedback.SLOW in self.results:
             if self.now > 1:
@@ -96,18 +96,18 @@ class ModelPulse:
         return before != (self.now, self.pause)
 
     def give(self, count: int, clock: int) -> None:
-        """Grants."""
+        """Give grants."""
         self.granted += count
         self.grants = [at for at in self.grants if at >= clock - self.per - self.pause - WRITTEN_MS]
         self.grants += [clock] * count
 
     def open(self, clock: int) -> list[int]:
-        """Its open tickets."""
+        """Return its open tickets."""
         return [ticket for ticket, until in self.tickets.items() if until > clock]
 
 
 class ModelPulses(ModelQueues):
-    """All of them. Queues with a rate are known to tests/core/pulse only."""
+    """All pulses. Only tests/core/pulse has queues with a rate."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -115,11 +115,11 @@ class ModelPulses(ModelQueues):
         self.last_ticket = 0
 
     def in_use(self, pulse: str) -> bool:
-        """Return whether a queue has it."""
+        """Return whether a queue uses it."""
         return False
 
     def on_pulse(self, operation: OnPulses) -> Reply:
-        """Each operation on pulses."""
+        """Execute an operation on pulses."""
         match operation:
             case CreatePulse():
                 if operation.pulse in self.pulses:
@@ -165,13 +165,15 @@ class ModelPulses(ModelQueues):
                 self._tell_speed(name)
 
     def lead_pulses(self, before_ms: int) -> None:
-        """A new leader: all that may have been written not long before the last entry counts as written now."""
+        """Begin with a new leader: what may have been written shortly before the last entry counts as written now."""
         for pulse in self.pulses.values():
             since = before_ms - pulse.per - pulse.pause - (pulse.per + pulse.pause) // 1000 - WRITTEN_MS
             pulse.grants = [self.clock_ms for at in pulse.grants if at >= since]
 
     def adopt_pulses(self, restored: dict[str, ModelPulse]) -> None:
-        """A CLONE: a pulse of the same name keeps its grants, any other counts what it may give as written now."""
+        """Adopt the pulses of a CLONE: one of the same name keeps its grants, others count what they may give as
+        written now.
+        """
         before, self.pulses = self.pulses, copy.deepcopy(restored)
         for name, pulse in self.pulses.items():
             old = before.get(name)

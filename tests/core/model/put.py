@@ -1,4 +1,4 @@
-"""How jobs come into the queues of the reference model: Put, Move, Kick."""
+"""Operations that bring jobs into the queues of the reference model: Put, Move, Kick."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class ModelPut(ModelGive):
         self.map = 0, b""                   # version and text of the map of clusters
 
     def elsewhere(self, names: Iterable[str]) -> Reply | None:
-        """The refusal of the first of these names that another cluster of the map owns."""
+        """Return the refusal of the first of these names that another cluster of the map owns."""
         return elsewhere(self.map[1].decode(), self.cluster_id, names) if self.map[0] else None
 
     def put(self, operation: Put | PutWith) -> Reply:
@@ -148,7 +148,7 @@ class ModelPut(ModelGive):
         return IgnoredNumber(number) if wish.number and number is not None else JobIgnored()
 
     def _to_wait_for(self, wish: PutWith) -> list[str]:
-        """The items for which the job has to wait."""
+        """Return the items for which the job has to wait."""
         items = [one for one in dict.fromkeys(wish.after) if self.has_item(one)]
         if wish.until is Until.FAILED and any(self.has_lost(one) for one in items):
             return []
@@ -197,7 +197,7 @@ class ModelPut(ModelGive):
         return self._full(queue) and self.settings_of(queue).overflow is Overflow.REFUSE
 
     def _leaving(self, queue: str) -> ModelJob | None:
-        """The job that makes room for a new one."""
+        """Return the job that makes room for a new one."""
         if not self._full(queue) or self._refuses(queue):
             return None
         ready, delayed = self.in_state(queue, JobState.READY), self.in_state(queue, JobState.DELAYED)
@@ -210,18 +210,18 @@ class ModelPut(ModelGive):
 
     @staticmethod
     def rewritten(job: ModelJob, wish: Change | Move) -> tuple[bytes, bytes]:
-        """The headers and the body that it will have."""
+        """Return the headers and the body that it will have."""
         return job.headers if wish.headers is None else wish.headers, job.data if wish.data is None else wish.data
 
     def rewrite(self, job: ModelJob, wish: Change | Move) -> None:
-        """It has them. What stays of the old data has to be read."""
+        """Change headers and body. What stays of the old data has to be read."""
         if (wish.headers is not None and wish.data is None) or (wish.data is not None and wish.headers is None
                                                                 and job.headers):
             self.spent += job.size
         job.headers, job.data = self.rewritten(job, wish)
 
     def move(self, move: Move) -> Reply:
-        """Done here, put there."""
+        """Move a job: done here, put there."""
         job = self.job(move.id)
         if job is None:
             return NotFound()
@@ -266,7 +266,7 @@ class ModelPut(ModelGive):
         return Finished(not self.unfinished(old), False)
 
     def move_jobs(self, move: MoveJobs) -> Reply:
-        """As many as there are ready, or as died elsewhere, come into another queue."""
+        """Move jobs into another queue: as many as are ready, or died elsewhere."""
         if move.seq is not None:
             return self._move_one(move, move.seq)
         if move.left is None and not self.known(move.queue) and not self.in_state(move.queue, JobState.DEAD):
@@ -311,7 +311,7 @@ class ModelPut(ModelGive):
         return Moved(1)
 
     def _refused_move(self, job: ModelJob, to: str) -> Reply | None:
-        """Why the queue does not take the job."""
+        """Return why the queue does not accept the job."""
         refusal = self.elsewhere([to]) or self._closed(to, job.headers + job.data)
         if refusal is None and (self.holder(to, job.key) is not None or self.key_kept(to, job.key)):
             refusal = JobExists()
@@ -343,7 +343,7 @@ class ModelPut(ModelGive):
         self.left_queue(old)
 
     def _kick_here(self, kick: Kick) -> Reply:
-        """Buried jobs, or else delayed ones, can be taken."""
+        """Kick buried jobs, or else delayed ones."""
         buried = bool(self.in_state(kick.queue, JobState.BURIED)) if kick.buried is None else kick.buried
         jobs = self.in_state(kick.queue, JobState.BURIED if buried else JobState.DELAYED)
         jobs = self._passed([job for job in jobs if job.buried or job.due_ms is not None], kick.count)
@@ -352,7 +352,7 @@ class ModelPut(ModelGive):
         return Removed(len(jobs[:PORTION]), len(jobs) > PORTION, buried)
 
     def _passed(self, jobs: list[ModelJob], count: int) -> list[ModelJob]:
-        """The first so many of these, those of cancelled items among which end."""
+        """Return the first of these, as many as are kicked; those of cancelled items among them end."""
         left: list[ModelJob] = []
         for job in jobs:
             if len(left) >= count:
@@ -408,7 +408,7 @@ class ModelPut(ModelGive):
         self.tell("PUT", job.queue, job.priority)
 
     def kick(self, kick: Kick) -> Reply:
-        """Dead jobs come back to their queue, or others of it can be taken, or one."""
+        """Kick dead jobs back to their queue, or others of it, or one."""
         if kick.selector is not None:
             if not kick.ended:
                 return self._kick_selected(kick.selector)

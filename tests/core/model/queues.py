@@ -1,4 +1,4 @@
-"""The jobs of the reference model, the settings of its queues, and what each of the others needs to know of them."""
+"""The jobs of the reference model, the settings of its queues, and what the other parts need to know of them."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class ModelQueues(ModelAwaited):
     # --- what is asked
 
     def settings_of(self, queue: str) -> QueueSettings:
-        """Its settings, or those of a queue that has none."""
+        """Return its settings, or those of a queue that has none."""
         return self.queues.get(queue, QueueSettings())
 
     def unfinished(self, queue: str | None, item: str | None = None) -> bool:
@@ -93,7 +93,7 @@ class ModelQueues(ModelAwaited):
         return any(queue in (None, job.queue) and item in (None, job.item) for job in self.jobs)
 
     def has_item(self, item: str) -> bool:
-        """Return whether there is a job of this item, if only a buried one, or it is held."""
+        """Return whether there is a job of this item, even if only a buried one, or it is held."""
         return item in self.holds or any(item == job.item for job in [*self.jobs, *self.buried])
 
     def cancelling(self, item: str | None) -> bool:
@@ -114,11 +114,11 @@ class ModelQueues(ModelAwaited):
         return known or bool(self.in_state(queue, JobState.BURIED))
 
     def bound_queues(self) -> set[str]:
-        """The queues that are bound to a topic."""
+        """Return the queues that are bound to a topic."""
         return {queue for bindings in self.topics.values() for queue, _ in bindings}
 
     def drop_bindings(self, topic: str, gone: set[tuple[str, str | None]]) -> None:
-        """These bindings of the topic are gone."""
+        """Drop these bindings of the topic."""
         self.topics[topic] = [one for one in self.topics[topic] if one not in gone]
         if not self.topics[topic]:
             del self.topics[topic]
@@ -126,7 +126,7 @@ class ModelQueues(ModelAwaited):
             self.left_queue(queue)
 
     def in_state(self, queue: str, state: JobState) -> list[ModelJob]:
-        """Its jobs in this state, the first one first."""
+        """Return its jobs in this state, the first one first."""
         if state is JobState.DEAD:
             return sorted((job for job in self.jobs if job.origin == queue and job.ready), key=ModelJob.place)
         if state is JobState.BURIED:
@@ -137,13 +137,13 @@ class ModelQueues(ModelAwaited):
         return sorted(jobs, key=ModelJob.place if state is JobState.READY else lambda job: job.id or 0)
 
     def new_seq(self) -> int:
-        """The place behind all others."""
+        """Return the place after all others."""
         self.given_ms[self.next_seq] = max(self.clock_ms, self.next_seq // 1024)    # later, if a CLONE's clock was
         self.next_seq += 1
         return self.next_seq - 1
 
     def next_place(self, job: ModelJob) -> int:
-        """At the tail of its priority; one that stays at the place of its number comes back to that."""
+        """Return the tail of its priority; a job that stays at the place of its number returns to that."""
         if not job.stays:
             return self.new_seq()
         job.back_ms = self.clock_ms
@@ -152,12 +152,12 @@ class ModelQueues(ModelAwaited):
     # --- events
 
     def tell(self, event_type: str, name: str, *words: int | str) -> None:
-        """It is the next event."""
+        """Add the next event."""
         self.event_seq += 1
         self.events.append(Event(self.event_seq, event_type, name, words))
 
     def end_operation(self) -> None:
-        """Queues, then items, that have no unfinished job any more and had one before the operation."""
+        """Report queues, then items, that have no unfinished job any more and had one before the operation."""
         queues, items = self.had
         everywhere = [*self.jobs, *self.buried]
         self.had = {job.queue for job in self.jobs}, {
@@ -188,39 +188,39 @@ class ModelQueues(ModelAwaited):
     # --- settings of groups of FAIR (fair.py)
 
     def regroup(self) -> None:
-        """A job has taken a step."""
+        """Note that a job has taken a step."""
         raise NotImplementedError
 
     def charge(self, job: ModelJob) -> None:
-        """A hand-out ends."""
+        """Charge a hand-out that ends."""
         raise NotImplementedError
 
     def use_fair(self) -> object:
-        """Groups are counted from now on."""
+        """Count groups from now on."""
         raise NotImplementedError
 
     def resize_rates(self, queue: str, per_ms: int) -> None:
-        """The rate of each group of the queue has another period; 0: there is none."""
+        """Change the period of the rate of each group of the queue; 0: there is none."""
         raise NotImplementedError
 
     # --- what happens to jobs
 
     def count(self, queue: str, event: str) -> None:
-        """It happened in this queue."""
+        """Count something that happened in this queue."""
         self.past.setdefault(queue, Counter())[event] += 1
 
     def use(self, queue: str) -> None:
-        """Somebody used it."""
+        """Note a use."""
         if self.settings_of(queue).idle_ms:
             self.used[queue] = self.clock_ms
 
     def left_queue(self, queue: str) -> None:
-        """A job, or the settings, are gone from there: a queue that is no more has no past."""
+        """Note that a job, or the settings, are gone: a queue that does not exist any more has no history."""
         if not self.known(queue):
             self.past.pop(queue, None)
 
     def remove(self, job: ModelJob) -> None:
-        """The job ends for good."""
+        """Remove a job for good."""
         if job.id is not None:
             self.charge(job)
         (self.buried if job.buried else self.jobs).remove(job)
@@ -230,18 +230,18 @@ class ModelQueues(ModelAwaited):
             self.left.append(job.item)
 
     def ended(self, job: ModelJob, state: EndState, result: bytes = b"") -> None:
-        """The job has ended; its queue may keep a record."""
+        """Note the end of a job; its queue may keep a record."""
         self.tell_end(job, JobEnded(job.queue, state, result))
         self.keep_record(job, self.settings_of(job.queue), self.settings.retained_bytes, state, result)
 
     def cancel_job(self, job: ModelJob) -> None:
-        """A job of a cancelled item ends."""
+        """End a job of a cancelled item."""
         item = job.item or ""
         self.fates[item].cancelled += 1
         self.end_removed(job, self.fates[item].reason)
 
     def end_removed(self, job: ModelJob, reason: str | None) -> None:
-        """A job ends because an item was cancelled."""
+        """End a job because an item was cancelled."""
         if reason is not None:
             job.reason = reason
         self.count(job.queue, "deleted")
@@ -251,13 +251,13 @@ class ModelQueues(ModelAwaited):
         self.ended(job, EndState.CANCELLED)
 
     def keep_key(self, job: ModelJob) -> None:
-        """The job was done: its key counts as taken for a while."""
+        """Keep the key of a finished job as taken for a while."""
         keep_ms = self.settings_of(job.queue).keep_ms
         if job.key is not None and keep_ms > 0:
             self.kept[job.queue, job.key] = self.clock_ms + keep_ms
 
     def holder(self, queue: str, key: str | None) -> ModelJob | None:
-        """The unfinished job of the queue that has this key."""
+        """Return the unfinished job of the queue that has this key."""
         return next((job for job in self.jobs if key is not None and (job.queue, job.key) == (queue, key)), None)
 
     def key_kept(self, queue: str, key: str | None) -> bool:
@@ -267,7 +267,7 @@ class ModelQueues(ModelAwaited):
     # --- what is done to queues
 
     def on_queue(self, operation: OnQueue) -> Reply:
-        """One of the operations on queues and settings."""
+        """Execute an operation on queues and settings."""
         match operation:
             case CreateQueue():
                 if self.known(operation.queue):
@@ -338,7 +338,7 @@ class ModelQueues(ModelAwaited):
         return reply
 
     def end_pause(self, queue: str) -> None:
-        """It gives jobs again."""
+        """Let it give jobs again."""
         old = self.queues[queue]
         if old.passing:
             del self.queues[queue]
@@ -352,7 +352,7 @@ class ModelQueues(ModelAwaited):
             self.use_fair()
 
     def _follow_rates(self, old: QueueSettings, queue: str, reply: Reply) -> None:
-        """The queue has other settings than before, perhaps of its groups."""
+        """Follow changed settings of a queue, perhaps of its groups."""
         new = self.settings_of(queue)
         same = (old.sched, old.group_rate, old.group_per_ms) == (new.sched, new.group_rate, new.group_per_ms)
         if reply == Accepted() and not same:
@@ -497,7 +497,7 @@ class ModelQueues(ModelAwaited):
 
 
 def _holds_groups(settings: QueueSettings) -> bool:
-    """They are for queues that choose by groups."""
+    """Return whether they are for queues that choose by groups."""
     return settings.group_by + settings.group_order + settings.group_limit + settings.group_rate > 0
 
 

@@ -18,11 +18,11 @@ class Rate:
     looked_ms: int = 0          # when it was last looked at; it is as it was then
 
     def last_ms(self, at_ms: int) -> int:
-        """The last moment at which a hand-out of this time counts."""
+        """Return the last moment at which a hand-out of this time counts."""
         return (at_ms // self.slot_ms + SLOTS + 1) * self.slot_ms - 1
 
     def opens_ms(self, rate: int, clock_ms: int) -> int:
-        """The first moment, from now on, at which another one is allowed."""
+        """Return the first moment, from now on, at which another one is allowed."""
         ends = sorted(self.last_ms(at_ms) + 1 for at_ms in self.given_ms if self.last_ms(at_ms) >= clock_ms)
         return max(self.sleep_until_ms, clock_ms, ends[-rate] if rate and len(ends) >= rate else 0)
 
@@ -47,7 +47,7 @@ class Rates:
         self.known = {name: one for name, one in self.known.items() if one.over_ms() > one.looked_ms}
 
     def of(self, queue: str, group: str, per_ms: int, clock_ms: int) -> Rate:
-        """The rate with a period; 0: whatever it has."""
+        """Return the rate with a period; 0: whatever it has."""
         slot_ms = max(1, (per_ms + SLOTS - 1) // SLOTS)
         rate = self.known.setdefault((queue, group), Rate(slot_ms))
         rate.looked_ms = clock_ms
@@ -58,7 +58,7 @@ class Rates:
         return rate
 
     def resize(self, queue: str, group: str | None, per_ms: int, clock_ms: int) -> None:
-        """The rate of the group (None: of each group of the queue) has this period now."""
+        """Change the period of the rate of the group (None: of each group of the queue)."""
         for known in [name for name in self.known if name[0] == queue and group in (None, name[1])]:
             self.of(*known, per_ms, clock_ms)
         self._forget()
@@ -69,7 +69,7 @@ class Rates:
         rate.given_ms.append(max([clock_ms, *rate.given_ms]))
 
     def sleep(self, queue: str, group: str, per_ms: int, sleep_ms: int, clock_ms: int) -> None:
-        """Allow no hand-outs for so long."""
+        """Allow no hand-outs for this long."""
         rate = self.of(queue, group, per_ms, clock_ms)
         rate.sleep_until_ms = max(rate.sleep_until_ms, clock_ms + min(max(sleep_ms, 0), LONGEST_MS))
         self._forget()

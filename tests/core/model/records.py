@@ -25,7 +25,7 @@ class ModelRecord:
     stays: bool
 
     def __deepcopy__(self, memo: dict[int, object]) -> ModelRecord:
-        """As deepcopy does it by itself, in much less time: nothing in it ever changes."""
+        """Copy as deepcopy does, in much less time: nothing in it ever changes."""
         return copy.copy(self)
 
     @property

@@ -43,11 +43,11 @@ class ModelSession:
 
     @property
     def newest(self) -> int:
-        """The greatest request number."""
+        """Return the greatest request number."""
         return max(self.digests, default=0)
 
     def refusal(self, request: Request) -> Reply | None:
-        """Why this request cannot be looked at."""
+        """Return why this request cannot be executed."""
         if request.number < 1 or request.number <= self.newest - WINDOW:
             return RequestTooOld()
         takes_over = isinstance(request.operation, Get | GetWith) and not request.keep_waiting and not any(
@@ -65,7 +65,7 @@ class ModelSessions:
         self.next_number = 1
 
     def open(self, operation: OpenSession, clock_ms: int, bound: set[int | None]) -> Reply:
-        """A new session; `bound` are those that have bound jobs."""
+        """Open a session; `bound` are those that have bound jobs."""
         its = [one for one in self.all if (one.user, one.address) == (operation.user, operation.address)]
         if operation.owner_max is not None and len(its) >= operation.owner_max:
             unused = [one for one in its if one.number not in bound and not one.ending]
@@ -84,7 +84,7 @@ class ModelSessions:
         return SessionOpened(f"{session.number}_{session.secret:016x}", ttl_ms)
 
     def attach(self, operation: AttachSession, clock_ms: int) -> Reply:
-        """A client is back."""
+        """Attach a client."""
         session = self.find(operation.session)
         if session is None or session.secret != operation.secret:
             return SessionNotFound()
@@ -107,7 +107,7 @@ class ModelSessions:
         return session
 
     def grant_grace(self, until_ms: int, *, once: bool = True) -> None:
-        """Once between two uses."""
+        """Prolong it once between two uses."""
         for session in self.all:
             if not session.ending and not (once and session.graced) and session.deadline_ms < until_ms:
                 session.deadline_ms = until_ms

@@ -1,4 +1,4 @@
-"""Jobs put into several queues of the reference model at once, and the topics that name these."""
+"""Puts into several queues of the reference model at once, and the topics that name these."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ModelSpread(ModelItems):
     """Puts with targets, and the bindings of topics."""
 
     def spread(self, job: PutWith, targets: ToQueues | ToTopic) -> Reply:
-        """Into all of them or none."""
+        """Put into all of them or none."""
         names = list(dict.fromkeys(targets.queues)) if isinstance(targets, ToQueues) else self.reached(targets)
         self.put_item = None
         names = [name for name in names if job.dedup is None or (name, job.dedup.key) not in self.remembered]
@@ -50,7 +50,7 @@ class ModelSpread(ModelItems):
         return Spread(len(names))
 
     def reached(self, targets: ToTopic) -> list[str]:
-        """The queues that the routing key reaches."""
+        """Return the queues that the routing key reaches."""
         bindings = self.topics.get(targets.topic, [])
         key = targets.route.split(".") if targets.route else []
         return list(dict.fromkeys([
@@ -58,7 +58,7 @@ class ModelSpread(ModelItems):
         ]))
 
     def on_topic(self, operation: BindQueue | UnbindQueue | DeleteTopic) -> Reply:
-        """TOPIC BIND, UNBIND, DELETE."""
+        """Execute TOPIC BIND, UNBIND, DELETE."""
         bindings = self.topics.get(operation.topic)
         if isinstance(operation, BindQueue):
             one = (operation.queue, operation.pattern)

@@ -1,4 +1,4 @@
-"""What a job goes through in the reference model: how it becomes ready, how it dies, and what time does to it."""
+"""The life of a job in the reference model: how it becomes ready, how it dies, and what time does to it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class ModelTime(ModelFair):
     def become_ready(
         self, job: ModelJob, seq: int | None, time_ms: int | None = None, *, charged: bool = True,
     ) -> None:
-        """It can be handed out, at this place, or at its old one without `seq`; `time_ms`: that of its activation."""
+        """Make it READY at this place, or at its old one without `seq`; `time_ms`: that of its activation."""
         self.stop(job, charged=charged)
         if seq is None:
             self.place_at(job, job.place_ms)
@@ -51,7 +51,7 @@ class ModelTime(ModelFair):
         self.regroup()
 
     def become_delayed(self, job: ModelJob, due_ms: int | None, *, charged: bool = True) -> None:
-        """It is deferred; None: until items are finished."""
+        """Delay it; None: until items are finished."""
         self.stop(job, charged=charged)
         job.delayed = True
         job.due_ms = due_ms
@@ -59,17 +59,17 @@ class ModelTime(ModelFair):
         self.regroup()
 
     def place_at(self, job: ModelJob, time_ms: int) -> None:
-        """It became active then."""
+        """Return the place of a job that became active then."""
         if job.stays:
             time_ms = job.seq // 1024
         job.place_ms = time_ms if self.settings_of(job.queue).order is Order.TIME else 0
 
     def time_of(self, when: Due) -> int:
-        """The time that is meant."""
+        """Return the time that is meant."""
         return self.clock_ms + when.delay_ms if when.at_ms is None else sorted([0, when.at_ms, LATEST_MS])[1]
 
     def come_back(self, job: ModelJob, when: Due | None = None, first: bool = False, backoff_ms: int = 0) -> None:
-        """A hand-out has ended, and the job waits again: for its time, at the end, or where it was (`first`)."""
+        """Let a job wait again after a hand-out: for its time, at the end, or where it was (`first`)."""
         if when is not None:
             job.at_ms = self.time_of(when)
         if not first:
@@ -85,7 +85,7 @@ class ModelTime(ModelFair):
             self.become_ready(job, job.seq, None if when is None else job.at_ms)
 
     def set_time(self, job: ModelJob, time_ms: int | None) -> None:
-        """It is put for this time; a periodic one counts from now when there is none."""
+        """Set its time; a periodic job without one counts from now."""
         job.at_ms = self.clock_ms if time_ms is None and job.every_ms is not None else time_ms
 
     def backoff_ms(self, number: int, attempts: int, queue: str) -> int:
@@ -98,7 +98,7 @@ class ModelTime(ModelFair):
         return full_ms - random_bits(self.bits + number) * tenths // 2**64
 
     def failed(self, job: ModelJob, *, expired: bool = False, asked: bool = False) -> None:
-        """A hand-out has ended without success: the job waits again, or it is dead. `asked`: somebody put it back."""
+        """End a hand-out without success: the job waits again, or dies. `asked`: a client put it back."""
         if self.cancelling(job.item):
             self.cancel_job(job)
             return
@@ -111,14 +111,14 @@ class ModelTime(ModelFair):
             self.come_back(job, backoff_ms=0 if asked else self.backoff_ms(job.id or 0, job.attempts, job.queue))
 
     def exhausted(self, job: ModelJob) -> bool:
-        """Return whether those were all of its attempts."""
+        """Return whether all of its attempts are used."""
         tries = self.settings_of(job.queue).tries
         if job.tries is not None and job.origin is None:
             tries = job.tries
         return 0 < tries <= job.attempts
 
     def die(self, job: ModelJob) -> None:
-        """To the dead queue."""
+        """Move it to the dead queue."""
         if self.cancelling(job.item):
             self.cancel_job(job)
             return
@@ -134,7 +134,7 @@ class ModelTime(ModelFair):
         self.carry(job, name)
 
     def group_here(self, job: ModelJob) -> None:
-        """The queue to which the job comes may decide its group by what the job has."""
+        """Decide its group anew: the queue to which it comes may do so by what the job has."""
         settings = self.settings_of(job.queue)
         if settings.group_by is GroupBy.ITEM:
             job.group = job.item if is_group(job.item) else None
@@ -144,7 +144,7 @@ class ModelTime(ModelFair):
             job.group = value if is_group(value) else None
 
     def carry(self, job: ModelJob, queue: str) -> None:
-        """The job waits at the end of another queue; its key stays behind when it is taken there."""
+        """Append the job to another queue; its key stays behind when it is taken there."""
         if self.holder(queue, job.key) not in (None, job):
             job.key = None
         self.stop(job)         # in the queue where it ran, which is used by that
@@ -154,7 +154,7 @@ class ModelTime(ModelFair):
         self.left_queue(old)
 
     def done(self, job: ModelJob, last: bool = False, result: bytes = b"") -> int | None:
-        """The job is done; when it is a periodic one, its next activation."""
+        """Finish the job, or, if it is a periodic one, set its next activation."""
         self.count(job.queue, "done")
         self.use(job.queue)
         if job.every_ms is None or last or job.origin is not None or self.cancelling(job.item):
@@ -174,7 +174,7 @@ class ModelTime(ModelFair):
         return next_ms
 
     def stop(self, job: ModelJob, *, charged: bool = True) -> None:
-        """It does not run any more."""
+        """Stop its run."""
         if job.id is not None:
             self.use(job.queue)
             if charged:
@@ -187,7 +187,7 @@ class ModelTime(ModelFair):
         job.session = None
 
     def drop_texts(self) -> None:
-        """At the end of an entry: the oldest ones of each queue that has too many."""
+        """Drop texts at the end of an entry: the oldest ones of each queue that has too many."""
         everywhere = [*self.jobs, *self.buried]
         for queue in {job.queue for job in everywhere}:
             texts = sorted((job.error, job) for job in everywhere if job.queue == queue and job.error is not None)
@@ -197,7 +197,7 @@ class ModelTime(ModelFair):
     # --- what is due
 
     def end_due(self) -> None:
-        """At the beginning of an entry."""
+        """End what is due, at the beginning of an entry."""
         due = [(job.deadline_ms, "lease", job.id or 0) for job in self.running() if self._over(job.deadline_ms)]
         due += [(one.deadline_ms, "session", one.number) for one in self.sessions.all if self._over(one.deadline_ms)]
         left = DUE_MAX
@@ -232,7 +232,7 @@ class ModelTime(ModelFair):
                 self.tell("CANCEL", job.queue, job.id or 0, *([] if reason is None else [reason]))
 
     def withheld(self, queue: str) -> bool:
-        """Return whether there is a job in the queue that can be taken, but for its item."""
+        """Return whether there is a job in the queue that can be taken, except for its item."""
         cancelled = {item for item, fate in self.fates.items() if fate.cancelling}
         return bool(cancelled) and any(
             job.queue == queue and job.ready and job.item in cancelled for job in self.jobs)
@@ -250,7 +250,7 @@ class ModelTime(ModelFair):
         return most - left
 
     def end_hold(self, item: str, *, cancels: bool = False) -> None:
-        """The item is held no longer."""
+        """End a hold."""
         if cancels:
             self.cancel(item, None)
         del self.holds[item]
@@ -396,11 +396,11 @@ class ModelTime(ModelFair):
     # --- running jobs
 
     def job(self, number: int) -> ModelJob | None:
-        """The running job of this id."""
+        """Return the running job of this id."""
         return next((job for job in self.jobs if job.id is not None and job.id == number), None)
 
     def running(self) -> list[ModelJob]:
-        """Running jobs in rising id."""
+        """Return running jobs in rising id."""
         return sorted((job for job in self.jobs if job.state() is JobState.RUNNING), key=lambda job: job.id or 0)
 
     def grant_grace(self, grace_ms: int, *, once: bool = True) -> None:

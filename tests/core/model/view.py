@@ -1,4 +1,4 @@
-"""What can be read of the reference model."""
+"""The readable state of the reference model."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class ModelView(ModelEnd):
     """The names are those of core's Machine."""
 
     def total(self, queue: str | None) -> tuple[int, int, int, int]:
-        """Queues, priorities, waiting and running jobs."""
+        """Return queues, priorities, waiting and running jobs."""
         jobs = [job for job in self.jobs if queue is None or job.queue == queue]
         waiting = [job for job in jobs if job.id is None]
         without = {*self.queues, *self.bound_queues(), *(job.queue for job in self.buried)}
@@ -30,7 +30,7 @@ class ModelView(ModelEnd):
         )
 
     def queue_names(self, prefix: str) -> set[str]:
-        """The queues there are."""
+        """Return the existing queues."""
         names = {job.queue for job in [*self.jobs, *self.buried]}
         names |= {job.origin for job in self.jobs if job.origin and job.ready}
         return {name for name in names | set(self.queues) | self.bound_queues() if name.startswith(prefix)}
@@ -40,26 +40,26 @@ class ModelView(ModelEnd):
         return counted(self.jobs, self.buried, queue) if queue in self.queue_names("") else None
 
     def used_ms(self, queue: str) -> int | None:
-        """The last use of a queue with IDLE in which no job runs."""
+        """Return the last use of a queue with IDLE in which no job runs."""
         return None if self.in_state(queue, JobState.RUNNING) else self.used.get(queue)
 
     def history(self, queue: str) -> QueueHistory:
-        """Return what happened in it, and how long ago the READY job got its place that has it for longest."""
+        """Return its counters, and how long ago the READY job got its place that has it for longest."""
         past = self.past.get(queue, {})
         ages = [self.clock_ms - self.given_ms[job.seq] for job in self.in_state(queue, JobState.READY)]
         return QueueHistory(**{event: past.get(event, 0) for event in EVENTS}, oldest_ms=max([0, *ages]))
 
     def peek(self, selector: Selector) -> JobView | None:
-        """One job."""
+        """Return one job."""
         job = self.selected(selector)
         return None if job is None else job.seen()
 
     def peek_queue(self, queue: str, state: JobState, count: int) -> list[JobView]:
-        """The first jobs in this state."""
+        """Return the first jobs in this state."""
         return [job.seen(state) for job in self.in_state(queue, state)[:count]]
 
     def item(self, name: str) -> ItemCounts | None:
-        """The figures of an item."""
+        """Return the figures of an item."""
         if not self.has_item(name):
             return None
         jobs = [job for job in [*self.jobs, *self.buried] if job.item == name]
@@ -71,12 +71,12 @@ class ModelView(ModelEnd):
         )
 
     def taken(self, session: int) -> list[ModelJob]:
-        """Running jobs bound to a session, in rising id."""
+        """Return running jobs bound to a session, in rising id."""
         found = self.sessions.find(session)
         return [job for job in self.running() if found is not None and job.session == session]
 
     def ready(self, queue: str, item: str | None = None) -> int:
-        """Number of jobs of a queue that Gets would be given, one after the other."""
+        """Return how many jobs of a queue Gets would be given, one after the other."""
         settings = self.settings_of(queue)
         running = self.in_state(queue, JobState.RUNNING)
         items = [job.item for job in running]
@@ -89,7 +89,7 @@ class ModelView(ModelEnd):
         return self._of_open_groups(queue, item, number)
 
     def _of_open_groups(self, queue: str, item: str | None, number: int) -> int:
-        """So many of these jobs as groups may give, where the queue chooses by them."""
+        """Return as many of these jobs as groups may give, if the queue chooses by them."""
         if self.settings_of(queue).sched is Sched.FIFO or self.fair is None:
             return number
         through = self._let_through(queue, self.givable(queue, item))
@@ -116,7 +116,7 @@ class ModelView(ModelEnd):
         return opens_ms if opens_ms > self.clock_ms else rate.over_ms()
 
     def nonempty(self) -> list[str]:
-        """Names of the queues with a job that would be given."""
+        """Return the names of the queues with a job that would be given."""
         return sorted(queue for queue in {job.queue for job in self.jobs} if self.givable(queue))
 
     def next_due_ms(self) -> int | None:

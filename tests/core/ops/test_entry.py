@@ -36,7 +36,7 @@ from tests.samples import OPERATIONS, SAMPLES, forms
 
 
 def entry_of(form: list[object]) -> bytes:
-    """An entry with one operation of this form."""
+    """Return an entry with one operation of this form."""
     return msgspec.msgpack.encode([ENTRY_FORMAT, 1_700_000_000_000, 2**64 - 1, [form]])
 
 
@@ -50,7 +50,7 @@ def test_an_operation_is_its_tag_and_its_fields_whatever_their_values(kind: type
 
 
 def plain(value: Any) -> Any:
-    """Structs as what stands for them."""
+    """Return structs as plain values."""
     if isinstance(value, tuple):
         return [plain(one) for one in value]
     if not isinstance(value, msgspec.Struct):

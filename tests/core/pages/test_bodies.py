@@ -54,12 +54,12 @@ FAR = Due(10**9)
 
 
 def body(number: int) -> bytes:
-    """A large body that no other job has."""
+    """Return a large body that no other job has."""
     return b"%d" % number * LARGE
 
 
 def holder(store: MemoryStore | None = None, budget: int = 0) -> Machine:
-    """A machine whose jobs stay in memory, but for their bodies: its queues are short."""
+    """Return a machine whose jobs stay in memory, but not their bodies: its queues are short."""
     return paged_machine(store or MemoryStore(), STAGES, budget)
 
 
@@ -72,7 +72,7 @@ def relieve(machine: Machine) -> None:
 
 
 def bodies_of(machine: Machine) -> PagedBodies:
-    """Return those of a machine with pages, counted now."""
+    """Return the bodies of a machine with pages, counted now."""
     assert machine.pages is not None
     machine.pages.bodies.settle()
     return machine.pages.bodies
@@ -93,7 +93,7 @@ def jobs_in_all_states(machine: Machine) -> int:
 
 
 def seen(machine: Machine) -> dict[bytes, int]:
-    """The bodies of all jobs that can be seen, and how many have each."""
+    """Return the bodies of all jobs that can be seen, and how many jobs have each."""
     found: dict[bytes, int] = {}
     for name in machine.queue_names(""):
         for state in JobState:
@@ -298,7 +298,7 @@ def test_small_data_that_several_queues_get_are_not_one_body_by_mistake(monkeypa
 
 
 def restarted(machine: Machine, store: MemoryStore) -> Machine:
-    """Another process that goes on with the bodies of this one."""
+    """Return another process with the bodies of this one."""
     named = b"".join(machine.snapshot(by_reference=True))
     store.restart()
     other = holder(store)

@@ -17,7 +17,7 @@ GROUPS = ("q", "g", "h")
 
 
 def job(seq: int, random: Random) -> Job:
-    """A job of this seq and of some group, which cannot be paged now and then."""
+    """Return a job with this seq and some group, which cannot be paged now and then."""
     group = random.choice(GROUPS)
     extras = Extras(key=f"k{seq}" if random.random() < 0.1 else None, group=group)
     rank, data = random.choice([0, 0, 0, 4, -4]), random.randbytes(random.randrange(10))
@@ -25,7 +25,7 @@ def job(seq: int, random: Random) -> Job:
 
 
 def copy(one: Job) -> Job:
-    """An equal job that is another object."""
+    """Return an equal job that is another object."""
     return Job(*(getattr(one, name) for name in one.__struct_fields__))
 
 
@@ -71,7 +71,7 @@ def test_jobs_of_groups_are_in_one_order(seed: int, monkeypatch: pytest.MonkeyPa
 
 
 def place(one: Job) -> tuple[int, int, int]:
-    """The place of a job in its queue."""
+    """Return the place of a job in its queue."""
     return one.rank, one.when, one.seq
 
 

@@ -17,13 +17,13 @@ from tests.core.helpers.paging import MemoryStore, small_collections
 
 
 def delayed(due_ms: int, seq: int, *, plain: bool = True) -> DelayedJob:
-    """A job."""
+    """Return a delayed job."""
     return DelayedJob(due_ms, seq, seq % 3, "q", b"data %d" % seq, None, 0, due_ms,
                       None if plain else Extras(key=str(seq)))
 
 
 def begun(pages: Pages, jobs: list[DelayedJob]) -> tuple[Queue, Delays, PagedDelays]:
-    """A queue with these jobs, which may be paged out."""
+    """Return a queue with these jobs, which may be paged out."""
     queue, delays = Queue("q"), Delays()
     for job in jobs:
         delays.add(queue, job)

@@ -15,13 +15,13 @@ from tests.core.helpers.paging import MemoryStore, small_collections
 
 
 def job(seq: int, random: Random) -> Job:
-    """A job of this seq, which cannot be paged now and then."""
+    """Return a job with this seq, which cannot be paged now and then."""
     extras = Extras(key=f"k{seq}") if random.random() < 0.1 else None
     return Job(0, 0, seq, "q", random.randbytes(random.randrange(10)), None, 0, None, extras)
 
 
 def copy(one: Job) -> Job:
-    """An equal job that is another object."""
+    """Return an equal job that is another object."""
     return Job(*(getattr(one, name) for name in one.__struct_fields__))
 
 
@@ -64,7 +64,7 @@ def test_a_run_with_pages_is_a_list_of_jobs(seed: int, monkeypatch: pytest.Monke
 
 
 def assert_same(run: PagedRun, plain: JobList[Job], random: Random) -> None:
-    """Both show the same, and nothing leaves its page for it."""
+    """Assert that both show the same, and that nothing leaves its page for it."""
     paged = run.paged
     assert run.size == plain.size
     assert list(run) == list(plain)

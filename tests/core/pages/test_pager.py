@@ -34,7 +34,7 @@ BUDGET = 10_000 * EACH
 
 
 def filled(budget: int, jobs: int, queues: int = 1, priorities: int = 1, store: MemoryStore | None = None) -> Machine:
-    """A machine with so many jobs, and pages as every day."""
+    """Return a machine with this many jobs, and pages of the usual sizes."""
     machine = paged_machine(store or MemoryStore(), STAGES, budget)
     for start in range(0, jobs, 1000):
         ask(machine, *[
@@ -53,13 +53,13 @@ def relieve(machine: Machine) -> int:
 
 
 def take(machine: Machine, count: int) -> None:
-    """Hand out so many jobs."""
+    """Hand out this many jobs."""
     for _ in range(count // 1000):
         ask(machine, GetWith(Get(None), 1000))
 
 
 def pages_of(machine: Machine) -> Pages:
-    """The pages of the machine."""
+    """Return the pages of the machine."""
     assert machine.pages is not None
     return machine.pages
 
@@ -93,7 +93,7 @@ def test_beyond_the_budget_an_eighth_of_it_becomes_free() -> None:
 
 
 def later(budget: int, jobs: int) -> Machine:
-    """A machine with so many jobs that are delayed, as few as can be of them in memory."""
+    """Return a machine with this many delayed jobs, as few of them as possible in memory."""
     machine = paged_machine(MemoryStore(), STAGES, budget)
     for start in range(0, jobs, 1000):
         ask(machine, *[PutWith(Put("q", 0, BODY), Due(10_000_000 + number)) for number in range(start, start + 1000)])
@@ -204,7 +204,7 @@ def test_large_jobs_are_worth_a_page_each() -> None:
 
 
 def page_bytes(machine: Machine) -> list[int]:
-    """The sizes of the pages."""
+    """Return the sizes of the pages."""
     pager_of = machine._state.pager
     assert isinstance(pager_of, Pager)
     space = pager_of.pages._space

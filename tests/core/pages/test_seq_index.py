@@ -77,7 +77,7 @@ def test_no_drop_looks_at_all_seqs() -> None:
 
 
 def again(index: SeqIndex) -> SeqIndex:
-    """The same index in a later process."""
+    """Return the same index in a later process."""
     other = SeqIndex()
     for span in index.spans():
         other.restore(*span)

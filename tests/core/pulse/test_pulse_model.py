@@ -58,7 +58,7 @@ OK, FAIL, SLOW, SLEEP = Feedback.OK, Feedback.FAIL, Feedback.SLOW, Feedback.SLEE
 
 @dataclass(eq=False)
 class One:
-    """A job. `pulse`: the name of that which granted its hand-out."""
+    """A job. `pulse`: the name of the pulse that granted its hand-out."""
 
     queue: str
     place: int
@@ -83,13 +83,13 @@ class Model(ModelPulses):
         return pulse in self.of_queue.values()
 
     def pass_time(self) -> None:
-        """An entry comes."""
+        """Apply an entry."""
         for job in [job for job in self.waiting if job.id and job.ends is not None and job.ends <= self.clock_ms]:
             self.waiting.remove(job)            # THEN DONE: no result
         self.judge_pulses()
 
     def add(self, queue: str) -> None:
-        """A job."""
+        """Put a job."""
         self.places += 1
         self.waiting.append(One(queue, self.places))
 
@@ -118,7 +118,7 @@ class Model(ModelPulses):
         return given
 
     def end(self, number: int, result: Feedback | None, sleep: int, to: str | None) -> bool:
-        """A hand-out ends; `to`: the queue that the job goes to, if it does not leave."""
+        """End a hand-out; `to`: the queue that the job goes to, if it stays."""
         job = next((job for job in self.waiting if job.id == number), None)
         if job is None:
             return False
@@ -131,7 +131,7 @@ class Model(ModelPulses):
         return True
 
     def configure(self, queue: str, rate: int, per: int) -> bool:
-        """QUEUE CONFIG with RATE, 0 is OFF; whether it is done."""
+        """QUEUE CONFIG with RATE, 0 is OFF; returns whether it is done."""
         own, had = f"queue:{queue}", self.of_queue.get(queue)
         if rate and had not in (None, own):
             return False
@@ -143,7 +143,7 @@ class Model(ModelPulses):
         return True
 
     def share(self, queue: str, pulse: str) -> bool:
-        """QUEUE CONFIG with PULSE, "" is OFF; whether it is done."""
+        """QUEUE CONFIG with PULSE, "" is OFF; returns whether it is done."""
         own, had = f"queue:{queue}", self.of_queue.get(queue)
         if pulse:
             if had == own or pulse not in self.pulses:
@@ -166,13 +166,13 @@ class History:
         self.apply(lead(term=1))
 
     def apply(self, operation: Operation) -> Reply:
-        """One entry."""
+        """Apply one entry."""
         self.before_ms = self.machine.clock_ms
         (reply,) = self.machine.apply(self.machine.index + 1, self.model.clock_ms, 0, [operation]).replies
         return reply
 
     def step(self) -> None:
-        """One entry."""
+        """Apply one random entry."""
         random, model = self.random, self.model
         model.clock_ms += random.choice([0, 0, 16, 16, 160, 160, 320, 800, 1600])
         if random.random() < 0.05:
@@ -186,15 +186,15 @@ class History:
         self.same()
 
     def any_pulse(self) -> str:
-        """A name that may be one."""
+        """Return a name that may be one of a pulse."""
         return self.random.choice([*SHARED, *SHARED, *(f"queue:{queue}" for queue in QUEUES)])
 
     def both(self, operation: OnPulses) -> None:
-        """An operation on pulses."""
+        """Apply an operation on pulses to both."""
         assert self.apply(operation) == self.model.on_pulse(operation), operation
 
     def pulse(self) -> None:
-        """CREATE, CONFIG, DELETE, SET."""
+        """Apply CREATE, CONFIG, DELETE, SET."""
         random, kind = self.random, self.random.random()
         change = PulseChange(
             random.choice([None, 1, 2, 5]), random.choice([None, 160, 800, 4800]), random.choice([None, 160]),
@@ -212,7 +212,7 @@ class History:
             self.both(SetPulse(self.any_pulse(), b"x", random.random() < 0.3))
 
     def grant(self) -> None:
-        """PULSE WAIT."""
+        """Apply PULSE WAIT."""
         name, count = self.any_pulse(), self.random.choice([0, 1, 1, 3])
         self.both(Grant(name, count) if self.random.random() < 0.5 else TakeTurn(name, count > 0))
 
@@ -221,7 +221,7 @@ class History:
         return self.random.choice([OK, OK, OK, FAIL, SLOW, SLOW, SLEEP]), self.random.choice([160, 8000])
 
     def result(self) -> None:
-        """PULSE RESULT."""
+        """Apply PULSE RESULT."""
         model, random = self.model, self.random
         ticket = random.choice([
             max(0, model.last_ticket - random.randrange(20)),
@@ -230,13 +230,13 @@ class History:
         self.both(GiveResult(ticket, *self.feedback()))
 
     def put(self) -> None:
-        """PUT."""
+        """Apply PUT."""
         queue = self.random.choice(QUEUES)
         self.apply(Put(queue, 0, b""))
         self.model.add(queue)
 
     def take(self) -> None:
-        """GET, with the grants that somebody says are free."""
+        """Apply GET, with the grants that are reported as free."""
         random = self.random
         asked = tuple(random.sample(QUEUES, random.randrange(1, 5)))
         everywhere = random.random() < 0.3          # ORDER takes them by their names then
@@ -253,7 +253,7 @@ class History:
         assert got == given
 
     def end(self) -> None:
-        """DONE, LATER, MOVE, BURY, DELETE."""
+        """Apply DONE, LATER, MOVE, BURY, DELETE."""
         random, model = self.random, self.model
         number = random.choice([0, *3 * [job.id for job in model.waiting if job.id]])
         queue = next((job.queue for job in model.waiting if job.id == number), "a") if number else "a"
@@ -272,7 +272,7 @@ class History:
         assert (reply != "NotFound") is model.end(number, told, sleep, to)
 
     def queue(self) -> None:
-        """QUEUE CONFIG with RATE or PULSE."""
+        """Apply QUEUE CONFIG with RATE or PULSE."""
         random, queue = self.random, self.random.choice(QUEUES)
         if random.random() < 0.5:
             rate, per = random.choice([0, 1, 3]), random.choice([160, 1600])
@@ -284,7 +284,7 @@ class History:
         assert (reply == Accepted()) is done
 
     def nothing(self) -> None:
-        """Nothing but time."""
+        """Let time pass."""
         self.apply(Tick())
 
     def new_leader(self) -> None:
@@ -296,7 +296,7 @@ class History:
         self.same()
 
     def same(self) -> None:
-        """Everything that can be read is the same."""
+        """Assert that everything that can be read is equal."""
         model, machine = self.model, self.machine
         assert set(machine.pulses) == set(model.pulses)
         for name, pulse in model.pulses.items():

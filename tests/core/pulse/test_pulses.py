@@ -51,7 +51,7 @@ class Log:
         self(lead())
 
     def __call__(self, *operations: Operation, after_ms: int = 0) -> Reply:
-        """Apply one entry so many milliseconds after the last one; the last reply."""
+        """Apply one entry this many milliseconds after the last one; returns the last reply."""
         self.index += 1
         self.now_ms += after_ms
         applied = self.machine.apply(self.index, self.now_ms, 0, operations)
@@ -73,7 +73,7 @@ class Log:
 
 @pytest.fixture
 def log() -> Log:
-    """With a pulse of two a second."""
+    """Return a log with a pulse of two a second."""
     log = Log()
     assert log(CreatePulse("p", PulseChange(rate=2, per_ms=1000))) == Accepted()
     return log

@@ -64,7 +64,7 @@ def allowed(taking: Get | GetWith, pulse: str = "queue:q", count: int = 1) -> Ge
 
 @pytest.fixture
 def log() -> Log:
-    """With a queue q of two jobs a second, and four jobs in it."""
+    """Return a log with a queue q of two jobs a second, and four jobs in it."""
     log = Log()
     assert log(configured("q", rate=2, per_ms=1000)) == Accepted()
     log(*[Put("q", 0, b"%d" % number) for number in range(4)])
@@ -72,7 +72,7 @@ def log() -> Log:
 
 
 def taken(log: Log, pulse: str = "queue:q", queue: str = "q") -> int:
-    """Take one job; its id."""
+    """Take one job; returns its id."""
     reply = log(allowed(Get((queue,)), pulse))
     assert isinstance(reply, Handed)
     return reply.id
@@ -125,7 +125,7 @@ def test_the_end_of_a_hand_out_is_its_result(log: Log) -> None:
     pulse = log.pulse("queue:q")
 
     def results(end: Operation) -> tuple[int, bool, bool]:
-        """The errors that this brings, and whether it was SLOW or a FAIL."""
+        """Return the errors that this brings, and whether it was SLOW or a FAIL."""
         errors = pulse.errors
         log(Tick(), after_ms=pulse.length_ms)
         log(end)
@@ -253,7 +253,7 @@ def test_a_new_leader_counts_jobs_that_a_session_was_told_again() -> None:
 
 
 def _steps(log: Log, operation: Operation) -> int:
-    """Opcodes that the operation takes: a cost that does not depend on the machine."""
+    """Return the opcodes that the operation takes: a cost that does not depend on the machine."""
     steps = 0
 
     def trace(frame: FrameType, event: str, argument: object) -> Callable[..., object]:

@@ -18,7 +18,7 @@ EXTRAS = Extras(
 
 
 def record(number: int, ended_ms: int, size: int) -> JobRecord:
-    """A record of so many bytes."""
+    """Return a record of this many bytes."""
     return JobRecord(number, EndState.DONE, ended_ms, 0, None, bytes(size), 1, EXTRAS)
 
 

@@ -35,7 +35,7 @@ QUIET = [
 
 
 def calls_of(machine: Machine, operations: Sequence[Operation]) -> tuple[int, list[object]]:
-    """The number of calls that these operations make, and their replies."""
+    """Return the number of calls that these operations make, and their replies."""
     calls = 0
 
     def count(frame: FrameType, event: str, _: object) -> None:
@@ -52,7 +52,7 @@ def calls_of(machine: Machine, operations: Sequence[Operation]) -> tuple[int, li
 
 
 def costs(change: QueueChange | None) -> tuple[float, float, float]:
-    """The calls for the PUT, the GET and the DONE of a job with a number, in a queue with these settings."""
+    """Return the calls for the PUT, the GET and the DONE of a job with a number, in a queue with these settings."""
     machine = Machine()
     if change is not None:
         machine.apply(1, 1_700_000_000_000, 0, [ConfigureQueue("q", change)])

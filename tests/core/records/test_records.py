@@ -276,7 +276,7 @@ def test_a_job_that_is_tried_again_has_no_record_until_it_ends_again() -> None:
 
 
 def following(machine: Machine, place: tuple[int, ...]) -> list[int]:
-    """The numbers of the records behind this place."""
+    """Return the numbers of the records after this place."""
     return [record.number for record in machine._state.records.following("q", machine.clock_ms, place)]
 
 

@@ -39,7 +39,7 @@ READ_BYTES_MAX = 1 << 20         # 4 MiB let others wait for 300 ms, where three
 
 @pytest.fixture
 def machine() -> Machine:
-    """An empty one."""
+    """Return an empty machine."""
     return Machine()
 
 

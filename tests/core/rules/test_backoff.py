@@ -53,7 +53,7 @@ def cluster() -> Cluster:
 
 
 def delayed(cluster: Cluster) -> JobView:
-    """The only DELAYED job of the queue."""
+    """Return the only DELAYED job of the queue."""
     (job,) = cluster.machine.peek_queue("q", JobState.DELAYED, 2)
     return job
 
@@ -66,7 +66,7 @@ def wait_ms(cluster: Cluster) -> int:
 
 
 def taken(cluster: Cluster, get: Get = GET) -> int:
-    """The id of a job that is taken now."""
+    """Take a job; returns its id."""
     (handed,) = cluster.do(get)
     assert isinstance(handed, Handed)
     return handed.id

@@ -51,7 +51,7 @@ class Yard(Cluster):
         self.machine.record(["PUT", "DEAD", "FINQ", "FINI", "TAKE"])
 
     def bury(self, data: bytes, **options: object) -> int:
-        """A job that is buried; its number."""
+        """Bury a job; returns its number."""
         number = self.put(data, **options)
         reply = self.do(GetWith(Get(None), number=number))[0]
         assert isinstance(reply, Handed)
@@ -256,7 +256,7 @@ def test_an_aborted_batch_leaves_it_as_it_was(yard: Yard, alone: bool) -> None:
 
 
 def _content(snapshot: bytes) -> object:
-    """All but the index of the last entry."""
+    """Return everything except the index of the last entry."""
     machine = restored(snapshot)
     machine._state.index = 0
     return snapshot_of(machine)

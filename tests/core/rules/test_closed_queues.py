@@ -30,12 +30,12 @@ GROUPS = pytest.mark.parametrize("groups", [1, 10], ids=["few groups", "many gro
 
 @pytest.fixture(autouse=True)
 def few_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fewer than are closed."""
+    """Let fewer be left out than are closed."""
     monkeypatch.setattr(core_limits, "CLOSED_QUEUES_MAX", 4)
 
 
 def closed(groups: int = 1) -> Cluster:
-    """Queues with jobs of paused groups only."""
+    """Make queues with jobs of paused groups only."""
     cluster = Cluster(Sched.FAIR)
     cluster.do(*[PauseGroup(f"g{number}") for number in range(groups)])
     for name in NAMES:
@@ -105,7 +105,8 @@ HELD = pytest.mark.parametrize("others", [False, True], ids=["all groups closed"
 
 
 def closed_to_item(*, others: bool) -> Cluster:
-    """Queues in which the item has jobs of a paused group only; `others`: with jobs of an open group without item."""
+    """Make queues in which the item has jobs of a paused group only; `others`: with jobs of an open group without item.
+    """
     cluster = Cluster(Sched.FAIR)
     cluster.do(PauseGroup("g0"))
     for name in NAMES:

@@ -69,14 +69,14 @@ def take(cluster: Cluster, number: Number) -> int:
 
 
 def fail(cluster: Cluster, text: bytes, queue: str = "q", how: How = How.LATER) -> Number:
-    """A job that has failed with this text."""
+    """Return a job that has failed with this text."""
     number = put(cluster, queue)
     cluster.do(End(take(cluster, number), how, text=text))
     return number
 
 
 def text(cluster: Cluster, number: Number) -> bytes:
-    """Return what its worker left."""
+    """Return the text that its worker left."""
     data = cluster.machine.error(number)
     assert data is not None
     assert len(data) == seen(cluster, number).error_bytes

@@ -39,7 +39,7 @@ from tests.core.helpers.logs import ask, lead, run, snapshot_of
 
 
 def listening(*operations: Operation) -> Machine:
-    """A machine that has executed these, and records everything from now on."""
+    """Return a machine that has executed these, and records everything from now on."""
     machine = Machine()
     machine.apply(1, 0, 0, operations)
     machine.record(EVENT_TYPES)
@@ -47,7 +47,7 @@ def listening(*operations: Operation) -> Machine:
 
 
 def said(machine: Machine, *operations: Operation, now_ms: int = 0) -> list[str]:
-    """Return what one entry with these tells."""
+    """Return the events of one entry with these operations."""
     events = machine.apply(machine.index + 1, now_ms, 0, operations).events
     return [" ".join(map(str, (event.type, *([event.name] if event.name else []), *event.words))) for event in events]
 
@@ -167,7 +167,7 @@ def test_clone_tells_that_everything_is_another() -> None:
 
 
 def alarm(count: int) -> Operation:
-    """QUEUE CONFIG q ALARM <count>."""
+    """Return QUEUE CONFIG q ALARM <count>."""
     return ConfigureQueue("q", QueueChange(alarm=count))
 
 

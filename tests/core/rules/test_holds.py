@@ -39,7 +39,7 @@ def machine() -> Machine:
 
 
 def waiting(machine: Machine) -> int:
-    """The number of jobs in "after" that may be taken, an entry later."""
+    """Return the number of jobs in "after" that may be taken, an entry later."""
     run(machine)
     return machine.ready("after")
 

@@ -31,14 +31,14 @@ NEITHER = {"held": False, "cancelling": False}
 
 
 def said(machine: Machine, *operations: object) -> list[str]:
-    """Return which of the events of these operations are about an item."""
+    """Return the events of these operations that are about an item."""
     machine.record(["FINI", "FAILI"])
     events: list[Event] = run(machine, *operations).events     # type: ignore[arg-type]
     return [f"{event.type} {event.name}" for event in events]
 
 
 def counts(machine: Machine, item: str = "x") -> ItemCounts:
-    """Return the figures of the item, which a restored machine knows as well."""
+    """Return the figures of the item, which a restored machine has as well."""
     found = machine.item(item)
     assert found is not None
     assert restored(snapshot_of(machine)).item(item) == found

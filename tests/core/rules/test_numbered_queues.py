@@ -67,7 +67,7 @@ class Cluster:
         return [job.number for job in self.machine.peek_queue(queue, state, 99)]
 
     def number(self) -> int:
-        """The number of the only READY job."""
+        """Return the number of the only READY job."""
         (number,) = self.numbers()
         assert number is not None
         return number

@@ -40,7 +40,7 @@ def progress(cluster: Cluster, number: int = 1) -> int | None:
 
 
 def told(cluster: Cluster, *operations: Operation, after_ms: int = 0) -> list[tuple[object, ...]]:
-    """The events of progress and removal of these operations."""
+    """Return the events of progress and removal of these operations."""
     machine = cluster.machine
     machine.record(EVENT_TYPES)
     cluster.now_ms += after_ms

@@ -26,7 +26,7 @@ SCHEDS = pytest.mark.parametrize("sched", [Sched.GROUPS, Sched.FAIR])
 
 
 def shops(sched: Sched) -> Cluster:
-    """Two queues that choose by groups; `r` has the greater jobs, of a group that is paused, and a small one."""
+    """Return two queues that choose by groups; `r` has the greater jobs, of a paused group, and a small one."""
     cluster = Cluster(sched)
     cluster.do(CreateQueue("r", QueueChange(sched=sched)))
     cluster.put("a", priority=5)

@@ -32,7 +32,7 @@ RUNNING = PurgeOwn("q", running=True)
 
 @pytest.fixture
 def full() -> Cluster:
-    """A queue with a job in each state."""
+    """Return a queue with a job in each state."""
     cluster = Cluster()
     cluster.do(Put("q", 0, b"dead"))
     cluster.do(End(cluster.take().id, How.BURY, reason="why", text=b"because"))

@@ -30,14 +30,14 @@ from tests.core.helpers.logs import LogEntry, ask, restored, run, snapshot_of
 
 
 def filled(**jobs: int) -> Machine:
-    """A machine with so many jobs in each of these queues."""
+    """Return a machine with this many jobs in each of these queues."""
     machine = Machine()
     ask(machine, *[Put(queue, 0, b"") for queue, count in jobs.items() for _ in range(count)])
     return machine
 
 
 def queues(machine: Machine, operation: GetWith) -> str:
-    """The queues of the jobs that this hands out."""
+    """Return the queues of the jobs that this hands out."""
     (reply,) = ask(machine, operation)
     assert isinstance(reply, HandedMany | Handed)
     return "".join(job.queue for job in (reply.jobs if isinstance(reply, HandedMany) else (reply,)))
@@ -134,7 +134,7 @@ def test_the_index_of_the_oldest_grows_in_portions_and_is_the_same_after_a_resta
 
 
 def shares(machine: Machine, asked: tuple[str, ...] | None, draws: int) -> dict[str, float]:
-    """The percentage of each queue among so many jobs, handed out ten thousand at a time and put back."""
+    """Return the percentage of each queue among this many jobs, handed out ten thousand at a time and put back."""
     counts: Counter[str] = Counter()
     for number in range(draws // 1000):
         get = GetWith(Get(asked), 1000, Policy.WEIGHT)

@@ -35,7 +35,7 @@ NONE_RUNS = Results((NotFound(),) * ENDS)
 
 @pytest.fixture(autouse=True)
 def little_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Eight batches of an owner."""
+    """Let only eight batches of an owner be remembered."""
     monkeypatch.setattr(limits, "BATCH_ANSWERS_MAX", 8 * SIZE)
 
 
@@ -55,7 +55,7 @@ def opened(count: int, address: str = "10.0.0.1") -> Machine:
 
 
 def held(machine: Machine, address: str = "10.0.0.1") -> int:
-    """The bytes that the owner's sessions are counted with."""
+    """Return the bytes that the owner's sessions are counted with."""
     owner = machine._state.sessions.owners._owners.get(("", address))
     assert owner is not None
     sessions = machine._state.sessions.by_number

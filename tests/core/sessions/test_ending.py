@@ -32,7 +32,7 @@ JOBS = 4500
 
 @pytest.fixture
 def machine() -> Machine:
-    """With a session that has all jobs, of five priorities."""
+    """Return a machine with a session that has all jobs, of five priorities."""
     machine, random = Machine(), Random(1)
     run(machine, Lead("n1", 1, MEMBERS, b"sixteen bytes id", 0), OpenSession(1, 1000))
     ask(machine, *[Put("q", random.randrange(5), b"%d" % number) for number in range(JOBS)])

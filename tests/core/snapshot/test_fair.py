@@ -40,7 +40,7 @@ BEYOND_63_BITS = 3000       # times that it takes to use more microseconds
 
 @cache
 def example_snapshot() -> bytes:
-    """Groups that wait, run, are idle, are paused, have much time; one of two queues."""
+    """Return a snapshot with groups that wait, run, are idle, are paused, have much time; one of two queues."""
     machine = Machine()
     run(machine, lead(), now_ms=1000)
     ask(machine, ConfigureFair((0, 1, 10)), *[
@@ -54,12 +54,12 @@ def example_snapshot() -> bytes:
 
 
 def example() -> Machine:
-    """A machine with this state."""
+    """Return a machine with this state."""
     return restored(example_snapshot())
 
 
 def altered(change: Callable[[dict[str, Any]], None]) -> bytes:
-    """The snapshot of the example with a change of its frames, of which the last one of each kind can be changed."""
+    """Return the snapshot of the example with changed frames; of each kind the last one can be changed."""
     frames = frames_of(example_snapshot())
     by_kind = {frame[0]: frame for frame in frames}
     by_kind["all"] = frames
@@ -68,21 +68,21 @@ def altered(change: Callable[[dict[str, Any]], None]) -> bytes:
 
 
 def in_table(at: int, value: object) -> Callable[[dict[str, Any]], None]:
-    """Another value in the table."""
+    """Change a value in the table."""
     def change(frames: dict[str, Any]) -> None:
         frames["fair"][at] = value
     return change
 
 
 def in_level(at: int, value: object) -> Callable[[dict[str, Any]], None]:
-    """Another value of the second level: time, least priority, choices."""
+    """Change a value of the second level: time, least priority, choices."""
     def change(frames: dict[str, Any]) -> None:
         frames["fair"][LEVELS][1][at] = value
     return change
 
 
 def in_row(group: str, at: int, value: object) -> Callable[[dict[str, Any]], None]:
-    """Another value in the row of a group."""
+    """Change a value in the row of a group."""
     def change(frames: dict[str, Any]) -> None:
         (row,) = [row for row in frames["groups"][1] if row[NAME] == group]
         row[at] = value
@@ -90,14 +90,14 @@ def in_row(group: str, at: int, value: object) -> Callable[[dict[str, Any]], Non
 
 
 def without(kind: str) -> Callable[[dict[str, Any]], None]:
-    """The frame is missing."""
+    """Remove the frame."""
     def change(frames: dict[str, Any]) -> None:
         frames["all"].remove(frames[kind])
     return change
 
 
 def rows(make: Callable[[list[Any]], list[Any]]) -> Callable[[dict[str, Any]], None]:
-    """Other rows of groups, and the count of them right."""
+    """Replace the rows of groups, with the right count."""
     def change(frames: dict[str, Any]) -> None:
         frames["groups"][1] = make(frames["groups"][1])
         frames["fair"][ACCOUNTS] = len(frames["groups"][1])

@@ -33,12 +33,12 @@ COUNTS = [1, 2, 3, 4, 5, 6]
 
 
 def extras(at: int, value: object) -> list[Any]:
-    """The extras of a job of which only this one is there."""
+    """Return the extras of a job of which only this one is set."""
     return changed(EXTRAS, at, value)
 
 
 def one(kind: str, at: int, value: object, *, counts: bool = False) -> bytes:
-    """A snapshot with one job, which has this value at one place."""
+    """Return a snapshot with one job, which has this value at one place."""
     first = extras(12, COUNTS) if counts else EXTRAS
     waiting = [0, 0, 3, None, b"a", 0, None, first]
     rows: dict[str, list[Any]] = {

@@ -30,7 +30,7 @@ def left() -> tuple[int, int]:
 
 
 def filled() -> Machine:
-    """A machine with jobs."""
+    """Return a machine with jobs."""
     machine = Machine(KNOWN_LEVEL)
     machine.apply(1, 1000, 0, [Put("q", 0, b"%d" % number) for number in range(20)])
     return machine

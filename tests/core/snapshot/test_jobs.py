@@ -111,7 +111,7 @@ ALL = [
 
 @pytest.fixture
 def machine() -> Machine:
-    """With something to lose."""
+    """Return a machine with some state to lose."""
     machine = Machine()
     run(machine, lead())
     ask(machine, PutWith(Put("mine", 0, b""), Due(50), key="k"), PauseQueue("mine", True, False))
@@ -119,27 +119,27 @@ def machine() -> Machine:
 
 
 def instead(frame: list[Any], *others: list[Any]) -> list[list[Any]]:
-    """All frames, with others in the place of the one of the same name."""
+    """Return all frames, with others in the place of those of the same name."""
     return [one for known in ALL for one in (others if known[0] == frame[0] else [known])]
 
 
 def delayed(at: int, value: object, row: int = 0) -> list[Any]:
-    """A frame of delayed jobs, one of which has another value at one place."""
+    """Return a frame of delayed jobs, one of which has another value at one place."""
     return changed(DELAYED, 2, changed(DELAYED[2], row, changed(DELAYED[2][row], at, value)))
 
 
 def rare(at: int, value: object, row: int = 0) -> list[Any]:
-    """The same with another value among what few jobs have."""
+    """Return the same with another value among the rare fields."""
     return delayed(7, changed(DELAYED[2][row][7], at, value), row)
 
 
 def ready(more: list[Any], at_ms: int | None = None) -> list[Any]:
-    """A frame of waiting jobs, the second of which has this."""
+    """Return a frame of waiting jobs, the second of which has this."""
     return changed(WAITING, 2, [WAITING[2][0], [0, 0, 4, "x", b"b", 0, at_ms, more]])
 
 
 def queue(at: int, value: object) -> list[Any]:
-    """A frame with the settings of a queue, one of which is another."""
+    """Return a frame with the settings of a queue, one of which is changed."""
     return ["queues", [changed(QUEUE, at, value)]]
 
 
@@ -317,7 +317,7 @@ def test_a_ttl_without_an_end_is_read_as_1_0_0rc1_wrote_it() -> None:
 
 
 def places_of(machine: Machine) -> set[int]:
-    """Return those of READY jobs."""
+    """Return the places of READY jobs."""
     return {job.seq for name in machine.queue_names("") for job in machine.peek_queue(name, JobState.READY, 99)}
 
 

@@ -65,19 +65,19 @@ SESSIONS: list[Any] = [
 
 @pytest.fixture
 def machine() -> Machine:
-    """With a session to lose."""
+    """Return a machine with a session to lose."""
     machine = Machine()
     ask(machine, OpenSession(1, 1000), Put("mine", 0, b""), Get(("mine",), session=1))
     return machine
 
 
 def session(at: int, value: object) -> list[Any]:
-    """A frame with one session that has another value at one place."""
+    """Return a frame with one session that has another value at one place."""
     return ["session", [changed([2, 7, 60_000, 61_000, False, False, [], [1], "", "", 1000, False], at, value)]]
 
 
 def of_requests(*requests: object) -> list[Any]:
-    """A frame with one session that has these requests."""
+    """Return a frame with one session that has these requests."""
     return session(6, list(requests))
 
 

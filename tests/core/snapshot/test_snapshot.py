@@ -42,7 +42,7 @@ from tests.core.helpers.logs import LAW, ask, data_of, lead, play, random_log, r
 
 @pytest.fixture
 def small() -> bytes:
-    """A snapshot with something of everything."""
+    """Return a snapshot with something of everything."""
     machine = Machine()
     run(machine, lead(), now_ms=1_700_000_000_000)
     ask(machine, OpenSession(5, 60_000), Request(1, 3, b"digest", 0, False, Done(9)))
@@ -53,7 +53,7 @@ def small() -> bytes:
 
 @pytest.fixture
 def machine() -> Machine:
-    """A machine with some state to lose."""
+    """Return a machine with some state to lose."""
     machine = Machine()
     run(machine, lead())
     ask(machine, Put("mine", 0, b""))
@@ -61,7 +61,7 @@ def machine() -> Machine:
 
 
 def refuse(machine: Machine, snapshot: bytes, match: str = ".") -> None:
-    """The snapshot is refused and the machine is as it was."""
+    """Assert that the snapshot is refused and the machine is unchanged."""
     before = snapshot_of(machine)
     with pytest.raises(SnapshotError, match=match):
         machine.restore([snapshot])

@@ -1,4 +1,4 @@
-"""What a node whose disk was lost has forgotten does no harm: when it is admitted, and what it may do then."""
+"""A node that forgot its promises with its disk does no harm: when it is admitted, and what it may do then."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.cluster.helpers.small_cluster import SmallCluster, SmallNode
 
 
 def wiped_follower(world: SmallCluster) -> SmallNode:
-    """A follower that has lost its disk, and is not started again yet."""
+    """Return a follower that has lost its disk, and is not started again yet."""
     world.put_now()
     world.run_until(world.settled)
     wiped = world.followers()[0]
@@ -20,7 +20,7 @@ def wiped_follower(world: SmallCluster) -> SmallNode:
 
 
 def votes(world: SmallCluster, voter: SmallNode, term: int) -> list[str]:
-    """For whom this node has voted in a term."""
+    """Return the candidate for which this node has voted in a term."""
     return [
         target for source, target, message in world.sent
         if source == voter.name and isinstance(message, Vote) and message.term == term

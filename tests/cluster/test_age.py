@@ -1,4 +1,4 @@
-"""How old a node's state may be: what it says of itself is never younger than the truth."""
+"""The age of a node's state: what it reports is never younger than the truth."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each condition of sending and receiving entries by itself: what is sent, counted, refused, cut and answered."""
+"""Each condition of sending and receiving entries alone: what is sent, counted, refused, cut and answered."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Node:
         self.receiver = Receiver(context, cast(Any, SimpleNamespace(follow=lambda peer, message: self.taken)))
 
     def wants(self, index: int | None, *entries: Entry, **others: Any) -> None:
-        """The library wants these entries appended behind this index."""
+        """Let the library append these entries after this index."""
         term = None if index is None else self.log.term_at(index)
         self.sender.append(self.peer, {
             "term": TERM, "commit_index": 2, "prevLogIdx": index, "prevLogTerm": term, "entries": list(entries),
@@ -87,7 +87,7 @@ class Node:
         })
 
     def frames(self) -> list[tuple[int, int, list[int]]]:
-        """Return what was sent: the index and term before, and the indexes."""
+        """Return the sent frames: the index and term before, and the indexes."""
         return [
             (message.prev_index, message.prev_term, [entry[1] for entry in message.entries]) for message in self.sent]
 
@@ -96,7 +96,7 @@ class Node:
         self.sender.acknowledged(self.peer, Ack(term, epoch, sent, next_index, **said))
 
     def receive(self, index: int, term: int, *terms: int, commit: int = 2, kind: bytes = b"\0") -> list[Any]:
-        """Entries of these terms behind this index; returns the answers as (next index, reset, success)."""
+        """Receive entries of these terms after this index; returns the answers as (next index, reset, success)."""
         entries = [(kind, index + 1 + at, of) for at, of in enumerate(terms)]
         assert self.receiver.append(self.peer, Append(TERM, 4, 8.0, commit, index, term, entries))
         answers = [(answer.next_index, answer.reset, answer.success) for answer in self.sent]

@@ -188,7 +188,7 @@ class StalledError(Exception):
 
 
 class Slow(Future[float]):
-    """A sync that is over at some time, and lasts on the simulated clock of a cluster."""
+    """A sync that ends at some time, and lasts on the simulated clock of a cluster."""
 
     def __init__(self, cluster: SmallCluster, over_at: float, not_seen: int = 0) -> None:
         super().__init__()
@@ -211,7 +211,7 @@ class Slow(Future[float]):
 
 
 def slow_leader(over_in_s: float, not_seen: int = 0) -> tuple[SmallCluster, SmallNode, Slow]:
-    """Its syncs beside the loop are over then."""
+    """Return a leader whose syncs beside the loop are over then."""
     cluster = SmallCluster(3)
     cluster.put_now()
     leader = cluster.leader()
@@ -267,7 +267,7 @@ def test_there_is_room_for_the_next_segment_while_it_is_not_made_yet(journal: Jo
 
 @pytest.fixture
 def covered(disk: FaultyDisk) -> Journal:
-    """A journal of several segments, whose first entries the next removal takes away."""
+    """Return a journal of several segments, whose first entries the next removal takes away."""
     journal = open_journal(disk)
     for index in range(1, 31):
         journal.add(SMALL * 200, index, 1)

@@ -10,7 +10,7 @@ OLD, NEW = b"old", b"new"
 
 
 def failed_file() -> CachedFile:
-    """Its old bytes are on the disk, the new ones only shown."""
+    """Return a file whose old bytes are on the disk, and whose new ones are only shown."""
     file = CachedFile()
     file.write(OLD, 0)
     file.sync()

@@ -43,7 +43,7 @@ class Queue:
         self._land.append(callback)
 
     def send(self, client: str, count: int, first: int = 0, *, uneven: int = 0) -> list[Outcome]:
-        """The client proposes so many operations, with numbers that tell what is whose."""
+        """Propose this many operations of the client, with numbers that show whose they are."""
         outcomes = [Outcome() for _ in range(count)]
         data = bytes(BYTES + uneven - cost(Put(client, 0, b""))[0])
         for number, outcome in enumerate(outcomes, first):
@@ -51,7 +51,7 @@ class Queue:
         return outcomes
 
     def entry(self) -> list[tuple[str, int]]:
-        """The next entry: whose operations, and their numbers."""
+        """Return the next entry: the clients of its operations, and their numbers."""
         for callback in self._land:
             callback(None, -1)      # type: ignore[operator]
         self._land.clear()
@@ -59,11 +59,11 @@ class Queue:
         return self.puts(-1)
 
     def puts(self, entry: int) -> list[tuple[str, int]]:
-        """The Puts of an entry."""
+        """Return the Puts of an entry."""
         return [(put.queue, put.priority) for put in self.entries[entry] if isinstance(put, Put)]
 
     def rest(self) -> list[tuple[str, int]]:
-        """All entries until nothing is queued."""
+        """Return all entries until nothing is queued."""
         operations = []
         while self.proposer.queued:
             operations += self.entry()
@@ -307,7 +307,7 @@ def entry_work(queue: Queue) -> int:
 
 
 def pipeline_expensive(queue: Queue) -> None:
-    """Three clients pipeline operations of a hundred names each, none of which is large."""
+    """Let three clients pipeline operations of a hundred names each, none of which is large."""
     for client in ("g1", "g2", "g3"):
         for _ in range(1000):
             queue.proposer.propose_for(client, Get(tuple(f"q{number}" for number in range(100))), Outcome())

@@ -11,14 +11,14 @@ FLIGHT_S = 0.001
 
 
 class Gathered(Log):
-    """A log whose proposer is looked at between entries."""
+    """A log whose proposer is observed between entries."""
 
     def __init__(self) -> None:
         super().__init__()
         self.gathering = CommitDelay(self.proposer, lambda: self.now)
 
     def round(self, operations: int) -> None:
-        """An entry with so many operations is proposed and answered."""
+        """Propose and answer an entry with this many operations."""
         for _ in range(operations):
             self.put()
         self.proposer.flush(self.now)
@@ -26,7 +26,7 @@ class Gathered(Log):
         self.land(*[Stored()] * operations)
 
     def land(self, *replies: Reply) -> None:
-        """The turn that gave out these answers is over as well."""
+        """End the turn that gave these answers."""
         super().land(*replies)
         self.gathering.turned(self.now)
 

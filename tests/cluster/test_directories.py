@@ -37,7 +37,7 @@ class Calls:
         return watched
 
     def unsynced(self) -> list[Path]:
-        """Directories that were made, and whose names could still vanish."""
+        """Return directories that were made, and whose names could still vanish."""
         places = {path: place for place, (name, path) in enumerate(self.made) if name == "mkdir"}
         return [
             path for path, place in places.items()

@@ -71,7 +71,7 @@ def test_what_the_system_is_told_to_forget_is_still_on_the_disk(tmp_path: Path) 
 
 @pytest.fixture
 def dropped(tmp_path: Path) -> Path:
-    """A file whose pages can be dropped from the cache; not on a file system in memory."""
+    """Return a file whose pages can be dropped from the cache; skips on a file system in memory."""
     path = tmp_path / "file"
     path.write_bytes(os.urandom(100_000))
     with path.open("rb") as file:
@@ -120,7 +120,7 @@ def test_also_where_nobody_may_ask_what_is_in_the_cache(dropped: Path, monkeypat
 
 
 class DirectReads:
-    """Reads past the cache find these bytes."""
+    """Reads past the cache that find these bytes."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, data: bytes) -> None:
         self.count = 0
@@ -203,14 +203,14 @@ def test_a_timed_disk_counts_its_syncs(tmp_path: Path) -> None:
 
 @pytest.fixture
 def few_files() -> Iterator[Callable[[], None]]:
-    """Call it: from then on this process can open no further file."""
+    """Let this process open no further file from then on."""
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     yield lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (_next_descriptor(), limits[1]))
     resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
 
 def _next_descriptor() -> int:
-    """One above those in use: below it none is left when the holes are filled."""
+    """Return one above those in use: below it none is left when the holes are filled."""
     gc.collect()        # or what other tests have left open is closed in the middle of this one
     fillers = [os.dup(0)]
     while fillers[-1] <= max(int(name) for name in os.listdir("/proc/self/fd")) - 1 and len(fillers) < 1000:

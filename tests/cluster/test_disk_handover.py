@@ -27,7 +27,7 @@ def cluster(count: int = 3) -> tuple[SmallCluster, SmallNode]:
 
 
 def mark(node: SmallNode, *, disk: bool = True) -> None:
-    """Let a node be beyond the mark of its disk, or of its memory."""
+    """Put a node beyond the mark of its disk, or of its memory."""
     node.up.capacity.marked, node.up.capacity.disk_marked = True, disk
 
 
@@ -154,7 +154,7 @@ def test_it_does_not_wait_for_a_node_that_ends_instead_of_taking_over() -> None:
 # Speed
 
 class Stalled(Future[float]):
-    """A sync that ends at some time of a simulated clock, or when somebody waits for it."""
+    """A sync that ends at some time of a simulated clock, or when it is waited for."""
 
     def __init__(self, world: SmallCluster, sync: Callable[[], None], seconds: float) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What a turn does first, what it leaves for later, and how long turns took."""
+"""The order of work in a turn, what it postpones, and how long turns took."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def noting(calls: list[str], what: str, real: Callable[..., Any]) -> Callable[..
 
 
 def watch(node: SmallNode, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The order of what a node does from now on."""
+    """Record the order of a node's work from now on."""
     calls: list[str] = []
     driver = node.up
     for name in ("sync", "sync_in_background"):
@@ -83,7 +83,7 @@ def test_it_is_synced_by_itself_when_there_are_none() -> None:
 
 
 def append_to(world: SmallCluster, follower: SmallNode) -> None:
-    """One job is proposed, and its entry is in the follower's inbox."""
+    """Propose one job; its entry is in the follower's inbox."""
     world.put_now()
     world.run_until(world.settled)
     leader = world.leader()

@@ -22,7 +22,7 @@ def info() -> Message:
 
 
 async def alive(end: End) -> None:
-    """Describe itself to the others again and again, as a node does."""
+    """Describe itself to the others repeatedly, as a node does."""
     while True:
         for name in ("n1", "n2", "n3"):
             end.network.send(name, info())
@@ -36,7 +36,7 @@ def free() -> str:
 
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever is there counts as heard a moment ago, so that a busy machine makes no difference."""
+    """Count every member as heard a moment ago, so that a busy machine makes no difference."""
     monkeypatch.setattr(limits, "DUPLICATE_S", PATIENT_S)
     monkeypatch.setattr(limits, "SILENCE_S", PATIENT_S)
 

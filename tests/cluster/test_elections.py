@@ -43,7 +43,7 @@ class Follower:
         self.elections = Elections(self.context, self.quorum, self.right, random.Random(seed), MIN_S, MAX_S)
 
     def asks_after(self) -> float:
-        """Seconds until it asks for PreVotes."""
+        """Return the seconds until it asks for PreVotes."""
         began = self.context.now
         while not self.sent and self.context.now < began + 3 * MAX_S:
             self.context.now += 0.001

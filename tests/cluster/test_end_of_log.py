@@ -1,4 +1,5 @@
-"""A log that looks whole and has lost its end is found by what the others know; and who has forgotten all waits."""
+"""A log that looks whole and has lost its end is found by the others' knowledge; a node that forgot everything waits.
+"""
 
 from __future__ import annotations
 

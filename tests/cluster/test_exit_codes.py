@@ -1,4 +1,4 @@
-"""Which ends of a node a restart can cure, and what is said of an entry on which it fails."""
+"""Ends of a node that a restart can cure, and the report of an entry on which it fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""After a failed sync nothing on the disk is believed: Linux shows bytes that are not there, and syncs them no more."""
+"""After a failed sync nothing on the disk is trusted: Linux shows bytes that are not there, and syncs them no more."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def opened(disk: MemoryDisk | FaultyDisk) -> Journal:
 
 
 def small(disk: FaultyDisk) -> Journal:
-    """A journal of small segments."""
+    """Return a journal of small segments."""
     return Journal.open(JOURNAL, disk, segment_bytes=4096)
 
 
@@ -44,7 +44,7 @@ def fill(journal: Journal, count: int) -> None:
 
 
 def failed_journal(disk: MemoryDisk, lengths: tuple[int, ...] = (10,)) -> None:
-    """A process that acknowledged entry 1, could not sync a frame with the entries from 2 on, and ended."""
+    """Return the journal of a process that acknowledged entry 1, could not sync entries from 2 on, and ended."""
     journal = opened(disk)
     journal.add(b"acknowledged", 1, 1)
     journal.setCurrentTerm(1, "n2")
@@ -140,7 +140,7 @@ def test_a_disk_that_still_fails_is_not_believed() -> None:
 # Snapshots, pages and the note of a node that rejoins
 
 def only_shown(disk: FaultyDisk, path: Path) -> None:
-    """The page cache shows the file, and the disk has nothing of it."""
+    """Show the file in the page cache, while the disk has nothing of it."""
     disk.names_now[str(path)].lose()
     disk.restart()
 
@@ -223,7 +223,7 @@ def test_a_node_ends_whose_child_could_not_sync_the_directory_of_snapshots() -> 
 # Whole clusters
 
 class LosesProcesses(SmallCluster):
-    """A node that fails ends, but its machine goes on."""
+    """A cluster in which a node that fails ends, but its machine continues."""
 
     def kill(self, name: str, *, power: bool = False) -> None:
         disk = self.nodes[name].disk
@@ -234,7 +234,7 @@ class LosesProcesses(SmallCluster):
 
 
 def lose_power(world: LosesProcesses, back: list[str]) -> None:
-    """The power fails at the whole site; only these machines come back."""
+    """Cut the power of the whole site; only these machines come back."""
     for name in world.nodes:
         if world[name].driver is not None:
             world.kill(name, power=True)
@@ -270,7 +270,7 @@ def test_what_a_client_was_answered_survives_a_failed_sync_and_a_loss_of_power_a
 
 
 def cut_off(world: LosesProcesses) -> tuple[str, str, str]:
-    """One follower is away for long: the others know more than their journals; returns leader, other and it."""
+    """Cut off a follower for long: the others know more than their journals; returns leader, other and it."""
     leader = world.leader().name
     other, away = (node.name for node in world.followers())
     world.cut(away, f"{leader} {other}")

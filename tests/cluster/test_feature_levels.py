@@ -26,12 +26,12 @@ LEVELS: dict[Any, int] = dispatch.LEVELS
 
 @pytest.fixture(autouse=True)
 def touch_came_with_level_2(monkeypatch: pytest.MonkeyPatch) -> None:
-    """From here on older programs do not know it."""
+    """Let older programs not know Touch from here on."""
     monkeypatch.setitem(LEVELS, Touch, 2)
 
 
 def cluster(*known: int, spares: int = 0, **capped: int) -> SmallCluster:
-    """A serving cluster of nodes that know so many levels; `capped`: nodes with a feature_level_max."""
+    """Return a serving cluster of nodes that know this many levels; `capped`: nodes with a feature_level_max."""
     world = SmallCluster(len(known) - spares, start=False, spares=spares)
     for node, level in zip(world, known, strict=True):
         node.known_level, node.feature_level_max = level, capped.get(node.name, 0)
@@ -42,7 +42,7 @@ def cluster(*known: int, spares: int = 0, **capped: int) -> SmallCluster:
 
 
 def ask(world: SmallCluster) -> object:
-    """Return what an operation of level 2 is answered."""
+    """Return the answer to an operation of level 2."""
     outcome = world.leader().propose(Touch(1, 1000))
     world.run_until(lambda: outcome.state != "open")
     assert outcome.state == "applied"
@@ -50,7 +50,7 @@ def ask(world: SmallCluster) -> object:
 
 
 def levels(world: SmallCluster) -> set[int]:
-    """The level of the cluster, on all nodes that run."""
+    """Return the level of the cluster, on all nodes that run."""
     return {node.machine.level for node in world if node.driver is not None}
 
 
@@ -214,7 +214,7 @@ def test_a_feature_level_max_below_the_level_is_told_to_do_nothing(caplog: pytes
 # ---- between programs with and without levels
 
 def hello(**fields: Any) -> Hello:
-    """A greeting of n1."""
+    """Return a greeting of n1."""
     return Hello(**{"format": WIRE_FORMAT, "sender": "n1", "receiver": "n2", **fields})
 
 

@@ -1,4 +1,4 @@
-"""What is found in the snapshots and page files of a node from outside, with each damage."""
+"""Findings in the snapshots and page files of a node from outside, with each damage."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def node(tmp_path: Path) -> Node:
 
 
 def worst(found: list[FileCheck]) -> str:
-    """The worst state."""
+    """Return the worst state."""
     return max((check.state for check in found), key=("OK", "WARN", "FAIL").index)
 
 
@@ -46,7 +46,7 @@ def of(found: list[FileCheck], name: str) -> list[FileCheck]:
 
 
 def pages_of(node: Node, root: Path, index: int) -> list[Path]:
-    """The files of pages that a snapshot names."""
+    """Return the files of pages that a snapshot names."""
     return [root / "pages" / f"pages-{number:08}" for number in sorted(node.pages.named[index])]
 
 
@@ -182,7 +182,7 @@ def test_many_damaged_pages_are_not_told_one_by_one(node: Node, tmp_path: Path) 
 
 def test_what_the_node_removes_meanwhile_is_not_missing(node: Node, tmp_path: Path) -> None:
     class Slow(Disk):
-        """While the first page is read, the node goes on by two snapshots."""
+        """A check during whose first read the node goes on by two snapshots."""
 
         waits = True
 

@@ -1,4 +1,4 @@
-"""How late a follower's housekeeping is while it hears its leader in order all the time."""
+"""The delay of a follower's housekeeping while it receives its leader's messages in order all the time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SECONDS = 3.0
 
 @pytest.fixture
 def world() -> SmallCluster:
-    """Nodes sleep until something is due, so that a follower has turns for its leader's messages only."""
+    """Return nodes that sleep until something is due, so that a follower has turns for its leader's messages only."""
     world = SmallCluster(3, sleeps=True)
     world.put_now()
     world.run_until(world.settled)
@@ -27,7 +27,7 @@ def world() -> SmallCluster:
 
 
 def load(world: SmallCluster, seconds: float = SECONDS) -> Iterator[None]:
-    """Entries without a pause, a step each."""
+    """Propose entries without a pause, a step each."""
     leader = world.leader()
     end = world.now + seconds
     while world.now < end:
@@ -42,7 +42,7 @@ def longest(times: list[float]) -> float:
 
 
 def housekeepings(node: SmallNode, monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Set when this node does its housekeeping, from now on."""
+    """Record when this node does its housekeeping, from now on."""
     times: list[float] = []
     real = node.up._housekeeping_before_tick
 

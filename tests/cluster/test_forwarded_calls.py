@@ -26,7 +26,7 @@ class RunningCall:
 
 
 class Node:
-    """A node that sends calls and does them, in a world of two."""
+    """A node that sends calls and executes them, in a world of two."""
 
     def __init__(self, name: str, world: dict[str, Node], leader: list[str | None]) -> None:
         self.name = name

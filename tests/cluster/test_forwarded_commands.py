@@ -20,7 +20,7 @@ class Answers:
 
 
 def answered(answer: bytes | None) -> list[Message]:
-    """Return what a node sends whose gateway answers so."""
+    """Return what a node with this gateway sends."""
     async def test() -> list[Message]:
         sent: list[Message] = []
         questions = ForwardedCommands({}, lambda: None, Answers(answer), lambda name, message: sent.append(message))

@@ -1,4 +1,4 @@
-"""How nodes get the right to vote without a leader: those of a new cluster, and one whose operator says so."""
+"""How nodes get the right to vote without a leader: those of a new cluster, and one whose operator gives it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from sockpqd.cluster.raft.voter_admission import Admission
 
 
 class Newcomer:
-    """A node with an empty journal, which is one of three voters; what the other two say of themselves, if they did."""
+    """A node with an empty journal, which is one of three voters; with the reports of the other two, if there are any.
+    """
 
     def __init__(self, *empty: bool | None, voter: bool = False, is_empty: bool = True, member: bool = True) -> None:
         self.granted: list[int] = []

@@ -54,13 +54,13 @@ class Log:
         self._land.append((self.entries[-1], callback))
 
     def send(self, client: object, operation: Operation, *, behind: bool = False) -> Outcome:
-        """The client proposes an operation."""
+        """Propose an operation of the client."""
         outcome = Outcome()
         self.proposer.propose_for(client, operation, outcome, behind)
         return outcome
 
     def entry(self) -> list[Operation]:
-        """Execute the entry under way and propose the next one; returns its operations."""
+        """Execute the proposed entry and propose the next one; returns its operations."""
         for operations, callback in self._land:
             replies = self.machine.apply(self.machine.index + 1, 7, 0, operations).replies
             callback(Applied(self.answers(operations, replies), Effects()), SUCCESS)

@@ -1,4 +1,4 @@
-"""Full disks: what a node does while it can log little or nothing, and that it goes on by itself."""
+"""Full disks: a node's behaviour while it can log little or nothing, and its recovery without help."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ SOON_S = 5.0                        # after there is room again all must serve
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Segments of these tests have 1 MiB."""
+    """Use segments of 1 MiB in these tests."""
     monkeypatch.setattr(limits, "BALLAST_STEP_BYTES", STEP)
 
 
 def fill(world: SmallCluster, *names: str) -> None:
-    """Somebody else takes all that these nodes' disks have free."""
+    """Take all free space of these nodes' disks."""
     for name in names:
         world[name].disk.free_bytes = 0
 
@@ -47,7 +47,7 @@ def empty(world: SmallCluster, *names: str) -> None:
 def put_until(
     world: SmallCluster, enough: Callable[[], bool], outcomes: list[Outcome] | None = None, attempts: int = 400,
 ) -> list[Outcome]:
-    """Put jobs until the condition holds; returns what became of them, with the `outcomes` that there were."""
+    """Put jobs until the condition holds; returns their outcomes, after the given `outcomes`."""
     outcomes = [] if outcomes is None else outcomes
     for _ in range(attempts):
         if enough():
@@ -64,7 +64,7 @@ def applied(outcomes: list[Outcome]) -> int:
 
 
 def nothing_lost(world: SmallCluster, outcomes: list[Outcome]) -> None:
-    """Nobody has ended, all are equal, and every acknowledged job is there."""
+    """Assert that nobody has ended, all are equal, and every acknowledged job exists."""
     assert [node.failure for node in world] == [None] * len(world.nodes)
     assert len(world.states()) == 1
     assert len(world.bodies(world.leader().name)) >= applied(outcomes)
@@ -210,13 +210,13 @@ class Held:
         self.session = int(opened.sid.split("_")[0])
 
     def alive(self) -> tuple[bool, bool]:
-        """Return whether they are there, on the node that serves."""
+        """Return whether they exist on the node that serves."""
         machine = self.world.leader().machine
         return any(job.id == self.job for job in machine.running()), self.session in machine._state.sessions.by_number
 
 
 def halt(world: SmallCluster) -> Held:
-    """All disks are full, with a lease and a session open."""
+    """Fill all disks, with a lease and a session open."""
     fill(world, "n1", "n2", "n3")
     put_until(world, lambda: all(node.up.full for node in world))
     held = Held(world)
@@ -283,7 +283,7 @@ def test_an_operators_command_meanwhile_ends_nothing() -> None:
 # Room is made by the node itself
 
 def bounded(monkeypatch: pytest.MonkeyPatch) -> SmallCluster:
-    """A node whose disk has 3 MiB: two segments of the journal, and a ballast."""
+    """Return a node whose disk has 3 MiB: two segments of the journal, and a ballast."""
     monkeypatch.setattr(limits, "COMPACTION_BYTES_MIN", 64 << 20)   # only want of room is a reason for a snapshot
     world = SmallCluster(1, start=False)
     world["n1"].disk.free_bytes = 4 << 20
@@ -294,7 +294,7 @@ def bounded(monkeypatch: pytest.MonkeyPatch) -> SmallCluster:
 
 
 def work(world: SmallCluster, node: SmallNode, rounds: int) -> int:
-    """Jobs come and go; returns how many were done."""
+    """Put and finish jobs; returns how many were done."""
     done = 0
     for _ in range(rounds):
         put = node.propose(Put("q", 0, BODY))
@@ -354,7 +354,7 @@ def test_a_node_for_which_nothing_can_be_written_stands_still_and_goes_on(monkey
 
 
 def small(monkeypatch: pytest.MonkeyPatch, free_bytes: int) -> tuple[SmallCluster, SmallNode]:
-    """Three nodes, of which a follower has a small disk, and no ballast."""
+    """Return three nodes, of which a follower has a small disk, and no ballast."""
     monkeypatch.setattr(limits, "BALLAST_BYTES_MAX", 0)
     world = SmallCluster(3)
     world.leader()

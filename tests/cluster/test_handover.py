@@ -1,4 +1,4 @@
-"""To whom leadership is handed over, when, and why it cannot be."""
+"""The choice of a successor, when leadership is handed over, and why it cannot be."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Node:
         self.handover = Handover(cast(Any, self.transport), cast(Any, self.members), cast(Any, self.proposer))
 
     def spoil(self, name: str, what: str) -> None:
-        """Make a peer one that cannot lead."""
+        """Make a peer unable to lead."""
         peer: Any = self.peers[name]
         if what == "learner":
             self.members.voters = tuple(voter for voter in self.members.voters if voter != name)

@@ -67,7 +67,7 @@ def append_from(world: SmallCluster, leader: SmallNode, to: SmallNode, prev: int
 
 
 def give_raw(self: Receiver, peer: Any, message: Append) -> None:
-    """Do with AppendEntries what the library would do by itself."""
+    """Handle AppendEntries as the library would by itself."""
     self._context.deliver(peer.node, {
         "type": "append_entries", "term": message.term, "commit_index": message.commit, "entries": message.entries,
         "prevLogIdx": message.prev_index, "prevLogTerm": message.prev_term,
@@ -156,7 +156,7 @@ def test_h3_every_entry_is_sent_once_to_each_follower(cured: bool, monkeypatch: 
 
 
 def diverged(world: SmallCluster) -> tuple[SmallNode, SmallNode]:
-    """A former leader with a tail nobody else has, and the new leader, whose log is several frames longer."""
+    """Return a former leader with a tail nobody else has, and the new leader, whose log is several frames longer."""
     old = world.leader()
     world.filter = lambda source, target, message: source != old.name or not isinstance(message, Append)
     for _ in range(12):
@@ -411,7 +411,7 @@ def test_h9a_a_snapshot_transfer_never_commits_an_unverified_tail(
 
 
 def lagging(world: SmallCluster) -> SmallNode:
-    """A follower that needs a snapshot, still down."""
+    """Return a follower that needs a snapshot, still down."""
     away = world.followers()[0]
     world.kill(away.name)
     for k in range(20):
@@ -545,7 +545,7 @@ def test_h11d_so_is_the_largest_batch() -> None:
 def test_h11d_no_number_of_long_commands_makes_an_entry_too_large(
     cured: bool, monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """What 64 clients send that pipeline GETs of 256 names."""
+    """64 clients that pipeline GETs of 256 names send them."""
     world = SmallCluster(3)
     leader = world.leader()
     if not cured:

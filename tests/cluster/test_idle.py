@@ -16,7 +16,7 @@ BUCKET_S = 0.016                # leases end at most so much later (core/store/l
 
 
 def asleep() -> SmallCluster:
-    """Three nodes without a word but heartbeats."""
+    """Return three nodes that exchange only heartbeats."""
     world = SmallCluster(3, sleeps=True)
     world.leader()
     world.run(2.0)
@@ -24,7 +24,7 @@ def asleep() -> SmallCluster:
 
 
 def ask(world: SmallCluster, operation: Operation) -> Outcome:
-    """An answer of the leader, which a command wakes."""
+    """Ask the leader, which a command wakes."""
     leader = world.leader()
     outcome = leader.propose(operation)
     world.turn(leader.name)

@@ -38,7 +38,7 @@ def fill(journal: Journal, first: int, last: int, length: int = 1000) -> None:
 
 
 def seconds(journal: Journal, count: int) -> None:
-    """Time passes and nothing is written."""
+    """Let time pass without a write."""
     for _ in range(count):
         journal.onOneSecondTimer()
 

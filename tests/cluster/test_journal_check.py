@@ -1,4 +1,4 @@
-"""What is found in the data directory and the journal of a node from outside."""
+"""Findings in the data directory and the journal of a node from outside."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from sockpqd.cluster.journal.journal_format import SECTOR_BYTES, JournalRecord
 
 
 def body(rng: random.Random, sectors: int) -> bytes:
-    """Runs of zeros, single bits and noise, of any length and at any place."""
+    """Draw runs of zeros, single bits and noise, of any length and at any place."""
     runs = []
     while sum(map(len, runs)) < sectors * SECTOR_BYTES:
         length = rng.choice((1, 100, SECTOR_BYTES, 5000, 70_000))
@@ -27,7 +27,7 @@ def body(rng: random.Random, sectors: int) -> bytes:
 
 
 def count(frame: bytes) -> tuple[int, int]:
-    """Sector by sector."""
+    """Count sector by sector."""
     sectors = [int.from_bytes(frame[at:at + SECTOR_BYTES]) for at in range(SECTOR_BYTES, len(frame), SECTOR_BYTES)]
     return sum(sector == 0 for sector in sectors), sum(sector.bit_count() == 1 for sector in sectors)
 
@@ -70,7 +70,7 @@ def test_a_single_small_entry_is_written_as_any_other_frame(seed: int) -> None:
 
 
 def frame_of(data: bytes) -> bytes:
-    """A frame with one entry."""
+    """Return a frame with one entry."""
     record = JournalRecord(journal_format.ENTRY, 1, 1, data, journal_format.body_crc(1, data))
     return b"".join(journal_format.encode([record], bytes(8), 1, 1)[0])
 
@@ -102,7 +102,9 @@ def test_a_sector_is_blank_when_all_of_it_is() -> None:
 
 
 def hand_made(length: int, lengths: list[int], data: bytes, mark_at: int) -> tuple[bytes, journal_format.Header]:
-    """A frame of `length` bytes whose checksums are right, with records of these lengths, and its end mark there."""
+    """Return a frame of `length` bytes whose checksums are right, with records of these lengths, and its end mark
+    there.
+    """
     bodies = journal_format.HEADER.size + journal_format.RECORD.size * len(lengths)
     frame = bytearray(max(length, mark_at + 1))
     frame[bodies:bodies + len(data)] = data

@@ -211,7 +211,7 @@ class JournalMachine(RuleBasedStateMachine):
 
     @rule(steps=st.integers(0, 8), opening=st.integers(0, 12))
     def crash_in_sync(self, steps: int, opening: int) -> None:
-        """Power fails somewhere in sync(), and perhaps again while the journal is opened."""
+        """Cut the power somewhere in sync(), and perhaps again while the journal is opened."""
         before = [self.synced, self.beside or self.synced]
         self.ended()
         unsynced, due = self.journal.unsynced, self.journal._commit_due
@@ -246,7 +246,7 @@ class JournalMachine(RuleBasedStateMachine):
         )
 
     def goes_on_as(self, model: Model) -> bool:
-        """Return whether the journal takes the same entry next. Empty ones look the same wherever they go on."""
+        """Return whether the journal takes the same entry next. Empty ones look the same wherever they continue."""
         return bool(model.kept) or self.journal.first_index == model.first
 
     def commit_is(self, model: Model) -> bool:

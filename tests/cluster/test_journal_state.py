@@ -8,7 +8,7 @@ from sockpqd.cluster.journal.journal_state import JournalState
 
 
 def state_of(places: list[int], covered: int) -> JournalState:
-    """A state with entries from 1 on in these segments, up to `covered` in the newest snapshot."""
+    """Return a state with entries from 1 on in these segments, up to `covered` in the newest snapshot."""
     state = JournalState()
     for index, segment in enumerate(places, 1):
         state.table.append(index, 1, 10, 0)

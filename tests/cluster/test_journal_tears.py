@@ -78,7 +78,8 @@ LAST_FRAMES: list[Callable[[Journal], None]] = [small, vote, several_sectors, ze
 
 
 def written(last: Callable[[Journal], None]) -> tuple[FaultyDisk, State, State, int, int]:
-    """A disk whose journal ends with the frame that `last` makes: state before and behind it, and where it lies."""
+    """Return a disk whose journal ends with the frame that `last` makes: state before and after it, and where it lies.
+    """
     disk = FaultyDisk()
     journal = open_journal(disk)
     journal.add(b"\x01", 1, 0)
@@ -167,7 +168,7 @@ def flip(data: bytearray, rng: random.Random, end: int) -> str:
 
 
 def busy_journal(rng: random.Random, segment_bytes: int) -> tuple[FaultyDisk, State, dict[Path, int]]:
-    """Some segments with frames of all kinds; also where the frames of each segment end."""
+    """Return some segments with frames of all kinds, and where the frames of each segment end."""
     disk = FaultyDisk()
     journal = open_journal(disk, segment_bytes)
     ends: dict[Path, int] = {}

@@ -1,4 +1,4 @@
-"""Each condition of the steady lane by itself: what a turn does, who is sent entries, and which message is followed."""
+"""Each condition of the steady lane alone: the work of a turn, who is sent entries, and which message is followed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LAST = 20                       # our last entry, of this term
 
 
 class Node:
-    """A lane, and stand-ins for the node around it, which note what it does with them."""
+    """A lane, and stand-ins for the node around it, which note their calls."""
 
     def __init__(self) -> None:
         self.did: list[Any] = []
@@ -100,7 +100,7 @@ def test_a_follower_commits_nothing_by_itself(node: Node) -> None:
 
 
 def few_committed(node: Node) -> None:
-    """This node follows, and has an entry that is not known to be committed behind some that are."""
+    """Let this node follow, with an entry that is not known to be committed after some that are."""
     node.replica.is_leader = False
     node.replica.commit_index = LAST - 1
     node.replica.applied_index = LAST - 1 - limits.POSTPONED_ENTRIES_MAX

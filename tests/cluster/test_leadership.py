@@ -1,4 +1,4 @@
-"""Each condition of leading and serving by itself: who serves, who may answer from the lease, whose clock counts."""
+"""Each condition of leading and serving alone: who serves, who may answer from the lease, whose clock counts."""
 
 from __future__ import annotations
 
@@ -77,13 +77,13 @@ class Node:
         self.calls.append(("stop", lost))
 
     def update(self) -> list[Any]:
-        """One turn: what it did, except to steer its time."""
+        """Take one turn; returns its work, except for the steering of its time."""
         before = len(self.calls)
         self.leadership.update_serving(self.now)
         return [call for call in self.calls[before:] if call != "steer"]
 
     def spoil(self, what: str) -> None:
-        """Take one condition away."""
+        """Remove one condition."""
         holders: dict[str, Any] = {
             "online": self.leadership, "machine.online": self.machine, "wanted": self.leadership.handover,
             "halted": self.leadership, "_exhausted": self.leadership, "belongs": self.members,

@@ -1,4 +1,4 @@
-"""How late a leader's housekeeping is while it proposes entries and hears answers all the time."""
+"""The delay of a leader's housekeeping while it proposes entries and receives answers all the time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LATE_S = SOON_S + limits.LEADING_S
 
 @pytest.fixture
 def world() -> SmallCluster:
-    """Nodes sleep until something is due, so that a leader has turns for proposals and answers only."""
+    """Return nodes that sleep until something is due, so that a leader has turns for proposals and answers only."""
     world = SmallCluster(3, sleeps=True)
     world.put_now()
     world.run_until(world.settled)

@@ -17,7 +17,7 @@ STEP_S = 0.001
 
 
 def deaf(world: SmallCluster, leader: SmallNode) -> None:
-    """The followers' ends of the leader's connections end, the leader's do not; what is sent there is lost."""
+    """End the followers' ends of the leader's connections, but not the leader's; what is sent there is lost."""
     world.filter = lambda source, target, message: leader.name not in (source, target)
     world.run(2 * DELAY_S)                      # what was sent before has arrived
     for follower in world.followers():
@@ -26,12 +26,12 @@ def deaf(world: SmallCluster, leader: SmallNode) -> None:
 
 
 def holders(world: SmallCluster) -> list[str]:
-    """The nodes that hold a lease at this moment."""
+    """Return the nodes that hold a lease at this moment."""
     return [node.name for node in world if node.driver is not None and node.up.leadership.holds_lease()]
 
 
 def steps(world: SmallCluster, seconds: float) -> Iterator[None]:
-    """Moments, one after another."""
+    """Return moments, one after another."""
     end = world.now + seconds
     while world.now < end:
         world.run(STEP_S)
@@ -121,7 +121,7 @@ class Asking:
         return answers[-1]
 
     def lose_leader(self) -> None:
-        """The other one's connection to the leader ends on its own side."""
+        """End the other one's connection to the leader on its own side."""
         self.world.filter = lambda source, target, message: False
         self.world.run(2 * DELAY_S)
         self.asked.up.inbox.append((self.old.name, None))
@@ -205,7 +205,7 @@ class Ages:
         self.delay(delay_s)
 
     def delay(self, seconds: float) -> None:
-        """From now on what followers send takes so long."""
+        """Delay everything that followers send from now on."""
         world = self.world
 
         def late(source: str, target: str, message: Message) -> bool:

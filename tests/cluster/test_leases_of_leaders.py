@@ -1,4 +1,4 @@
-"""While a leader may serve, nobody else does: what its lease and the patience of its followers are counted from."""
+"""While a leader may serve, no other node does: the start of its lease and of its followers' patience."""
 
 from __future__ import annotations
 

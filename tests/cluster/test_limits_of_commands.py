@@ -1,4 +1,4 @@
-"""No command keeps everybody waiting: what the entries of each kind of command cost, counted in steps."""
+"""No command keeps everybody waiting: the costs of the entries of each kind of command, counted in steps."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ STEPS_MAX = 1_200_000           # of one entry; on a quiet machine some 40 ms wi
 
 @pytest.fixture(scope="module")
 def world() -> Iterator[World]:
-    """One for all: it takes a few seconds to make. Its millions of objects live on: looking for garbage is a waste."""
+    """One world for all: it takes a few seconds to make. Its millions of objects live on: garbage collection is a
+    waste.
+    """
     gc.disable()
     world = World()
     gc.freeze()

@@ -1,4 +1,4 @@
-"""How many listen to a channel is found by its name."""
+"""The number of subscribers of a channel is found by its name."""
 
 from __future__ import annotations
 

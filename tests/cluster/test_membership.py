@@ -314,7 +314,7 @@ def test_who_has_a_later_change_in_its_log_has_applied_the_one_before() -> None:
 
 
 def asleep(world: SmallCluster) -> str:
-    """A founder that may vote dies; its name."""
+    """Kill a founder that may vote; returns its name."""
     world.run(1)
     away = world.followers()[0].name
     world.kill(away)

@@ -1,4 +1,4 @@
-"""When a learner becomes a voter, and where members are: each condition of leader/membership.py by itself."""
+"""When a learner becomes a voter, and where members are: each condition of leader/membership.py alone."""
 
 from __future__ import annotations
 

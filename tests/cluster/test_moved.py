@@ -1,4 +1,4 @@
-"""Where a node is dialled that is not found at its configured address."""
+"""The address that is dialled for a node that is not found at its configured one."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_clients_are_sent_elsewhere_only_when_the_node_was_not_found_where_it_wa
 
 
 class Teller(End):
-    """A node that tells its address."""
+    """A node that reports its address."""
 
     tells = ""
 

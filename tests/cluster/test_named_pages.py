@@ -75,7 +75,7 @@ class Log:
         self.add(GetWith(Get(None), count))
 
     def state(self) -> bytes:
-        """Return what a node without pages has in the end."""
+        """Return the final state of a node without pages."""
         machine = Machine()
         apply(machine, self, len(self.entries))
         return b"".join(machine.snapshot())
@@ -106,7 +106,7 @@ class Node:
         self.follow(self.journal.last_index)
 
     def follow(self, end: int = 0) -> None:
-        """Take what is new in the log into the journal, apply it, and page out all that can be."""
+        """Take new entries of the log into the journal, apply them, and page out all that can be."""
         end = end or len(self.log.entries)
         for index in range(self.journal.last_index + 1, end + 1):
             self.journal.add(b"entry %d" % index, index, 1)
@@ -121,7 +121,7 @@ class Node:
         return int(prev[1])
 
     def compact(self) -> int:
-        """Write a snapshot and cut the journal; returns what became of it."""
+        """Write a snapshot and cut the journal; returns the outcome."""
         number = self.begin()
         while (told := self.store.checkSerializing())[0] == SERIALIZING:
             pass
@@ -134,7 +134,7 @@ class Node:
         return b"".join(self.machine.snapshot())
 
     def by_reference(self) -> list[bool]:
-        """Of each snapshot that is kept, whether it names pages."""
+        """Return of each kept snapshot whether it names pages."""
         return [bool(self.pages.named.get(index)) for index in self.store.kept()]
 
     def close(self) -> None:
@@ -148,7 +148,7 @@ def log() -> Log:
 
 
 def filled(log: Log, disk: Disk, **options: Any) -> Node:
-    """A node with two snapshots by reference, and jobs put and taken behind them."""
+    """Return a node with two snapshots by reference, and jobs put and taken after them."""
     node = Node(log, disk, **options)
     for _ in range(2):
         log.put(60)
@@ -244,7 +244,7 @@ def test_the_file_that_is_written_stays_if_a_snapshot_names_it_though_nothing_li
 
 
 class Later(InlineTask):
-    """A task that is done when somebody asks for the second time how far it is, as a child is."""
+    """A task that is done when its progress is asked for the second time, as a child is."""
 
     def __init__(self, work: Callable[[], None]) -> None:
         self._work = work

@@ -25,17 +25,17 @@ HERE = "Start the newer version on this node."
 
 
 def contents(disk: FaultyDisk) -> dict[str, bytes]:
-    """All files of a disk."""
+    """Return all files of a disk."""
     return {name: bytes(file.data) for name, file in disk.names_now.items()}
 
 
 def not_understood(chunks: Iterable[bytes]) -> None:
-    """The restore() of a machine that does not know the format of a state."""
+    """Return the restore() of a machine that does not know the format of a state."""
     raise SnapshotError("snapshot of format 9; this version reads formats 1 to 2")
 
 
 def refused(disk: FaultyDisk, error: type[Exception], what: str) -> None:
-    """A node does not start on this disk, says so, and leaves it as it is."""
+    """Assert that a node does not start on this disk, says so, and leaves it unchanged."""
     before = contents(disk)
     with pytest.raises(error) as raised:
         Node(disk)

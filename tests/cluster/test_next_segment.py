@@ -25,7 +25,7 @@ COMMAND = bytes(range(1, 101)) * 7      # with its head one frame of it takes tw
 
 @pytest.fixture
 def journal(disk: FaultyDisk) -> Journal:
-    """Its second segment has just been begun; from now on what is beside the loop goes on until somebody waits."""
+    """Return a journal whose second segment has just begun; what is beside the loop lasts until it is waited for."""
     journal = open_journal(disk)
     disk.slow = True
     while journal.segments.active == 1:
@@ -46,7 +46,7 @@ def put(journal: Journal) -> None:
 
 
 def size(disk: FaultyDisk, segment: int) -> int | None:
-    """The length of a segment's file; None: there is none."""
+    """Return the length of a segment's file; None: there is none."""
     name = f"journal-{segment:08d}"
     return len(disk.file(DIRECTORY / name)) if name in disk.names(DIRECTORY) else None
 

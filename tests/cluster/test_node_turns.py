@@ -23,7 +23,7 @@ async def until(node: ClusterNode, outcomes: list[Outcome]) -> None:
 
 
 async def put_while_a_message_arrives(data_dir: Path) -> tuple[int, str]:
-    """Two clients were answered and one is back when a message arrives: what is queued, and what becomes of it."""
+    """Let a message arrive when two clients were answered and one is back; returns what is queued, and its outcome."""
     member = Member("n1", "127.0.0.1:0", "127.0.0.1:0")
     node = ClusterNode(NodeSettings(
         name="n1", data_dir=data_dir, peer_listen="127.0.0.1:0", members=(member,), version="test",

@@ -1,4 +1,4 @@
-"""Messages of NOTIFY between nodes: who gets them, and what is said when some may be lost."""
+"""Messages of NOTIFY between nodes: who gets them, and the report when some may be lost."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Ears:
 
 
 def node(leader: list[str | None]) -> tuple[Notices, Wires, Ears]:
-    """Node n1 of three; `leader` has the name of who leads."""
+    """Return node n1 of three; `leader` is the name of the leader."""
     wires, ears = Wires(), Ears()
     peers = {name: Peer(PeerNode(name)) for name in ("n2", "n3")}
     for peer in peers.values():

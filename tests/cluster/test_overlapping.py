@@ -17,7 +17,7 @@ AFTER_S = 0.005                 # a sync is over, and the turn that saw it as we
 
 @pytest.fixture(autouse=True, params=["steady-lane", "library"])
 def lane(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In both lanes a second entry pays for the smallest ones."""
+    """In both lanes let a second entry pay for the smallest ones."""
     monkeypatch.setattr(SteadyLane, "open", request.param == "steady-lane")
     for name, value in (
         ("OVERLAP_OPERATIONS_MIN", 1), ("SLOW_ANSWERS_S", 0.0), ("SLUGGISH_SYNC_S", 0.0), ("BRISK_SYNC_S", 0.0),
@@ -26,7 +26,7 @@ def lane(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 class LateSync(Future[float]):
-    """A sync that is over after a while; before that nothing of it is on the disk."""
+    """A sync that ends after a while; before that nothing of it is on the disk."""
 
     def __init__(self, world: SmallCluster, node: SmallNode, file: int) -> None:
         super().__init__()
@@ -45,7 +45,7 @@ class LateSync(Future[float]):
 
 
 def slow_leader() -> tuple[SmallCluster, SmallNode]:
-    """A leader whose measurements say that everything is slow, and whose syncs beside the loop take long now."""
+    """Return a leader whose measurements say that everything is slow, and whose syncs beside the loop take long now."""
     world = SmallCluster(3)
     leader = world.leader()
     for _ in range(2):

@@ -146,7 +146,7 @@ def test_pages_that_die_before_they_are_written_cost_no_file(
 
 
 def half_dead(space: FileSpace, *, files: int) -> dict[int, bytes]:
-    """As many files of which every other page is dead, and the one that is being written is as well."""
+    """Return as many files of which every other page is dead, as in the one that is being written."""
     pages = {put(space, bytes([value]) * 60): bytes([value]) * 60 for value in range(13 * files)}
     for number in list(pages)[::2]:
         space.free(number)

@@ -1,4 +1,4 @@
-"""The peer port: two real networks on loopback, and strangers who knock."""
+"""The peer port: two real networks on loopback, and strangers that connect."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class End:
 
 
 def members(count: int) -> tuple[Member, ...]:
-    """Members on ports that were free a moment ago."""
+    """Return members on ports that were free a moment ago."""
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
     ports = [s.getsockname()[1] for s in sockets]
     for s in sockets:
@@ -84,7 +84,7 @@ async def until(condition: Callable[[], object]) -> None:
 
 @asynccontextmanager
 async def linked() -> AsyncIterator[tuple[End, End]]:
-    """Two ends that have greeted each other; they are stopped at the end."""
+    """Return two ends that have greeted each other; they are stopped at the end."""
     both = members(2)
     a, b = End("n1", both), End("n2", both)
     await a.network.start()

@@ -1,4 +1,4 @@
-"""The peer port with TLS: who cannot prove to be a node gets nothing, and the log says why."""
+"""The peer port with TLS: a peer that cannot prove to be a node gets nothing, and the log says why."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ HELLO = frame(encode(Hello(WIRE_FORMAT, "n2", "n1", b"", "1", True, False)))
 
 
 def run(test: Callable[[], Awaitable[None]]) -> None:
-    """On the loop of the daemon."""
+    """Run it on the loop of the daemon."""
     uvloop.run(test())      # type: ignore[arg-type]
 
 
 def contexts(authority: Authority, cert: Path, key: Path) -> PeerTls:
-    """As a node has them, whatever the certificate is worth."""
+    """Return the contexts of a node, whatever the certificate is worth."""
     made = []
     for protocol in (ssl.PROTOCOL_TLS_SERVER, ssl.PROTOCOL_TLS_CLIENT):
         context = ssl.SSLContext(protocol)
@@ -43,7 +43,7 @@ def contexts(authority: Authority, cert: Path, key: Path) -> PeerTls:
 
 
 def node_tls(authority: Authority, name: str, **how: Any) -> PeerTls:
-    """Return what the node `name` has."""
+    """Return the TLS settings of the node `name`."""
     return contexts(authority, *authority.issue(name, [name], **how))
 
 
@@ -59,7 +59,7 @@ def other(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 @contextlib.asynccontextmanager
 async def linked(authority: Authority) -> Any:
-    """Two nodes that talk."""
+    """Return two nodes that communicate."""
     both = members(2)
     a = End("n1", both, tls=node_tls(authority, "n1"))
     b = End("n2", both, tls=node_tls(authority, "N2"))      # case does not matter
@@ -136,7 +136,7 @@ def test_a_dial_given_up_just_when_it_is_connected_leaves_nothing_behind(
 
 
 async def answer(reader: asyncio.StreamReader) -> bytes:
-    """All that comes until the end, whatever the end is."""
+    """Return all that arrives until the end, whatever the end is."""
     received = b""
     async with asyncio.timeout(PATIENCE_S):
         with contextlib.suppress(OSError):
@@ -147,7 +147,7 @@ async def answer(reader: asyncio.StreamReader) -> bytes:
 
 @contextlib.asynccontextmanager
 async def listening(authority: Authority) -> Any:
-    """n1 alone, and its address."""
+    """Return n1 alone, and its address."""
     two = members(2)
     a = End("n1", two, tls=node_tls(authority, "n1"))
     await a.network.start()
@@ -158,7 +158,7 @@ async def listening(authority: Authority) -> Any:
 
 
 async def knock(address: list[str], tls: PeerTls | None, data: bytes) -> bytes:
-    """Return what somebody hears who sends this."""
+    """Return the answer to a peer that sends this."""
     try:
         reader, writer = await asyncio.open_connection(*address, ssl=tls.dialing if tls else None)
     except OSError:
@@ -171,7 +171,7 @@ async def knock(address: list[str], tls: PeerTls | None, data: bytes) -> bytes:
 
 
 def knocker(authority: Authority, other: Authority, case: str) -> PeerTls | None:
-    """Return what somebody has who is not n2."""
+    """Return the TLS settings of a peer that is not n2."""
     match case:
         case "plain text":
             return None
@@ -326,7 +326,7 @@ def test_a_ca_that_was_taken_away_admits_nobody_and_connections_live_on(
 
 
 class Effect:
-    """Unpickled anywhere, it makes a file."""
+    """An object that makes a file when it is unpickled."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -336,7 +336,7 @@ class Effect:
 
 
 def payloads(file: Path) -> Iterator[bytes]:
-    """The same in several framings."""
+    """Return the same payload in several framings."""
     for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
         data = pickle.dumps(Effect(file), protocol)
         yield from (data, frame(data), HELLO + frame(data), HELLO + data)

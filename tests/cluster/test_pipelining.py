@@ -10,7 +10,7 @@ from tests.cluster.test_proposer import Log
 
 
 class Measured(Log):
-    """A log for a Pipelining to look at."""
+    """A log that a Pipelining observes."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -22,7 +22,7 @@ class Measured(Log):
         self.pipelining.sent()
 
     def answer(self, waited_s: float) -> None:
-        """The leader has waited so long when the oldest entry is executed."""
+        """Note that the leader has waited this long when the oldest entry is executed."""
         self.pipelining.waited(waited_s)
         self.now += 1.0
         self.land(Stored())

@@ -60,7 +60,7 @@ def leads_for(world: SmallCluster, name: str, seconds: float) -> bool:
 
 
 def follows(world: SmallCluster, name: str) -> float:
-    """Wait until this node serves; returns after how many seconds."""
+    """Wait until this node serves; returns the seconds."""
     began = world.now
     world.run_until(lambda: world.serving() is world[name], 2 * REST_S)
     return world.now - began

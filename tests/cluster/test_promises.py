@@ -1,4 +1,4 @@
-"""How long a leader lets its followers promise: it grows at once, and falls when much less was enough for a while."""
+"""The length of the promise that a leader asks of its followers: it grows at once, and falls when less was enough."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LONGEST_S = 0.6
 
 
 class Leader:
-    """A lease, and what it is measured by."""
+    """A lease, and the measurements behind it."""
 
     def __init__(self) -> None:
         self.context = SimpleNamespace(now=100.0, promise_ms=0)
@@ -25,7 +25,7 @@ class Leader:
         return self.context.now - self.age_s
 
     def after(self, seconds: float, age_s: float) -> int:
-        """The promise after this time, in which answers were so old."""
+        """Return the promise after this time, in which answers were this old."""
         self.age_s = age_s
         for _ in range(round(seconds * 10)):
             self.context.now += 0.1

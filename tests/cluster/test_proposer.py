@@ -49,7 +49,7 @@ CALL_BYTES = 64                 # around an entry: how the library calls it, and
 
 
 class Log:
-    """Stands where Raft would: keeps what was proposed until the test decides."""
+    """Stands in for Raft: keeps what was proposed until the test decides."""
 
     def __init__(self) -> None:
         self.entries: list[tuple[bytes, Callback]] = []
@@ -103,7 +103,7 @@ def many(log: Log, count: int = OVERLAP_OPERATIONS_MIN) -> list[Outcome]:
 
 
 def overlapping() -> Log:
-    """A large entry of Puts is under way, and a second one would pay."""
+    """Propose a large entry of Puts, beside which a second one would pay."""
     log = Log()
     log.proposer.overlaps = True
     many(log)

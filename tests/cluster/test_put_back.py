@@ -1,4 +1,4 @@
-"""What an entry leaves out goes back to its clients, who take turns with others as before."""
+"""Operations that an entry leaves out go back to their clients, who take turns with others as before."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.cluster.helpers.small_cluster import Outcome
 
 
 class Log:
-    """A proposer, and entries of which only so many operations are executed as the test says."""
+    """A proposer, and entries of which only as many operations are executed as the test sets."""
 
     def __init__(self) -> None:
         self.executed: list[Operation] = []
@@ -47,7 +47,7 @@ class Log:
         return outcome
 
     def entry(self, executed: int = sys.maxsize) -> list[Operation]:
-        """The next entry, of which so many operations are executed."""
+        """Return the next entry, of which this many operations are executed."""
         self.proposer.flush(0.0)
         operations = self.entries[-1][:executed]
         for operation in operations:

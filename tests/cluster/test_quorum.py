@@ -1,4 +1,4 @@
-"""Who counts: how far a majority has come, and what is reported of it to the library."""
+"""The nodes that count: how far a majority has come, and what is reported to the library."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Leader:
         self.quorum.change([*(["me"] if member else []), *(f"p{number}" for number in range(voters - member))])
 
     def reported(self) -> list[int]:
-        """The matches reported since the last call."""
+        """Return the matches reported since the last call."""
         self.quorum.tick()
         found = [report["next_node_idx"] - 1 for report in self.reports]
         assert all(report["success"] and not report["reset"] for report in self.reports)
@@ -40,7 +40,7 @@ class Leader:
 def peer(
     number: int, match: int, sent_at: float, *, term: int = TERM, voter: bool | None = True, up: bool = True,
 ) -> Peer:
-    """A peer that has acknowledged so much; `voter`: what it says of itself, None: it has said nothing yet."""
+    """Return a peer that has acknowledged this much; `voter`: its own report, None: there is none yet."""
     made = Peer(PeerNode(f"p{number}"))
     made.term, made.match, made.acked_sent_at, made.promised_until, made.up = term, match, sent_at, sent_at, up
     made.info = None if voter is None else cast(Any, SimpleNamespace(voter=voter))

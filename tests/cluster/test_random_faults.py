@@ -18,7 +18,7 @@ STEPS = 120
 
 
 class RandomFaults:
-    """One history and what was promised in it."""
+    """One history and its promises."""
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)

@@ -47,11 +47,11 @@ class Directory:
         self._files = {path: path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}
 
     def files(self, pattern: str) -> dict[Path, bytes]:
-        """Return what they contained at first, the oldest first."""
+        """Return their original contents, the oldest first."""
         return {path: data for path, data in self._files.items() if path.match(pattern)}
 
     def restore(self) -> None:
-        """All files as they were at first, and no others."""
+        """Restore all original files, and no others."""
         for folder in {path.parent for path in self._files}:
             for name in os.listdir(folder):
                 if folder / name not in self._files:
@@ -71,7 +71,7 @@ State = tuple[list[bytes], int, tuple[int, str | None, bool, int], list[tuple[by
 
 
 def opened(root: Path, since: int) -> State:
-    """All that a node finds at its start: jobs, end of the log, promises, entries from `since` on."""
+    """Return all that a node finds at its start: jobs, end of the log, promises, entries from `since` on."""
     node = open_node(root)
     try:
         applied, journal = node.load(), node.journal
@@ -87,7 +87,7 @@ LAST = 44
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Directory:
-    """Two snapshots and the journal behind the older one, over several segments."""
+    """Return two snapshots and the journal after the older one, over several segments."""
     node = open_node(tmp_path)
     rng = random.Random(1)
     for index in range(2, LAST + 1, 2):
@@ -197,7 +197,7 @@ def remove(*patterns: str) -> Callable[[Path], None]:
 
 
 def newest_holds_the_older(root: Path) -> None:
-    """As after restoring the wrong file from a backup."""
+    """Replace the newest snapshot by the older one, as after restoring the wrong file from a backup."""
     older, newest = sorted((root / "snapshots").iterdir())
     newest.write_bytes(older.read_bytes())
 
@@ -208,7 +208,7 @@ def older_alone_by_the_name_of_the_newest(root: Path) -> None:
 
 
 def former_snapshots(root: Path) -> None:
-    """Snapshots from before those that are here."""
+    """Put snapshots from before those that are here."""
     for path in (root / "snapshots").iterdir():
         path.unlink()
     other = open_node(root / "other")

@@ -57,7 +57,7 @@ def compact(world: SmallCluster, node: SmallNode) -> None:
 
 
 def assert_results(world: SmallCluster, numbers: list[int]) -> None:
-    """All nodes have the records, and the same state."""
+    """Assert that all nodes have the records, and the same state."""
     world.run_until(lambda: world.settled())
     for node in world:
         assert [node.machine.result(number) for number in numbers] == [b"result of %d" % number for number in numbers]

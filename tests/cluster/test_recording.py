@@ -1,4 +1,4 @@
-"""Which types of events a node records."""
+"""The types of events that a node records."""
 
 from __future__ import annotations
 

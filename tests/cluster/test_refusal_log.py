@@ -17,7 +17,7 @@ ADDRESS = ("10.0.0.9", 5)
 
 
 class Impatient(selectors.DefaultSelector):     # type: ignore[misc,valid-type]
-    """Time passes only by waiting, and that takes none."""
+    """A loop on which time passes only by waiting, which takes none."""
 
     now = 0.0
 
@@ -29,7 +29,7 @@ class Impatient(selectors.DefaultSelector):     # type: ignore[misc,valid-type]
 
 @pytest.fixture
 def run(caplog: pytest.LogCaptureFixture) -> Iterator[Callable[[Callable[[RefusalLog], Any]], list[str]]]:
-    """Runs a test on such a loop; returns the lines."""
+    """Run a test on such a loop; returns the lines."""
     selector = Impatient()
     loop = asyncio.SelectorEventLoop(selector)
     loop.time = lambda: selector.now            # type: ignore[method-assign]

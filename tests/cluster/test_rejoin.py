@@ -1,4 +1,4 @@
-"""A node sets its damaged files aside: what it remembers of that, however often it is interrupted."""
+"""A node sets its damaged files aside, and remembers that however often it is interrupted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Segments of the journal that nobody needs are removed in a thread; nobody waits for it but who closes the journal."""
+"""Unneeded segments of the journal are removed in a thread; only closing the journal waits for it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def segments(directory: Path) -> list[str]:
 
 
 def cut_journal(directory: Path, disk: Disk) -> Journal:
-    """A journal of five segments, of which only the last one is needed."""
+    """Return a journal of five segments, of which only the last one is needed."""
     journal = Journal.open(directory, disk, segment_bytes=1 << 14)
     while journal.segments.active < 5:
         journal.add(bytes(4000), journal.last_index + 1, 1)

@@ -1,4 +1,4 @@
-"""Whose hash of the state counts, and how many must contradict a node."""
+"""The nodes whose hash of the state counts, and how many must contradict a node."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MINE, OTHER = b"mine", b"other"
 
 @pytest.fixture
 def check() -> ReplicaCheck:
-    """Of one of five voters: three make a majority."""
+    """Check a state of one of five voters: three make a majority."""
     return ReplicaCheck(
         cast(Any, SimpleNamespace(at=lambda index: MINE if index else None)),
         cast(Any, SimpleNamespace(voters={"me", "a", "b", "c", "d"}, majority=3)))

@@ -1,4 +1,4 @@
-"""ReplicatedTime by itself: whatever wall clocks show, it goes on, near the machine's own clock."""
+"""ReplicatedTime alone: whatever wall clocks show, it continues, near the machine's own clock."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class Leader:
             self.proposer.propose_for(client, operation, Outcome())
 
     def entry(self) -> list[Operation]:
-        """The next entry, executed; without operations if none is proposed now."""
+        """Return the next entry, executed; without operations if none is proposed now."""
         assert not self._flying
         self.proposer.flush(self.now)
         if not self._flying:
@@ -47,7 +47,8 @@ class Leader:
 
 
 def resting() -> Leader:
-    """A leader that has executed a large operation of client "a" behind a small one of "b", with one more of "a"."""
+    """Return a leader that has executed a large operation of client "a" after a small one of "b", with one more of "a".
+    """
     leader = Leader()
     leader.send("b", Done(0))
     leader.send("a", LARGE, LARGE)

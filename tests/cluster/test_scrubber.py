@@ -1,4 +1,4 @@
-"""Damage is found while a node runs, and what is in memory is written anew."""
+"""Damage is found while a node runs, and what is in memory is written again."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def put(world: SmallCluster, count: int) -> None:
 
 @pytest.fixture
 def world() -> SmallCluster:
-    """Three nodes with two snapshots each, and a journal behind them."""
+    """Three nodes with two snapshots each, and a journal after them."""
     world = SmallCluster(3)
     world.leader()
     for _ in range(2):

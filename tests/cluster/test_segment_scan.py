@@ -33,13 +33,13 @@ class Segments:
 
 
 def frame(sequence: int, *records: tuple[int, int, int, bytes], journal_id: bytes = OURS) -> bytes:
-    """A frame with these records: kind, a, b, body."""
+    """Return a frame with these records: kind, a, b, body."""
     made = [JournalRecord(kind, a, b, body, journal_format.body_crc(a, body)) for kind, a, b, body in records]
     return b"".join(journal_format.encode(made, journal_id, sequence, 0)[0])
 
 
 def first(sequence: int, number: int) -> bytes:
-    """The frame that a segment begins with."""
+    """Return the frame that a segment begins with."""
     return frame(sequence, (STATE, SEGMENT_BYTES, number, b"state"))
 
 
@@ -52,7 +52,7 @@ def segment(*frames: bytes) -> bytes:
 
 
 def scanned(*contents: bytes) -> tuple[list[int], Scan]:
-    """The sequence numbers of the frames that are believed."""
+    """Return the sequence numbers of the frames that are accepted."""
     believed: list[int] = []
     scan = Scan(Segments(), lambda number, data, header, records: believed.append(header.sequence))
     for number, data in enumerate(contents, 1):
@@ -80,7 +80,7 @@ def test_a_segment_has_the_size_that_it_was_made_with() -> None:
 
 
 def torn(sequence: int) -> bytes:
-    """A frame of two sectors, the second of which was never written."""
+    """Return a frame of two sectors, the second of which was never written."""
     return entry(sequence, bytes([7]) * 600)[:SECTOR_BYTES] + bytes(SECTOR_BYTES)
 
 

@@ -1,4 +1,4 @@
-"""The files of the journal by themselves: what a start finds and keeps, what is written, mended, read and closed."""
+"""The files of the journal alone: what a start finds and keeps, what is written, mended, read and closed."""
 
 from __future__ import annotations
 

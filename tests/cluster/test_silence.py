@@ -1,4 +1,4 @@
-"""How long a new leader says that no leader was heard: what it grants leases for (spec/state-machine 3.3)."""
+"""The time for which a new leader says that no leader was heard: what it grants leases for (spec/state-machine 3.3)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LATE_MS = 150           # a heartbeat of 50 ms, and the turns of nodes
 
 
 def silence_ms(world: SmallCluster, leader: SmallNode) -> int:
-    """Of the last Lead in the leader's log."""
+    """Return the silence of the last Lead in the leader's log."""
     # As the Raft library writes them: a byte, and for a command of ours its number and arguments.
     commands = [msgspec.msgpack.decode(command[1:]) for command, _, _ in leader.up.journal[:] if len(command) > 1]
     entries = [decode_entry(arguments[0]) for _, arguments in commands]

@@ -1,4 +1,4 @@
-"""A node that was away applies what it missed in slices, and hears its peers between them."""
+"""A node that was away applies what it missed in slices, and receives its peers' messages between them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def fill(world: SmallCluster) -> None:
 
 
 def restarted(world: SmallCluster) -> SmallNode:
-    """A follower that has started again with all entries in its journal, of which its snapshot has none."""
+    """Return a follower that has started again with all entries in its journal, and none in its snapshot."""
     fill(world)
     world.run_until(world.settled)
     world.run(1.0)                              # it syncs the commit index

@@ -1,4 +1,4 @@
-"""What a sync beside the loop and a second entry are for: slow disks and networks, and many commands; nothing else."""
+"""When a sync beside the loop and a second entry are used: slow disks and networks, and many commands; nothing else."""
 
 from __future__ import annotations
 

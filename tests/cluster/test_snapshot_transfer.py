@@ -1,4 +1,4 @@
-"""Each condition of sending and receiving a snapshot by itself: when one begins, goes on, ends and is used."""
+"""Each condition of sending and receiving a snapshot alone: when one begins, continues, ends and is used."""
 
 from __future__ import annotations
 

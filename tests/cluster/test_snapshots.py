@@ -111,7 +111,7 @@ class Node:
         return told
 
     def load(self, *, received: bool = False) -> list[bytes]:
-        """SyncObj.__loadDumpFile, then the journal is applied to its end. Returns the machine's state."""
+        """Load as SyncObj.__loadDumpFile does, then apply the journal to its end. Returns the machine's state."""
         journal, applied = self.journal, 1
         if os.path.isfile(self.store.newest_path()):
             _, last, prev, _ = self.store.deserialize()
@@ -151,7 +151,7 @@ def path(index: int) -> Path:
 
 
 def compacted(disk: Disk, *counts: int) -> None:
-    """A node that wrote a snapshot after each of these numbers of entries but the last, then stopped."""
+    """Return a node that wrote a snapshot after each of these numbers of entries but the last, then stopped."""
     node = Node(disk)
     for count in counts:
         node.propose(count - node.journal.last_index)
@@ -220,7 +220,7 @@ class TestWriting:
 
 @pytest.fixture
 def real(tmp_path: Path) -> Iterator[Node]:
-    """A node with real files and real children, of which none outlives the test."""
+    """Return a node with real files and real children, of which none outlives the test."""
     node = Node(Disk(), fork=True, root=tmp_path)
     yield node
     node.close()
@@ -323,7 +323,7 @@ class TestChild:
 
 
 def endless(directory: Path) -> Iterator[bytes]:
-    """A state that comes to no end while the test lasts, and a file that says that the child has begun."""
+    """A state that does not end while the test lasts, and a file that shows that the child has begun."""
     (directory / "begun").touch()
     for _ in range(int(PATIENCE_S / 0.01)):
         time.sleep(0.01)

@@ -1,4 +1,4 @@
-"""Replicas that differ are found, and the one that is wrong leaves service."""
+"""Replicas that differ are found, and the wrong one leaves service."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def chain_of(entries: int, spoil_at: int = 0) -> Chain:
 
 
 def quorum() -> Quorum:
-    """Three nodes, seen from n3."""
+    """Return three nodes, seen from n3."""
     context = Context("n3", None, None, random.Random())    # type: ignore[arg-type]
     quorum = Quorum(context)
     quorum.change(("n1", "n2", "n3"))

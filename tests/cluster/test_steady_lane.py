@@ -44,14 +44,14 @@ def put_off_housekeeping(world: SmallCluster, monkeypatch: pytest.MonkeyPatch) -
 
 
 def command(node: SmallNode) -> bytes:
-    """An entry as the library keeps it."""
+    """Return an entry as the library keeps it."""
     replica = node.up.replica
     replica.propose(encode_entry(1_700_000_000_000, 1, [Put("q", 0, b"forged")]), lambda result, reason: None)
     return replica.proposed.pop()[0]
 
 
 def receive(world: SmallCluster, sender: SmallNode, to: SmallNode, message: Message) -> list[Message]:
-    """Return what a node answers to a message."""
+    """Return a node's answer to a message."""
     world.sent.clear()
     to.up.inbox.append((sender.name, message))
     world.turn(to.name)

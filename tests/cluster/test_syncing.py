@@ -14,7 +14,7 @@ PATIENCE_S = 0.5                # a binary fraction: exactly then
 
 
 class Node:
-    """A node whose disk works in the background as long as `slow`; what was asked of its journal and its network."""
+    """A node whose disk works in the background as long as `slow`; with the calls of its journal and its network."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []

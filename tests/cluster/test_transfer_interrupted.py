@@ -24,7 +24,7 @@ def connection_breaks(world: SmallCluster, leader: SmallNode, away: SmallNode) -
 
 
 def piece_is_lost(world: SmallCluster, leader: SmallNode, away: SmallNode) -> None:
-    """By a defect of somebody: a connection loses nothing."""
+    """Lose a piece by a defect: a connection loses nothing."""
 
 
 def follower_loses_power(world: SmallCluster, leader: SmallNode, away: SmallNode) -> None:
@@ -38,7 +38,7 @@ def leader_loses_power(world: SmallCluster, leader: SmallNode, away: SmallNode) 
 
 
 def snapshot_is_replaced(world: SmallCluster, leader: SmallNode, away: SmallNode) -> None:
-    """By so many newer ones that its file is removed."""
+    """Replace the snapshot by so many newer ones that its file is removed."""
     world._at(world.now, lambda: snapshot_everywhere(world, [leader.name]))
 
 
@@ -54,7 +54,7 @@ class Transfer:
         self._interrupt = interrupt
 
     def passes(self, source: str, target: str, message: Message) -> bool:
-        """The filter of the network."""
+        """Filter the messages of the network."""
         if self.interrupted or self._away.name not in (source, target):
             return True
         if isinstance(message, Ack) and message.snapshot is not None and self._point == ANSWER:
@@ -75,7 +75,7 @@ class Transfer:
         world._at(world.now + number * GAP_S, arrive)
 
     def _now(self, leader: str) -> bool:
-        """Interrupt; return whether the message that was to arrive now still does."""
+        """Interrupt; returns whether the message that was to arrive now still does."""
         self.interrupted = True
         world = self._world
         world._at(world.now, lambda: self._interrupt(world, world[leader], self._away))
@@ -83,7 +83,7 @@ class Transfer:
 
 
 def history(point: int, interrupt: Interrupt) -> Transfer:
-    """One such history; checks that the cluster serves meanwhile and has lost nothing in the end."""
+    """Run one such history; checks that the cluster serves meanwhile and has lost nothing in the end."""
     world = SmallCluster(3)
     away = lagging(world)
     before = world.bodies(world.leader().name)

@@ -1,4 +1,4 @@
-"""Each condition of the transport by itself: accepted messages, notifications of peers, and the end of a lease."""
+"""Each condition of the transport alone: accepted messages, notifications of peers, and the end of a lease."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ NOW = 64.0
 
 
 class Node:
-    """The transport of a leader with its peer `p`, which votes and is connected; what the parts around it heard."""
+    """The transport of a leader with its peer `p`, which votes and is connected; and the calls of the parts around it.
+    """
 
     def __init__(self) -> None:
         self.calls: list[Any] = []

@@ -110,7 +110,7 @@ def test_one_that_was_away_has_to_catch_up_once_more() -> None:
 
 
 class Follower:
-    """Without the right to vote, as its leader `p` may grant it."""
+    """A follower without the right to vote, as its leader `p` may grant it."""
 
     def __init__(self, *, held: bool = False, leader: str = "p") -> None:
         self.granted: list[int] = []

@@ -36,7 +36,7 @@ def dev(tmp_path: Path) -> Iterator[Dev]:
 
 @pytest.fixture
 def claims(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Give back after the test what this process claims."""
+    """Restore after the test what this process claims."""
     made: list[socket.socket] = []
     monkeypatch.setattr(ports, "_claims", made)
     yield

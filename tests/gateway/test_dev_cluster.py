@@ -30,7 +30,7 @@ PLAY = (sys.executable, "-c", "import bench.play; bench.play.TELL_EVERY_S = 1.0;
 
 
 class Running:
-    """A program that prints what it does; its lines are collected."""
+    """A program that prints its progress; its lines are collected."""
 
     def __init__(self, *command: str, folder: Path) -> None:
         self.process = subprocess.Popen(
@@ -85,7 +85,7 @@ def wait_until_gone(pids: list[int]) -> None:
 
 
 def nodes(running: Running) -> dict[str, tuple[str, int]]:
-    """The client address and the process id of each node."""
+    """Return the client address and the process id of each node."""
     running.wait_for("Ctrl-C ends")
     return {name: (address, int(pid)) for name, address, pid
             in re.findall(r"^  (n\d)  clients (\S+)  dashboard \S+  pid (\d+)", running.text, re.MULTILINE)}
@@ -95,10 +95,10 @@ def test_an_idle_cluster_writes_nothing_to_the_log(cluster: Running) -> None:
     address = next(iter(nodes(cluster).values()))[0]
 
     def stand() -> list[bytes]:
-        """The terms and the indexes of all nodes."""
+        """Return the terms and the indexes of all nodes."""
         return [b" ".join(line.split()[6:9]) for line in say(address, b"CLUSTER STATUS\r\n").splitlines()[1:]]
     def nothing_happens() -> bool:
-        """Return whether all nodes are level, and stay where they are while the one who watches asks eight times."""
+        """Return whether all nodes are level, and stay so while they are asked eight times."""
         before = stand()
         time.sleep(8 * POLL_S)
         return len(set(before)) == 1 and stand() == before
@@ -209,7 +209,7 @@ def test_another_program_is_named_so_that_it_is_found(tmp_path: Path, monkeypatc
 
 
 def told(text: str) -> tuple[int, int]:
-    """Return how many jobs were put and done, as the program said last."""
+    """Return how many jobs were put and done, as the program printed last."""
     return max(((int(put), int(done)) for put, done in re.findall(
         r"producer: (\d+) jobs put into play; workers: (\d+) done\n", text)), default=(0, 0))
 

@@ -1,4 +1,4 @@
-"""What docs/PROTOCOL.md shows is what the server says."""
+"""The answers in docs/PROTOCOL.md are the server's."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_conversations_go_as_shown(block: str, tmp_path: Path) -> None:
 
 
 def index() -> list[tuple[list[str], str, str]]:
-    """The rows of "Commands at a glance": verbs, and the columns of REQ and BEGIN."""
+    """Return the rows of "Commands at a glance": verbs, and the columns of REQ and BEGIN."""
     text = TEXT.partition("\n## Commands at a glance\n")[2].partition("\n## ")[0]
     rows = []
     for line in text.splitlines():
@@ -68,7 +68,9 @@ def test_every_verb_is_described() -> None:
 
 
 def synopsis() -> list[str]:
-    """The forms of commands in the document, without their answers; a line that begins with an option goes on."""
+    """Return the forms of commands in the document, without their answers; a line that begins with an option continues
+    one.
+    """
     forms: list[str] = []
     last = 0
     for at, line in enumerate(TEXT.splitlines()):

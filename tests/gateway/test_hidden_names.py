@@ -1,4 +1,4 @@
-"""Nothing that a user is told names what is another's: all pages of the site, and all commands that only look."""
+"""Nothing that a user is told names another user's things: all pages of the site, and all commands that only read."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ ARGUMENTS = ("", " *", " mail*", f" {HIDDEN}*", " mail", f" {HIDDEN}_queue", f" 
 
 
 class Tenants(Users):
-    """One has rights on what is called mail, and for topics of that name."""
+    """A user who has rights on what is called mail, and for topics of that name."""
 
     known = {**Users.known, "max": rights.of_text("put:mail*,get:mail*,queue:mail*,queue:@mail*")}
 
 
 async def furnish(found: Site) -> None:
-    """Everything that can have a name is there, and a worker of eva's."""
+    """Make everything that can have a name, and a worker of eva's."""
     for command in EVA:
         data = command if "\r\n" in command else f"{command}\r\n"
         answer = await execute(found.hub, "eva", f"{HOST}:1", data.encode())

@@ -1,4 +1,4 @@
-"""Rights: how they are written and what they mean."""
+"""Rights: their notation and their meaning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real node with users: the program's arguments, and who may do what there."""
+"""A real node with users: the program's arguments, and each user's rights there."""
 
 from __future__ import annotations
 

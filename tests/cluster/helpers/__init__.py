@@ -1,1 +1,1 @@
-"""What the tests of cluster share: disks that fail, and a few real drivers in one process."""
+"""Helpers of the tests of cluster: disks that fail, and a few real drivers in one process."""

@@ -9,7 +9,7 @@ PAGE_BYTES = 4096
 
 
 def never() -> bool:
-    """A failed sync that wrote nothing."""
+    """Write nothing in a failed sync."""
     return False
 
 
@@ -30,7 +30,7 @@ class CachedFile:
         self._failed_size = -1      # the size that could not be synced
 
     def __deepcopy__(self, memo: dict[int, object]) -> CachedFile:
-        """As deepcopy does it by itself, in much less time: disks are cloned thousands of times."""
+        """Copy as deepcopy does, in much less time: disks are cloned thousands of times."""
         other = CachedFile()
         other.data, other.unsynced, other.synced_bytes = self.data[:], self.unsynced[:], self.synced_bytes
         other.failed, other._failed_size = dict(self.failed), self._failed_size
@@ -48,7 +48,7 @@ class CachedFile:
         data[offset:end] = new
 
     def _write_again(self, page: int) -> None:
-        """The page is to be written as a whole, with what a failed sync has left in it."""
+        """Mark the page to be written as a whole, with what a failed sync has left in it."""
         old = self.failed.pop(page, None)
         if old is not None:
             start = page * PAGE_BYTES
@@ -56,7 +56,7 @@ class CachedFile:
             self.unsynced.append((start, _padded(old, shown), shown))
 
     def sync(self) -> None:
-        """All that was written since the last sync is on the disk, be it a failed one."""
+        """Put all that was written since the last sync on the disk, even after a failed one."""
         if self.unsynced or len(self.data) != self._failed_size:
             self.synced_bytes, self._failed_size = len(self.data), -1
         self.unsynced = []
@@ -80,12 +80,12 @@ class CachedFile:
                 self.failed[page] = bytes(disk[place])
 
     def lose(self) -> None:
-        """The disk has nothing of the bytes that are shown."""
+        """Lose all bytes that are shown."""
         self.unsynced = []
         self.failed = {start // PAGE_BYTES: b"" for start in range(0, len(self.data), PAGE_BYTES)}
 
     def drop_cache(self) -> None:
-        """From now on reads show what the disk has, except for what is not synced."""
+        """Let reads show what the disk has, except for what is not synced."""
         for page, old in self.failed.items():
             place = slice(page * PAGE_BYTES, (page + 1) * PAGE_BYTES)
             self.data[place] = _padded(old, self.data[place])
@@ -102,5 +102,5 @@ class CachedFile:
 
 
 def _padded(old: bytes, shown: bytes | bytearray) -> bytes:
-    """The file may have grown since, by zeros."""
+    """Return bytes padded by zeros: the file may have grown since."""
     return old.ljust(len(shown), b"\0")

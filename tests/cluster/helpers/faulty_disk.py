@@ -30,7 +30,7 @@ def durable_bytes(file: CachedFile) -> bytearray:
 
 
 class Beside(Future[Any]):
-    """Work that is done at the moment in which somebody asks for its result, as late as it can be."""
+    """Work that is done when its result is asked for, as late as possible."""
 
     def __init__(self, disk: FaultyDisk, work: Callable[[], None]) -> None:
         super().__init__()
@@ -70,13 +70,13 @@ class FaultyDisk(Disk):
     # What the tests do to it
 
     def clone(self) -> FaultyDisk:
-        """An independent copy, as after a restart that lost nothing."""
+        """Return an independent copy, as after a restart that lost nothing."""
         other = copy.deepcopy(self)
         other.restart()
         return other
 
     def restart(self) -> None:
-        """Descriptors and locks of the dead process are gone."""
+        """Drop the descriptors and locks of the dead process."""
         self._open.clear()
         self._locked.clear()
         self.crash_at = None
@@ -110,11 +110,11 @@ class FaultyDisk(Disk):
             del file.data[file.synced_bytes:]
 
     def file(self, path: Path) -> bytearray:
-        """The bytes of a file, to be looked at or damaged."""
+        """Return the bytes of a file, to be read or damaged."""
         return self.names_now[str(path)].data
 
     def paths(self, directory: Path) -> list[Path]:
-        """All files of a directory."""
+        """Return all files of a directory."""
         return [directory / name for name in self.names(directory)]
 
     # Disk
@@ -165,7 +165,7 @@ class FaultyDisk(Disk):
 
     @property
     def open_files(self) -> int:
-        """Descriptors that are still open."""
+        """Return the descriptors that are still open."""
         return len(self._open) + len(self._locked)
 
     def size(self, file: int) -> int:
@@ -235,23 +235,23 @@ class FaultyDisk(Disk):
         self.sync_directory(directory)
 
     def forget(self, file: int, length: int, offset: int) -> None:
-        """Nothing is kept twice here."""
+        """Do nothing: nothing is kept twice here."""
 
     def begin_sync(self, file: int, length: int, offset: int) -> None:
-        """Do nothing: what a crash leaves of bytes that are not synced is a matter of chance anyway."""
+        """Do nothing: chance decides what a crash leaves of bytes that are not synced."""
         assert file in self._open
         assert offset + length <= self.size(file)
 
     def unlink_in_background(self, path: Path) -> None:
-        """There is no thread here."""
+        """Remove it at once: there is no thread here."""
         with contextlib.suppress(OSError):
             self.unlink(path)
 
     def end_removals(self) -> None:
-        """None lasts."""
+        """Do nothing: no removal lasts."""
 
     def expect(self, file: int, length: int, offset: int) -> None:
-        """Nothing is slow here."""
+        """Do nothing: nothing is slow here."""
         assert file in self._open
 
     def sync_directory(self, directory: Path) -> None:

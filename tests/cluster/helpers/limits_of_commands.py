@@ -141,7 +141,7 @@ class World:
         return self.machine.apply(self.machine.index + 1, self.now_ms, 12345, operations).replies
 
     def apply_many(self, puts: Iterator[Put | PutWith] | Sequence[Put | PutWith]) -> None:
-        """So many jobs."""
+        """Put this many jobs."""
         portion: list[Put | PutWith] = []
         for put in puts:
             portion.append(put)
@@ -156,14 +156,14 @@ class World:
         return f"fresh{self._fresh}"
 
     def large_map(self) -> bytes:
-        """A map of clusters with as many rules as there may be, and this cluster as home."""
+        """Return a map of clusters with as many rules as possible, and this cluster as home."""
         cluster_id = self.machine.cluster_id
         assert cluster_id is not None
         lines = [f"CLUSTER a {cluster_id[:8].hex()} h:1", *[f"RULE other{number} -" for number in range(3300)]]
         return "".join(f"{line}\n" for line in lines).encode()
 
     def queue_of(self, count: int, **options: Any) -> str:
-        """A new queue with so many jobs, with all that a job can have, or with these options."""
+        """Return a new queue with this many jobs, with everything that a job can have, or with these options."""
         queue = self.name()
         if not options:
             self.apply_many([
@@ -177,7 +177,7 @@ class World:
     def taken(
         self, count: int, queue: str | None = None, session: int | None = None, lease_ms: int = LEASE_MS,
     ) -> list[int]:
-        """The ids of so many running jobs."""
+        """Return the ids of this many running jobs."""
         name = self.queue_of(count) if queue is None else queue
         ids: list[int] = []
         while len(ids) < count:
@@ -187,17 +187,17 @@ class World:
         return ids
 
     def use_groups(self) -> None:
-        """Groups are counted from now on, those of all queues."""
+        """Count groups from now on, those of all queues."""
         self.apply(ConfigureFair(cap_ms=30_000))
         self.settle()
 
     def settle(self) -> None:
-        """Let time do what it has to do now."""
+        """Let time do what is due."""
         while (due_ms := self.machine.next_due_ms()) is not None and due_ms <= self.now_ms:
             self.apply(Tick())
 
     def session(self) -> int:
-        """A new one."""
+        """Open a session."""
         (opened,) = self.apply(OpenSession(1, 86_400_000))
         return int(opened.sid.partition("_")[0])
 
@@ -206,7 +206,7 @@ Case = Callable[[World], list[Operation]]
 
 
 def _names(number: int) -> tuple[str, ...]:
-    """Queues that have jobs, others each time."""
+    """Return queues that have jobs, others each time."""
     return tuple(f"q{(number * 7919 + at) % QUEUES}" for at in range(NAMES))
 
 
@@ -223,7 +223,7 @@ def _puts_with_everything(world: World) -> list[Operation]:
 
 
 def _jobs_that_wait(world: World) -> list[Operation]:
-    """PUTS of jobs that wait for a hundred items each, all of which there are."""
+    """Yield PUTS of jobs that wait for a hundred existing items each."""
     queue = world.queue_of(100)
     after = tuple(f"{queue}_{number}" for number in range(100))
     return [*split(Batch(tuple(PutWith(Put("waits", 0, b"x"), after=after) for _ in range(1000)), False),
@@ -236,7 +236,7 @@ def _puts_of_many(world: World) -> list[Operation]:
 
 
 def _puts_in_fragments(world: World) -> list[Operation]:
-    """As many jobs as an operation has, and larger than one that goes into the log as a whole."""
+    """Yield as many jobs as an operation has, larger than one that goes into the log as a whole."""
     puts = [Put(f"q{number * 7 % QUEUES}", 0, bytes(8_000_000 // MANY), f"w{number}") for number in range(MANY)]
     data = encode_operation(next(iter(split(Batch(tuple(puts), False), world.machine.known_work))))
     assert len(data) > WHOLE_BYTES_MAX
@@ -283,7 +283,7 @@ def _repeated_picks(world: World) -> list[Operation]:
 
 
 def _parents(world: World) -> list[Operation]:
-    """DONE of parents, each of which lets one job go, and the Ticks after it."""
+    """Yield DONE of parents, each of which lets one job go, and the Ticks after it."""
     queue = world.queue_of(2 * MANY)
     world.apply_many([PutWith(Put("children", 0, b"x"), after=(f"{queue}_{at}",)) for at in range(2 * MANY)])
     ids = world.taken(2 * MANY, queue)
@@ -291,7 +291,7 @@ def _parents(world: World) -> list[Operation]:
 
 
 def _one_parent(world: World) -> list[Operation]:
-    """The same where thousands wait for one item, and for many others."""
+    """Yield the same where thousands wait for one item, and for many others."""
     queue = world.queue_of(100)
     after = tuple(f"{queue}_{number}" for number in range(100))
     world.apply_many([PutWith(Put("transferees", 0, b"x"), after=after) for _ in range(3000)])
@@ -299,7 +299,7 @@ def _one_parent(world: World) -> list[Operation]:
 
 
 def _keyed(operation: Callable[[Selector], Operation], count: int = COPIES) -> Case:
-    """On jobs that wait for a hundred items each."""
+    """Yield operations by key, on jobs that wait for a hundred items each."""
     def case(world: World) -> list[Operation]:
         parents, queue = world.queue_of(100), world.name()
         after = tuple(f"{parents}_{number}" for number in range(100))
@@ -402,18 +402,19 @@ def _sessions(world: World) -> list[Operation]:
 
 
 def _sessions_kept(world: World) -> list[Operation]:
-    """Return those of a node, as many as one command may name."""
+    """Return the sessions of a node, as many as one command may name."""
     numbers = tuple(world.session() for _ in range(1000))
     return [TouchSession(numbers)] * 5
 
 
 def _spread(job: PutWith, count: int) -> Case:
-    """PUT to as many queues as one operation may name."""
+    """Yield PUT to as many queues as one operation may name."""
     return lambda world: [replace(job, targets=ToQueues(_names(number)[:count])) for number in range(4)]
 
 
 def _topic(job: PutWith, patterns: bool, bindings: int = MANY) -> Case:
-    """PUT to a topic with so many bindings, all of which match, or none, after as much looking as there may be."""
+    """Yield PUT to a topic with this many bindings, all of which match, or none after as many comparisons as possible.
+    """
     key = ".".join(["a"] * (ROUTE_STEPS_MAX // bindings if patterns else 4))
 
     def case(world: World) -> list[Operation]:
@@ -430,7 +431,7 @@ def _delete_topic(world: World) -> list[Operation]:
 
 
 def _places(operation: Callable[[Place], Operation]) -> Case:
-    """In a queue with fifty priorities."""
+    """Yield commands by place, in a queue with fifty priorities."""
     def case(world: World) -> list[Operation]:
         first = world.machine.next_seq
         queue = world.queue_of(2000)
@@ -439,7 +440,7 @@ def _places(operation: Callable[[Place], Operation]) -> Case:
 
 
 def _numbered(operation: Callable[[Number], Operation]) -> Case:
-    """Of a queue with many of them."""
+    """Yield commands on numbered jobs of a queue with many of them."""
     def case(world: World) -> list[Operation]:
         first, queue = world.machine.next_seq, world.name()
         put = PutWith(Put(queue, 0, b"x"), number=True)
@@ -449,7 +450,7 @@ def _numbered(operation: Callable[[Number], Operation]) -> Case:
 
 
 def _buried(operation: Callable[[Number], Operation]) -> Case:
-    """Of a queue in which many of them are buried."""
+    """Yield commands on a queue in which many jobs are buried."""
     def case(world: World) -> list[Operation]:
         first, queue = world.machine.next_seq, world.name()
         put = PutWith(Put(queue, 0, b"x"), number=True)
@@ -460,7 +461,7 @@ def _buried(operation: Callable[[Number], Operation]) -> Case:
 
 
 def _dead_jobs(world: World) -> list[Operation]:
-    """Each is put back into its queue by its place."""
+    """Yield commands that put each dead job back into its queue by its place."""
     queue = world.name()
     world.apply_many([Put(queue, 0, b"x")] * COPIES)
     first = world.machine.next_seq
@@ -469,7 +470,7 @@ def _dead_jobs(world: World) -> list[Operation]:
 
 
 def _with_pulse(world: World, queues: int, jobs: int) -> tuple[str, list[str]]:
-    """A fast pulse, and so many queues that share it, with so many jobs each."""
+    """Make a fast pulse, and this many queues that share it, with this many jobs each."""
     pulse, names = world.name(), [world.name() for _ in range(queues)]
     world.apply(CreatePulse(pulse, PulseChange(rate=100_000, per_ms=10)))
     more = QueueChange(pulse=pulse)
@@ -488,7 +489,7 @@ def _gets_of_pulses(world: World) -> list[Operation]:
 
 
 def _ends_with_results(world: World) -> list[Operation]:
-    """Each hand-out was granted by a pulse."""
+    """Yield ends of hand-outs that were granted by a pulse."""
     pulse, (queue,) = _with_pulse(world, 1, COPIES)
     (reply,) = world.apply(GetWith(Get((queue,), LEASE_MS), COPIES, free=(Allowance(pulse, COPIES),)))
     return [End(job.id, How.LATER, Due(10**6), 3, feedback=Feedback.SLOW) for job in reply.jobs]
@@ -504,7 +505,7 @@ def _pulses(world: World) -> list[Operation]:
 
 
 def _tickets(world: World) -> list[Operation]:
-    """Grants, results and the end of a pulse that has many tickets, when there are as many as there may be."""
+    """Yield grants, results and the end of a pulse, while there are as many tickets as possible."""
     name = world.name()
     world.apply(CreatePulse(name, PulseChange(max_run_ms=86_400_000)))
     grants = [Grant(name, MANY)] * 100
@@ -517,7 +518,7 @@ def _tickets(world: World) -> list[Operation]:
 
 
 def _delete_pulse(world: World) -> list[Operation]:
-    """With as many tickets as there may be."""
+    """Yield the deletion of a pulse with as many tickets as possible."""
     name = world.name()
     world.apply(CreatePulse(name, PulseChange(max_run_ms=86_400_000)))
     for _ in range(100):
@@ -558,7 +559,7 @@ def _close_session_first(world: World) -> list[Operation]:
 
 
 def _puts_of_groups(world: World) -> list[Operation]:
-    """Of as many groups as jobs, in a queue that hands out by FAIR."""
+    """Yield Puts of as many groups as jobs, into a queue that hands out by FAIR."""
     queue = world.name()
     world.apply(ConfigureQueue(queue, QueueChange(sched=Sched.FAIR)))
     return [*split(Batch(tuple(
@@ -570,12 +571,12 @@ def _puts_of_groups(world: World) -> list[Operation]:
 
 
 def _first_use_of_groups(world: World) -> list[Operation]:
-    """And the Ticks after it. It is the first if no other case with groups was before."""
+    """Yield the first use of groups and the Ticks after it. No earlier case may have used groups."""
     return [ConfigureFair(cap_ms=30_000), *[Tick()] * COPIES]
 
 
 def _with_groups(name: str) -> Case:
-    """A case from above while groups are in use."""
+    """Yield a case from above while groups are in use."""
     def case(world: World) -> list[Operation]:
         world.use_groups()
         return CASES[name](world)
@@ -583,7 +584,7 @@ def _with_groups(name: str) -> Case:
 
 
 def _gets_by_fair(queues: Callable[[int], tuple[str, ...] | None], count: int | None) -> Case:
-    """While the queues have groups of their own, and those asked for a few more."""
+    """Yield GETs BY FAIR while the queues have groups of their own, and those asked for a few more."""
     def case(world: World) -> list[Operation]:
         world.use_groups()
         names = [f"q{number}" for number in range(1000)]
@@ -593,7 +594,7 @@ def _gets_by_fair(queues: Callable[[int], tuple[str, ...] | None], count: int | 
 
 
 def _gets_past_groups_kept_back(world: World) -> list[Operation]:
-    """A LIMIT keeps back the groups that are next, and a queue is paused: each choice looks whether it is theirs."""
+    """Yield GETs while a LIMIT keeps back the next groups, and a queue is paused: each choice checks them."""
     limited, paused = [world.name() for _ in range(200)], world.name()
     world.apply(*[ConfigureQueue(name, QueueChange(limit=1)) for name in limited])
     world.apply_many([Put(name, 0, b"x") for name in limited for _ in range(2)])
@@ -606,7 +607,7 @@ def _gets_past_groups_kept_back(world: World) -> list[Operation]:
 
 
 def _group_in_many_queues(groups: int, queues: int) -> Case:
-    """It moves to another level with each end; in each of its queues there are so many other groups."""
+    """Yield ends of jobs of a group that changes its level with each, in queues with this many other groups."""
     def case(world: World) -> list[Operation]:
         group, names = world.name(), [world.name() for _ in range(queues)]
         world.apply_many([PutWith(Put(name, 0, b"x"), group=f"{group}_{at}") for name in names for at in range(groups)])
@@ -618,7 +619,7 @@ def _group_in_many_queues(groups: int, queues: int) -> Case:
 
 
 def _resume_of_many_groups(world: World) -> list[Operation]:
-    """None of which has left its level; and one that has, behind all others."""
+    """Yield the resumption of many groups that have not left their level, and of one behind all others."""
     queue = world.name()
     world.apply_many([PutWith(Put(queue, 0, b"x"), group=f"{queue}_{number:05}") for number in range(3 * MANY)])
     world.apply(PauseQueue(queue, False, True), PutWith(Put(queue, 0, b"x"), group=f"{queue}_z"))
@@ -626,7 +627,7 @@ def _resume_of_many_groups(world: World) -> list[Operation]:
 
 
 def _everything_due(world: World) -> list[Operation]:
-    """Leases, TTLs, activations and releases at once, and as many commands as an entry takes."""
+    """Yield leases, TTLs, activations and releases due at once, and as many commands as an entry takes."""
     parents = world.queue_of(1)
     world.queue_of(3000, ttl_ms=1000)
     world.queue_of(3000, when=Due(1000))
@@ -846,7 +847,7 @@ def entries(world: World, operations: list[Operation], measure: Callable[[Callab
 
 
 def steps(call: Callable[[], None]) -> int:
-    """Lines of Python and calls, what comprehensions and sortedcontainers do included."""
+    """Return executed lines of Python and calls, including those of comprehensions and sortedcontainers."""
     count = 0
 
     def step(frame: FrameType, event: str, argument: object) -> None:
@@ -866,14 +867,14 @@ def steps(call: Callable[[], None]) -> int:
 
 
 def microseconds(call: Callable[[], None]) -> int:
-    """Return how long it took."""
+    """Return the time that it took."""
     begun = time.process_time()
     call()
     return round((time.process_time() - begun) * 1e6)
 
 
 def main() -> None:
-    """A line for each case: the longest of its entries in milliseconds."""
+    """Print a line for each case: the longest of its entries in milliseconds."""
     import gc
     world = World()
     gc.collect()

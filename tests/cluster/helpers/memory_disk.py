@@ -41,7 +41,7 @@ class MemoryDisk(Disk):
         self.files_max: int | None = None       # so many files can be open at once
 
     def crash(self) -> None:
-        """The process dies and the machine loses power."""
+        """Kill the process and cut the machine's power."""
         for file in self._files.values():
             file.data, file.unsynced, file.failed = file.on_disk(), [], {}
         self.end_process()
@@ -52,7 +52,7 @@ class MemoryDisk(Disk):
         self._locks.clear()
 
     def file(self, path: Path) -> bytearray:
-        """The bytes of a file, to be damaged."""
+        """Return the bytes of a file, to be damaged."""
         return self._files[str(path)].data
 
     def make_directory(self, directory: Path) -> None:
@@ -155,21 +155,21 @@ class MemoryDisk(Disk):
         self._open[file].drop_cache()
 
     def forget(self, file: int, length: int, offset: int) -> None:
-        """Nothing is kept twice here."""
+        """Do nothing: nothing is kept twice here."""
 
     def begin_sync(self, file: int, length: int, offset: int) -> None:
-        """All that is written is durable here."""
+        """Do nothing: all that is written is durable here."""
 
     def expect(self, file: int, length: int, offset: int) -> None:
-        """Nothing is slow here."""
+        """Do nothing: nothing is slow here."""
 
     def unlink_in_background(self, path: Path) -> None:
-        """There is no thread here."""
+        """Remove it at once: there is no thread here."""
         with contextlib.suppress(OSError):
             self.unlink(path)
 
     def end_removals(self) -> None:
-        """None lasts."""
+        """Do nothing: no removal lasts."""
 
     def sync_directory(self, directory: Path) -> None:
         pass

@@ -43,7 +43,7 @@ class SlowSync(Future[float]):
 
 
 class SlowDisk(MemoryDisk):
-    """Works on one sync after another, `sync_s` each."""
+    """A disk that works on one sync after another, `sync_s` each."""
 
     node: SlowNode | None = None
     sync_s = 0.0
@@ -76,7 +76,7 @@ class SlowDisk(MemoryDisk):
 
 
 class CommandAnswer:
-    """A Pending of a client: it notes that it has its answer."""
+    """A Pending of a client that notes when it has its answer."""
 
     def __init__(self, node: SlowNode, client: int) -> None:
         self._node = node
@@ -114,12 +114,12 @@ class SlowNode(SmallNode):
     steady = monotonic
 
     def spend(self, seconds: float) -> None:
-        """Time passes in a turn."""
+        """Let time pass in a turn."""
         if self._spent_s is not None:
             self._spent_s += seconds
 
     def wake(self) -> None:
-        """Something has come."""
+        """Handle an arrival."""
         if not self._scheduled:
             self._scheduled = True
             self._woken_at = self.world.now
@@ -164,7 +164,7 @@ class SlowNode(SmallNode):
 
 
 class SlowCluster(SmallCluster):
-    """Three nodes; `sync_s` and `link_s`: what a sync takes, and a message. Everything counts from load() on."""
+    """Three nodes; `sync_s` and `link_s`: the duration of a sync and of a message. Counts begin with load()."""
 
     def __init__(self, sync_s: float, link_s: float = 0.00006) -> None:
         super().__init__(3, start=False)
@@ -185,7 +185,7 @@ class SlowCluster(SmallCluster):
         return list(self._nodes.values())
 
     def at(self, when: float, action: Callable[[], None]) -> None:
-        """Do this then."""
+        """Schedule an action."""
         self._at(when, action)
 
     def turn(self, name: str) -> None:
@@ -207,7 +207,7 @@ class SlowCluster(SmallCluster):
         self._at(self._nodes[source].monotonic() + self.link_s, arrive)
 
     def answers(self, node: SlowNode, client: int, count: int, at: float) -> None:
-        """A client has so many answers, and sends as many commands."""
+        """Give a client this many answers; it sends as many commands."""
         def again() -> None:
             node.commands[client] += count
             node.wake()

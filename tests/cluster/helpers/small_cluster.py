@@ -62,7 +62,7 @@ class Outcome:
 
 
 class SmallNode:
-    """One node: its disk outlives its driver."""
+    """One node, whose disk outlives its driver."""
 
     def __init__(self, world: SmallCluster, name: str) -> None:
         self.world = world
@@ -171,7 +171,7 @@ class SmallNode:
 
 
 class SmallCluster:
-    """Nodes n1..nN, all started and connected; the spare ones behind them are no members yet, and not started."""
+    """Nodes n1..nN, all started and connected; spare ones after them are no members yet, and not started."""
 
     def __init__(
         self, count: int = 3, seed: int = 1, *, start: bool = True, spares: int = 0, sleeps: bool = False,
@@ -236,7 +236,7 @@ class SmallCluster:
         return node
 
     def kill(self, name: str) -> None:
-        """The process dies and its machine loses power."""
+        """Kill the process and cut the machine's power."""
         node = self.nodes[name]
         node.driver = None
         node.life += 1
@@ -262,7 +262,7 @@ class SmallCluster:
         return fire
 
     def turn(self, name: str) -> None:
-        """One turn of a node, and the next ones as long as it is busy."""
+        """Take a turn of a node, and the next ones as long as it is busy."""
         node = self.nodes[name]
         node.turned_at = self.now
         for _ in range(BUSY_TURNS_MAX):
@@ -294,7 +294,7 @@ class SmallCluster:
             self.deliver(source, target, message, connection)
 
     def deliver(self, source: str, target: str, message: Message, connection: int | None = None) -> None:
-        """Let a message arrive after the delay, if its connection (None: any) still stands then."""
+        """Deliver a message after the delay, if its connection (None: any) still stands then."""
         def arrive() -> None:
             node, present = self.nodes[target], self.links.get(frozenset((source, target)))
             if node.driver is not None and present is not None and connection in (None, present):
@@ -344,7 +344,7 @@ class SmallCluster:
                         self._disconnect(frozenset((a, b)))
 
     def heal(self) -> None:
-        """All connections stand again."""
+        """Restore all connections."""
         self.cuts.clear()
         names = list(self.nodes)
         for k, a in enumerate(names):
@@ -352,7 +352,7 @@ class SmallCluster:
                 self._connect(frozenset((a, b)))
 
     def flap(self, a: str, b: str) -> None:
-        """A connection breaks and stands again at once."""
+        """Break a connection and restore it at once."""
         self._disconnect(frozenset((a, b)))
         self._connect(frozenset((a, b)))
 
@@ -368,7 +368,7 @@ class SmallCluster:
         self.now = end
 
     def run_until(self, condition: Callable[[], object], seconds: float = 20.0) -> None:
-        """Let time pass until the condition holds; fails after so many seconds."""
+        """Let time pass until the condition holds; fails after this many seconds."""
         end = self.now + seconds
         while not condition():
             assert self.now < end, f"not within {seconds} simulated seconds"
@@ -377,7 +377,7 @@ class SmallCluster:
     # ForwardedCommands
 
     def serving(self) -> SmallNode | None:
-        """The node that serves; fails when there are two."""
+        """Return the node that serves; fails when there are two."""
         serving = [node for node in self if node.driver is not None and node.driver.leadership.serving]
         assert len(serving) <= 1, f"two nodes serve: {[node.name for node in serving]}"
         return serving[0] if serving else None
@@ -390,7 +390,7 @@ class SmallCluster:
         return node
 
     def followers(self) -> list[SmallNode]:
-        """All running nodes but the serving leader."""
+        """Return all running nodes except the serving leader."""
         leader = self.serving()
         return [node for node in self if node is not leader and node.driver is not None]
 
@@ -411,11 +411,12 @@ class SmallCluster:
         return len(applied | last) == 1
 
     def states(self) -> set[bytes]:
-        """The different states of the running nodes."""
+        """Return the different states of the running nodes."""
         return {b"".join(node.machine.snapshot()) for node in self if node.driver is not None}
 
     def bodies(self, name: str, queue: str = "q") -> list[bytes]:
-        """Data of the waiting jobs of a queue on one node, in the order in which they would be handed out."""
+        """Return the data of the waiting jobs of a queue on one node, in the order in which they would be handed out.
+        """
         copy = Machine()
         copy.restore(self.nodes[name].machine.snapshot())
         return drain(copy, queue)

@@ -1,4 +1,4 @@
-"""Who proves to be whom, how long that takes, and what stands in the log of it."""
+"""Authentication: its results, its duration, and its log lines."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ USERS = {"op": Account(PUT, None, scrypt.hashed("right")), "mail": Account(GET, 
 
 @pytest.fixture
 def hashed(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int, int]]:
-    """The parameters of all secrets that were hashed."""
+    """Return the parameters of all secrets that were hashed."""
     found: list[tuple[int, int, int]] = []
     matches = Scrypt.matches
 

@@ -21,7 +21,7 @@ class Scene:
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
     async def ask(self, *names: str) -> None:
-        """The host is the first letter of the name."""
+        """Ask for a turn; the host is the first letter of the name."""
         for name in names:
             self._ends[name] = asyncio.Event()
             self._tasks[name] = asyncio.ensure_future(self._work(name))
@@ -44,7 +44,7 @@ class Scene:
             self._tasks[name].cancel()
 
     async def finish(self) -> None:
-        """All turns are free again, whoever left in the middle."""
+        """Assert that all turns are free again, whoever left in the middle."""
         while waiting := [name for name, task in self._tasks.items() if not task.done()]:
             await self.end(next((name for name in waiting if name in self.begun), "nobody"))
         before = len(self.begun)

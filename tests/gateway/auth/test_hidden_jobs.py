@@ -1,4 +1,4 @@
-"""No answer tells a user whether a number is one of a job in a queue of others."""
+"""No answer tells a user whether a number belongs to a job in another user's queue."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COMMANDS = (
 
 
 async def numbered(gateway: MemoryGateway, client: MemoryClient, line: bytes) -> int:
-    """The number of a job that is put."""
+    """Put a job; returns its number."""
     client.send(line)
     await gateway.settle()
     return int(client.take().split()[3])

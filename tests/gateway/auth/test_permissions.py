@@ -1,4 +1,4 @@
-"""There is a rule for everything a client can say."""
+"""There is a rule for everything a client can send."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ EVERYTHING = rights.of_text("admin")
 
 
 def may(granted: rights.Rights, command: Command, cluster: FakeCluster) -> bytes | None:
-    """Return what the rule of the command's row says."""
+    """Return the answer of the rule of the command's row."""
     return command.row.right(granted, command, cluster)
 
 
 def read(words: list[bytes]) -> Command | None:
-    """The command in the line, None when there is none."""
+    """Return the command in the line, None when there is none."""
     try:
         return CATALOG.read(list(words))
     except ArgumentError:
@@ -41,7 +41,7 @@ def read(words: list[bytes]) -> Command | None:
 
 
 def lines(verb: bytes) -> list[list[bytes]]:
-    """Short lines of this verb, right ones and wrong ones."""
+    """Return short lines of this verb, right ones and wrong ones."""
     found = [[verb, *words] for count in range(4) for words in itertools.product(WORDS, repeat=count)]
     found += [[verb, word] for word in CLUSTER] + [[verb, word, b"n4"] for word in CLUSTER]
     found += [[verb, b"ADD", b"n4", b"h", b"1", b"h", b"2"], [verb, b"1", b"PUT", b"q", b"0", b"1"]]
@@ -143,7 +143,7 @@ KINDS = ("put", "get", "queue", "admin")
 
 @pytest.fixture(scope="module")
 def cluster() -> FakeCluster:
-    """With job 1 of `mail` running, and job number 2 waiting there."""
+    """Return a cluster with job 1 of `mail` running, and job number 2 waiting there."""
     cluster = FakeCluster()
     numbered = PutWith(Put("mail", 0, b""), number=True)
     applied = cluster.machine.apply(1000, 0, 0, [Put("mail", 0, b""), Get(("mail",)), numbered])
@@ -153,7 +153,7 @@ def cluster() -> FakeCluster:
 
 
 def refusal(line: str, text: str, cluster: FakeCluster) -> bytes | None:
-    """Return what is answered to a user of these rights."""
+    """Return the answer to a user with these rights."""
     return may(rights.of_text(text), read_line(line), cluster)
 
 

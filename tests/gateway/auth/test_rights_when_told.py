@@ -1,4 +1,5 @@
-"""Rights are asked when something is told, not when it began: a change of a user ends or narrows what goes on."""
+"""Rights are checked at each delivery, not only at the beginning: a change of a user ends or narrows what is going on.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ def account(text: str) -> Account:
 
 
 def users(**texts: str) -> dict[str, Account]:
-    """Each has these rights."""
+    """Return users with these rights."""
     return {name: account(text) for name, text in texts.items()}
 
 

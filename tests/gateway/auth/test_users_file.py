@@ -18,7 +18,7 @@ DOCUMENT = Path(__file__).parents[3] / "docs" / "CONFIGURATION.md"
 
 
 def config(users_file: Path | None, legacy: str | None = None) -> Config:
-    """A configuration with this users file, and a port for the user `legacy`."""
+    """Return a configuration with this users file, and a port for the user `legacy`."""
     client, peer = "127.0.0.1:11361", "127.0.0.1:11362"
     ports = [] if legacy is None else [{"address": "127.0.0.1:11371", "user": legacy}]
     return read({
@@ -29,7 +29,7 @@ def config(users_file: Path | None, legacy: str | None = None) -> Config:
 
 
 def users(folder: Path, text: str, mode: int = 0o600, legacy: str | None = None) -> dict[str, Account]:
-    """The users in a file with this content."""
+    """Return the users in a file with this content."""
     path = folder / "users.toml"
     path.write_text(text)
     path.chmod(mode)

@@ -1,4 +1,4 @@
-"""What operators ask runs to its end and is answered in order, whatever becomes of the client."""
+"""Operators' commands run to their end and are answered in order, whatever becomes of the client."""
 
 from __future__ import annotations
 

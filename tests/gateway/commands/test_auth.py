@@ -22,7 +22,7 @@ USERS = {"mail": Account(rights.of_text("put:mail*"), KEY), "old": Account(right
 
 @pytest.fixture
 def run(tmp_path: Path) -> Callable[[Callable[[MemoryGateway], Awaitable[None]]], None]:
-    """Runs a test with a gateway that requires users, and looks whether a task is left."""
+    """Run a test with a gateway that requires users, and check that no task is left."""
     def running(test: Callable[[MemoryGateway], Awaitable[None]]) -> None:
         async def whole() -> None:
             gateway = MemoryGateway(tmp_path, None, USERS)

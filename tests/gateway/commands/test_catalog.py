@@ -57,7 +57,7 @@ OUTSIDE = Row(b"POKE", poke_line, may.queue, write.proposed, Kind.LOGGED, 1)    
 
 @pytest.fixture
 def gateway_talk(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Says what one client gets that sends these bytes, to a gateway with the verb, and what was counted then."""
+    """Return what one client gets that sends these bytes, to a gateway with the verb, and what was counted then."""
     executed.clear()
     monkeypatch.setitem(dispatch.EXECUTE, Poke, HANDLER.execute)
     monkeypatch.setitem(dispatch.COSTS, Poke, HANDLER.cost)

@@ -1,4 +1,4 @@
-"""Whose turn it is among several queues, and when it is certain that there is nothing."""
+"""The choice among several queues, and when it is certain that there is nothing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.gateway.helpers.memory import MemoryGateway, attached, with_gateway
 
 
 def handed(number: int, queue: str, *, turned: bool = True) -> Handed:
-    """The reply that hands out a job of this queue."""
+    """Return the reply that hands out a job of this queue."""
     return Handed(number, queue, 0, b"", turned=turned or UNSET)
 
 
@@ -132,7 +132,7 @@ def test_pipelined_commands_take_the_turns_they_would_take_one_by_one() -> None:
 # ---- FASTEMPTY
 
 async def fast(gateway: MemoryGateway) -> FakeCluster:
-    """With the setting on."""
+    """Return a cluster with the setting on."""
     gateway.connect().send(b"CONFIG FASTEMPTY ON\r\n")
     gateway.cluster.commit()
     await gateway.settle()

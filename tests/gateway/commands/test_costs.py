@@ -104,7 +104,7 @@ class Steps:
 
     @contextmanager
     def counting(self) -> Iterator[None]:
-        """Count meanwhile, in all that this thread executes."""
+        """Count during the block, in all that this thread executes."""
         loop = asyncio.get_running_loop()
         self.longest = self._steps = 0
         ticking = True
@@ -128,7 +128,7 @@ class Steps:
 
 
 class Link:
-    """A connection of a client of beanstalkd."""
+    """A connection of a beanstalkd client."""
 
     def __init__(self) -> None:
         self.got = b""
@@ -202,7 +202,7 @@ async def _refuse(path: Path, *, users: bool = False) -> None:
 
 
 async def native(gateway: MemoryGateway) -> list[str]:
-    """The lines that take too many steps; all rows must be asked for."""
+    """Return the lines that take too many steps; all rows must be asked for."""
     steps, asked, wrong = Steps(), set(), []
     for line in LINES:
         if line == "OFFLINE":               # said to a follower: the steps behind it are those of an election otherwise
@@ -225,7 +225,7 @@ async def native(gateway: MemoryGateway) -> list[str]:
 
 
 async def beanstalkd(gateway: MemoryGateway) -> list[str]:
-    """The same of the listener for beanstalkd, beside many connections that watch many tubes and wait."""
+    """Return the same of the beanstalkd listener, beside many connections that watch many tubes and wait."""
     loop = asyncio.get_running_loop()
     server, sessions = BeanstalkdServer("i", now=loop.time, turns=gateway.hub), NodeSessions()
 
@@ -267,7 +267,7 @@ def row_of(said: bytes) -> Row:
 
 
 async def answered(gateway: MemoryGateway, client: MemoryClient | Link) -> None:
-    """Wait until all of the answer has come."""
+    """Wait until all of the answer has arrived."""
     silent = 0
     for _ in range(TURNS_MAX):
         await asyncio.sleep(0)
@@ -278,7 +278,7 @@ async def answered(gateway: MemoryGateway, client: MemoryClient | Link) -> None:
 
 
 def fill(gateway: MemoryGateway) -> None:
-    """All there may be many of: queues are called q0, q1 .., groups g0 .., workers w0 .. and so on."""
+    """Make as many as possible of everything: queues are called q0, q1 .., groups g0 .., workers w0 .. and so on."""
     apply(gateway, (PutWith(Put(f"q{number}", 0, b"x"), group=f"g{number}") for number in range(QUEUES)))
     apply(gateway, (PutWith(Put("q9", 0, b"x"), number=True) for _ in range(1000)))
     apply(gateway, (Put("many", number % 500, b"x") for number in range(JOBS)))

@@ -12,19 +12,19 @@ PUTS = b"PUT q 0 1\r\naPUT q 0 1\r\nb"
 
 
 async def say(gateway: MemoryGateway, client: MemoryClient, words: bytes) -> bytes:
-    """The answers to these bytes."""
+    """Return the answers to these bytes."""
     client.send(words)
     await gateway.settle()
     return client.take()
 
 
 async def taken(gateway: MemoryGateway, client: MemoryClient) -> None:
-    """Two jobs run as 1 and 2."""
+    """Return a client whose two jobs run as 1 and 2."""
     assert (await say(gateway, client, PUTS + b"GET q COUNT 2\r\n")).startswith(b"200 OK\r\n200 OK\r\n200 OK 2\r\n")
 
 
 def text(gateway: MemoryGateway, number: int) -> bytes | None:
-    """The text of the running job."""
+    """Return the text of the running job."""
     found = gateway.cluster.machine.error(Selector(number))
     return None if found is None else bytes_of(found)
 

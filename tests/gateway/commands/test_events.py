@@ -1,4 +1,4 @@
-"""SUBSCRIBE to messages: the answer waits until the leader knows that somebody listens here."""
+"""SUBSCRIBE to messages: the answer waits until the leader knows that there is a subscriber here."""
 
 from __future__ import annotations
 

@@ -20,14 +20,14 @@ MODULE = "sockpqd.gateway.commands.find"
 
 
 async def said(gateway: MemoryGateway, client: MemoryClient, line: bytes) -> list[bytes]:
-    """The lines of the answer."""
+    """Return the lines of the answer."""
     client.send(line + b"\r\n")
     await gateway.settle()
     return client.take().split(b"\r\n")[:-1]
 
 
 async def all_pages(gateway: MemoryGateway, client: MemoryClient, line: bytes) -> list[list[bytes]]:
-    """The lines of each page of a search, to its end."""
+    """Return the lines of each page of a search, to its end."""
     pages: list[list[bytes]] = []
     where = b""
     while True:

@@ -12,7 +12,7 @@ from tests.gateway.helpers.parsing import without_reasons
 
 
 async def _put(gateway: MemoryGateway, line: bytes) -> bytes:
-    """Put a numbered job; its number."""
+    """Put a numbered job; returns its number."""
     answer = await gateway.talk(b"PUT " + line + b" NUMBER\r\n")
     assert answer.startswith(b"200 OK NUMBER ")
     return answer.split()[3]

@@ -24,7 +24,7 @@ AGAIN = b"SESSION " + SID + b"\r\n"
 
 
 def requests_of(operations: list[Operation]) -> list[tuple[int, int, Operation]]:
-    """Number, part and operation of each, which must all be requests."""
+    """Return number, part and operation of each, which must all be requests."""
     result = []
     for operation in operations:
         assert isinstance(operation, Request)

@@ -1,4 +1,4 @@
-"""Transactions in memory: one operation, limits, who is refused, and what is told. The dialogue is in transcripts/."""
+"""Transactions in memory: one operation, limits, who is refused, and the answers. The dialogue is in transcripts/."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Actions on all jobs that a filter finds: they say how far they are, can be stopped, and do each job once."""
+"""Actions on all jobs that a filter finds: they report their progress, can be stopped, and treat each job once."""
 
 from __future__ import annotations
 

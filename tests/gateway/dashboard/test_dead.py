@@ -1,4 +1,4 @@
-"""The page of dead jobs: grouped by queue and reason, with what puts them back."""
+"""The page of dead jobs: grouped by queue and reason, with actions that put them back."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ async def kill(found: Site, queue: str, *reasons: str) -> None:
 
 
 def rows(page: str) -> list[list[str]]:
-    """The text of the cells: queue, reason, number, first and last."""
+    """Return the text of the cells: queue, reason, number, first and last."""
     found = re.findall(r"<tr>(<td.*?)</tr>", page)
     return [[re.sub(r"<[^>]*>", "", cell) for cell in re.findall(r"<td[^>]*>(.*?)</td>", row)][:5] for row in found]
 

@@ -9,7 +9,7 @@ from tests.gateway.helpers.dashboard import XSS, Site, Users, run
 
 
 def found_jobs(page: str) -> list[tuple[str, str]]:
-    """The jobs found: how they are named, and their queue."""
+    """Return the jobs found: their names, and their queue."""
     return re.findall(r'<td><a href="/job[?][^"]*">(.*?)</a></td><td><a[^>]*>(.*?)</a>', page)
 
 

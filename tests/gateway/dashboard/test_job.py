@@ -8,7 +8,7 @@ from tests.gateway.helpers.dashboard import Site, run
 
 
 def moments(page: str) -> list[str]:
-    """The lines of what happened."""
+    """Return the lines of the job's history."""
     found = re.search(r'<ol class="timeline">(.*?)</ol>', page)
     assert found is not None
     return [re.sub(r"<[^>]*>", "", line) for line in re.findall(r"<li>(.*?)</li>", found[1])]

@@ -18,7 +18,7 @@ from tests.gateway.helpers.dashboard import HOST, Site, Users, run
 
 
 def node(name: str, role: str, **known: object) -> NodeStatus:
-    """A node of three, up and level unless it is said otherwise."""
+    """Return a node of three, up and level unless set otherwise."""
     up = NodeStatus(1, name, f"10.0.0.{name[1:]}:11361", role, True, 3, 7, 0, "1.0", 0, host=HostFigures(
         memory_used_bytes=200 << 20, memory_mark_bytes=1 << 30, disk_free_bytes=40 << 30, http_port=11363))
     return replace(up, **known)
@@ -33,7 +33,7 @@ WELL = node("n1", "LEADER"), node("n2", "FOLLOWER"), node("n3", "FOLLOWER")
 
 
 def verdict(page: str) -> tuple[str, str, str]:
-    """The colour, the word and the sentence."""
+    """Return the colour, the word and the sentence."""
     match = re.search(r'class="well (\w+)" role="status"><span class="word">(.*?)</span><span>(.*?)</span>', page)
     assert match is not None
     return match[1], match[2], match[3]
@@ -159,12 +159,12 @@ def test_a_node_that_is_behind_says_so() -> None:
 
 
 def listed(page: str) -> list[str]:
-    """The queues of the table, in order."""
+    """Return the queues of the table, in order."""
     return re.findall(r'<td><a href="/queue\?name=[^"]*">([^<]*)</a>', page)
 
 
 async def look(found: Site, act: Callable[[], Awaitable[object]]) -> None:
-    """See what happens between two looks at the flows."""
+    """Sample the flows before and after these operations."""
     found.samples.flows = Flows(count().__next__)        # a second from one look to the next
     await found.samples.look()
     await act()

@@ -32,7 +32,8 @@ QUEUES = 3000               # with more there are more turns, and none is longer
 
 
 def steps(page: Awaitable[Any]) -> tuple[Any, list[int]]:
-    """The result of a coroutine that waits for nothing but its turn, and the instructions of each of its turns."""
+    """Return the result of a coroutine that waits for nothing but its turn, and the instructions of each of its turns.
+    """
     counted = 0
 
     def trace(frame: FrameType, event: str, argument: object) -> Any:
@@ -56,7 +57,7 @@ def steps(page: Awaitable[Any]) -> tuple[Any, list[int]]:
 
 
 def filled(found: Site) -> View:
-    """A node with very much of everything, and somebody who looks at it."""
+    """Return a node with very much of everything, and a visitor."""
     machine = found.cluster.machine
     body = b'{"a":[' + b"[1]," * 800 + b"0]}"
     operations: list[Any] = [Put(f"q{number:05}", number % 7, b"x" * 100) for number in range(QUEUES)]
@@ -105,7 +106,7 @@ PAGES = (
 
 @pytest.fixture(scope="module")
 def counted() -> dict[str, tuple[str, list[int]]]:
-    """Each page, and the instructions of its turns."""
+    """Return each page, and the instructions of its turns."""
     made: dict[str, tuple[str, list[int]]] = {}
 
     async def test(found: Site) -> None:

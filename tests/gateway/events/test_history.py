@@ -1,4 +1,4 @@
-"""What a node remembers, and from where a subscriber may go on."""
+"""The events that a node remembers, and the positions from which a subscriber may continue."""
 
 from __future__ import annotations
 

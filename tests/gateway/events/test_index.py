@@ -1,4 +1,4 @@
-"""Who hears an event is found by its name, however many names are wanted."""
+"""The subscribers of an event are found by its name, however many names are subscribed to."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FILTERS = st.builds(
 
 
 class Who(Struct, frozen=True, eq=False):
-    """One who subscribes."""
+    """A subscriber."""
 
     wish: Filter
     wanted: CompiledFilter

@@ -54,7 +54,7 @@ class Listener:
 
 
 class Hearer:
-    """A subscriber that takes what it is told when it is asked to."""
+    """A subscriber that takes its lines when it is asked to."""
 
     def __init__(self) -> None:
         self.lines: list[bytes] = []
@@ -96,7 +96,7 @@ def node(cluster: FakeCluster) -> Subscriptions:
 
 
 def put(cluster: FakeCluster, queue: str, count: int = 1) -> None:
-    """So many jobs come in one entry."""
+    """Put this many jobs in one entry."""
     cluster._apply([Put(queue, 0, b"")] * count)
     cluster.pass_time(0)
 
@@ -245,7 +245,7 @@ def test_a_snapshot_of_another_node_is_told_as_a_gap(cluster: FakeCluster, node:
 
 
 def take_over(cluster: FakeCluster, node: Subscriptions, *, puts: int) -> None:
-    """The snapshot of another node that has executed so many more."""
+    """Install the snapshot of another node that has executed this many more."""
     other = Machine()
     other.restore(cluster.machine.snapshot())
     other.apply(other.index + 1, 0, 0, [Put("q", 0, b"")] * puts)
@@ -304,7 +304,7 @@ MANY = 1500
 
 
 def crowd(node: Subscriptions, wish: Filter = ALL_PUTS) -> list[Hearer]:
-    """Many subscribers."""
+    """Return many subscribers."""
     hearers = [Hearer() for _ in range(MANY)]
     for hearer in hearers:
         subscribe(node, hearer, wish, None)
@@ -312,7 +312,7 @@ def crowd(node: Subscriptions, wish: Filter = ALL_PUTS) -> list[Hearer]:
 
 
 def told(hearers: list[Hearer]) -> int:
-    """Return how many have been written to."""
+    """Return how many subscribers have been written to."""
     return sum(bool(hearer.lines) for hearer in hearers)
 
 

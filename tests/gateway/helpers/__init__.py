@@ -1,1 +1,1 @@
-"""What the tests of the gateway stand on: fakes, clients, models. There are no tests here."""
+"""Helpers of the tests of the gateway: fakes, clients, models. There are no tests here."""

@@ -1,4 +1,4 @@
-"""A gateway with a dashboard before the fake cluster, and a browser of sorts."""
+"""A gateway with a dashboard before the fake cluster, and a simple browser."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Users:
 
 
 class Site:
-    """A gateway with a dashboard, and a browser of sorts."""
+    """A gateway with a dashboard, and a simple browser."""
 
     def __init__(self, users: Users | None, *, read_only: bool = False) -> None:
         self.gateway = Gateway()
@@ -63,7 +63,7 @@ class Site:
         await self.gateway.close()
 
     async def ask(self, method: str, path: str, body: str = "", **headers: str) -> tuple[int, dict[str, str], str]:
-        """Status, headers and body."""
+        """Return status, headers and body."""
         given = {"Host": f"{HOST}:{self.http.address[1]}", "Content-Length": str(len(body.encode()))}
         if self.user is not None:
             given["Authorization"] = "Basic " + base64.b64encode(f"{self.user}:{self.secret}".encode()).decode()
@@ -80,7 +80,7 @@ class Site:
         return int(first.split()[1]), dict(line.split(": ", 1) for line in rest), content
 
     async def get(self, path: str, status: int = 200) -> str:
-        """The page."""
+        """Return the page."""
         found, headers, body = await self.ask("GET", path)
         assert found == status, body
         assert headers["Content-Security-Policy"].startswith("default-src 'none'")
@@ -90,7 +90,7 @@ class Site:
         return body
 
     async def token(self) -> str:
-        """That of the forms."""
+        """Return the token of the forms."""
         return await self.of_form(await self.get("/queues"))
 
     async def of_form(self, page: str) -> str:
@@ -99,7 +99,7 @@ class Site:
         return match[1]
 
     async def act(self, action: str, token: str | None = None, **fields: str) -> tuple[int, str, str]:
-        """Do it, being sure: status, where to go, page."""
+        """Submit a form and confirm it; returns status, location and page."""
         form = {"token": await self.token() if token is None else token, "action": action, "sure": "yes", **fields}
         status, headers, page = await self.ask("POST", "/act", urlencode(form))
         return status, headers.get("Location", ""), page

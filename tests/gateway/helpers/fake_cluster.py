@@ -171,7 +171,7 @@ class FakeCluster:
         return [operation for operation, _ in self._in_flight]
 
     def operations(self, kind: type) -> list[Operation]:
-        """All committed operations of one kind."""
+        """Return all committed operations of one kind."""
         return [operation for entry in self.log for operation in entry if isinstance(operation, kind)]
 
     # ---- Cluster
@@ -410,5 +410,5 @@ def _size(operation: Operation) -> int:
 
 
 def returned(cluster: FakeCluster) -> list[int]:
-    """Ids of the hand-outs that were undone."""
+    """The ids of the hand-outs that were undone."""
     return [operation.id for operation in cluster.operations(Return) if isinstance(operation, Return)]

@@ -33,7 +33,8 @@ class AtOnce(Executor):
 
 
 def access_of(users: Mapping[str, Account] | None) -> Access:
-    """With these users in its file, or without a file. Refusals come at once, nonces in a known order."""
+    """Return an access with these users in its file, or without a file. Refusals come at once, nonces in a known order.
+    """
     access = Access(None if users is None else lambda: dict(users))
     access.failure_s = 0
     access.threads = AtOnce()
@@ -48,10 +49,10 @@ class NoSocket:
     info = bytes(60)            # TCP_INFO
 
     def setsockopt(self, *arguments: int) -> None:
-        """Nothing to set."""
+        """Do nothing."""
 
     def getsockopt(self, *arguments: int) -> bytes:
-        """Only TCP_INFO is asked for."""
+        """Return TCP_INFO, the only option that is asked for."""
         return self.info
 
 
@@ -126,7 +127,7 @@ class MemoryClient:
         self._connection.secure = secure
 
     def send(self, data: bytes) -> None:
-        """The client sends bytes."""
+        """Send bytes as the client."""
         if not self.transport.closed:
             self._connection.data_received(data)
 
@@ -136,7 +137,7 @@ class MemoryClient:
             self.transport.close()
 
     def vanish(self) -> None:
-        """The connection breaks."""
+        """Break the connection."""
         self.transport.abort()
 
     def take(self) -> bytes:
@@ -169,7 +170,7 @@ class MemoryGateway:
         self.clients: list[MemoryClient] = []
 
     def connect(self, name: str = "client", user: str | None = None, *, secure: bool = True) -> MemoryClient:
-        """A new client; `user` as on a port for clients that cannot say AUTH."""
+        """Return a new client; `user` as on a port for clients that cannot say AUTH."""
         client = MemoryClient(self.hub, name, user, secure=secure)
         self.clients.append(client)
         return client
@@ -207,7 +208,7 @@ def with_gateway(
 
 
 async def attached(gateway: MemoryGateway, command: bytes = b"SESSION\r\n") -> MemoryClient:
-    """A client with a session."""
+    """Return a client with a session."""
     client = gateway.connect()
     client.send(command)
     await gateway.settle()

@@ -1,4 +1,4 @@
-"""What tests of the grammar and the parser compare with: commands as the parser makes them."""
+"""Helpers for tests of the grammar and the parser: commands as the parser makes them."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from sockpqd.gateway.protocol.parser import Parser
 
 
 def parser_of(limits: Limits | None = None, guard: Callable[[Command], bytes | None] | None = None) -> Parser:
-    """A parser of all verbs."""
+    """Return a parser of all verbs."""
     return Parser(limits or Limits(), VERBS, guard)
 
 
 def pulled(parser: Parser) -> Iterator[Command]:
-    """All commands there are now, however often others should have their turn in between."""
+    """Return all commands there are now, however often others should have their turn in between."""
     while (command := parser.next()) is not None or parser.extra_work:
         parser.extra_work = 0
         if command is not None:
@@ -29,7 +29,7 @@ def pulled(parser: Parser) -> Iterator[Command]:
 
 
 def read_line(line: str | bytes) -> Command:
-    """The command in a line."""
+    """Return the command in a line."""
     command = VERBS.read((line.encode() if isinstance(line, str) else line).split())
     assert command is not None
     return command
@@ -45,12 +45,12 @@ def is_refused(line: str | bytes) -> bool:
 
 
 def without_reasons(answers: bytes) -> bytes:
-    """Answers without the reasons behind `400 Bad Arguments`."""
+    """Return answers without the reasons behind `400 Bad Arguments`."""
     return re.sub(rb"400 Bad Arguments: [ -~]+\r\n", b"400 Bad Arguments\r\n", answers)
 
 
 def without_reason(command: Command) -> Command:
-    """A command whose answer, if it has one, gives no reason; jobs of a PUTS likewise."""
+    """Return a command whose answer, if it has one, gives no reason; jobs of a PUTS likewise."""
     answer = command.answer and without_reasons(command.answer)
     arguments = tuple(without_reasons(one) if isinstance(one, bytes) else one for one in command.arguments)
     return replace(command, answer=answer, arguments=arguments)
@@ -62,7 +62,7 @@ def without_row(command: Command) -> Command:
 
 
 def command_of(word: bytes, operation: Any = None, *, form: int = 0, **fields: Any) -> Command:
-    """A command of this verb; `form`: which of its rows."""
+    """Return a command of this verb; `form`: which of its rows."""
     row = [row for row in VERBS.rows if row.word == word][form]
     return Command(operation, row=row, **fields)
 
@@ -73,7 +73,7 @@ def refused(answer: bytes) -> Command:
 
 
 def broken(answer: bytes) -> Command:
-    """The end of a stream that cannot be followed."""
+    """Return the end of a stream that cannot be followed."""
     return Command(answer=answer, row=VERBS.broken)
 
 

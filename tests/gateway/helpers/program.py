@@ -1,4 +1,4 @@
-"""The program sockpqd: run to its end, or as a node that is talked to."""
+"""The program sockpqd: run to its end, or as a running node."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def sockpqd(*arguments: str | Path, folder: Path, **environment: str) -> subproc
 
 
 class Dev:
-    """A `sockpqd --dev` that runs."""
+    """A running `sockpqd --dev`."""
 
     def __init__(self, folder: Path) -> None:
         self.log = folder / "log"

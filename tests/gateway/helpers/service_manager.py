@@ -1,4 +1,4 @@
-"""The manager of services, as far as it listens."""
+"""The service manager's end of notifications."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class Ear:
         self._socket.settimeout(PATIENCE_S)
 
     def hear(self) -> list[str]:
-        """The lines of the next datagram."""
+        """Return the lines of the next datagram."""
         return self._socket.recv(4096).decode().splitlines()
 
     def hear_until(self, word: str) -> list[str]:
-        """All lines up to this one."""
+        """Return all lines up to this one."""
         heard: list[str] = []
         deadline = time.monotonic() + PATIENCE_S
         while word not in heard:

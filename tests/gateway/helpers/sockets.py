@@ -34,11 +34,11 @@ class Client:
         return await asyncio.wait_for(self.reader.readexactly(count), PATIENCE_S)
 
     async def rest(self) -> bytes:
-        """Everything until the server closes."""
+        """Return everything until the server closes."""
         return await asyncio.wait_for(self.reader.read(-1), PATIENCE_S)
 
     def reset(self) -> None:
-        """Vanish without FIN."""
+        """Reset the connection, without FIN."""
         connection = self.writer.get_extra_info("socket")
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.writer.transport.abort()

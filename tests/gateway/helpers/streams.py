@@ -1,4 +1,4 @@
-"""What clients may send: right, wrong and near to right."""
+"""Streams that clients may send: right, wrong and almost right."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def puts(draw: st.DrawFn) -> bytes:
 
 @st.composite
 def changes(draw: st.DrawFn) -> bytes:
-    """CHANGE and MOVE with data; some are malformed, and their data must be found all the same."""
+    """Draw CHANGE and MOVE with data; some are malformed, and their data must be found all the same."""
     data = draw(st.binary(max_size=60))
     before = draw(st.sampled_from([b"", b"REQ 1 ", b"REQ x ", b"REQ 1 REQ 2 "]))
     head = draw(st.sampled_from([b"CHANGE 5", b"CHANGE KEY q k PRI 1", b"CHANGE x", b"MOVE 5 q DELAY 1", b"MOVE 5"]))
@@ -55,7 +55,7 @@ JOB_TAILS = st.sampled_from([b"", b" KEY k", b" DELAY 5 TTL 7", b" NEW", b" NEW 
 
 @st.composite
 def batches(draw: st.DrawFn) -> bytes:
-    """PUTS as it should be; some of its jobs are malformed or too large."""
+    """Draw a correct PUTS; some of its jobs are malformed or too large."""
     jobs = []
     for data in draw(st.lists(st.binary(max_size=60), min_size=1, max_size=5)):
         queue = draw(st.sampled_from([b"q", b"q", b"a,b"]))

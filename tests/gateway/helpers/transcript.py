@@ -50,7 +50,7 @@ _ESCAPES = {b"r": b"\r", b"n": b"\n", b"t": b"\t", b"\\": b"\\"}
 
 
 class Transcript:
-    """The lines of a file, and the conversation they ask for."""
+    """The lines of a file, and their conversation."""
 
     def __init__(self, lines: list[str]) -> None:
         self.lines = lines
@@ -151,7 +151,7 @@ class _Player:
                 raise AssertionError(f"no directive @{word}")
 
     def answers(self) -> Iterator[str]:
-        """The lines for what each connection got since the last call."""
+        """Return the lines for what each connection got since the last call."""
         for name, client in sorted(self._clients.items()):
             who = "" if name == "A" else f"{name} "
             yield from (f"{who}{line}" for line in _lines(client.take()))

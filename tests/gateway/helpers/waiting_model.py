@@ -1,4 +1,4 @@
-"""Who should get which job, as a model, and a gateway that is compared with it."""
+"""A model of who should get which job, and a gateway that is compared with it."""
 
 from __future__ import annotations
 
@@ -81,14 +81,14 @@ class Model:
         return any(queues is None or job.queue in queues for job in [*self.ready, *self.running.values()])
 
     def finished(self) -> list[Waiting]:
-        """The GETBE waiters that learn the end."""
+        """Return the GETBE waiters that are notified of the end."""
         over = [one for one in self.waiting if one.kind == "getbe" and not self.unfinished(one.queues)]
         self.waiting = [one for one in self.waiting if one not in over]
         return over
 
 
 def handed(answer: bytes) -> tuple[int, str, bytes] | None:
-    """Id, queue and data of the hand-out at the end of an answer."""
+    """Return id, queue and data of the hand-out at the end of an answer."""
     line, _, data = answer.rpartition(b"\r\n")
     words = line.rpartition(b"\r\n")[2].split()
     if len(words) < 6 or words[:2] != [b"200", b"OK"]:
@@ -206,7 +206,7 @@ class Comparison:
 
 
 def line(kind: str, detail: object) -> bytes:
-    """A command of the loose test; ids are guessed."""
+    """Draw a command of the loose test; ids are guessed."""
     match kind, detail:
         case ("getb" | "getbe"), None:
             return kind.encode() + b"\r\n"

@@ -25,14 +25,14 @@ MAX = f"Authorization: Basic {base64.b64encode(b'max:x').decode()}\r\n"
 
 
 def put(watched: Watched, *queues: str) -> None:
-    """Jobs come."""
+    """Put jobs."""
     operations: list[Operation] = [Put(queue, 3, b"", "order_17") for queue in queues]
     watched.cluster._apply(operations)
     watched.cluster.pass_time(0)
 
 
 async def listening(watched: Watched, path: str, headers: str = "") -> Client:
-    """A client of a stream, behind the head of the answer."""
+    """Return a client of a stream, after the head of the answer."""
     client = await watched.connect()
     client.send(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n".encode())
     head = (await client.reader.readuntil(b"\r\n\r\n")).decode()
@@ -44,7 +44,7 @@ async def listening(watched: Watched, path: str, headers: str = "") -> Client:
 
 
 async def heard(client: Client, expected: bytes) -> None:
-    """These bytes come next, however they are cut into chunks."""
+    """Assert that these bytes come next, however they are cut into chunks."""
     async with asyncio.timeout(60):
         got = b""
         while len(got) < len(expected):
@@ -209,7 +209,9 @@ def test_a_client_that_does_not_read_is_cut() -> None:
 
 
 async def calls_of_the_loop(watched: Watched, streams: int, turns: int) -> int:
-    """Return how many functions the loop's thread calls while so many streams hear so many events, each in a turn."""
+    """Return how many functions the loop's thread calls while this many streams receive this many events, each in a
+    turn.
+    """
     connections = []
     for _ in range(streams):
         client = await listening(watched, "/events?types=PUT&names=q*")

@@ -93,7 +93,7 @@ class Watched:
         return Client(*await asyncio.open_connection(*self.http.address, ssl=tls, server_hostname=name))
 
     async def ask(self, request: bytes, tls: ssl.SSLContext | None = None) -> bytes:
-        """Everything that is answered to these bytes."""
+        """Return everything that is answered to these bytes."""
         client = await self.connect(tls)
         client.send(request)
         try:
@@ -102,7 +102,7 @@ class Watched:
             client.writer.close()
 
     async def get(self, path: str, headers: str = "", tls: ssl.SSLContext | None = None) -> tuple[int, str]:
-        """Status and body."""
+        """Return status and body."""
         answer = await self.ask(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n".encode(), tls)
         head, _, body = answer.decode().partition("\r\n\r\n")
         assert "\r\nServer: sockpqd\r\n" in head
@@ -110,7 +110,7 @@ class Watched:
         return int(head.split()[1]), body
 
     async def samples(self) -> dict[tuple[str, tuple[str, ...]], float]:
-        """The metrics: by name and values of labels."""
+        """Return the metrics, by name and values of labels."""
         status, body = await self.get("/metrics")
         assert status == 200
         found = {}
@@ -579,7 +579,7 @@ def test_too_many_cost_the_oldest_and_not_who_asks(monkeypatch: pytest.MonkeyPat
 
 
 class Patient(Secrets):
-    """Checks the secret of `slow` when it is let go on."""
+    """Checks the secret of `slow` when it is allowed to continue."""
 
     def __init__(self) -> None:
         self.arrived = asyncio.Semaphore(0)

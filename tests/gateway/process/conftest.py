@@ -1,4 +1,4 @@
-"""What the tests of log lines share: a pipe in place of stderr, and the logging of the process as it was before."""
+"""Fixtures for tests of log lines: a pipe in place of stderr, and the logging of the process as it was before."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""[tls]: what is wrong with the files is told by key and reason; bad ones never replace good ones."""
+"""[tls]: errors in the files name key and reason; bad files never replace good ones."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_what_is_wrong_is_told_by_key_and_reason(case: str, authority: Authority
 
 
 def shown(certificates: Certificates, authority: Authority) -> bytes:
-    """The certificate that a client sees now."""
+    """Return the certificate that a client sees now."""
     upstream, downstream = ssl.MemoryBIO(), ssl.MemoryBIO()
     context = ssl.create_default_context(cafile=authority.ca)
     client = context.wrap_bio(downstream, upstream, server_hostname="127.0.0.1")

@@ -1,4 +1,4 @@
-"""Whether the file system of the data directory is large enough for the settings, and what is said where it is not."""
+"""The check that the file system of the data directory is large enough for the settings, and its warning."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ peer = "127.0.0.1:11362"
 
 
 def disk_of(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All file systems have this size."""
+    """Let all file systems have this size."""
     monkeypatch.setattr(os, "statvfs", lambda path: os.statvfs_result(
         (BLOCK, BLOCK, size // BLOCK, size // BLOCK, size // BLOCK, 0, 0, 0, 0, 255)))
 

@@ -1,4 +1,4 @@
-"""Where lines go: a full pipe that is waited for, a file of its own for the audit log, and that file moved away."""
+"""The destinations of log lines: a full pipe that is waited for, a file for the audit log, and that file moved away."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Log lines: what they look like, that they never wait, and that the last one arrives."""
+"""Log lines: their form, that they never wait, and that the last one arrives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much memory a node may have, by what the system says."""
+"""The memory that a node may use, as the system reports it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MIB = 1 << 20
 
 
 def system(root: Path, cgroup: str, files: dict[str, str]) -> Path:
-    """A system that says this."""
+    """Return a system that reports this."""
     for name, text in {"proc/self/cgroup": cgroup, **files}.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)

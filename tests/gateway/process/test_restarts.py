@@ -1,4 +1,4 @@
-"""The pause after failures: how long it is, that it is remembered, and what the program does meanwhile."""
+"""The pause after failures: its length, that it is remembered, and what the program does meanwhile."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Clock:
 
 
 def fail(file: Path, clock: Clock, times: int) -> list[float]:
-    """The process fails so often; the pauses before the starts that follow."""
+    """Let the process fail this often; returns the pauses before the starts that follow."""
     pauses = []
     for _ in range(times):
         Restarts(file, clock).failed()
@@ -99,7 +99,9 @@ def test_failures_are_counted_anew_after_a_healthy_while(tmp_path: Path, monkeyp
 
 
 def failed_before(folder: Path, failures: int) -> None:
-    """A node's directory in which failures are remembered; the last is so late that nothing of its pause is over."""
+    """Return a node's directory in which failures are remembered; the last is so late that nothing of its pause is
+    over.
+    """
     file = folder / "sockpqd-dev" / "restarts"
     file.parent.mkdir()
     file.write_text(f"{failures} {time.time() + 3600}\n")

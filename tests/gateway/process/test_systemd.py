@@ -1,4 +1,4 @@
-"""What the service manager is told, by the real program and by the class alone."""
+"""The notifications of the service manager, by the real program and by the class alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The data behind a malformed line: an option says so, if it stands as an option and its value ends the line."""
+"""The data after a malformed line: an option shows their length, if it stands as an option and its value ends the line.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The grammar has no ambiguity: every line that can be written is read as what was meant."""
+"""The grammar has no ambiguity: every line that can be written is read as it was meant."""
 
 from __future__ import annotations
 

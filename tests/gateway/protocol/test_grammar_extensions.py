@@ -1,4 +1,4 @@
-"""Each line that the original protocol has not is read as what it says, and everything near it is refused."""
+"""Each line that the original protocol lacks is read as written, and everything near it is refused."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ def test_a_line_is_read_as_what_it_says(line: str, request_: Command) -> None:
 # ---- lines with data
 
 def filled(line: str) -> Command:
-    """The command of a line behind which are three bytes, with these."""
+    """Return the command of a line that three bytes follow, with these."""
     command = without_row(read_line(line))
     assert command.length == 3
     command.fill(b"abc")

@@ -36,7 +36,7 @@ def clone(total_bytes: int) -> Command:
 
 
 def read(pieces: list[bytes]) -> list[Command]:
-    """All requests, those of a CLONE's data joined: their cut is free."""
+    """Return all requests, those of a CLONE's data joined: their cut is free."""
     parser = parser_of(SMALL)
     requests: list[Command] = []
     for piece in pieces:

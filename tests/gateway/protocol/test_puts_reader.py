@@ -98,7 +98,7 @@ def test_too_many_for_a_stored_answer_are_read_to_their_end() -> None:
 # ---- rights
 
 def asked(answers: dict[str | None, bytes]) -> Callable[[Command], bytes | None]:
-    """A guard that refuses jobs for some queues, or the PUTS (None)."""
+    """Return a guard that refuses jobs for some queues, or the PUTS (None)."""
     def guard(command: Command) -> bytes | None:
         if command.row is not puts().row:
             return None
@@ -150,7 +150,7 @@ def test_what_is_dropped_has_a_limit() -> None:
 
 
 def peak_bytes(head: bytes, piece: bytes, times: int) -> int:
-    """The most memory that the parser holds while this comes."""
+    """Return the most memory that the parser holds while this arrives."""
     parser = parser_of()
     tracemalloc.start()
     try:

@@ -35,7 +35,7 @@ KEYWORDS = sorted({
 
 
 def answers(line: bytes) -> list[bytes]:
-    """All that a client gets at once for this line and what may follow it."""
+    """Return all that a client gets at once for this line and what may follow it."""
     parser = Parser(Limits(), VERBS)
     parser.feed(line + b"\r\nxyz")
     found = []

@@ -10,7 +10,7 @@ from sockpqd.gateway.protocol.responses import FEATURES, caps, cluster_id
 
 
 def words(answer: bytes) -> list[bytes]:
-    """The words of CAPS."""
+    """Return the words of CAPS."""
     head, _, data = answer.partition(b"\r\n")
     assert head == b"200 OK %d" % len(data)
     return data.splitlines()

@@ -33,7 +33,7 @@ DATA = (b"", b"x", b"abc", b"PUT q 1 1\r\n", b"\n", b"DONE 3\r\n")
 
 
 def line(rng: random.Random) -> bytes:
-    """One that is good, or nearly so."""
+    """Draw a line that is good, or nearly so."""
     if rng.random() < 0.6:
         data = rng.choice(DATA)
         return rng.choice((b"PUT %s %d %d\r\n" % (rng.choice(NAMES[:3]), rng.randrange(-9, 9), len(data)) + data,
@@ -63,7 +63,7 @@ def line(rng: random.Random) -> bytes:
 
 
 def looks(parser: Parser, reads: list[bytes]) -> list[object]:
-    """Everything that can be seen of a parser that is given these reads."""
+    """Return everything that can be seen of a parser that is given these reads."""
     seen: list[object] = []
     for read in reads:
         parser.feed(read)

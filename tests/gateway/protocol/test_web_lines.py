@@ -1,4 +1,4 @@
-"""A web page is no client: what a browser sends ends the connection, and nothing behind it is executed."""
+"""A web page is no client: what a browser sends ends the connection, and nothing after it is executed."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ class World:
         return Leader(Window(counted, self.now), self.now)
 
     def fail_over(self) -> None:
-        """The leader is cut off: its lease ends, some of its entries are committed, then another one leads."""
+        """Cut off the leader: its lease ends, some of its entries are committed, then another one leads."""
         if self.random.random() < 0.5:          # frozen, with grants that it is about to write
             self.leader.frozen_until = self.leader.lease_until + self.random.uniform(0.5, 3.0)
             self.going.append((self.now, self.now, RATE, self.leader))
@@ -71,7 +71,7 @@ class World:
         self.leader = self._elected()
 
     def step(self) -> None:
-        """A little time goes by."""
+        """Let a little time go by."""
         random, leader = self.random, self.leader
         self.now += random.uniform(0.0005, 0.02)
         if random.random() < 0.002:
@@ -101,7 +101,7 @@ class World:
             self._apply(GiveResult(self.tickets.pop(), feedback), self.now)
 
     def _write(self, stamp: float, count: int, leader: Leader) -> None:
-        """A leader is about to write grants, perhaps after it was frozen or has been replaced."""
+        """Let a leader write grants, perhaps after it was frozen or has been replaced."""
         if self.now >= leader.lease_until or (self.now - stamp) * 1000 > WRITTEN_MS_MAX:
             leader.window.in_flight -= count
             return
@@ -110,7 +110,7 @@ class World:
         self.written += [self.now] * count
 
     def run(self) -> None:
-        """A history with many failovers."""
+        """Run a history with many failovers."""
         for _ in range(FAILOVERS):
             for _ in range(self.random.randrange(20, 400)):
                 self.step()

@@ -1,4 +1,4 @@
-"""Grants that a session is told again: the same grant, which the window counts from the last time on."""
+"""Grants that a session gets again: the same grant, which the window counts from the last time on."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ ONE = GrantId("ticket", 1)
 
 
 def back(gateway: MemoryGateway, command: bytes) -> MemoryClient:
-    """A client that comes back to the session and repeats a command."""
+    """Return a client that comes back to the session and repeats a command."""
     client = gateway.connect("again")
     client.send(SESSION + command)
     return client
 
 
 async def done(gateway: MemoryGateway, client: MemoryClient, commands: bytes) -> bytes:
-    """The answers of commands that do not block."""
+    """Return the answers of commands that do not block."""
     client.send(commands)
     await gateway.settle()
     while gateway.cluster.in_flight:

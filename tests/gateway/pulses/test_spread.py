@@ -1,4 +1,4 @@
-"""SPREAD: grants one by one, and nobody who does not read holds up the others."""
+"""SPREAD: grants one by one, and a client that does not read does not hold up the others."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class Writes:
         client.transport.write = write      # type: ignore[method-assign]
 
     async def come(self, count: int) -> None:
-        """Wait until there are so many."""
+        """Wait until there are this many."""
         while len(self.times) < count:
             await asyncio.sleep(0.005)
 

@@ -1,1 +1,1 @@
-"""The samples of figures: rings, courses, rates, and the file that keeps them."""
+"""The samples of figures: rings, series, rates, and the file that keeps them."""

@@ -1,4 +1,4 @@
-"""The courses of pulses: what is in them, and which pulses have one."""
+"""The series of pulses: their contents, and which pulses have one."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from sockpqd.gateway.samples.latencies import BOUNDS_S, MEASURED_MAX, QueueLaten
 
 
 class OneMachine:
-    """A cluster of which only the machine is looked at."""
+    """A cluster of which only the machine is used."""
 
     def __init__(self) -> None:
         self.machine = Machine()

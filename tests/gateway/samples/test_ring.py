@@ -16,7 +16,7 @@ NOW_S = 1_800_000_000       # a multiple of all steps
 
 
 def known(ring: Ring, first: int, end: int) -> list[float | None]:
-    """The first figure of each row, None for NaN."""
+    """Return the first figure of each row, None for NaN."""
     return [None if isnan(value) else value for value in ring.column(0, first, end)]
 
 

@@ -23,7 +23,7 @@ NOW_S = 1_800_000_000
 
 
 def sampler(found: Site, path: Path | None = None, now_s: float = NOW_S) -> FigureSampler:
-    """One whose clock stands still."""
+    """Return a sampler whose clock stands still."""
     made = FigureSampler(found.hub, LoopLag(), path, lambda: now_s)
     made.flows = Flows(count().__next__)        # a second from one look to the next
     return made

@@ -1,4 +1,4 @@
-"""Who may connect, and who has to prove that he is an administrator when all places are taken."""
+"""Who may connect, and who has to authenticate as an administrator when all places are taken."""
 
 from __future__ import annotations
 

@@ -48,19 +48,19 @@ UPDATES, UPDATE_BYTES = 2000, 27    # of keys, and what each is answered with
 
 @pytest.fixture(autouse=True)
 def long_connections(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A connection of HTTP does not end by itself in the middle of a test, however slow the machine is."""
+    """Let a connection of HTTP not end by itself in the middle of a test, however slow the machine is."""
     monkeypatch.setattr(http, "CONNECTION_S", 600)
 
 
 class Opened(Struct):
-    """An open door, and what ends it."""
+    """An open listener, and what ends it."""
 
     address: Address
     close: Close
 
 
 class Way(Struct):
-    """A kind of door: how it is opened, and what its clients send."""
+    """A kind of listener: how it is opened, and what its clients send."""
 
     open: Callable[[Gateway, ssl.SSLContext | None], Awaitable[Opened]]
     half: bytes                 # the beginning of something long
@@ -69,7 +69,7 @@ class Way(Struct):
     filler: bytes = bytes(1)    # what it goes on with
 
     def half_and(self, count: int) -> bytes:
-        """The beginning, and so many bytes behind it."""
+        """Return the beginning, and this many bytes after it."""
         return self.half + (self.filler * (count // len(self.filler) + 1))[:count]
 
 
@@ -105,7 +105,7 @@ EACH = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 
 
 class Visitors:
-    """A node with one door, and its clients."""
+    """A node with one listener, and its clients."""
 
     def __init__(self, gateway: Gateway, way: Way, address: Address) -> None:
         self.gateway = gateway
@@ -133,7 +133,7 @@ def at_door(
     kind: DoorKind, test: Callable[[Visitors], Awaitable[None]], limits: Limits | None = None,
     context: ssl.SSLContext | None = None,
 ) -> None:
-    """Run it at a door of this kind, with TLS if a context is given; nothing may be left afterwards."""
+    """Run it at a listener of this kind, with TLS if a context is given; nothing may be left afterwards."""
     async def run() -> None:
         gateway = Gateway(limits)
         gateway.cluster.start(gateway.hub)
@@ -391,7 +391,7 @@ def test_last_answers_that_nobody_reads_are_counted_and_dropped_in_time(kind: Do
 
 
 async def dropped(client: Client) -> None:
-    """The kernel of the node has dropped what the client did not read."""
+    """Return whether the kernel of the node has dropped what the client did not read."""
     client.writer.transport.resume_reading()        # type: ignore[attr-defined]
     with pytest.raises(ConnectionResetError):
         await client.reader.read()

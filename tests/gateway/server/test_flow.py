@@ -1,4 +1,4 @@
-"""How much is read of the clients in one turn of the loop, however much they send."""
+"""The amount that is read from clients in one turn of the loop, however much they send."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ READ = 256 * KIB        # as the loop reads at once
 
 
 def with_gateway(test: Callable[[MemoryGateway], Awaitable[None]]) -> None:
-    """A node with room for much."""
+    """Run a test with a node that has room for much."""
     async def run() -> None:
         gateway = MemoryGateway(Path("unused"), Limits())
         gateway.hub.account.limit_bytes = 1024 * MIB

@@ -1,4 +1,4 @@
-"""Clients whose host vanishes without a word: a real link that goes down, between two network namespaces."""
+"""Clients whose host vanishes without notice: a real link that goes down, between two network namespaces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a node holds for its clients: counted, bounded, and given up by those who hold most."""
+"""The memory that a node holds for its clients: counted, bounded, and freed by those who hold most."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LIMIT = MIB
 
 
 def with_gateway(test: Callable[[MemoryGateway], Awaitable[None]]) -> None:
-    """A node that may hold LIMIT."""
+    """Run a test with a node that may hold LIMIT."""
     async def run() -> None:
         gateway = MemoryGateway(Path("unused"), Limits())
         gateway.hub.account.limit_bytes = LIMIT
@@ -37,7 +37,7 @@ def with_gateway(test: Callable[[MemoryGateway], Awaitable[None]]) -> None:
 
 
 def body(gateway: MemoryGateway, declared: int, sent: int, piece: int = 10 * KIB) -> MemoryClient:
-    """A client with a body that has not come as a whole."""
+    """Send a body that has not arrived as a whole."""
     client = gateway.connect()
     client.send(b"PUT q 0 %d\r\n" % declared)
     for start in range(0, sent, piece):
@@ -46,7 +46,7 @@ def body(gateway: MemoryGateway, declared: int, sent: int, piece: int = 10 * KIB
 
 
 def nearly_full(gateway: MemoryGateway) -> MemoryClient:
-    """Somebody holds so much that there is little room left."""
+    """Let a client hold so much that there is little room left."""
     client = body(gateway, 2 * LIMIT, LIMIT * 9 // 10)
     assert gateway.hub.account.high
     return client
@@ -271,7 +271,7 @@ def test_nobody_goes_when_there_is_little_room_for_a_moment() -> None:
 
 
 def nearly_full_but(gateway: MemoryGateway, held: int) -> MemoryClient:
-    """Somebody holds so much more that there is little room left."""
+    """Let a client hold so much more that there is little room left."""
     client = body(gateway, 2 * LIMIT, LIMIT * 9 // 10 - held)
     assert gateway.hub.account.high
     return client

@@ -1,4 +1,4 @@
-"""Conversations in memory: order, hold-ups, back pressure, and what is given back."""
+"""Conversations in memory: order, delays, back pressure, and memory that is freed."""
 
 from __future__ import annotations
 

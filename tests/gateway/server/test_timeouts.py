@@ -69,7 +69,7 @@ def with_gateway(test: Callable[[MemoryGateway], Awaitable[None]]) -> None:
 
 
 def conversation(gateway: MemoryGateway) -> Conversation:
-    """The only one."""
+    """Return the only conversation."""
     (connection,) = gateway.hub.connections
     found = connection._conversation
     assert found is not None

@@ -49,7 +49,7 @@ class TlsGateway(Gateway):
         return client
 
     async def plain(self, data: bytes) -> bytes:
-        """Return what somebody gets who sends this without TLS."""
+        """Return the answer to a client that sends this without TLS."""
         reader, writer = await asyncio.open_connection(*self.address)
         writer.write(data)
         try:
@@ -77,7 +77,7 @@ def with_server(
 
 
 def by_threads(gateway: TlsGateway, talk: Callable[[ssl.SSLSocket], bytes]) -> Awaitable[bytes]:
-    """A client of the standard library's blocking kind, in a thread."""
+    """Run a client of the standard library's blocking kind, in a thread."""
     def run() -> bytes:
         with socket.create_connection(gateway.address, PATIENCE_S) as connection, \
                 gateway.context.wrap_socket(

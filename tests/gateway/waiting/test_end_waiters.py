@@ -1,4 +1,4 @@
-"""Who waits for the end of a job gets it from the entry that ends the job, and costs nothing until then."""
+"""Clients that wait for the end of a job get it from the entry that ends the job, and cost nothing until then."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Client:
 
 
 class Line:
-    """The line, whose log answers that a job has not ended, or how."""
+    """The line of waiting clients, whose log answers that a job has not ended, or how."""
 
     def __init__(self) -> None:
         self.cluster = Cluster()
@@ -81,19 +81,19 @@ class Line:
         self.waiters = EndWaiters(cast("Any", self.cluster))
 
     def come(self, job: int | None = None, within_ms: int | None = None, **more: Any) -> EndWaiter:
-        """A client comes. `job`: the one that the state has."""
+        """Add a client. `job`: the one that the state has."""
         waiter = EndWaiter(cast("Any", Client()), self.waiters, question=QUESTION, by_key=False, **more)
         self.machine.known = job
         self.waiters.add(waiter, within_ms)
         return waiter
 
     def ended(self, job: int, end: JobEnded | NotFound = DONE) -> None:
-        """An entry ends the job, which the machine then watches no longer."""
+        """Let an entry end the job, which the machine then watches no longer."""
         self.machine.kept.discard(job)
         self.waiters.ended({job: end})
 
     def apply(self) -> None:
-        """The log answers all that was asked."""
+        """Answer all that was asked."""
         proposed, self.cluster.proposed = self.cluster.proposed, []
         for _, pending in proposed:
             pending.applied(self.answer)

@@ -20,7 +20,7 @@ GO = re.compile(rb"200 OK GO (\d+) 0\r\n")
 
 
 async def create(gateway: MemoryGateway, settings: bytes) -> MemoryClient:
-    """A client that has created the pulse p."""
+    """Return a client that has created the pulse p."""
     client = gateway.connect()
     client.send(b"PULSE CREATE p " + settings + b"\r\n")
     await gateway.settle()
@@ -32,7 +32,7 @@ async def create(gateway: MemoryGateway, settings: bytes) -> MemoryClient:
 
 
 def waiting(gateway: MemoryGateway, count: int) -> list[MemoryClient]:
-    """So many clients that wait for p."""
+    """Return this many clients that wait for p."""
     clients = [gateway.connect(str(number)) for number in range(count)]
     for client in clients:
         client.send(b"PULSE WAIT p\r\n")
@@ -40,7 +40,7 @@ def waiting(gateway: MemoryGateway, count: int) -> list[MemoryClient]:
 
 
 def grants(gateway: MemoryGateway) -> list[int]:
-    """Return how many grants each operation of the log gave, apart from the looks whether there is such a pulse."""
+    """Return how many grants each operation of the log gave, except for checks whether there is such a pulse."""
     found = [operation for operation in gateway.cluster.operations(Grant) if isinstance(operation, Grant)]
     return [grant.count for grant in found if grant.count]
 
@@ -113,7 +113,7 @@ def test_the_grant_of_a_client_that_is_gone_goes_to_the_next() -> None:
 
 
 async def granted_without_lease(gateway: MemoryGateway) -> MemoryClient:
-    """A client whose grant is applied while this node serves without its lease."""
+    """Return a client whose grant is applied while this node serves without its lease."""
     await create(gateway, b"RATE 1 PER 60")
     (client,) = waiting(gateway, 1)
     await gateway.settle()

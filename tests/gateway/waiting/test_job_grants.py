@@ -1,4 +1,4 @@
-"""Queues with a rate: jobs are written as fast as the pulse allows, and nobody who waits is forgotten."""
+"""Queues with a rate: jobs are written as fast as the pulse allows, and no waiting client is forgotten."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ JOB = re.compile(rb"200 OK q (\d+) 0 1\r\nx")
 
 
 async def filled(gateway: MemoryGateway, rate: bytes, jobs: int) -> MemoryClient:
-    """A client that has given q this rate, and jobs."""
+    """Return a client that has given q this rate, and jobs."""
     client = gateway.connect()
     client.send(b"QUEUE CONFIG q RATE " + rate + b"\r\n" + b"PUT q 0 1\r\nx" * jobs)
     await gateway.settle()
@@ -33,7 +33,7 @@ async def filled(gateway: MemoryGateway, rate: bytes, jobs: int) -> MemoryClient
 
 
 def blocked(gateway: MemoryGateway, count: int, line: bytes = b"GETB q\r\n") -> list[MemoryClient]:
-    """So many clients that wait for a job."""
+    """Return this many clients that wait for a job."""
     clients = [gateway.connect(str(number)) for number in range(count)]
     for client in clients:
         client.send(line)
@@ -82,7 +82,7 @@ def test_a_plain_queue_costs_what_it_did() -> None:
 
 
 async def steps(work: Awaitable[object]) -> int:
-    """Opcodes that the work takes: a cost that does not depend on the machine."""
+    """Return the opcodes that the work takes: a cost that does not depend on the machine."""
     found = 0
 
     def trace(frame: FrameType, event: str, argument: object) -> Any:

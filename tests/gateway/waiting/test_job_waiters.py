@@ -1,4 +1,4 @@
-"""Who waits gets a job in the right order, exactly once, and is never forgotten."""
+"""Waiting clients get jobs in the right order, exactly once, and are never forgotten."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def calls_of(action: Callable[[], object]) -> int:
 
 
 def cost_of_a_hand_off(waiters: int, name: Callable[[int], str], kind: str = "GETB") -> int:
-    """Calls for one PUT to a queue with a waiter and for one DONE, among many waiters."""
+    """Return the calls for one PUT to a queue with a waiter and for one DONE, among many waiters."""
     async def run() -> int:
         gateway = MemoryGateway(Path("unused"), Limits(connections_max=40_000), automatic=False)
         producer = gateway.connect()
@@ -178,7 +178,7 @@ def test_a_hand_off_among_thousands_of_waiters_costs_no_more_than_among_ten() ->
 
 
 def cost_of_a_return(waiters: int, comes_back: str) -> int:
-    """Calls until a job that comes back is handed to the one waiter for its item, among many for other items."""
+    """Return the calls until a returned job is handed to the one waiter for its item, among many for other items."""
     async def run() -> int:
         gateway = MemoryGateway(Path("unused"), Limits(connections_max=40_000), automatic=False)
         owner = gateway.connect()

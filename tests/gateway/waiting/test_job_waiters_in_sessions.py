@@ -1,4 +1,5 @@
-"""Who waits with a number gets his job like anybody else, and the same one on all connections that wait for it."""
+"""A client that waits with a number gets its job like any other, and the same one on all connections that wait for it.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +48,7 @@ class NumberedClient(MemoryClient):
 
 
 class NumberedComparison(Comparison):
-    """All clients number their commands."""
+    """A comparison in which all clients number their commands."""
 
     def connect(self, number: int) -> MemoryClient:
         client = NumberedClient(self.gateway.hub, str(number))
@@ -124,7 +125,7 @@ def test_nobody_is_forgotten_when_requests_wait_on_several_connections(
 
 
 async def member(gateway: MemoryGateway, number: int) -> MemoryClient:
-    """A client in one of the sessions."""
+    """Return a client in one of the sessions."""
     client = gateway.connect(str(number))
     client.send(b"SESSION %s\r\n" % SIDS[number % SESSIONS])
     await gateway.settle()
@@ -133,7 +134,7 @@ async def member(gateway: MemoryGateway, number: int) -> MemoryClient:
 
 
 def assert_no_request_waits_for_what_it_has(gateway: MemoryGateway) -> None:
-    """Nobody waits whose request has been answered, and whose job still runs."""
+    """Assert that nobody waits whose request has been answered, and whose job still runs."""
     state = gateway.cluster.machine._state
     for waiter in gateway.hub.job_waiters._queued.values():
         request = waiter.wants.request

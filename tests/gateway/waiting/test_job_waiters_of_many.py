@@ -81,7 +81,7 @@ def test_nobody_is_forgotten_and_nobody_spins(steps: list[tuple[str, Any, object
 
 
 def step(gateway: MemoryGateway, clients: list[MemoryClient], kind: str, number: Any, detail: object) -> None:
-    """Do it."""
+    """Execute a step."""
     cluster = gateway.cluster
     if kind == "commit":
         cluster.commit(number)

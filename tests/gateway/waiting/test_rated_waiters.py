@@ -14,7 +14,7 @@ QUEUES = 2000
 
 
 async def filled(gateway: MemoryGateway, pulse: bytes) -> None:
-    """2,000 queues that share a pulse, which has no grant left, with a job each."""
+    """Return 2,000 queues that share a pulse without a grant left, with a job each."""
     client = gateway.connect()
     client.send(b"PULSE CREATE shared RATE " + pulse + b"\r\n")
     client.send(b"".join(b"QUEUE CREATE q%d PULSE shared\r\nPUT q%d 0 0\r\n" % (n, n) for n in range(QUEUES)))
@@ -34,7 +34,7 @@ async def until_done(gateway: MemoryGateway) -> None:
 
 
 class Counted(Machine):
-    """Counts the queues that are looked at."""
+    """A machine that counts the queues that are looked at."""
 
     looks = 0
 

@@ -15,7 +15,7 @@ MANY = tuple(f"m{number}" for number in range(MANY_NAMES + 1))
 
 
 class CountedLines(wait_lists.Lines[str | None]):
-    """Counts how many waiters are taken out."""
+    """Lines that count how many waiters are taken out."""
 
     discarded = 0
 

@@ -1,4 +1,5 @@
-"""Who comes when there is nothing waits without an entry of the log, and is asked for when there is something."""
+"""A client that comes when there is nothing waits without an entry of the log; its job is requested when there is one.
+"""
 
 from __future__ import annotations
 
@@ -545,7 +546,7 @@ def test_put_wait_behind_a_leadership_is_refused_after_its_206() -> None:
 
 
 def vanished(gateway: MemoryGateway, line: bytes) -> MemoryClient:
-    """A client that says this and is gone."""
+    """Send this as a client and vanish."""
     client = gateway.connect()
     client.send(line)
     client.vanish()

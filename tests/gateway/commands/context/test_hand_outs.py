@@ -1,4 +1,4 @@
-"""Which jobs a connection holds: its DELETE of them tells no CANCEL, and what has ended is forgotten."""
+"""The jobs that a connection holds: its DELETE of them sends no CANCEL, and what has ended is forgotten."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_a_connection_that_took_one_job_does_not_hold_those_of_others() -> None:
 
 
 class Running:
-    """The jobs that run, which is all that is asked of a machine."""
+    """The running jobs, the only part of a machine that is used."""
 
     def __init__(self) -> None:
         self.now: set[int] = set()

@@ -140,7 +140,7 @@ def test_what_is_held_for_the_parts_is_summed_once(monkeypatch: pytest.MonkeyPat
     additions = 0
 
     class Counted(int):
-        """The bytes of a part."""
+        """Counts the bytes of a part."""
 
         def __radd__(self, other: int) -> int:
             nonlocal additions

@@ -556,6 +556,11 @@ class Machine:
         """Return the running job of this id, read-only; None if there is no such job."""
         return self._state.running.get(number)
 
+    def still_running(self, numbers: list[int]) -> list[int]:
+        """Return those of these ids under which a job runs, in the given order."""
+        running = self._state.running
+        return [number for number in numbers if number in running]
+
     def running(self) -> list[RunningJob]:
         """Return all running jobs in rising id, read-only."""
         return list(self._state.in_order().values())

@@ -20,7 +20,7 @@ from sockpqd.gateway.commands import auth
 from sockpqd.gateway.commands.context.client_state import ClientState, Run
 from sockpqd.gateway.commands.context.hand_outs import HandOuts
 from sockpqd.gateway.commands.context.in_session import in_session
-from sockpqd.gateway.limits import COMMANDS_PER_SLICE, OUTPUT_PIECE_BYTES, UNSURE_S
+from sockpqd.gateway.limits import COMMANDS_PER_SLICE, HAND_OUTS_PER_LOOK, OUTPUT_PIECE_BYTES, UNSURE_S
 from sockpqd.gateway.link import Link
 from sockpqd.gateway.protocol import responses
 from sockpqd.gateway.protocol.command import Command
@@ -299,9 +299,10 @@ class Pipeline:
                     return
             else:
                 out.append(answer)
-                if type(outcome) is Handed and self.state.hand_outs is not None:       # nearly always
-                    if self.state.hand_outs.note_job(outcome.id):
-                        self._look_at_hand_outs(self.state.hand_outs)
+                if type(outcome) is Handed and (hand_outs := self.state.hand_outs) is not None:     # nearly always
+                    hand_outs.new.append(outcome.id)
+                    if len(hand_outs.new) >= HAND_OUTS_PER_LOOK:
+                        self._look_at_hand_outs(hand_outs)
                 elif kind in HANDING_OUT:
                     self._handed_out(cast(HandingOut, outcome))
                 if answer >= responses.REFUSAL:
@@ -323,7 +324,8 @@ class Pipeline:
             return
         if self.state.hand_outs is None:
             self.state.hand_outs = HandOuts()
-        if self.state.hand_outs.note(jobs):
+        self.state.hand_outs.note(jobs)
+        if self.state.hand_outs.looks:
             self._look_at_hand_outs(self.state.hand_outs)
 
     def _look_at_hand_outs(self, hand_outs: HandOuts) -> None:

@@ -56,8 +56,10 @@ ORDER = {
     "sockpq_django": ("_version",),
     "sockpq_dramatiq": ("_version",),
     "sockpq_taskiq": ("_version",),
-    "sockpq_http": ("_version",),
     "sockpq_sqs": ("_version", "model", "options", "call", "failures", "queues", "messages", "moves", "engine"),
+    "sockpq_http": (
+        "_version", "limits", "values", "problems", "access", "idempotency", "routes", "server", "main",
+    ),
     "devcluster": ("ports", "authority", "guardian", "node", "cluster"),
 }
 ROOM_MODULES_MAX = 16

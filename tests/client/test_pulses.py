@@ -19,6 +19,7 @@ from sockpq import (
     PulseExists,
     PulseInUse,
     PulseNotFound,
+    TicketNotFound,
     WaitTimeout,
     aio,
 )
@@ -85,6 +86,24 @@ def test_the_same_in_asyncio(server: RealServer) -> None:
             assert denied.value.payload == b"stop"
     asyncio.run(run())
     assert results(server) == ["OK", "FAIL"]
+
+
+def test_a_result_is_reported_by_another_program(server: RealServer, client: Client) -> None:
+    client.pulse_create("ga", rate=100)
+    tickets = []
+    for _ in range(3):
+        turn = client.pulse("ga").turn(within=5)
+        turn.__enter__()            # its program does not report
+        tickets.append(turn.ticket)
+    with Client(server.address, timeout=30) as other:
+        other.pulse_result(tickets[0])
+        other.pulse_result(tickets[1], "slow", reason="userRateLimitExceeded")
+        other.pulse_result(tickets[2], "sleep", sleep=60)
+        with pytest.raises(TicketNotFound):
+            other.pulse_result(tickets[0])
+        with pytest.raises(BadArguments, match="feedback is"):
+            other.pulse_result(1, "good")               # type: ignore[arg-type]
+    assert results(server) == ["OK", "SLOW", "SLEEP", "OK"]         # the last one is refused when it is executed
 
 
 def test_a_denied_turn_is_none(server: RealServer, client: Client) -> None:

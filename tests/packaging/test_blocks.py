@@ -20,6 +20,7 @@ import yaml
 from sockpq.configuration import configuration
 from sockpq.testing import Server
 from sockpq.worker.program.options import KEYS, parse, read_config
+from sockpq_http.main import main as http_program
 
 from sockpqd.gateway.config import read
 from sockpqd.pqctl.program import pqctl as pqctl_program
@@ -34,6 +35,7 @@ PAGES_ON_WORKERS = ("docs/WORKERS.md", "docs/FLOWS.md")
 # Blocks that other tests run or that nothing runs: by document and beginning.
 ELSEWHERE = {
     ("docs/PROTOCOL.md", ""): "tests/gateway/test_documentation.py",
+    ("docs/HTTP.md", "$ curl"): "tests/http/test_page.py",
     ("client/README.md", ">>> "): "tests/client/test_readme.py",
     ("client/README.md", "from sockpq import Client"): "tests/client/test_readme.py",
     ("client/README.md", "client = Client(servers, tls="): "tests/client/test_tls.py",
@@ -131,7 +133,17 @@ def make(words: list[str]) -> None:
 
 def pqctl(words: list[str]) -> None:
     """The command line is understood, up to where something would happen."""
-    context = pqctl_program.make_context("pqctl", words[1:], resilient_parsing=False)
+    understood(pqctl_program, words)
+
+
+def sockpq_http(words: list[str]) -> None:
+    """The command line is understood."""
+    understood(http_program, words)
+
+
+def understood(program: click.Command, words: list[str]) -> None:
+    """Parse a command line of a program with commands."""
+    context = program.make_context(words[0], words[1:], resilient_parsing=False)
     while isinstance(context.command, click.Group):
         name, command, rest = context.command.resolve_command(context, [*context._protected_args, *context.args])
         assert command is not None
@@ -202,7 +214,7 @@ def pqworker(words: list[str]) -> None:
 CHECKS: dict[str, Callable[[list[str]], None]] = {
     "make": make, "pqctl": pqctl, "pqworker": pqworker, "python": module, "pip": pip_install,
     "sockpqd": has_options("sockpqd"), "sockpq-beanstalkd": has_options("sockpq-beanstalkd"),
-    "install": install_files, "cp": install_files, "ansible-playbook": playbook,
+    "sockpq-http": sockpq_http, "install": install_files, "cp": install_files, "ansible-playbook": playbook,
 }
 
 

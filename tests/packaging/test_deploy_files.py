@@ -41,6 +41,7 @@ def test_the_default_configuration_is_good() -> None:
         ("sockpqd.service", "/opt/sockpqd/bin/sockpqd", "sockpqd.service"),
         ("sockpqd@.service", "/opt/sockpqd/bin/sockpqd", "sockpqd@a.service"),
         ("pqworker@.service", "/opt/pqworker/bin/pqworker", "pqworker@mail.service"),
+        ("sockpq-http.service", "/opt/sockpq-http/bin/sockpq-http", "sockpq-http.service"),
     ],
 )
 def test_systemd_understands_the_units(name: str, program: str, instance: str, tmp_path: Path) -> None:
@@ -92,8 +93,9 @@ def test_the_unit_is_that_of_the_role() -> None:
         names = "Restart|Protect|Private|Restrict|SystemCall|Capability|No|Kill|Lock"
         return set(re.findall(rf"^((?:{names})\w*=.*)$", text, re.MULTILINE))
 
-    role = ROOT / "deploy" / "ansible" / "roles" / "sockpqd" / "templates" / "sockpqd.service.j2"
-    assert settings((SYSTEMD / "sockpqd.service").read_text()) == settings(role.read_text())
+    for name, unit in (("sockpqd", "sockpqd.service"), ("sockpq_http", "sockpq-http.service")):
+        role = ROOT / "deploy" / "ansible" / "roles" / name / "templates" / f"{unit}.j2"
+        assert settings((SYSTEMD / unit).read_text()) == settings(role.read_text())
 
 
 @pytest.mark.parametrize("name", ["n1", "n2", "n3"])
@@ -111,11 +113,12 @@ def test_each_container_gets_a_good_configuration_and_publishes_to_this_machine_
     assert (CONTAINER / service["build"]["context"]).resolve() == ROOT
 
 
-def test_the_containerfile_has_known_instructions_and_no_root() -> None:
-    text = (CONTAINER / "Containerfile").read_text().replace("\\\n", " ")
+@pytest.mark.parametrize(("name", "user"), [("Containerfile", "sockpqd"), ("Containerfile.http", "sockpq-http")])
+def test_the_containerfile_has_known_instructions_and_no_root(name: str, user: str) -> None:
+    text = (CONTAINER / name).read_text().replace("\\\n", " ")
     lines = [line.split() for line in text.splitlines() if line and not line.startswith("#")]
     assert {line[0] for line in lines} <= INSTRUCTIONS
-    assert [line[1] for line in lines if line[0] == "USER"] == ["sockpqd"]
+    assert [line[1] for line in lines if line[0] == "USER"] == [user]
     assert {line[1] for line in lines if line[0] == "FROM"} == {IMAGE}
 
 

@@ -89,7 +89,7 @@ class Turn:
         if is_inherited(self._process):         # the parent says how its turn went
             return
         feedback = self._feedback or ("ok" if error is None else "fail")
-        command = pulses.result(self.ticket, feedback, self._sleep, self._reason)
+        command = pulses.pulse_result(self.ticket, feedback, sleep=self._sleep, reason=self._reason)
         try:
             await run(self._executor.run(command, timeout=self._timeout))
         except TicketNotFound:                  # later than MAXRUN: nobody awaits it any more

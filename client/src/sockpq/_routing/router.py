@@ -18,6 +18,7 @@ from sockpq._engine.tracing import Tracing
 from sockpq._protocol.addresses import Address, parse_server
 from sockpq._protocol.arguments import Bodies, Codec, HeadersWanted
 from sockpq._protocol.command import Command, Repeat, Steps
+from sockpq._protocol.job_ids import TAG_SHIFT, local_id, tag_of
 from sockpq._protocol.protocol import Answer
 from sockpq._routing.known_clusters import KnownClusters
 from sockpq._routing.resolving import Resolver, of_word, there
@@ -27,6 +28,7 @@ from sockpq._routing.targets import ANY, Target, Use, as_sent, target_of
 from sockpq._routing.values import labelled, together
 from sockpq.errors import (
     Aborted,
+    BadArguments,
     BatchFailed,
     CrossCluster,
     Elsewhere,
@@ -42,6 +44,7 @@ from sockpq.model import NodeStatus
 T = TypeVar("T")
 
 UNTIL_DONE = "that queues of several clusters have no unfinished job cannot be waited for in one command"
+ID_DIGITS_MAX = 19
 TAKES = (b"GET ", b"GETB ", b"GETBE ", b"GET\r\n", b"GETB\r\n", b"GETBE\r\n")
 
 
@@ -290,6 +293,27 @@ class Router:
                     f"queues whose jobs belong together need a common prefix in the map: they are owned, {of_each}")
             return next(iter(owners.values()), routes.home.name)
         return ""
+
+    def id_text(self, job: int) -> str:
+        """Return the id or number of a job with the name of its cluster; see Client.id_text."""
+        routes = self._clusters.routes
+        route = None if routes is None else routes.with_tag(tag_of(job))
+        return str(job) if route is None else f"{route.name}.{local_id(job)}"
+
+    async def id_of(self, text: str) -> int:
+        """Return the id or number that such a text means. Raises BadArguments, JobNotFound; see Client.id_of."""
+        name, _, number = text.rpartition(".")
+        if not number.isascii() or not number.isdigit() or len(number) > ID_DIGITS_MAX:
+            raise BadArguments(f"not the id or number of a job: {text[:80]!r}")
+        if not name:
+            return int(number)
+        if self._clusters.routes is None:
+            await self.connect()        # which reads the map if there is one
+        routes = await self._clusters.known()
+        route = None if routes is None else routes.with_name(name)
+        if route is None:
+            raise JobNotFound(f"there is no cluster {name[:80]!r} in the map")
+        return local_id(int(number)) | route.tag << TAG_SHIFT
 
     async def of_events(self, words: str, names: tuple[str, ...] | None) -> Route:
         """Return the cluster that sends these events; `words`: as in SUBSCRIBE, `names`: None for all.

@@ -85,6 +85,10 @@ class Routes:
         """Return the cluster of jobs with this tag, None if the map no longer has it."""
         return self._by_tag.get(tag) or (self.home if tag == 0 else None)
 
+    def with_name(self, name: str) -> Route | None:
+        """Return the cluster of this name, None if the map does not have it."""
+        return self._by_name.get(name)
+
     def of_item(self, item: str) -> Route | None:
         """Return the cluster of an item: the one after the last dot of its name, or else the owner of that name."""
         return self._by_name.get(item.rpartition(".")[2]) or self.owner(item)

@@ -666,6 +666,23 @@ class Client:
             for job in found:
                 yield job
 
+    # ids of several clusters
+
+    def id_text(self, job: int) -> str:
+        """Return the id or number of a job as text for other programs: `a.17` where a map of clusters is in use.
+
+        Without a map it is `17`. The integer itself is good in this process; other clients may have begun with another
+        cluster of the map.
+        """
+        return self._executor.id_text(job)
+
+    def id_of(self, text: str) -> int:
+        """Return the id or number of a job that id_text() of any client has written.
+
+        Raises BadArguments, and JobNotFound when its cluster is not in the map (any more).
+        """
+        return run(self._executor.id_of(text))
+
     # the cluster
 
     def cluster_status(self, server: str | None = None, *, timeout: float | None = None) -> list[NodeStatus]:
@@ -1789,3 +1806,21 @@ class Client:
         this server), turns `granted` so far, `errors` among their results, results still `open`.
         """
         return run(self._executor.run_where(pulses.pulse_stat(pulse), server, timeout=timeout))
+
+    def pulse_result(
+        self,
+        ticket: int,
+        feedback: Literal["ok", "fail", "slow", "sleep"] = "ok",
+        *,
+        sleep: float = 0.0,
+        reason: str | None = None,
+        timeout: float | None = None,
+    ) -> None:
+        """Report the outcome of a turn by its `ticket`, in another program than the one that has waited for it.
+
+        `feedback`: "ok", "fail" for a failure that is not due to the rate, "slow" if this was too fast, or "sleep": no
+        client may have a turn for `sleep` seconds. Raises TicketNotFound if it has one, or it is too late.
+        """
+        run(self._executor.run(
+            pulses.pulse_result(ticket, feedback, sleep=sleep, reason=reason), timeout=timeout
+        ))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, TypedDict
+from typing import Literal, TypedDict, get_args
 
 from sockpq._protocol import arguments
 from sockpq._protocol.arguments import EXPIRE_S_MAX, Data
@@ -29,6 +29,7 @@ PAYLOAD_BYTES_MAX = 64 << 10
 LONGEST_S = 86_400.0
 
 Feedback = Literal["ok", "fail", "slow", "sleep"]
+FEEDBACKS: tuple[Feedback, ...] = get_args(Feedback)
 
 
 class PulseSettings(TypedDict, total=False):
@@ -126,11 +127,22 @@ def wait(pulse: str, within: float | None) -> Command[Grant]:
     return Command(line, b"", _grant, Repeat.IF_ASKED, Blocks.AT_ONCE, logged=True, needs=NEEDS)
 
 
-def result(ticket: int, feedback: Feedback, sleep: float, reason: str | None) -> Command[None]:
-    """Report the outcome of a turn."""
+@call()
+def pulse_result(
+    ticket: int, feedback: Literal["ok", "fail", "slow", "sleep"] = "ok", *, sleep: float = 0.0,
+    reason: str | None = None,
+) -> Command[None]:
+    """Report the outcome of a turn by its `ticket`, in another program than the one that has waited for it.
+
+    `feedback`: "ok", "fail" for a failure that is not due to the rate, "slow" if this was too fast, or "sleep": no
+    client may have a turn for `sleep` seconds. Raises TicketNotFound if it has one, or it is too late.
+    """
+    if feedback not in FEEDBACKS:
+        raise BadArguments(f"feedback is 'ok', 'fail', 'slow' or 'sleep', not {feedback!r}")
+    number = arguments.integer(ticket, "ticket", 0, arguments.UINT64_MAX)
     word = f"SLEEP {arguments.seconds(sleep, 'sleep', 0, EXPIRE_S_MAX)}" if feedback == "sleep" else feedback.upper()
     text = "" if reason is None else f" REASON {arguments.reason(reason)}"
-    return single(f"PULSE RESULT {ticket} {word}{text}", accepted, Repeat.HARMLESS, logged=True, needs=NEEDS)
+    return single(f"PULSE RESULT {number} {word}{text}", accepted, Repeat.HARMLESS, logged=True, needs=NEEDS)
 
 
 def _pulse(name: str) -> str:

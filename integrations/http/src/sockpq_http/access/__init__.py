@@ -1,0 +1,1 @@
+"""Access: credentials of requests, clients for each user, names of this host."""

@@ -1,0 +1,91 @@
+"""The problem that each error of the client library, of validation and of the framework is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import sockpq
+from starlette.exceptions import HTTPException
+
+from sockpq_http.limits import RETRY_S
+from sockpq_http.problems.problem import Problem
+
+AGAIN = {"retry-after": str(RETRY_S)}
+CHALLENGE = {"www-authenticate": 'Basic realm="sockpqd", charset="UTF-8", Bearer realm="sockpqd"'}
+
+# The first class that an error is an instance of decides.
+_STATUSES: tuple[tuple[type[sockpq.SockpqError], int], ...] = (
+    (sockpq.BadArguments, 400),
+    (sockpq.DataTooLarge, 413),
+    (sockpq.NotSupported, 501),
+    (sockpq.AuthError, 401),
+    (sockpq.ForbiddenError, 403),
+    (sockpq.JobNotFound, 404),
+    (sockpq.Aborted, 409),
+    (sockpq.CrossCluster, 409),
+    (sockpq.QueueFull, 503),
+    (sockpq.QueuePaused, 503),
+    (sockpq.TooManyBindings, 503),
+    (sockpq.TooManyPulses, 503),
+    (sockpq.Busy, 503),
+    (sockpq.Unavailable, 503),
+    (sockpq.NotServing, 503),
+    (sockpq.ClientClosed, 503),
+    (sockpq.ForeignCluster, 502),
+    (sockpq.ProtocolError, 502),
+    (sockpq.OutcomeUnknown, 504),
+)
+_LINE = re.compile(r"([1-5]\d\d) (\S.*)")
+_PLAIN = {400, 401, 403, 404, 408, 409, 413, 429, 501, 503, 504}        # that a refusal of the protocol keeps
+_CAMEL = re.compile(r"(?<!^)(?=[A-Z])")
+
+
+def problem_of(error: sockpq.SockpqError) -> Problem:
+    """Return the problem that an error of the client library is."""
+    text = str(error)
+    line = _LINE.fullmatch(text)
+    code, reason = (int(line[1]), line[2]) if line else (None, None)
+    status = next((status for kind, status in _STATUSES if isinstance(error, kind)), None)
+    if status is None:
+        status = code if code in _PLAIN else 409
+    more: dict[str, Any] = {}
+    if isinstance(error, sockpq.Aborted):
+        refused = problem_of(error.reason)
+        code, reason = refused.more.get("code"), refused.more.get("reason")
+        more = {"operation": error.position - 1}
+        text = f"operation {error.position - 1} would be refused, so none was executed: {refused.detail}"
+    if isinstance(error, sockpq.NoOutput):
+        more = {"item": error.item}
+    return Problem(
+        status, text or type(error).__name__, _CAMEL.sub("-", type(error).__name__).lower(), code=code, reason=reason,
+        headers=headers_of(status), **more,
+    )
+
+
+def headers_of(status: int) -> Mapping[str, str]:
+    """Return the headers that an answer with this status has."""
+    return AGAIN if status in (429, 503) else CHALLENGE if status == 401 else {}
+
+
+def problem_of_values(errors: Iterable[Mapping[str, Any]]) -> Problem:
+    """Return the problem of values that are not valid, from the errors of pydantic."""
+    found = [{"pointer": _pointer(error.get("loc", ())), "detail": str(error.get("msg", "not valid"))[:500]}
+             for error in errors][:20]
+    first = found[0] if found else {"pointer": "", "detail": "the request is not valid"}
+    where = f"{first['pointer']}: " if first["pointer"] else ""
+    return Problem(400, f"{where}{first['detail']}"[:1000], "not-valid", errors=found)
+
+
+def problem_of_http(error: HTTPException) -> Problem:
+    """Return the problem that an error of the framework is: no such path, no such method, no JSON."""
+    return Problem(error.status_code, str(error.detail), headers=error.headers)
+
+
+def _pointer(place: Iterable[Any]) -> str:
+    """Return the place of a wrong value as a JSON pointer into the body, or the name of a parameter."""
+    words = [str(word) for word in place]
+    if words[:1] == ["body"]:
+        return "#/" + "/".join(words[1:]) if words[1:] else "#"
+    return ".".join(words)

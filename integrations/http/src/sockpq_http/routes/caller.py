@@ -1,0 +1,130 @@
+"""The caller of a request: the client of its user, and the ways to execute a call for it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from enum import Enum
+from typing import Annotated, Any, TypeVar
+
+from fastapi import Depends, Request
+from sockpq import Aborted
+from sockpq.aio import Client, Transaction
+from starlette.responses import Response
+
+from sockpq_http.idempotency.key import word_of
+from sockpq_http.idempotency.marker import Markers
+from sockpq_http.problems.problem import Problem
+from sockpq_http.values.model import Replayable, View
+
+T = TypeVar("T")
+KEY_HEADER = "idempotency-key"
+REPLAYED_HEADER = {"idempotency-replayed": "true"}
+
+
+class Before(Enum):
+    """Stands for the result of a request that was executed before, under the same Idempotency-Key."""
+
+    BEFORE = "before"
+
+
+BEFORE = Before.BEFORE
+
+
+class Caller:
+    """One request: `client` acts for its user; `stopping` is set when the program stops."""
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self.client: Client = request.state.client
+        self._user: str = request.state.user
+        self._markers: Markers = request.app.state.markers
+        self.stopping: asyncio.Event = request.app.state.stopping
+
+    @property
+    def idempotency_s(self) -> float:
+        """The seconds for which a key is remembered."""
+        return self._markers.seconds
+
+    def word(self, key: str) -> str:
+        """Return what the cluster remembers for this Idempotency-Key."""
+        return word_of(key, self._user, self.request.method, self.request.url.path)
+
+    async def id(self, text: str) -> int:
+        """Return the id or number of a job as the client has it. Raises JobNotFound if its cluster is unknown."""
+        return await self.client.id_of(text) if "." in text else int(text)
+
+    async def execute(self, key: str | None, call: str, *arguments: Any, **options: Any) -> Any:
+        """Execute a call of the client; with a key in a transaction, once: BEFORE if it was executed before."""
+        if key is None:
+            return await getattr(self.client, call)(*arguments, **options)
+        try:
+            results = await self.once(key, lambda transaction: getattr(transaction, call)(*arguments, **options))
+        except Aborted as error:
+            raise error.reason from error       # of one call, as without a key
+        return BEFORE if results is None else results[0]
+
+    async def once(self, key: str, collect: Any) -> list[Any] | None:
+        """Execute a transaction once for this key; returns its results, None if it was executed before."""
+
+        def collected(transaction: Transaction) -> None:
+            collect(transaction)
+
+        return await self._markers.once(self.client, self.word(key), collected)
+
+    async def unless_gone(self, work: Coroutine[Any, Any, T]) -> T | None:
+        """Await what may take long; None when its client hangs up, or this program stops, before that.
+
+        The work is cancelled then: what a take has received by that time goes back to its place.
+        """
+        working = asyncio.ensure_future(work)
+        reasons = [asyncio.ensure_future(self._hung_up()), asyncio.ensure_future(self.stopping.wait())]
+        try:
+            await asyncio.wait([working, *reasons], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for one in reasons:
+                one.cancel()
+            if not working.done():
+                working.cancel()
+        await asyncio.wait([working])
+        return None if working.cancelled() else working.result()
+
+    async def is_gone(self) -> bool:
+        """Return whether the client has hung up."""
+        return await self.request.is_disconnected()
+
+    async def _hung_up(self) -> None:
+        while (await self.request.receive())["type"] != "http.disconnect":
+            pass
+
+
+async def caller_of(request: Request) -> Caller:
+    """Return the caller of a request."""
+    return Caller(request)
+
+
+async def refuse_key(request: Request) -> None:
+    """Refuse an Idempotency-Key where it would promise too much."""
+    if KEY_HEADER in request.headers:
+        raise Problem(400, "this request takes no Idempotency-Key: docs/HTTP.md says which do, and why", "no-key-here")
+
+
+Calling = Annotated[Caller, Depends(caller_of)]
+
+
+def answer(view: View, status: int = 200, **headers: str) -> Response:
+    """Return an answer with what is known of a view."""
+    return Response(view.model_dump_json(by_alias=True, exclude_unset=True), status, headers, "application/json")
+
+
+def replay(view: type[Replayable], status: int = 200) -> Response:
+    """Return the answer to a request that was executed before under its key."""
+    return Response(
+        view(replayed=True).model_dump_json(by_alias=True, exclude_unset=True), status, REPLAYED_HEADER,
+        "application/json",
+    )
+
+
+def given(**options: Any) -> dict[str, Any]:
+    """Return the options that are not None."""
+    return {name: value for name, value in options.items() if value is not None}

@@ -1,0 +1,190 @@
+"""Putting jobs: one or many into a queue, one into many queues, and calls that wait for an answer."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import Query, Request
+from fastapi.exceptions import RequestValidationError
+from pydantic import Field, TypeAdapter, ValidationError
+from sockpq import Put as OneOfMany
+from sockpq import SockpqError, Stored
+from starlette.responses import Response
+
+from sockpq_http.idempotency.key import Key
+from sockpq_http.limits import WAIT_S_MAX
+from sockpq_http.problems.errors import problem_of
+from sockpq_http.problems.problem import Problem, ProblemView
+from sockpq_http.routes.caller import BEFORE, REPLAYED_HEADER, Caller, Calling, answer, given, replay
+from sockpq_http.routes.views import CountView, JobView, StoredView, stored_view, taken_view
+from sockpq_http.values.bodies import Body
+from sockpq_http.values.ids import Shown
+from sockpq_http.values.model import Replayable, View
+from sockpq_http.values.names import Queue, Topic
+from sockpq_http.values.puts import CommonPut, PutJob, PutJobs, RawOptions, raw_headers
+from sockpq_http.values.times import Span
+
+LEAST_WAIT_S = 0.001
+_PUT: TypeAdapter[PutJob] = TypeAdapter(PutJob)
+_PUTS: TypeAdapter[PutJobs] = TypeAdapter(PutJobs)
+_ANY: TypeAdapter[Any] = TypeAdapter(Any)
+
+
+class OutcomeView(View):
+    """The outcome of one of several jobs: it is stored, or there is a problem."""
+
+    stored: StoredView | None = None
+    problem: ProblemView | None = None
+
+
+class OutcomesView(Replayable):
+    """The outcome of each of several jobs, in their order."""
+
+    results: list[OutcomeView] = []
+
+
+class PutTo(CommonPut):
+    """A job for several queues: all of them get it, or none."""
+
+    queues: list[str] = Field(min_length=1, max_length=1000)
+
+
+class Publish(CommonPut):
+    """A job for all queues that are bound to a topic."""
+
+    route: str | None = Field(
+        default=None, max_length=255, description="Its routing key, words with dots between them."
+    )
+
+
+class Call(Body):
+    """A job, and the queue in which its answer is expected, under the same item."""
+
+    output: str
+    priority: int = 0
+    item: str | None = None
+    lease: Span = Field(default=60.0, description="The lease of the answer.")
+    wait: Span = Field(default=30.0, le=WAIT_S_MAX, description="How long to wait for it.")
+
+
+async def put(
+    caller: Calling, request: Request, queue: Queue, options: Annotated[RawOptions, Query()], key: Key = None
+) -> Response:
+    """Put one job or several.
+
+    With the content type `application/json` the body of the request describes the job, or `jobs`. With any other one it
+    is the body of the job, whose options are parameters and whose headers are the request's `Sockpq-Header-*`.
+    """
+    kind = request.headers.get("content-type")
+    data = await request.body()
+    if not _is_json(kind):
+        headers = raw_headers(request.headers.items(), kind)
+        return await _put_one(caller, queue, options.arguments(data, headers), key)
+    if request.query_params:
+        raise Problem(400, "with a JSON body options are fields of it, not parameters", "not-valid")
+    described = _read(data)
+    if isinstance(described, PutJob):
+        return await _put_one(caller, queue, described.arguments(), key)
+    return await _put_many(caller, queue, described.jobs, key)
+
+
+async def put_to(caller: Calling, job: PutTo, key: Key = None) -> Response:
+    """Put the same job into several queues: into all of them, or into none."""
+    return _counted(await caller.execute(key, "put_to", job.queues, **job.arguments()))
+
+
+async def publish(caller: Calling, topic: Topic, job: Publish, key: Key = None) -> Response:
+    """Put a job into all queues that are bound to the topic."""
+    return _counted(await caller.execute(key, "publish", topic, **job.arguments(), **given(route=job.route)))
+
+
+async def call(caller: Calling, queue: Queue, job: Call) -> Response:
+    """Put a job and wait for its answer: the job that its worker puts into `output` under the same item.
+
+    The answer is taken like any job: end it by its id. Without one in time the status is 504, and the problem has the
+    `item` under which it can be taken later.
+    """
+    taken = await caller.unless_gone(_call(caller, queue, job))
+    if taken is None:
+        raise Problem(503, "this program stops: ask again", "stopping", headers={"retry-after": "1"})
+    return answer(taken)
+
+
+async def _call(caller: Caller, queue: str, job: Call) -> JobView:
+    taken = await caller.client.call(
+        queue, job.data() or b"", job.output, priority=job.priority, item=job.item, headers=job.header_fields(),
+        expire=job.lease or None, wait=max(job.wait, LEAST_WAIT_S),
+    )
+    peeked = await caller.client.peek(taken, headers=True)
+    return taken_view(taken, caller.client.id_text, (peeked.headers if peeked else None) or {})
+
+
+def _is_json(kind: str | None) -> bool:
+    return kind is not None and kind.partition(";")[0].strip().lower() == "application/json"
+
+
+def _read(data: bytes) -> PutJob | PutJobs:
+    """Return the job, or the jobs, that a body describes. Raises RequestValidationError."""
+    try:
+        value = _ANY.validate_json(data)
+        several = isinstance(value, dict) and "jobs" in value
+        return (_PUTS if several else _PUT).validate_python(value)
+    except ValidationError as error:
+        raise RequestValidationError([{**one, "loc": ("body", *one["loc"])} for one in error.errors(
+            include_url=False, include_context=False, include_input=False)]) from None
+
+
+async def _put_one(caller: Caller, queue: str, arguments: dict[str, Any], key: str | None) -> Response:
+    if key is None:
+        return answer(stored_view(await caller.client.put(queue, **arguments), caller.client.id_text), 201)
+    if "dedup" in arguments:
+        raise Problem(400, "dedup and an Idempotency-Key are two ways to say the same: choose one", "not-valid")
+    arguments["number"] = True          # so that the answer to a repetition has it, too
+    stored = await caller.client.put(queue, **arguments, dedup=(caller.word(key), caller.idempotency_s))
+    if stored.outcome == "exists" and arguments.get("on_duplicate") != "ignore":
+        view = stored_view(stored._replace(outcome="new"), caller.client.id_text)
+        view.replayed = True
+        return answer(view, 201, **REPLAYED_HEADER)
+    return answer(stored_view(stored, caller.client.id_text), 201)
+
+
+async def _put_many(caller: Caller, queue: str, jobs: list[PutJob], key: str | None) -> Response:
+    each = [job.arguments() for job in jobs]
+    outcomes: list[Stored | SockpqError]
+    if key is None:
+        outcomes = await caller.client.put_many(queue, jobs=[OneOfMany(**one) for one in each])
+    else:
+        if len(each) > 999:
+            raise Problem(400, "with an Idempotency-Key there are 999 jobs at most", "not-valid")
+
+        def collect(transaction: Any) -> None:
+            for one in each:
+                transaction.put(queue, **one)
+
+        results = await caller.once(key, collect)
+        if results is None:
+            return replay(OutcomesView, 201)
+        outcomes = results
+    return answer(OutcomesView(results=[_outcome(one, caller.client.id_text) for one in outcomes]), 201)
+
+
+def _outcome(one: Stored | SockpqError, shown: Shown) -> OutcomeView:
+    if isinstance(one, SockpqError):
+        return OutcomeView(problem=ProblemView(**problem_of(one).fields()))
+    return OutcomeView(stored=stored_view(one, shown))
+
+
+def _counted(count: Any) -> Response:
+    return replay(CountView, 201) if count is BEFORE else answer(CountView(count=count), 201)
+
+
+# What a request of put() may have, which FastAPI cannot read from its signature.
+PUT_BODY: dict[str, Any] = {"requestBody": {"required": True, "content": {
+    "application/json": {"schema": {"anyOf": [
+        {"$ref": "#/components/schemas/PutJob"}, {"$ref": "#/components/schemas/PutJobs"},
+    ]}},
+    "text/plain": {"schema": {"type": "string"}},
+    "application/octet-stream": {"schema": {"type": "string", "format": "binary"}},
+}}}
+PUT_ANSWER = StoredView | OutcomesView
+PUT_MODELS = (PutJob, PutJobs)

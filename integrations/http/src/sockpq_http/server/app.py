@@ -1,0 +1,155 @@
+"""The application: the table of requests behind its gates."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import sockpq
+from fastapi import Depends, FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from sockpq.aio import Client
+from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
+from starlette.responses import Response
+from starlette.types import ASGIApp
+
+from sockpq_http.access.credentials import Credentials
+from sockpq_http.access.hosts import Hosts
+from sockpq_http.access.users import Users
+from sockpq_http.idempotency.marker import Markers
+from sockpq_http.problems.errors import problem_of, problem_of_http, problem_of_values
+from sockpq_http.problems.problem import Problem
+from sockpq_http.routes.caller import refuse_key
+from sockpq_http.routes.table import ROUTES, Route
+from sockpq_http.server.gates import BodyGate, HostGate, UserGate
+from sockpq_http.server.metrics import Counting, Metrics
+from sockpq_http.server.openapi import document, text_of
+from sockpq_http.server.pages import Readiness, pages
+from sockpq_http.server.settings import Settings
+
+log = logging.getLogger("sockpq-http")
+
+METHODS = ["GET", "POST", "PATCH", "PUT", "DELETE"]
+HEADERS = ["authorization", "content-type", "idempotency-key", "last-event-id"]
+SHOWN = ["idempotency-replayed", "retry-after", "ratelimit-policy"]
+
+
+class Service:
+    """One instance: `app` is the application, `asgi` the same behind its gates; `stopping` is set when it ends."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.metrics = Metrics()
+        self.stopping = asyncio.Event()
+        self.users = Users(self._client, settings.users)
+        self.metrics.of_users(lambda: len(self.users))
+        self.app = application(self)
+        self.asgi = self._behind_gates(self.app)
+
+    def client(self, timeout_s: float) -> Client:
+        """Return a client without a user, for what concerns the program itself."""
+        return Client(self.settings.servers, tls=self.settings.ca, timeout=timeout_s, user=None)
+
+    def _client(self, credentials: Credentials | None) -> Client:
+        settings = self.settings
+        return Client(
+            settings.servers, tls=settings.ca, timeout=settings.timeout_s,
+            user=credentials.user if credentials else None, secret=credentials.secret if credentials else None,
+            idle_connections_max=settings.users.connections_max,
+        )
+
+    def _behind_gates(self, app: ASGIApp) -> ASGIApp:
+        settings = self.settings
+        inner: ASGIApp = UserGate(app, self.users)
+        inner = BodyGate(
+            inner, self.metrics, settings.body_bytes_max, settings.bodies_bytes_max,
+            settings.connections.body_timeout_s,
+        )
+        if settings.cors_origins:
+            inner = CORSMiddleware(
+                inner, allow_origins=settings.cors_origins, allow_methods=METHODS, allow_headers=HEADERS,
+                expose_headers=SHOWN,
+            )
+        return Counting(HostGate(inner, Hosts(settings.hosts)), self.metrics)
+
+
+def application(service: Service | None = None) -> FastAPI:
+    """Return the application; without a service only its OpenAPI document is good for something."""
+
+    @asynccontextmanager
+    async def running(_: FastAPI) -> AsyncIterator[None]:
+        assert service is not None
+        async with service.client(service.settings.timeout_s) as client:
+            app.state.readiness = Readiness(client, service.stopping)
+            yield
+        await service.users.close()
+
+    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, lifespan=running, redirect_slashes=False)
+    for family, routes in ROUTES.items():
+        for route in routes:
+            _add(app, family, route)
+    app.state.document = text_of(document(app))
+    app.include_router(pages)
+    _handle_errors(app)
+    if service is not None:
+        app.state.metrics = service.metrics
+        app.state.stopping = service.stopping
+        app.state.markers = Markers(service.settings.idempotency_s)
+    return app
+
+
+def _add(app: FastAPI, family: str, route: Route) -> None:
+    summary, _, more = (route.run.__doc__ or "").partition("\n")
+    app.add_api_route(
+        f"/v1{route.path}", route.run, methods=[route.method], response_model=route.view, status_code=route.status,
+        tags=[family], operation_id=operation_id(route), summary=summary.rstrip("."), description=_prose(more),
+        openapi_extra=route.extra, responses=route.responses,
+        dependencies=[] if route.keyed or route.method == "GET" else [Depends(refuse_key)],
+    )
+
+
+def operation_id(route: Route) -> str:
+    """Return the name of a request, which generated clients make methods of."""
+    return f"{route.run.__module__.rpartition('.')[2]}_{route.run.__name__.strip('_')}"
+
+
+def _prose(text: str) -> str:
+    return "\n".join(line.strip() for line in text.strip().splitlines())
+
+
+def _handle_errors(app: FastAPI) -> None:
+    def handle(kind: type[Exception], problem: Callable[[Exception], Problem]) -> None:
+        async def answer(_: Request, error: Exception) -> Response:
+            return problem(error).answer()
+
+        app.add_exception_handler(kind, answer)
+
+    handle(Problem, _itself)
+    handle(sockpq.SockpqError, _of_client)
+    handle(RequestValidationError, _of_values)
+    handle(HTTPException, _of_framework)
+    handle(UnicodeError, lambda _: Problem(400, "a text has half of a character: UTF-8 cannot encode it", "not-valid"))
+    handle(Exception, lambda _: Problem(500, "this program failed: its log says how"))
+
+
+def _itself(error: Exception) -> Problem:
+    assert isinstance(error, Problem)
+    return error
+
+
+def _of_client(error: Exception) -> Problem:
+    assert isinstance(error, sockpq.SockpqError)
+    return problem_of(error)
+
+
+def _of_values(error: Exception) -> Problem:
+    assert isinstance(error, RequestValidationError)
+    return problem_of_values(error.errors())
+
+
+def _of_framework(error: Exception) -> Problem:
+    assert isinstance(error, HTTPException)
+    return problem_of_http(error)

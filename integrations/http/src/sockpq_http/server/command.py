@@ -1,0 +1,85 @@
+"""The commands `sockpq-http serve` and `sockpq-http openapi`."""
+
+from __future__ import annotations
+
+import logging
+import sys
+
+import click
+import uvloop
+
+from sockpq_http.access.users import UserLimits
+from sockpq_http.limits import IDEMPOTENCY_S, IDEMPOTENCY_S_MAX
+from sockpq_http.server.app import Service, application
+from sockpq_http.server.running import instance
+from sockpq_http.server.settings import MIB, ConnectionLimits, Settings
+
+DEFAULTS = Settings()
+
+
+@click.command()
+@click.option("--listen", default="127.0.0.1:8080", show_default=True, metavar="HOST:PORT",
+              help="Where clients connect.")
+@click.option("--servers", default="127.0.0.1:11361", show_default=True, envvar="SOCKPQ_SERVERS",
+              metavar="HOST:PORT,..", help="The cluster's servers; one is enough. Or the variable SOCKPQ_SERVERS.")
+@click.option("--ca", type=click.Path(dir_okay=False, exists=True), metavar="FILE",
+              help="Speak TLS with the servers, whose certificates this CA has signed.")
+@click.option("--host", "hosts", multiple=True, metavar="NAME",
+              help="A name under which clients reach this program, besides addresses and localhost.")
+@click.option("--tls-cert", type=click.Path(dir_okay=False, exists=True), metavar="FILE",
+              help="Speak TLS with clients, with this certificate.")
+@click.option("--tls-key", type=click.Path(dir_okay=False, exists=True), metavar="FILE", help="Its key.")
+@click.option("--cors-origin", "cors_origins", multiple=True, metavar="ORIGIN",
+              help="An origin whose web pages may send requests, such as https://app.example.com.  [default: none]")
+@click.option("--idempotency", type=click.FloatRange(1, IDEMPOTENCY_S_MAX), default=IDEMPOTENCY_S, show_default=True,
+              metavar="S", help="How many seconds an Idempotency-Key is remembered.")
+@click.option("--timeout", type=click.FloatRange(0.1, 600), default=DEFAULTS.timeout_s, show_default=True, metavar="S",
+              help="How long a request may take, failovers included, besides the time for which it waits.")
+@click.option("--body-max", type=click.IntRange(1, 1024), default=DEFAULTS.body_bytes_max // MIB, show_default=True,
+              metavar="MIB", help="The largest body of a request.")
+@click.option("--memory-max", type=click.IntRange(1), default=DEFAULTS.bodies_bytes_max // MIB, show_default=True,
+              metavar="MIB", help="How much all bodies in progress may have.")
+@click.option("--users-max", type=click.IntRange(1), default=DEFAULTS.users.users_max, show_default=True, metavar="N",
+              help="How many users are served at a time.")
+@click.option("--user-connections-max", type=click.IntRange(1), default=DEFAULTS.users.connections_max,
+              show_default=True, metavar="N", help="How many requests of a user are executed at a time.")
+@click.option("--connections-max", type=click.IntRange(1), default=DEFAULTS.connections.connections_max,
+              show_default=True, metavar="N", help="How many connections there are, half of them from one address.")
+@click.option("--drain", type=click.FloatRange(0, 600), default=DEFAULTS.drain_s, show_default=True, metavar="S",
+              help="After a signal: not ready for this long, before it stops to listen.")
+def serve(
+    listen: str, servers: str, ca: str | None, hosts: tuple[str, ...], tls_cert: str | None,
+    tls_key: str | None, cors_origins: tuple[str, ...], idempotency: float, timeout: float, body_max: int,
+    memory_max: int, users_max: int, user_connections_max: int, connections_max: int, drain: float,
+) -> None:
+    """Serve the REST API. SIGTERM and SIGINT end it: not ready first, then requests in progress are finished."""
+    host, _, port = listen.rpartition(":")
+    if not port.isdigit() or int(port) > 65_535:
+        raise click.UsageError("--listen needs HOST:PORT")
+    if bool(tls_cert) != bool(tls_key):
+        raise click.UsageError("--tls-cert and --tls-key go together")
+    logging.basicConfig(format="%(levelname)s %(message)s", level=logging.INFO, stream=sys.stderr)
+    for name in ("sockpq", "uvicorn"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+    settings = Settings(
+        servers=servers, ca=ca, hosts=hosts, cors_origins=cors_origins, idempotency_s=idempotency, timeout_s=timeout,
+        body_bytes_max=body_max * MIB, bodies_bytes_max=memory_max * MIB, drain_s=drain,
+        users=UserLimits(users_max, user_connections_max, user_connections_max),
+        connections=ConnectionLimits(connections_max=connections_max, per_address_max=max(1, connections_max // 2)),
+    )
+    uvloop.run(_serve(settings, host.strip("[]"), int(port), tls_cert, tls_key))
+
+
+@click.command()
+def openapi() -> None:
+    """Print the OpenAPI document."""
+    click.echo(application().state.document, nl=False)
+
+
+async def _serve(settings: Settings, host: str, port: int, certificate: str | None, key: str | None) -> None:
+    service = Service(settings)
+    running = instance(service, host, port, certificate, key)
+    try:
+        await running.serve()
+    except SystemExit as error:         # uvicorn's way to say that it could not begin
+        raise click.ClickException(f"cannot listen on {host}:{port}") from error

@@ -1,0 +1,147 @@
+"""Gates before the application: the name of the host, the body of the request, its user with a place."""
+
+from __future__ import annotations
+
+import asyncio
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from sockpq_http.access.credentials import credentials_of
+from sockpq_http.access.hosts import Hosts
+from sockpq_http.access.users import Users
+from sockpq_http.problems.errors import AGAIN
+from sockpq_http.problems.problem import Problem
+from sockpq_http.server.metrics import Metrics
+
+API = "/v1/"
+CLOSE = {"connection": "close"}         # what is left of a body that is refused is not worth reading
+
+
+class HostGate:
+    """Answers no request for a host that this is not: a web page could have made it so in a browser."""
+
+    def __init__(self, app: ASGIApp, hosts: Hosts) -> None:
+        self._app = app
+        self._hosts = hosts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, or refuse it."""
+        if scope["type"] == "http" and not self._hosts.accept(header(scope, b"host")):
+            problem = Problem(400, "this is no name of this host: name it with --host", "wrong-host", headers=CLOSE)
+            await problem.answer()(scope, receive, send)
+            return
+        await self._app(scope, receive, send)
+
+
+class BodyGate:
+    """Reads the body of a request, within limits, before the request takes a place."""
+
+    def __init__(self, app: ASGIApp, metrics: Metrics, bytes_max: int, all_bytes_max: int, timeout_s: float) -> None:
+        self._app = app
+        self._metrics = metrics
+        self._bytes_max = bytes_max
+        self._all_bytes_max = all_bytes_max
+        self._timeout_s = timeout_s
+        self._held = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on with its whole body, or refuse it."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        body = bytearray()
+        try:
+            try:
+                whole = await self._read(scope, receive, body)
+            except Problem as problem:
+                await problem.answer()(scope, receive, send)
+                return
+            if whole:
+                await self._app(scope, _again(bytes(body), receive), send)
+        finally:
+            self._hold(-len(body))
+
+    async def _read(self, scope: Scope, receive: Receive, body: bytearray) -> bool:
+        """Read into `body`; returns False when the client hangs up. Raises Problem."""
+        length = header(scope, b"content-length")
+        if length is not None and length.isdigit() and int(length) > self._bytes_max:
+            raise self._too_large()
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                while True:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        return False
+                    piece = message.get("body", b"")
+                    if len(body) + len(piece) > self._bytes_max:
+                        raise self._too_large()
+                    if self._held + len(piece) > self._all_bytes_max:
+                        raise Problem(503, "too many bytes of requests are in progress", "busy", code=503,
+                                      reason="Busy", headers={**AGAIN, **CLOSE})
+                    body += piece
+                    self._hold(len(piece))
+                    if not message.get("more_body", False):
+                        return True
+        except TimeoutError:
+            raise Problem(408, "the body did not come in time", headers=CLOSE) from None
+
+    def _hold(self, count: int) -> None:
+        if count:
+            self._held += count
+            self._metrics.body_bytes.set(self._held)
+
+    def _too_large(self) -> Problem:
+        return Problem(413, f"the body has more than {self._bytes_max} bytes", "data-too-large", code=413,
+                       reason="Data Too Large", headers=CLOSE)
+
+
+class UserGate:
+    """Gives each request of the API the client of its user, once that has a place."""
+
+    def __init__(self, app: ASGIApp, users: Users) -> None:
+        self._app = app
+        self._users = users
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on with its client, or refuse it."""
+        if scope["type"] != "http" or not scope["path"].startswith(API):
+            await self._app(scope, receive, send)
+            return
+        status = 0
+
+        async def noting(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            credentials = credentials_of(header(scope, b"authorization"))
+            async with self._users.place(credentials) as client:
+                scope["state"] = {
+                    **scope.get("state", {}), "client": client, "user": credentials.user if credentials else "",
+                }
+                await self._app(scope, receive, noting)
+            if status == 401:
+                await self._users.forget(credentials)
+        except Problem as problem:
+            await problem.answer()(scope, receive, send)
+
+
+def header(scope: Scope, name: bytes) -> bytes | None:
+    """Return the value of a header, the first one of several."""
+    return next((value for key, value in scope["headers"] if key == name), None)
+
+
+def _again(body: bytes, receive: Receive) -> Receive:
+    """Return what gives the body once, and then what comes from the client."""
+    given = False
+
+    async def receiving() -> Message:
+        nonlocal given
+        if given:
+            return await receive()
+        given = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return receiving

@@ -1,0 +1,78 @@
+"""The OpenAPI document: what FastAPI makes of the table, with the answers and the rules that all requests share."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from pydantic.json_schema import models_json_schema
+
+from sockpq_http._version import __version__
+from sockpq_http.problems.problem import MEDIA_TYPE, ProblemView
+from sockpq_http.routes.jobs import PUT_MODELS
+
+TITLE = "sockpqd"
+ABOUT = (
+    "The replicated priority job queue over HTTP. docs/HTTP.md of the project explains it: jobs, times, "
+    "Idempotency-Key, what a status means, and what happens when something dies."
+)
+REF = "#/components/schemas/{model}"
+PROBLEMS = {
+    "400": "The request is not valid; nothing was executed.",
+    "401": "Credentials are missing or wrong.",
+    "403": "The user has no right to do that.",
+    "404": "There is no such job, queue or other thing.",
+    "408": "Nothing came in time.",
+    "409": "The state does not allow it: it exists, is running, or an operation of a transaction would be refused.",
+    "413": "The body is larger than the queue or this program allows.",
+    "501": "The cluster does not know that yet.",
+    "502": "The servers of the cluster do not speak its protocol, or are those of another cluster.",
+    "503": "Nothing was executed: repeat it after `Retry-After`.",
+    "504": "It is not known whether it was executed: repeat it with the same Idempotency-Key.",
+}
+AGAIN = {"Retry-After": {"description": "Seconds.", "schema": {"type": "integer"}}}
+SECURITY = {
+    "basic": {"type": "http", "scheme": "basic", "description": "User and secret of the cluster."},
+    "bearer": {"type": "http", "scheme": "bearer", "description": "The base64 of `user:secret`."},
+}
+
+
+def document(app: FastAPI) -> dict[str, Any]:
+    """Return the document of this application."""
+    made: dict[str, Any] = get_openapi(
+        title=TITLE, version=__version__, summary="A priority job queue", description=ABOUT, routes=app.routes,
+        license_info={"name": "Apache-2.0", "identifier": "Apache-2.0"}, separate_input_output_schemas=False,
+    )
+    for operations in made["paths"].values():
+        for operation in operations.values():
+            _add_problems(operation["responses"])
+    components = made.setdefault("components", {})
+    schemas = components.setdefault("schemas", {})
+    for unused in ("HTTPValidationError", "ValidationError"):
+        schemas.pop(unused, None)
+    _, more = models_json_schema([(model, "validation") for model in (*PUT_MODELS, ProblemView)], ref_template=REF)
+    for name, schema in more.get("$defs", {}).items():
+        schemas.setdefault(name, schema)
+    components["schemas"] = dict(sorted(schemas.items()))
+    components["securitySchemes"] = SECURITY
+    made["security"] = [{"basic": []}, {"bearer": []}, {}]
+    return made
+
+
+def text_of(made: dict[str, Any]) -> str:
+    """Return the document as the file docs/openapi.json has it."""
+    return json.dumps(made, indent=1, ensure_ascii=False) + "\n"
+
+
+def _add_problems(responses: dict[str, Any]) -> None:
+    responses.pop("422", None)
+    for status, description in PROBLEMS.items():
+        one: dict[str, Any] = {
+            "description": description,
+            "content": {MEDIA_TYPE: {"schema": {"$ref": REF.format(model="ProblemView")}}},
+        }
+        if status == "503":
+            one["headers"] = AGAIN
+        responses.setdefault(status, one)

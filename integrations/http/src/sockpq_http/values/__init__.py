@@ -1,0 +1,1 @@
+"""The values of requests and answers: models, times, ids and bodies, without any HTTP."""

@@ -1,0 +1,129 @@
+"""Clients that are slow, greedy or vanish, and the limits that end their connections."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+
+import httpx
+import pytest
+from sockpq.testing import Server
+from sockpq_http.access.users import UserLimits
+from sockpq_http.server.settings import ConnectionLimits
+
+from tests.http.door import Door
+from tests.http.test_jobs import put
+from tests.waiting import until
+
+IMPATIENT = ConnectionLimits(head_timeout_s=0.3, body_timeout_s=0.5, answer_timeout_s=0.5, head_bytes_max=8192)
+
+
+@pytest.fixture(scope="module")
+def impatient(http_node: Server) -> Iterator[Door]:
+    """An instance that waits for nobody."""
+    with Door(http_node.address, connections=IMPATIENT, body_bytes_max=1 << 20, bodies_bytes_max=3 << 19) as door:
+        yield door
+
+
+def cut(door: Door, limit: str) -> float:
+    """The number of connections that this limit has ended."""
+    value = door.service.metrics.registry.get_sample_value("sockpq_http_connections_cut_total", {"limit": limit})
+    return value or 0.0
+
+
+def read_all(connection: socket.socket) -> bytes:
+    connection.settimeout(120)
+    found = b""
+    try:
+        while piece := connection.recv(65_536):
+            found += piece
+    except ConnectionResetError:
+        pass
+    return found
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET /healthz HTTP/1.1\r\nHo"])
+def test_a_head_that_does_not_come_ends_the_connection(impatient: Door, sent: bytes) -> None:
+    before = cut(impatient, "head")
+    with socket.create_connection(("127.0.0.1", impatient.port)) as connection:
+        connection.sendall(sent)
+        assert read_all(connection) == b""
+    assert cut(impatient, "head") == before + 1
+
+
+def test_a_body_that_does_not_come_ends_the_request(impatient: Door) -> None:
+    with socket.create_connection(("127.0.0.1", impatient.port)) as connection:
+        connection.sendall(b"POST /v1/queues/q/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nab")
+        answer = read_all(connection)
+    assert answer == b"" or answer.startswith(b"HTTP/1.1 408 ")
+
+
+def test_a_head_without_end_is_refused(impatient: Door) -> None:
+    with socket.create_connection(("127.0.0.1", impatient.port)) as connection:
+        connection.sendall(b"GET / HTTP/1.1\r\nX: " + b"a" * 20_000)
+        assert read_all(connection).startswith(b"HTTP/1.1 400 ")
+
+
+def test_a_body_that_is_too_large_is_refused_before_it_comes(impatient: Door) -> None:
+    with socket.create_connection(("127.0.0.1", impatient.port)) as connection:
+        connection.sendall(b"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999\r\n\r\n")
+        assert read_all(connection).startswith(b"HTTP/1.1 413 ")
+    with socket.create_connection(("127.0.0.1", impatient.port)) as connection:
+        connection.sendall(b"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n")
+        try:
+            for _ in range(20):
+                connection.sendall(b"10000\r\n" + b"a" * 65_536 + b"\r\n")
+        except (BrokenPipeError, ConnectionResetError):
+            return                  # it has not waited for all of it
+        assert read_all(connection).startswith(b"HTTP/1.1 413 ")
+
+
+def test_an_answer_that_nobody_reads_ends_the_connection(impatient: Door) -> None:
+    with impatient.client() as web:
+        for _ in range(8):
+            put(web, "large", text="x" * 1_000_000)
+    before = cut(impatient, "answer")
+    with socket.socket() as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.connect(("127.0.0.1", impatient.port))
+        connection.sendall(b"GET /v1/queues/large/jobs?count=10 HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        until(lambda: cut(impatient, "answer") == before + 1, "it is cut")
+
+
+def test_connections_have_places(http_node: Server) -> None:
+    limits = ConnectionLimits(connections_max=2)
+    with Door(http_node.address, connections=limits) as door:
+        held = [socket.create_connection(("127.0.0.1", door.port)) for _ in range(2)]
+        until(lambda: door.service.metrics.registry.get_sample_value("sockpq_http_connections") == 2)
+        with socket.create_connection(("127.0.0.1", door.port)) as third:
+            assert read_all(third) == b""
+        assert cut(door, "places") == 1
+        for one in held:
+            one.close()
+        until(lambda: door.service.metrics.registry.get_sample_value("sockpq_http_connections") == 0)
+        with door.client() as web:
+            assert web.get("/healthz").json() == {"status": "ok"}
+
+
+def test_requests_of_a_user_have_places(http_node: Server) -> None:
+    limits = UserLimits(connections_max=1, waiting_max=0)
+    with Door(http_node.address, users=limits) as door, door.client() as web:
+        with web.stream("GET", "/v1/events", params={"type": "LEADER"}) as stream:
+            lines = stream.iter_lines()         # at whose end the stream would be closed
+            assert next(lines)
+            busy = web.get("/v1/cluster")
+            assert (busy.status_code, busy.json()["reason"], busy.headers["retry-after"]) == (503, "Busy", "1")
+        until(lambda: web.get("/v1/cluster").status_code == 200, "the place is free")
+
+
+def test_a_web_page_with_a_foreign_name_gets_no_answer(web: httpx.Client, http_node: Server) -> None:
+    assert web.get("/healthz", headers={"Host": "evil.example.com"}).status_code == 400
+    settings = {"hosts": ("jobs.example.com",), "cors_origins": ("https://app.example.com",)}
+    with Door(http_node.address, **settings) as door, door.client() as named:
+        assert named.get("/healthz", headers={"Host": "jobs.example.com"}).status_code == 200
+        asked = {"Origin": "https://app.example.com", "Access-Control-Request-Method": "POST"}
+        assert named.options("/v1/jobs", headers=asked).status_code == 200
+        asked["Origin"] = "https://evil.example.com"
+        assert "access-control-allow-origin" not in named.options("/v1/jobs", headers=asked).headers
+    asked = {"Origin": "https://app.example.com", "Access-Control-Request-Method": "POST"}
+    assert "access-control-allow-origin" not in web.options("/v1/jobs", headers=asked).headers

@@ -1,0 +1,108 @@
+"""Idempotency-Key: a repeated request is executed once, whichever instance it comes to."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import httpx
+from sockpq import Client
+from sockpq.testing import Server
+
+from tests.http.door import Door
+from tests.http.test_jobs import put, take
+
+
+def keyed(web: httpx.Client, method: str, path: str, key: str, body: Any = None) -> httpx.Response:
+    return web.request(method, path, json=body, headers={"Idempotency-Key": key})
+
+
+def test_a_put_is_executed_once_and_answered_alike(web: httpx.Client, http_node: Server) -> None:
+    job = {"text": "hello"}
+    first = keyed(web, "POST", "/v1/queues/mail/jobs", "k1", job)
+    with Door(http_node.address) as other, other.client() as there:
+        second = keyed(there, "POST", "/v1/queues/mail/jobs", '"k1"', job)      # as structured fields write it
+    assert first.status_code == second.status_code == 201
+    assert first.json() == {"outcome": "new", "number": first.json()["number"]}
+    assert second.json() == {**first.json(), "replayed": True}
+    assert second.headers["idempotency-replayed"] == "true"
+    assert len(take(web, "mail", count=9)) == 1
+    keyed(web, "POST", "/v1/queues/mail/jobs", "k2", job)
+    keyed(web, "POST", "/v1/queues/other/jobs", "k1", job)          # another path has keys of its own
+    assert len(take(web, "mail", count=9)) == len(take(web, "other", count=9)) == 1
+
+
+def test_a_put_is_remembered_after_its_job_has_ended(web: httpx.Client) -> None:
+    number = keyed(web, "POST", "/v1/queues/mail/jobs", "k", {"text": "x"}).json()["number"]
+    (job,) = take(web, "mail")
+    web.post(f"/v1/jobs/{job['id']}/done")
+    assert keyed(web, "POST", "/v1/queues/mail/jobs", "k", {"text": "x"}).json()["number"] == number
+    assert take(web, "mail") == []
+
+
+def test_many_jobs_are_put_together_and_once(web: httpx.Client) -> None:
+    jobs = {"jobs": [{"text": "1"}, {"text": "2"}]}
+    first = keyed(web, "POST", "/v1/queues/mail/jobs", "k", jobs)
+    assert [one["stored"]["outcome"] for one in first.json()["results"]] == ["new", "new"]
+    second = keyed(web, "POST", "/v1/queues/mail/jobs", "k", jobs)
+    assert (second.status_code, second.json()) == (201, {"replayed": True})
+    refused = keyed(web, "POST", "/v1/queues/mail/jobs", "k3", {"jobs": [
+        {"text": "3", "key": "a"}, {"text": "4", "key": "a"},
+    ]})
+    assert (refused.status_code, refused.json()["operation"], refused.json()["reason"]) == (409, 1, "Job Exists")
+    assert [job["text"] for job in take(web, "mail", count=9)] == ["1", "2"]
+
+
+def test_ends_of_jobs_are_executed_once(web: httpx.Client) -> None:
+    for how in ("done", "later", "bury"):
+        put(web, how, text="x")
+        (job,) = take(web, how)
+        path = f"/v1/jobs/{job['id']}/{how}"
+        assert keyed(web, "POST", path, "k", {}).status_code == 200
+        again = keyed(web, "POST", path, "k", {})
+        assert (again.status_code, again.json()) == (200, {"replayed": True})
+        assert web.post(path).status_code == 404
+
+
+def test_requests_at_the_same_time_are_executed_once(web: httpx.Client) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        answers = [*pool.map(lambda _: keyed(web, "POST", "/v1/jobs", "k", {"queues": ["a", "b"], "text": "x"}),
+                             range(8))]
+    assert {answer.status_code for answer in answers} == {201}
+    assert sum("replayed" not in answer.json() for answer in answers) == 1
+    assert len(take(web, "a", count=99)) == len(take(web, "b", count=99)) == 1
+
+
+def test_a_refused_request_may_come_again_with_its_key(web: httpx.Client) -> None:
+    refused = keyed(web, "DELETE", "/v1/queues/mail/keys/a", "k")
+    assert (refused.status_code, refused.json()["reason"]) == (404, "Job Not Found")
+    put(web, "mail", text="x", key="a")
+    assert keyed(web, "DELETE", "/v1/queues/mail/keys/a", "k").json()["queue_done"] is True
+    assert keyed(web, "DELETE", "/v1/queues/mail/keys/a", "k").json() == {"replayed": True}
+
+
+def test_where_a_key_would_promise_too_much_it_is_refused(web: httpx.Client) -> None:
+    put(web, "mail", text="x")
+    for path, body in (("/v1/queues/mail/take", {}), ("/v1/queues/mail/purge", {"state": "all"}),
+                       ("/v1/jobs/done", {"ids": ["1"]})):
+        answer = keyed(web, "POST", path, "k", body)
+        assert (answer.status_code, answer.json()["type"]) == (400, "urn:sockpq:problem:no-key-here")
+    assert len(take(web, "mail")) == 1
+    both = keyed(web, "POST", "/v1/queues/mail/jobs", "k", {"text": "x", "dedup": {"key": "a", "seconds": 60}})
+    assert both.status_code == 400
+
+
+def test_nobody_takes_the_markers(web: httpx.Client, http_node: Server) -> None:
+    with Door(http_node.address) as other, other.client() as there:     # it has not paused their queue yet
+        assert keyed(there, "POST", "/v1/jobs", "k", {"queues": ["a"], "text": "x"}).status_code == 201
+    jobs = web.post("/v1/take", json={"count": 9}).json()["jobs"]
+    assert [job["queue"] for job in jobs] == ["a"]
+    with Client(http_node.address) as client:
+        assert client.total("http_idempotency").jobs == 1
+
+
+def test_the_keys_of_a_queue_are_bounded(web: httpx.Client) -> None:
+    web.post("/v1/queues", json={"name": "small", "dedup_max": 1})
+    assert keyed(web, "POST", "/v1/queues/small/jobs", "k1", {"text": "x"}).status_code == 201
+    full = keyed(web, "POST", "/v1/queues/small/jobs", "k2", {"text": "x"})
+    assert (full.status_code, full.json()["reason"], full.headers["retry-after"]) == (503, "Queue Full", "1")

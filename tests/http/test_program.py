@@ -1,0 +1,53 @@
+"""The program: its commands, its options, and the end that a signal begins."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+from click.testing import CliRunner
+from sockpq.testing import Server
+from sockpq_http.main import COMMANDS, main
+
+from tests.waiting import PATIENCE_S, until
+
+PROGRAM = Path(sys.executable).parent / "sockpq-http"
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        port: int = found.getsockname()[1]
+        return port
+
+
+def answers(url: str) -> bool:
+    try:
+        return httpx.get(f"{url}/readyz", timeout=PATIENCE_S, trust_env=False).status_code == 200
+    except httpx.TransportError:
+        return False
+
+
+def test_it_serves_until_a_signal(http_node: Server) -> None:
+    port = free_port()
+    with subprocess.Popen(
+        [PROGRAM, "serve", "--listen", f"127.0.0.1:{port}", "--servers", http_node.address, "--drain", "0"],
+        stderr=subprocess.PIPE, text=True,
+    ) as program:
+        until(lambda: answers(f"http://127.0.0.1:{port}"), "it is ready")
+        program.send_signal(signal.SIGTERM)
+        assert program.wait(PATIENCE_S) == 0
+        assert program.stderr
+        lines = program.stderr.read().splitlines()
+    assert lines == [f"INFO listening on 127.0.0.1:{port}", "INFO stopping: not ready from now on"]
+
+
+def test_commands_and_options_are_explained() -> None:
+    for command in COMMANDS:
+        shown = CliRunner().invoke(main, [command, "--help"])
+        assert (shown.exit_code, "Usage" in shown.output) == (0, True), command
+    for line in (["nothing"], ["serve", "--listen", "x"], ["serve", "--tls-cert", __file__]):
+        assert CliRunner().invoke(main, line).exit_code == 2, line

@@ -21,6 +21,7 @@ SEED    ?=
 PUBLISH ?=
 TASKS   ?= 20000
 TIMES   ?= 10
+REQUESTS ?= 20000
 VERSIONS ?= 3.11 3.13 3.14
 DEPTHS  ?= 100000,10000000
 TOOLS  := .tools
@@ -41,7 +42,7 @@ PAGED   ?=
 GROUPED ?=
 ONLY    ?= *
 
-.PHONY: install dev check test-fast test test-pythons test-deploy helm model client-faces toxiproxy kombu-tests test-celery test-beanstalkd celery-faults laws sim sim-pulses moves chaos chaos-long chaos-results torture damage mutants hostile bench-depth docs test-browser demo play play-celery dist proof lock deb image manual bench-plots clean
+.PHONY: install dev check test-fast test test-pythons test-deploy helm model client-faces toxiproxy kombu-tests test-celery test-beanstalkd test-http celery-faults laws sim sim-pulses moves chaos chaos-long chaos-results torture damage mutants hostile bench-depth docs test-browser demo play play-celery dist proof lock deb image manual bench-plots clean
 
 install: $(VENV)/.installed          ## .venv with sockpqd, pqctl and pqworker, nothing for developers
 	@echo "Installed in $(BIN). Next: make play, or $(BIN)/sockpqd --dev and in a second terminal $(BIN)/pqctl shell (README.md, Type along); . $(BIN)/activate puts them on your path."
@@ -124,6 +125,11 @@ test-celery: dev                     ## Celery's own integration tests, about 20
 
 test-beanstalkd: dev                 ## tests of beanstalkd and its clients, from the folder UPSTREAM: NODES=3 AT=proxy, leader, follower
 	$(BIN)/python -m tests.beanstalk.upstream $(UPSTREAM) --nodes $(NODES) --at $(AT)
+
+test-http: dev                       ## the HTTP API: more random requests, generated clients in TypeScript and Go, REQUESTS=20000 while leaders are killed
+	SOCKPQ_HTTP_EXAMPLES=40 $(BIN)/python -m pytest tests/http
+	$(BIN)/python -m tests.http.generated
+	$(BIN)/python -m tests.http.campaign --requests $(REQUESTS)
 
 celery-faults: dev toxiproxy         ## 2,000 of Celery's tasks through each fault; what 100 killed programs and 1,000 questions leave
 	$(BIN)/python -m tests.kombu.faults

@@ -7,6 +7,7 @@ import threading
 import pytest
 from sockpq import (
     Aborted,
+    BadArguments,
     Client,
     CrossCluster,
     Elsewhere,
@@ -105,6 +106,23 @@ def test_numbers_are_of_one_cluster(pair: Pair, client: Client) -> None:
     assert (pair.count("a", "q"), pair.count("b", "b.q")) == ((1, 0), (0, 0))
     with pytest.raises(JobNotFound):
         client.delete(Number(5 << 48 | 1))
+
+
+def test_an_id_is_written_for_other_clients(pair: Pair, make_client: MakeClient) -> None:
+    """Each begins with another cluster, so their integers differ."""
+    first, second = make_client(pair.a.servers, timeout=60), make_client(pair.b.servers, timeout=60)
+    for name, cluster in (("q", "a"), ("b.q", "b")):
+        number = first.put(name, name, number=True).number
+        assert number
+        text = first.id_text(number)
+        assert text.startswith(f"{cluster}.")
+        assert first.id_of(text) == number
+        assert second.job_stat(second.id_of(text)).queue == name
+    with pytest.raises(JobNotFound):
+        first.id_of("c.17")
+    for wrong in ("", "a.", "a.x", "x", "-1", "1" * 20):
+        with pytest.raises(BadArguments):
+            first.id_of(wrong)
 
 
 def test_many_jobs_of_both_are_ended_at_once(pair: Pair, client: Client) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 from sockpq import Client
 from sockpq.testing import Server
+from sockpq_http.idempotency.marker import QUEUE
 
 from tests.http.door import Door
 from tests.http.test_jobs import put, take
@@ -98,7 +99,7 @@ def test_nobody_takes_the_markers(web: httpx.Client, http_node: Server) -> None:
     jobs = web.post("/v1/take", json={"count": 9}).json()["jobs"]
     assert [job["queue"] for job in jobs] == ["a"]
     with Client(http_node.address) as client:
-        assert client.total("http_idempotency").jobs == 1
+        assert client.total(QUEUE).jobs == 1
 
 
 def test_the_keys_of_a_queue_are_bounded(web: httpx.Client) -> None:

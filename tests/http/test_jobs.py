@@ -157,7 +157,7 @@ def test_a_call_returns_the_answer_of_its_worker(web: httpx.Client, http_node: S
 
 
 def test_one_job_goes_into_many_queues(web: httpx.Client) -> None:
-    assert web.post("/v1/jobs", json={"queues": ["a", "b"], "text": "x"}).json() == {"count": 2}
+    assert web.post("/v1/jobs", json={"queues": ["a", "b"], "text": "x", "key": "k"}).json() == {"count": 2}
     assert web.post("/v1/topics/news/bindings", json={"queue": "a", "pattern": "sport.#"}).json() == {}
     assert web.post("/v1/topics/news/jobs", json={"text": "y", "route": "sport.chess"}).json() == {"count": 1}
     assert web.get("/v1/topics").json() == {"bindings": [{"topic": "news", "queue": "a", "pattern": "sport.#"}]}

@@ -1,7 +1,8 @@
 """The marker of a request with an Idempotency-Key: a job in the transaction that executes the request.
 
 Its key is in the queue of markers, so a second transaction with it is refused as a whole. It ends by its TTL; the queue
-hands out nothing, as it is paused.
+hands out nothing, as it is paused. Where several clusters are used as one, each has a queue of markers under a name
+that it owns, as a transaction is executed by one cluster.
 """
 
 from __future__ import annotations
@@ -12,10 +13,20 @@ from contextlib import suppress
 from typing import Any
 
 import sockpq
+from sockpq import ClusterMap, Key, Number, Place
 from sockpq.aio import Client, Transaction
 
+from sockpq_http.problems.problem import Problem
+
 QUEUE = "http_idempotency"
-PAUSED_S = 60.0             # after which the pause of the queue is renewed, in case that somebody has ended it
+PAUSED_S = 60.0             # after which the pause of a queue is renewed, in case that somebody has ended it
+READ_S = 60.0               # for which a map of clusters is good, as the client has it
+
+Subject = str | int | Key | Number | Place | None      # of a request: a name, or a job by its id
+
+
+class Item(str):
+    """The name of an item, which may end with the name of its cluster: `i17.eu`."""
 
 
 class Markers:
@@ -23,17 +34,23 @@ class Markers:
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
-        self._paused_until = 0.0
+        self._paused_until: dict[str, float] = {}
+        self._map = ClusterMap()
+        self._map_until = float("-inf")
 
-    async def once(self, client: Client, word: str, collect: Callable[[Transaction], None]) -> list[Any] | None:
+    async def once(
+        self, client: Client, word: str, collect: Callable[[Transaction], None], subject: Subject
+    ) -> list[Any] | None:
         """Execute what `collect` puts into a transaction; returns its results, None if it was executed before.
 
-        Raises Aborted, whose position counts without the marker.
+        `subject`: of one of its commands, which determines the cluster. Raises Aborted, whose position counts without
+        the marker.
         """
-        await self._pause(client)
+        queue = queue_of(await self._cluster_map(client), subject, client.id_text)
+        await self._pause(client, queue)
         try:
             async with client.transaction() as transaction:
-                transaction.put(QUEUE, b"", key=word, ttl=self.seconds, number=False)
+                transaction.put(queue, b"", key=word, ttl=self.seconds, number=False)
                 collect(transaction)
         except sockpq.Aborted as error:
             if error.position == 1:
@@ -43,11 +60,43 @@ class Markers:
             raise sockpq.Aborted(str(error), error.position - 1, error.reason) from error
         return transaction.results[1:]
 
-    async def _pause(self, client: Client) -> None:
+    async def _pause(self, client: Client, queue: str) -> None:
         """Let nobody be handed a marker who takes from any queue."""
         now = time.monotonic()
-        if now < self._paused_until:
+        if now < self._paused_until.get(queue, 0.0):
             return
         with suppress(sockpq.ForbiddenError):       # only some users may; docs/HTTP.md has the operator's part
-            await client.queue_pause(QUEUE, "out")
-        self._paused_until = now + PAUSED_S
+            await client.queue_pause(queue, "out")
+        self._paused_until[queue] = now + PAUSED_S
+
+    async def _cluster_map(self, client: Client) -> ClusterMap:
+        now = time.monotonic()
+        if now >= self._map_until:
+            self._map = await client.cluster_map()
+            self._map_until = now + READ_S
+        return self._map
+
+
+def queue_of(clusters: ClusterMap, subject: Subject, id_text: Callable[[int], str]) -> str:
+    """Return the queue of markers of the cluster that has the subject. Raises Problem if it owns no name for one."""
+    if len(clusters.clusters) < 2:
+        return QUEUE
+    cluster = _cluster_of(clusters, subject, id_text)
+    for prefix in ("", *clusters.rules):
+        if clusters.owner(f"{prefix}{QUEUE}") == cluster:
+            return f"{prefix}{QUEUE}"
+    raise Problem(409, "the cluster of this request owns no name for markers: give it a prefix in the map", "no-marker")
+
+
+def _cluster_of(clusters: ClusterMap, subject: Subject, id_text: Callable[[int], str]) -> str | None:
+    match subject:
+        case int() | Number():
+            number = subject.number if isinstance(subject, Number) else subject
+            return id_text(number).rpartition(".")[0] or clusters.home
+        case Key() | Place():
+            return clusters.owner(subject.queue)
+        case Item() if subject.rpartition(".")[2] in clusters.clusters:
+            return subject.rpartition(".")[2]
+        case str():
+            return clusters.owner(subject)
+    return clusters.home

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from enum import Enum
 from typing import Annotated, Any, TypeVar
 
@@ -13,7 +13,7 @@ from sockpq.aio import Client, Transaction
 from starlette.responses import Response
 
 from sockpq_http.idempotency.key import word_of
-from sockpq_http.idempotency.marker import Markers
+from sockpq_http.idempotency.marker import Markers, Subject
 from sockpq_http.problems.problem import Problem
 from sockpq_http.values.model import Replayable, View
 
@@ -54,23 +54,29 @@ class Caller:
         """Return the id or number of a job as the client has it. Raises JobNotFound if its cluster is unknown."""
         return await self.client.id_of(text) if "." in text else int(text)
 
-    async def execute(self, key: str | None, call: str, *arguments: Any, **options: Any) -> Any:
-        """Execute a call of the client; with a key in a transaction, once: BEFORE if it was executed before."""
+    async def execute(self, key: str | None, call: str, /, *arguments: Any, **options: Any) -> Any:
+        """Execute a call of the client; with a key in a transaction, once: BEFORE if it was executed before.
+
+        The first argument is the subject, or several.
+        """
         if key is None:
             return await getattr(self.client, call)(*arguments, **options)
         try:
-            results = await self.once(key, lambda transaction: getattr(transaction, call)(*arguments, **options))
+            subject = arguments[0] if arguments else options.get("queue")
+            results = await self.once(
+                key, lambda transaction: getattr(transaction, call)(*arguments, **options),
+                subject[0] if isinstance(subject, list) else subject,
+            )
         except Aborted as error:
             raise error.reason from error       # of one call, as without a key
         return BEFORE if results is None else results[0]
 
-    async def once(self, key: str, collect: Any) -> list[Any] | None:
-        """Execute a transaction once for this key; returns its results, None if it was executed before."""
+    async def once(self, key: str, collect: Callable[[Transaction], None], subject: Subject) -> list[Any] | None:
+        """Execute a transaction once for this key; returns its results, None if it was executed before.
 
-        def collected(transaction: Transaction) -> None:
-            collect(transaction)
-
-        return await self._markers.once(self.client, self.word(key), collected)
+        `subject`: of one of its commands.
+        """
+        return await self._markers.once(self.client, self.word(key), collect, subject)
 
     async def unless_gone(self, work: Coroutine[Any, Any, T]) -> T | None:
         """Await what may take long; None when its client hangs up, or this program stops, before that.

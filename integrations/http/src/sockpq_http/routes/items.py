@@ -9,6 +9,7 @@ from pydantic import Field
 from starlette.responses import Response
 
 from sockpq_http.idempotency.key import Key
+from sockpq_http.idempotency.marker import Item as ItemName
 from sockpq_http.routes.caller import BEFORE, Calling, answer, given, replay
 from sockpq_http.routes.queues import Prefix
 from sockpq_http.routes.views import CountView
@@ -103,12 +104,12 @@ async def hold_new(caller: Calling, how: NewHold | None = None, key: Key = None)
 async def hold(caller: Calling, item: Item, how: Hold | None = None, key: Key = None) -> Response:
     """Hold an item, or renew its hold."""
     how = how or Hold()
-    return _held(await caller.execute(key, "item_hold", item, **given(expire=how.expire, then=how.then)))
+    return _held(await caller.execute(key, "item_hold", ItemName(item), **given(expire=how.expire, then=how.then)))
 
 
 async def release(caller: Calling, item: Item, key: Key = None) -> Response:
     """End the hold of an item."""
-    ended = await caller.execute(key, "item_release", item)
+    ended = await caller.execute(key, "item_release", ItemName(item))
     return replay(ReleasedView) if ended is BEFORE else answer(ReleasedView(item_done=ended))
 
 

@@ -161,7 +161,7 @@ async def _put_many(caller: Caller, queue: str, jobs: list[PutJob], key: str | N
             for one in each:
                 transaction.put(queue, **one)
 
-        results = await caller.once(key, collect)
+        results = await caller.once(key, collect, queue)
         if results is None:
             return replay(OutcomesView, 201)
         outcomes = results

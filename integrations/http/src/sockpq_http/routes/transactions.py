@@ -11,6 +11,7 @@ from sockpq.aio import Transaction
 from starlette.responses import Response
 
 from sockpq_http.idempotency.key import Key as IdempotencyKey
+from sockpq_http.idempotency.marker import Subject
 from sockpq_http.limits import OPERATIONS_MAX
 from sockpq_http.routes.caller import Calling, answer, given, replay
 from sockpq_http.routes.items import NewHold
@@ -189,7 +190,7 @@ async def execute(caller: Calling, wanted: Operations, key: IdempotencyKey = Non
             _add(transaction, operation, ids)
 
     if key is not None:
-        results = await caller.once(key, collect)
+        results = await caller.once(key, collect, _subject(operations, ids))
         if results is None:
             return replay(ResultsView)
     else:
@@ -200,6 +201,15 @@ async def execute(caller: Calling, wanted: Operations, key: IdempotencyKey = Non
         _result(operation.op, result, caller.client.id_text)
         for operation, result in zip(operations, results, strict=True)
     ]))
+
+
+def _subject(operations: list[Any], ids: Mapping[str, int]) -> Subject:
+    """Return the first name, or job, of the operations: all belong to one cluster."""
+    for operation in operations:
+        named = [getattr(operation, field, None) for field in ("id", "number", "queue", "topic", "queues", "item")]
+        for name in (one for one in named if isinstance(one, str | list)):
+            return name[0] if isinstance(name, list) else ids.get(name, name)
+    return None
 
 
 def _add(transaction: Transaction, operation: Any, ids: Mapping[str, int]) -> None:

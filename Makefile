@@ -42,7 +42,7 @@ PAGED   ?=
 GROUPED ?=
 ONLY    ?= *
 
-.PHONY: install dev check test-fast test test-pythons test-deploy helm model client-faces toxiproxy kombu-tests test-celery test-beanstalkd test-http celery-faults laws sim sim-pulses moves chaos chaos-long chaos-results torture damage mutants hostile bench-depth docs test-browser demo play play-celery dist proof lock deb image manual bench-plots clean
+.PHONY: install dev check test-fast test test-pythons test-deploy helm model client-faces toxiproxy kombu-tests test-celery test-beanstalkd test-http celery-faults laws sim sim-pulses moves chaos chaos-long chaos-results torture damage mutants hostile bench-depth docs test-browser demo play play-celery play-sqs dist proof lock deb image manual bench-plots clean
 
 install: $(VENV)/.installed          ## .venv with sockpqd, pqctl and pqworker, nothing for developers
 	@echo "Installed in $(BIN). Next: make play, or $(BIN)/sockpqd --dev and in a second terminal $(BIN)/pqctl shell (README.md, Type along); . $(BIN)/activate puts them on your path."
@@ -188,6 +188,9 @@ play: $(VENV)/.installed                        ## three nodes that stay, a prod
 
 play-celery: dev                     ## the same with a worker and a producer of Celery's
 	@$(BIN)/python -m bench.play --celery
+
+play-sqs: dev                        ## the same with sockpq-sqs, and a producer and a consumer with boto3
+	@$(BIN)/python -m bench.play --sqs
 
 dist: dev manual                     ## wheels and sources of sockpqd, sockpq and the integrations, with SHA256SUMS, in dist/; KEY= signs
 	rm -f dist/*.whl dist/*.tar.gz dist/SHA256SUMS*

@@ -1,6 +1,6 @@
 """`make play`: a cluster of three nodes that stays, with a producer and a pqworker, so that there is something to see.
 
-    python -m bench.play [--celery] [--clusters 2] [DIR]
+    python -m bench.play [--celery | --sqs] [--clusters 2] [DIR]
 
 The cluster is `sockpqd --dev --nodes 3`, with its data below DIR (default: here). The producer puts jobs of three
 priorities into the queue `play`, two in a second; a pqworker with two children takes them. All continue despite the
@@ -23,6 +23,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import TypeAlias
 
 import click
 from sockpq import Client, ClientClosed, Job, QueueExists, SockpqError
@@ -41,6 +42,7 @@ WORK_S = 0.7                # what a job takes
 LEASE_S = 10.0
 STOP_S = 10.0
 TELL_EVERY_S = 10.0
+SQS_ADDRESS = "127.0.0.1:9324"
 SERVERS = "export SOCKPQ_SERVERS="      # in what sockpqd prints
 PR_SET_PDEATHSIG = 1        # prctl(2)
 PRCTL = ctypes.CDLL(None).prctl
@@ -56,27 +58,62 @@ def deliver(job: Job) -> None:
     time.sleep(WORK_S)
 
 
-class Celery:
-    """A worker and a producer of the Celery project in examples/celery."""
+class Programs:
+    """Programs in a folder of examples."""
 
-    COMMANDS = (
-        ("celery", "-A", "shop", "worker", "-c", str(WORKERS), "--loglevel", "warning"), ("python", "-m", "shop"),
-    )
+    FOLDER = ""
+    COMMANDS: tuple[tuple[str, ...], ...] = ()
 
     def __init__(self, servers: str) -> None:
         self._servers = servers
         self._running: list[subprocess.Popen[bytes]] = []
 
+    def environment(self) -> dict[str, str]:
+        """Return the variables by which the programs find the cluster."""
+        return {"SOCKPQ_SERVERS": self._servers}
+
     def start(self) -> None:
         for name, *arguments in self.COMMANDS:
             self._running.append(subprocess.Popen(
-                [Path(sys.executable).with_name(name), *arguments], cwd=ROOT / "examples" / "celery",
-                env={**os.environ, "SOCKPQ_SERVERS": self._servers}, process_group=0, preexec_fn=_end_with_parent,
+                [Path(sys.executable).with_name(name), *arguments], cwd=ROOT / "examples" / self.FOLDER,
+                env={**os.environ, **self.environment()}, process_group=0, preexec_fn=_end_with_parent,
             ))
 
     def stop(self) -> None:
         for one in self._running:
             _end(one)
+
+
+class Celery(Programs):
+    """A worker and a producer of the Celery project in examples/celery."""
+
+    FOLDER = "celery"
+    COMMANDS = (
+        ("celery", "-A", "shop", "worker", "-c", str(WORKERS), "--loglevel", "warning"), ("python", "-m", "shop"),
+    )
+
+
+class Sqs(Programs):
+    """The program sockpq-sqs, and behind it a producer and a consumer of examples/sqs with boto3."""
+
+    FOLDER = "sqs"
+    COMMANDS = (
+        ("sockpq-sqs",), ("python", "-m", "shop", "produce"), ("python", "-m", "shop", "consume"),
+    )
+
+    def environment(self) -> dict[str, str]:
+        """Return the variables of AWS as well; nothing verifies the key."""
+        return {
+            **super().environment(), "SOCKPQ_SQS_HTTP_LISTEN": SQS_ADDRESS,
+            "AWS_ENDPOINT_URL_SQS": f"http://{SQS_ADDRESS}",
+            "AWS_ACCESS_KEY_ID": "play", "AWS_SECRET_ACCESS_KEY": "play", "AWS_DEFAULT_REGION": "us-east-1",
+            "AWS_MAX_ATTEMPTS": "20",           # the consumer may come before sockpq-sqs listens
+        }
+
+    def start(self) -> None:
+        """Start them, and say how others join."""
+        super().start()
+        _say(f"export AWS_ENDPOINT_URL_SQS=http://{SQS_ADDRESS} lets your own programs join")
 
 
 class Play:
@@ -141,6 +178,9 @@ class TwoPlays:
             play.stop()
 
 
+Played: TypeAlias = Play | Programs | TwoPlays
+
+
 def _end_with_parent() -> None:
     """Prepare a new process: it gets no Ctrl-C of the terminal, and ends when its parent is killed."""
     PRCTL(PR_SET_PDEATHSIG, signal.SIGTERM)
@@ -170,12 +210,13 @@ def _say(what: str) -> None:
 @click.command()
 @click.argument("folder", metavar="[DIR]", default=".", type=click.Path(path_type=Path, file_okay=False, exists=True))
 @click.option("--celery", is_flag=True, help="Instead a producer and a worker of Celery's, from examples/celery.")
+@click.option("--sqs", is_flag=True, help="Instead sockpq-sqs with a producer and a consumer, from examples/sqs.")
 @click.option("--clusters", type=click.IntRange(1, 2), default=1, metavar="N", help="Two clusters used as one.")
-def main(folder: Path, celery: bool, clusters: int) -> None:
+def main(folder: Path, celery: bool, sqs: bool, clusters: int) -> None:
     """Run three nodes with a producer and workers until Ctrl-C."""
-    if celery and clusters > 1:
-        raise click.UsageError("--celery goes with one cluster")
-    kind: Callable[[str], Play | Celery | TwoPlays] = Celery if celery else TwoPlays if clusters > 1 else Play
+    if celery + sqs + (clusters > 1) > 1:
+        raise click.UsageError("--celery and --sqs go alone, with one cluster")
+    kind: Callable[[str], Played] = Celery if celery else Sqs if sqs else TwoPlays if clusters > 1 else Play
     try:
         command = [str(program()), "--dev", "--nodes", str(NODES), "--clusters", str(clusters)]
     except NodeError as error:
@@ -187,7 +228,7 @@ def main(folder: Path, celery: bool, clusters: int) -> None:
     assert cluster.stdout is not None
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
-    play: Play | Celery | TwoPlays | None = None
+    play: Played | None = None
     while True:
         try:
             for line in cluster.stdout:

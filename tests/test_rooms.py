@@ -56,9 +56,12 @@ ORDER = {
     "sockpq_django": ("_version",),
     "sockpq_dramatiq": ("_version",),
     "sockpq_taskiq": ("_version",),
-    "sockpq_sqs": ("_version", "model", "options", "call", "failures", "queues", "messages", "moves", "engine"),
     "sockpq_http": (
         "_version", "limits", "values", "problems", "access", "idempotency", "routes", "server", "main",
+    ),
+    "sockpq_sqs": (
+        "_version", "options", "reasons", "settings", "service_manager", "model", "call", "failures", "queues",
+        "messages", "moves", "engine", "auth", "wire", "door", "main",
     ),
     "devcluster": ("ports", "authority", "guardian", "node", "cluster"),
 }

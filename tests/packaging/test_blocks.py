@@ -46,6 +46,9 @@ ELSEWHERE = {
     ("docs/CONFIGURATION.md", "[tls]"): "tests/gateway/config/test_config.py",
     ("docs/CONFIGURATION.md", "[users.op]"): "tests/gateway/auth/test_users_file.py",
     ("docs/OPERATIONS.md", "umask 077"): "tests/packaging/test_documents.py",
+    ("docs/SQS.md", "# shop.py"): "tests/sqs/door/test_program.py",
+    ("docs/SQS.md", "# /etc/sockpq-sqs.users.toml"): "tests/sqs/door/test_documentation.py",
+    ("docs/SQS.md", "[sqs.accounts]"): "tests/sqs/door/test_documentation.py",
     ("docs/WORKERS.md", "pqworker_instances:"): "tests/worker/test_documentation.py",
     ("examples/clients/README.md", "S="): "tests/packaging/test_clients.py",
     ("client/README.md", "pip install"): "tests/packaging/test_beside_other_packages.py",
@@ -214,7 +217,8 @@ def pqworker(words: list[str]) -> None:
 CHECKS: dict[str, Callable[[list[str]], None]] = {
     "make": make, "pqctl": pqctl, "pqworker": pqworker, "python": module, "pip": pip_install,
     "sockpqd": has_options("sockpqd"), "sockpq-beanstalkd": has_options("sockpq-beanstalkd"),
-    "sockpq-http": sockpq_http, "install": install_files, "cp": install_files, "ansible-playbook": playbook,
+    "sockpq-sqs": has_options("sockpq-sqs"), "sockpq-http": sockpq_http, "install": install_files, "cp": install_files,
+    "ansible-playbook": playbook,
 }
 
 

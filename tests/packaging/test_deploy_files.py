@@ -42,6 +42,7 @@ def test_the_default_configuration_is_good() -> None:
         ("sockpqd@.service", "/opt/sockpqd/bin/sockpqd", "sockpqd@a.service"),
         ("pqworker@.service", "/opt/pqworker/bin/pqworker", "pqworker@mail.service"),
         ("sockpq-http.service", "/opt/sockpq-http/bin/sockpq-http", "sockpq-http.service"),
+        ("sockpq-sqs.service", "/opt/sockpq-sqs/bin/sockpq-sqs", "sockpq-sqs.service"),
     ],
 )
 def test_systemd_understands_the_units(name: str, program: str, instance: str, tmp_path: Path) -> None:
@@ -88,14 +89,16 @@ def _tasks(items: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
             yield from _tasks(item.get(part, []))
 
 
-def test_the_unit_is_that_of_the_role() -> None:
+@pytest.mark.parametrize(("unit", "role"), [
+    ("sockpqd", "sockpqd"), ("sockpq-http", "sockpq_http"), ("sockpq-sqs", "sockpq_sqs"),
+])
+def test_the_unit_is_that_of_the_role(unit: str, role: str) -> None:
     def settings(text: str) -> set[str]:
         names = "Restart|Protect|Private|Restrict|SystemCall|Capability|No|Kill|Lock"
         return set(re.findall(rf"^((?:{names})\w*=.*)$", text, re.MULTILINE))
 
-    for name, unit in (("sockpqd", "sockpqd.service"), ("sockpq_http", "sockpq-http.service")):
-        role = ROOT / "deploy" / "ansible" / "roles" / name / "templates" / f"{unit}.j2"
-        assert settings((SYSTEMD / unit).read_text()) == settings(role.read_text())
+    template = ROOT / "deploy" / "ansible" / "roles" / role / "templates" / f"{unit}.service.j2"
+    assert settings((SYSTEMD / f"{unit}.service").read_text()) == settings(template.read_text())
 
 
 @pytest.mark.parametrize("name", ["n1", "n2", "n3"])
@@ -113,7 +116,10 @@ def test_each_container_gets_a_good_configuration_and_publishes_to_this_machine_
     assert (CONTAINER / service["build"]["context"]).resolve() == ROOT
 
 
-@pytest.mark.parametrize(("name", "user"), [("Containerfile", "sockpqd"), ("Containerfile.http", "sockpq-http")])
+@pytest.mark.parametrize(
+    ("name", "user"),
+    [("Containerfile", "sockpqd"), ("Containerfile.http", "sockpq-http"), ("Containerfile.sqs", "sockpq-sqs")],
+)
 def test_the_containerfile_has_known_instructions_and_no_root(name: str, user: str) -> None:
     text = (CONTAINER / name).read_text().replace("\\\n", " ")
     lines = [line.split() for line in text.splitlines() if line and not line.startswith("#")]

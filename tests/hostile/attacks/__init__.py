@@ -24,6 +24,7 @@ from tests.hostile.attacks import (
     searches,
     sessions,
     settings,
+    sqs,
     subscriptions,
     tenants,
     tls,
@@ -34,8 +35,8 @@ from tests.hostile.attacks import (
 
 ATTACKS: tuple[Attack, ...] = (
     *commands.ATTACKS, *releases.ATTACKS, *bodies.ATTACKS, *disk.ATTACKS, *one_disk.ATTACKS, *connections.ATTACKS,
-    *memory.ATTACKS, *doors.ATTACKS, *tls.ATTACKS, *programs.ATTACKS, *tubes.ATTACKS, *overload.ATTACKS, *lists.ATTACKS,
-    *sessions.ATTACKS, *subscriptions.ATTACKS, *clock.ATTACKS, *paged.ATTACKS, *work.ATTACKS, *searches.ATTACKS,
-    *kept.ATTACKS, *forwarded.ATTACKS, *rubbish.ATTACKS, *wrong_lines.ATTACKS, *settings.ATTACKS, *peers.ATTACKS,
-    *tenants.ATTACKS,
+    *memory.ATTACKS, *doors.ATTACKS, *tls.ATTACKS, *programs.ATTACKS, *sqs.ATTACKS, *tubes.ATTACKS, *overload.ATTACKS,
+    *lists.ATTACKS, *sessions.ATTACKS, *subscriptions.ATTACKS, *clock.ATTACKS, *paged.ATTACKS, *work.ATTACKS,
+    *searches.ATTACKS, *kept.ATTACKS, *forwarded.ATTACKS, *rubbish.ATTACKS, *wrong_lines.ATTACKS, *settings.ATTACKS,
+    *peers.ATTACKS, *tenants.ATTACKS,
 )

@@ -3,87 +3,37 @@
 from __future__ import annotations
 
 import asyncio
-import socket
-import subprocess
 import sys
-import time
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
-from pathlib import Path
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 
 from tests.hostile.arena import Arena, say
 from tests.hostile.attack import MIB, Attack, Bounds
 from tests.hostile.crowd import Crowd
+from tests.hostile.program import Program, free_door, running
 
 HELLO_S = 2
 MEMORY_MIB = 64
-GROWTH_MIB = 192            # what it holds for clients, what is on its way, and what Python keeps
 LARGE = 4 * MIB
 READERS = 400
 SILENT = 200
 HALF = b"put 0 0 6"
-START_S = 20.0
 SAY_S = 5.0
-LOOK_S = 0.05
-OWN_S = 2.0                 # in which the program's other clients are answered
 
 
-class Program:
-    """A running program. `door`: the address that its clients connect to."""
-
-    def __init__(self, process: subprocess.Popen[bytes], door: str) -> None:
-        self.door = door
-        self.rss_mib = 0                # the most that was seen
-        self.slowest_s = 0.0            # of a client that puts a job
-        self._process = process
-        self.began_mib = self._rss()
-
-    def _rss(self) -> int:
-        return int(Path(f"/proc/{self._process.pid}/statm").read_text().split()[1]) * 4096 // MIB
-
-    async def watch(self) -> None:
-        """Measure the program until cancelled, as one of its clients. Raises OSError."""
-        while True:
-            self.rss_mib = max(self.rss_mib, self._rss())
-            begun = time.monotonic()
-            answer = await say(self.door, b"put 0 3600 60 1\r\nx\r\n", SAY_S)
-            if not answer.startswith(b"INSERTED"):
-                raise OSError(f"a client of the program was answered {answer!r}")
-            self.slowest_s = max(self.slowest_s, time.monotonic() - begun)
-            await asyncio.sleep(LOOK_S)
+async def _put(door: str) -> bytes:
+    """Be an ordinary client; returns what is wrong with the answer."""
+    answer = await say(door, b"put 0 3600 60 1\r\nx\r\n", SAY_S)
+    return b"" if answer.startswith(b"INSERTED") else answer or b"nothing"
 
 
-@asynccontextmanager
-async def program(arena: Arena) -> AsyncIterator[Program]:
-    """Run the program before the arena's cluster; its behaviour is judged afterwards."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        door = f"127.0.0.1:{free.getsockname()[1]}"
-    process = subprocess.Popen(
-        [sys.executable, "-m", "sockpqd.beanstalk_proxy.main", "--listen", door,
-         "--servers", ",".join(arena.cluster.servers), "--job-bytes-max", str(2 * LARGE), "--hello-timeout",
-         str(HELLO_S), "--memory-max", str(MEMORY_MIB)], stderr=subprocess.DEVNULL)
-    try:
-        until = time.monotonic() + START_S
-        while not await say(door, b"list-tube-used\r\n", SAY_S):
-            if time.monotonic() > until:
-                raise OSError("the program does not listen")
-            await asyncio.sleep(LOOK_S)
-        found = Program(process, door)
-        watching = asyncio.create_task(found.watch())
-        try:
-            yield found
-        finally:
-            watching.cancel()
-            (end,) = await asyncio.gather(watching, return_exceptions=True)
-        arena.expect(isinstance(end, asyncio.CancelledError), f"the program's other client: {end!r}")
-        arena.expect(process.poll() is None, "the program has ended")
-        arena.expect(found.rss_mib < found.began_mib + GROWTH_MIB,
-                     f"the program grew from {found.began_mib} to {found.rss_mib} MiB")
-        arena.expect(found.slowest_s < OWN_S, f"a client of the program waited for {found.slowest_s:.1f} s")
-        arena.note(f"{found.rss_mib} MiB, {found.slowest_s * 1000:.0f} ms")
-    finally:
-        process.terminate()
-        await asyncio.to_thread(process.wait)
+def program(arena: Arena) -> AbstractAsyncContextManager[Program]:
+    """The program before the arena's cluster."""
+    door = free_door()
+    return running(
+        arena, door, [
+            sys.executable, "-m", "sockpqd.beanstalk_proxy.main", "--listen", door,
+            "--servers", ",".join(arena.cluster.servers), "--job-bytes-max", str(2 * LARGE), "--hello-timeout",
+            str(HELLO_S), "--memory-max", str(MEMORY_MIB)], _put)
 
 
 async def peeks(arena: Arena) -> None:

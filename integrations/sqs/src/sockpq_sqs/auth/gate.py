@@ -1,0 +1,78 @@
+"""Decides who sends a request: a user of the users file, or anybody where there is none."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple, Protocol
+
+from sockpq_sqs.auth.clients import Clients
+from sockpq_sqs.auth.head import Head
+from sockpq_sqs.auth.refusals import foreign_page
+from sockpq_sqs.auth.users import Users
+from sockpq_sqs.auth.verifier import Claim, Verifier
+from sockpq_sqs.call import User
+from sockpq_sqs.options import DEFAULT_ACCOUNT
+
+# Browsers send at least one of these with requests of a page, and no SDK on a server does.
+_OF_BROWSERS = ("Origin", "Sec-Fetch-Site")
+
+_REGION = re.compile(r"Credential=[^,\s]*/[0-9]{8}/([a-z0-9-]{1,32})/")
+
+
+class Sender(NamedTuple):
+    """Who sends a request, on which account, and for which region."""
+
+    user: User
+    account: str
+    region: str
+
+
+class Gate(Protocol):
+    """Lets requests in, in two steps: by the head before the body is read, and by the body."""
+
+    def claim(self, head: Head) -> Claim | None:
+        """Return who the sender claims to be; raises SqsError if that cannot be."""
+
+    def sender(self, head: Head, claim: Claim | None, body: bytes) -> Sender:
+        """Return who sends the request; raises SqsError if that was not proved."""
+
+
+class OpenGate:
+    """Lets everybody in, and reads signatures only for the region. Web pages are nobody: they are refused."""
+
+    def __init__(self, clients: Clients, region: str) -> None:
+        self._user = User(None, clients.own)
+        self._region = region
+
+    def claim(self, head: Head) -> None:
+        """See Gate."""
+        if any(name in head.headers for name in _OF_BROWSERS):
+            raise foreign_page()
+
+    def sender(self, head: Head, claim: Claim | None, body: bytes) -> Sender:
+        """See Gate."""
+        match = _REGION.search(head.header("Authorization"))
+        return Sender(self._user, DEFAULT_ACCOUNT, match[1] if match else self._region)
+
+
+class UsersGate:
+    """Lets the users of a file in. With `in_cluster` they act as themselves there, else all as one."""
+
+    def __init__(self, users: Users, clients: Clients, verifier: Verifier, *, in_cluster: bool) -> None:
+        self._users = users
+        self._clients = clients
+        self._verifier = verifier
+        self._in_cluster = in_cluster
+
+    def claim(self, head: Head) -> Claim:
+        """See Gate."""
+        return self._verifier.claim(head)
+
+    def sender(self, head: Head, claim: Claim | None, body: bytes) -> Sender:
+        """See Gate. A user who was removed meanwhile is still served this once."""
+        assert claim is not None
+        self._verifier.verify(claim, body)
+        name = claim.signature.access_key
+        account = claim.user
+        client = self._clients.of(name, account) if self._in_cluster else self._clients.own
+        return Sender(User(name, client), account.account or DEFAULT_ACCOUNT, claim.signature.region)

@@ -1,0 +1,127 @@
+"""A connection of a client: what is expected of it, and since when."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from enum import StrEnum
+from typing import Protocol
+
+from aiohttp import web
+
+from sockpq_sqs.door.limits import FIELD_BYTES_MAX, HEADERS_MAX, LINE_BYTES_MAX, LINGER_S
+
+_NO_ACCESS_LOG = logging.Logger("nobody", logging.CRITICAL)
+
+
+class Stage(StrEnum):
+    """What a connection is about."""
+
+    HELLO = "has sent no request"
+    IDLE = "has been idle"
+    REQUEST = "has not completed its request"
+    WORK = "waits for us"
+
+
+class Host(Protocol):
+    """The connections of a door."""
+
+    def opened(self, connection: Connection) -> None:
+        """Take note of a connection."""
+
+    def lost(self, connection: Connection) -> None:
+        """Forget a connection, and release what was held for it."""
+
+    def held(self, connection: Connection, held_bytes: int) -> None:
+        """Set the memory that is held for a connection."""
+
+    def cut_off(self, connection: Connection, why: str) -> None:
+        """Count a connection that is cut off."""
+
+
+class Connection(web.RequestHandler):
+    """A connection; aiohttp reads its requests one after the other, up to 32 ahead.
+
+    `address` is that of the client, None for this machine; `known` becomes True with its first request that was
+    verified.
+    """
+
+    def __init__(self, server: web.Server, host: Host, address: str | None) -> None:
+        super().__init__(
+            server, loop=asyncio.get_running_loop(), access_log=_NO_ACCESS_LOG, tcp_keepalive=False,
+            lingering_time=LINGER_S, max_line_size=LINE_BYTES_MAX, max_field_size=FIELD_BYTES_MAX,
+            max_headers=HEADERS_MAX, auto_decompress=False,
+        )
+        self.address = address
+        self.known = False
+        self.made = False                       # whether it came to be: a handshake may fail
+        self.stage = Stage.HELLO
+        self.work: asyncio.Task[object] | None = None       # that answers a request
+        self._host = host
+        self._since = self._read_since = asyncio.get_running_loop().time()
+        self._unsent_bytes = 0                  # at the last check
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin."""
+        super().connection_made(transport)
+        self.made = True
+        self._host.opened(self)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """End, and with it the request that is being answered."""
+        super().connection_lost(exc)
+        self._host.lost(self)
+
+    def data_received(self, data: bytes) -> None:
+        """Take note that a request begins."""
+        if self.stage is Stage.HELLO or self.stage is Stage.IDLE:
+            self.enter(Stage.REQUEST)
+        super().data_received(data)
+
+    def enter(self, stage: Stage) -> None:
+        """Begin a stage."""
+        self.stage = stage
+        self._since = self._loop.time()
+
+    def unsent_bytes(self) -> int:
+        """Return the number of bytes of answers that the kernel has not taken."""
+        return 0 if self.transport is None else self.transport.get_write_buffer_size()
+
+    def pause_writing(self) -> None:
+        """Count an answer that the client does not read."""
+        super().pause_writing()
+        self._host.held(self, self.unsent_bytes())
+
+    def resume_writing(self) -> None:
+        """Count it no longer."""
+        super().resume_writing()
+        self._host.held(self, 0)
+
+    def overdue(self, now: float, limits_s: dict[Stage, int], answer_timeout_s: int) -> str | None:
+        """Return the reason to cut the client off, or None. Call it from time to time."""
+        unsent_bytes = self.unsent_bytes()
+        if not unsent_bytes or unsent_bytes < self._unsent_bytes:
+            self._read_since = now
+        self._unsent_bytes = unsent_bytes
+        if unsent_bytes:
+            return "does not read its answers" if 0 < answer_timeout_s < now - self._read_since else None
+        limit_s = limits_s.get(self.stage, 0)
+        return str(self.stage) if 0 < limit_s < now - self._since else None
+
+    def cut(self, why: str) -> None:
+        """Close at once; what is unsent is dropped."""
+        self._host.cut_off(self, why)
+        if self.transport is not None:
+            self.transport.abort()
+
+    def evict(self) -> None:
+        """Release what is held for it at once."""
+        self.cut("holds too much memory")
+
+    def handle_error(
+        self, request: web.BaseRequest, status: int = 500, exc: BaseException | None = None, message: str | None = None,
+    ) -> web.StreamResponse:
+        """Answer what is not HTTP. It is not logged, as anybody could fill the log with it."""
+        response = web.Response(status=status, text="bad request\n")
+        response.force_close()
+        return response

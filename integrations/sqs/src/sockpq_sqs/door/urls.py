@@ -1,0 +1,65 @@
+"""The URLs of queues: `<origin><base>/<account>/<name>`, and what counts of the path of a request.
+
+The origin is that of the request, as SDKs of JavaScript and PHP send later requests to the URL of the queue; behind a
+proxy the settings say it. Of a path only the last two parts count, so a proxy may put others before them.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from urllib.parse import unquote, urlsplit
+
+from sockpq_sqs.auth import Head
+from sockpq_sqs.settings import Http
+
+_QUEUE = re.compile(r".*/([0-9]{12}/[^/]{1,240})/?")
+_HOST = re.compile(r"[A-Za-z0-9_.:\[\]-]{1,255}")
+
+
+class Urls:
+    """The origin of a request, and the hosts by whose names this program may be asked."""
+
+    def __init__(self, http: Http, listening: str) -> None:
+        """`listening`: HOST:PORT, for requests that do not say which host they mean."""
+        self._fixed = http.url
+        self._base = http.base
+        self._names = {"localhost", *(name.lower().removesuffix(".") for name in http.hosts)}
+        self._listening = listening
+
+    def origin(self, head: Head) -> str:
+        """Return what the URLs of queues begin with, for the sender of this request."""
+        if self._fixed:
+            return self._fixed + self._base
+        host = head.header("Host")
+        if not _HOST.fullmatch(host):
+            host = self._listening
+        return f"{'https' if head.secure else 'http'}://{host}{self._base}"
+
+    def is_own(self, head: Head) -> bool:
+        """Return whether a request names this program: by an address, as localhost, or by a name of the settings.
+
+        A foreign web site can let its own name resolve to this machine, so that a browser takes us for a part of it.
+        """
+        for host in head.headers.getall("Host", ()):
+            try:
+                name = (urlsplit(f"//{host}").hostname or "").removesuffix(".")
+            except ValueError:                  # "[::1"
+                return False
+            if name not in self._names and not _is_address(name):
+                return False
+        return True
+
+
+def queue_path(path: str) -> str | None:
+    """Return "<account>/<name>" of the path of a queue's URL, None for another path."""
+    match = _QUEUE.fullmatch(path)
+    return None if match is None else unquote(match[1])
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True

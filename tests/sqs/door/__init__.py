@@ -1,0 +1,1 @@
+"""The front end before its engine: protocols, signatures, connections."""

@@ -1,0 +1,70 @@
+"""The page on SQS: its settings are those of the program, and its files are read."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec import Struct
+from sockpq_sqs.auth import Users
+from sockpq_sqs.settings import Settings, read
+
+from tests.packaging.blocks import ROOT, blocks
+
+PAGE = "docs/SQS.md"
+TEXT = (ROOT / PAGE).read_text()
+TOML = {block.first: block.text for block in blocks(PAGE) if block.language == "toml"}
+
+
+def keys_of(settings: Struct) -> dict[str, Any]:
+    """Each key with its section, and its default."""
+    return {
+        f"{section}.{key}": getattr(getattr(settings, section), key)
+        for section in settings.__struct_fields__ for key in getattr(settings, section).__struct_fields__
+    }
+
+
+def shown(value: Any) -> str:
+    """Return a default as the table has it."""
+    if isinstance(value, bool):
+        return f"`{str(value).lower()}`"
+    if isinstance(value, dict):
+        return "`" + ", ".join(f'{key} = "{one}"' for key, one in value.items()) + "`"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"`{value}`" if value else ""
+
+
+def test_the_table_has_all_settings_with_their_defaults() -> None:
+    table = TEXT.partition("## Settings")[2].partition("\n## ")[0]
+    documented = {}
+    for names, default in re.findall(r"^\| ((?:`[a-z_.]+`(?:, )?)+) \| (.*?) ?\| ", table, re.MULTILINE):
+        for name in re.findall(r"`([^`]+)`", names):
+            documented[name] = default
+    assert documented == {key: shown(value) for key, value in keys_of(Settings()).items()}
+
+
+def test_the_accounts_are_settings() -> None:
+    settings = read(tomllib.loads(TOML["[sqs.accounts]"]))
+    assert settings.sqs.accounts == {"000000000000": "", "111122223333": "shop."}
+
+
+def test_the_users_are_a_users_file(tmp_path: Path) -> None:
+    path = tmp_path / "users.toml"
+    path.touch(0o600)
+    path.write_text(TOML["# /etc/sockpq-sqs.users.toml"])
+    assert Users(path)["shop"].account == "111122223333"
+
+
+@pytest.mark.parametrize("name", ["deploy/systemd/sockpq-sqs.service", "deploy/container/Containerfile.sqs"])
+def test_files_that_it_names_are_there(name: str) -> None:
+    assert f"`{name}`" in TEXT
+    assert (ROOT / name).is_file()
+
+
+def test_the_settings_of_the_unit_are_good() -> None:
+    settings = read(tomllib.loads((ROOT / "deploy/systemd/sockpq-sqs.toml").read_text()))
+    assert settings.http.listen == Settings().http.listen

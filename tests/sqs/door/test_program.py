@@ -1,0 +1,126 @@
+"""The program sockpq-sqs before a real node: what a stranger does first, users, and its end."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import boto3
+import botocore.config
+import botocore.exceptions
+import pytest
+from sockpq import Client
+from sockpq.testing import Server
+
+from tests.packaging.blocks import blocks
+from tests.sqs.door.doors import SECRET, send, users_file
+from tests.waiting import until
+
+PATIENCE_S = 120
+(SHOP,) = [block.text for block in blocks("docs/SQS.md") if block.language == "python"]
+
+
+class Program:
+    """A process of sockpq-sqs on a free port."""
+
+    def __init__(self, server: Server, *arguments: str, **environment: str) -> None:
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("SOCKPQ", "AWS_", "XDG"))}
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "sockpq_sqs.main", "--listen", "127.0.0.1:0", "--servers", server.address,
+             *arguments],
+            env={**kept, "HOME": "/nonexistent", **environment}, stderr=subprocess.PIPE, text=True)
+        assert self.process.stderr is not None
+        self.log = ""
+        for line in self.process.stderr:
+            self.log += line
+            if found := re.search(r"listening on .*:(\d+)$", line):
+                self.url = f"http://127.0.0.1:{found[1]}"
+                return
+        raise AssertionError(self.log)
+
+    def end(self) -> int:
+        """End it as a service manager does; return its exit status."""
+        self.process.send_signal(signal.SIGTERM)
+        self.log += self.process.communicate(timeout=PATIENCE_S)[1]
+        return self.process.returncode
+
+    def sqs(self, key: str, secret: str) -> boto3.client:
+        return boto3.session.Session().client(
+            "sqs", endpoint_url=self.url, region_name="us-east-1", aws_access_key_id=key, aws_secret_access_key=secret,
+            config=botocore.config.Config(read_timeout=PATIENCE_S))
+
+
+@pytest.fixture(scope="module")
+def process() -> Iterator[Server]:
+    with Server() as server:
+        yield server
+
+
+@pytest.fixture
+def server(process: Server) -> Server:
+    process.empty()
+    return process
+
+
+def test_a_program_for_amazon_needs_only_a_variable(server: Server, tmp_path: Path) -> None:
+    (tmp_path / "shop.py").write_text(SHOP)
+    program = Program(server)
+    try:
+        done = subprocess.run(
+            [sys.executable, "shop.py"], cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE_S, check=False,
+            env={**os.environ, "AWS_ENDPOINT_URL_SQS": program.url, "AWS_ACCESS_KEY_ID": "x",
+                 "AWS_SECRET_ACCESS_KEY": "x", "AWS_DEFAULT_REGION": "us-east-1"})
+        assert (done.stdout, done.stderr) == ("working on 17\n", "")
+        with Client(server.address) as client:
+            client.put("orders", "18")              # of a program that does without SQS
+        sqs = program.sqs("x", "x")
+        url = sqs.get_queue_url(QueueName="orders")["QueueUrl"]
+        assert url == f"{program.url}/000000000000/orders"
+        assert sqs.receive_message(QueueUrl=url, WaitTimeSeconds=20)["Messages"][0]["Body"] == "18"
+        until(lambda: send(f"{program.url}/readyz", "GET", b"", {})[0] == 200)
+    finally:
+        assert program.end() == 0
+    assert "Traceback" not in program.log
+    assert "answers" in program.log
+
+
+def test_users_sign(server: Server, tmp_path: Path) -> None:
+    program = Program(server, "--users", str(users_file(tmp_path)), SOCKPQ_SQS_USERS_IN_CLUSTER="false")
+    try:
+        shop = program.sqs("shop", SECRET)
+        with pytest.raises(shop.exceptions.QueueDoesNotExist):
+            shop.get_queue_url(QueueName="none")
+        with pytest.raises(botocore.exceptions.ClientError) as caught:
+            program.sqs("shop", "not-the-secret-0123456789").list_queues()
+        assert caught.value.response["Error"]["Code"] == "SignatureDoesNotMatch"
+    finally:
+        assert program.end() == 0
+    assert SECRET not in program.log
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--listen", "0.0.0.0:0"], "Error: http.listen: 0.0.0.0:0 can be reached from other machines"),
+        (["--config", "/nonexistent"], "Error: /nonexistent: No such file or directory"),
+        (["--users", "/nonexistent"], "Error: /nonexistent: No such file or directory"),
+    ],
+)
+def test_settings_that_are_not_good_end_it(arguments: list[str], message: str) -> None:
+    done = subprocess.run([sys.executable, "-m", "sockpq_sqs.main", *arguments], capture_output=True, text=True,
+                          timeout=PATIENCE_S, check=False)
+    assert (done.returncode, message in done.stderr) == (1, True), done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_settings_can_be_checked(tmp_path: Path) -> None:
+    path = tmp_path / "settings.toml"
+    path.write_text(f'[users]\nfile = "{users_file(tmp_path)}"\n')
+    command = [sys.executable, "-m", "sockpq_sqs.main", "--config", str(path), "--check-config"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    assert (done.returncode, done.stdout) == (0, "the settings are good\n")

@@ -3,8 +3,8 @@
     python -m bench.sqs http://127.0.0.1:9324 --pid 4711 [--pid ..] [--connections 32] [--seconds 5] [--only send]
 
 The service must not verify signatures: none is made, as that costs more than all else here. The processes of --pid are
-the service's; what they used of the processors is told for each request and message. Each kind of request has its own
-queue; `receive` takes what was sent before it, and what it has received is deleted in batches that are not counted.
+the service's; the processor time that they used is printed for each request and message. Each kind of request has its
+own queue; `receive` takes what was sent before it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ BODY = "x" * 500
 WAKES = 300
 
 
-class Connection:
+class SqsConnection:
     """A connection that sends one request after the other."""
 
     def __init__(self, host: str, port: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -53,8 +53,8 @@ class Connection:
         self._writer.close()
 
 
-class Measured(NamedTuple):
-    """What a kind of request came to."""
+class RequestFigures(NamedTuple):
+    """The figures of one kind of request."""
 
     requests: int
     messages: int
@@ -72,16 +72,16 @@ class Measured(NamedTuple):
         return f"{name:<14} {rates} {costs}  p50 {p50:.2f} ms  p99 {p99:.2f} ms"
 
 
-One = Callable[[Connection, str], Awaitable[int]]       # a request; returns its messages
+One = Callable[[SqsConnection, str], Awaitable[int]]       # a request; returns its messages
 
 
-async def send(connection: Connection, url: str) -> int:
+async def send(connection: SqsConnection, url: str) -> int:
     """Send a message."""
     await connection.ask("SendMessage", {"QueueUrl": url, "MessageBody": BODY})
     return 1
 
 
-async def send_ten(connection: Connection, url: str) -> int:
+async def send_ten(connection: SqsConnection, url: str) -> int:
     """Send a batch."""
     entries = [{"Id": str(number), "MessageBody": BODY} for number in range(10)]
     answer = await connection.ask("SendMessageBatch", {"QueueUrl": url, "Entries": entries})
@@ -90,7 +90,7 @@ async def send_ten(connection: Connection, url: str) -> int:
 
 def receive(count: int) -> One:
     """Return a request for this number of messages."""
-    async def request(connection: Connection, url: str) -> int:
+    async def request(connection: SqsConnection, url: str) -> int:
         answer = await connection.ask("ReceiveMessage", {"QueueUrl": url, "MaxNumberOfMessages": count})
         return len(answer.get("Messages", ()))
     return request
@@ -98,7 +98,7 @@ def receive(count: int) -> One:
 
 def cycle(count: int) -> One:
     """Return the way of messages from their sender to their deletion: three requests, which count as one."""
-    async def request(connection: Connection, url: str) -> int:
+    async def request(connection: SqsConnection, url: str) -> int:
         await (send if count == 1 else send_ten)(connection, url)
         answer = await connection.ask("ReceiveMessage", {"QueueUrl": url, "MaxNumberOfMessages": count})
         found = answer.get("Messages", ())
@@ -127,13 +127,15 @@ def processor_s(pids: tuple[int, ...]) -> float:
     return found
 
 
-async def measure(connections: list[Connection], one: One, url: str, seconds: float, pids: tuple[int, ...]) -> Measured:
+async def measure(
+    connections: list[SqsConnection], one: One, url: str, seconds: float, pids: tuple[int, ...],
+) -> RequestFigures:
     """Let all connections send this request for so long."""
     counts = [0, 0]
     latencies: list[float] = []
     end = time.monotonic() + seconds
 
-    async def run(connection: Connection) -> None:
+    async def run(connection: SqsConnection) -> None:
         while (begun := time.monotonic()) < end:
             counts[1] += await one(connection, url)
             counts[0] += 1
@@ -141,10 +143,10 @@ async def measure(connections: list[Connection], one: One, url: str, seconds: fl
 
     begun, before = time.monotonic(), processor_s(pids)
     await asyncio.gather(*(run(connection) for connection in connections))
-    return Measured(counts[0], counts[1], time.monotonic() - begun, processor_s(pids) - before, latencies)
+    return RequestFigures(counts[0], counts[1], time.monotonic() - begun, processor_s(pids) - before, latencies)
 
 
-async def wakes(connections: list[Connection], url: str) -> list[float]:
+async def wakes(connections: list[SqsConnection], url: str) -> list[float]:
     """Return how long messages take from their sender to a receiver that has been waiting, in seconds."""
     sender, receiver = connections[:2]
     found = []
@@ -164,7 +166,7 @@ async def run(endpoint: str, pids: tuple[int, ...], count: int, seconds: float, 
     """Measure all kinds of requests, and print what was found."""
     parts = urlsplit(endpoint)
     host, port = parts.hostname or "127.0.0.1", parts.port or 80
-    connections = [Connection(host, port, *await asyncio.open_connection(host, port)) for _ in range(count)]
+    connections = [SqsConnection(host, port, *await asyncio.open_connection(host, port)) for _ in range(count)]
     for name, (queue, one) in KINDS.items():
         if not only or name in only:
             made = await connections[0].ask("CreateQueue", {

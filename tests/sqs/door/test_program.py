@@ -114,7 +114,7 @@ def test_users_sign(server: Server, tmp_path: Path) -> None:
 def test_settings_that_are_not_good_end_it(arguments: list[str], message: str) -> None:
     done = subprocess.run([sys.executable, "-m", "sockpq_sqs.main", *arguments], capture_output=True, text=True,
                           timeout=PATIENCE_S, check=False)
-    assert (done.returncode, message in done.stderr) == (1, True), done.stderr
+    assert (done.returncode, message in done.stderr) == (64, True), done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -31,6 +31,12 @@ LOOK_S = 2.0                    # for which the cluster is looked for at the sta
 OTHER_FILES = 64                # descriptors besides those of clients
 
 
+class BadSettings(click.ClickException):
+    """The settings, or the files that they name, are not good: the unit does not start the program again."""
+
+    exit_code = 64              # EX_USAGE of sysexits(3), as of pqworker
+
+
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--config", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
               help=f"The settings.  [default: {FILE}, if it exists]")
@@ -49,8 +55,8 @@ def main(config: Path | None, listen: str | None, servers: str | None, users: st
         settings = _settings(config, {"http": {"listen": listen}, "cluster": {"servers": _words(servers)},
                                       "users": {"file": users}})
         program = Program(settings)
-    except (SettingsError, SockpqError) as error:
-        raise click.ClickException(str(error)) from error
+    except SettingsError as error:
+        raise BadSettings(str(error)) from error
     if check_config:
         click.echo("the settings are good")
         return

@@ -35,7 +35,7 @@ class Section(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Http(Section, frozen=True):
-    """Where programs connect, and how the URLs of queues begin."""
+    """The address for programs, and the beginning of the URLs of queues."""
 
     listen: str = "127.0.0.1:9324"
     url: str = ""
@@ -55,7 +55,7 @@ class Tls(Section, frozen=True):
 
 
 class Cluster(Section, frozen=True):
-    """How the cluster is reached; by default as pqctl does it."""
+    """The cluster and the user of this program there; by default those of pqctl."""
 
     servers: list[str] = []
     ca: str | None = None
@@ -64,7 +64,7 @@ class Cluster(Section, frozen=True):
 
 
 class UsersSection(Section, frozen=True):
-    """Who may sign requests. With `in_cluster` each of them acts as the user of the cluster that has its name."""
+    """The users who may sign requests; with `in_cluster` each acts as the user of that name in the cluster."""
 
     file: str | None = None
     in_cluster: bool = True
@@ -83,7 +83,7 @@ class Limits(Section, frozen=True):
 
 
 class Log(Section, frozen=True):
-    """What is logged."""
+    """The log."""
 
     level: Literal["debug", "info", "warning", "error"] = "info"
 

@@ -19,7 +19,7 @@ _UNRESERVED = "-_.~"            # besides letters and digits (RFC 3986)
 
 
 def canonical_request(head: Head, signed_headers: Iterable[str], body_digest: str) -> bytes:
-    """Return the canonical request; `body_digest` is that of the body in hexadecimal, or what was signed in its place.
+    """Return the canonical request; `body_digest`: SHA-256 of the body in hexadecimal, or the text signed in its place.
 
     Parameters are left out of it that cannot be signed: the signature itself.
     """

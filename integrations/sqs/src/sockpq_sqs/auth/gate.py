@@ -20,7 +20,7 @@ _REGION = re.compile(r"Credential=[^,\s]*/[0-9]{8}/([a-z0-9-]{1,32})/")
 
 
 class Sender(NamedTuple):
-    """Who sends a request, on which account, and for which region."""
+    """The sender of a request, with the account and the region."""
 
     user: User
     account: str

@@ -15,7 +15,7 @@ _NO_ACCESS_LOG = logging.Logger("nobody", logging.CRITICAL)
 
 
 class Stage(StrEnum):
-    """What a connection is about."""
+    """The stage of a connection; the value completes a sentence about its client."""
 
     HELLO = "has sent no request"
     IDLE = "has been idle"
@@ -42,7 +42,7 @@ class Host(Protocol):
 class Connection(web.RequestHandler):
     """A connection; aiohttp reads its requests one after the other, up to 32 ahead.
 
-    `address` is that of the client, None for this machine; `known` becomes True with its first request that was
+    `address`: of the client, None for this machine; `known` becomes True with its first request that was
     verified.
     """
 

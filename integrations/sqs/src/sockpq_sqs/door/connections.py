@@ -17,7 +17,7 @@ class Connections:
     """Keeps the connections (connection.Host).
 
     Those that have not shown yet that they are a user's are strangers. When no place is left, the oldest stranger of
-    the address that has most of them makes room for a new connection; so whoever comes has a moment to send a request,
+    the address that has most of them makes room for a new connection; so every client has a moment to send a request,
     and strangers keep nobody out.
     """
 

@@ -25,7 +25,7 @@ class MemoryAccount:
 
     @property
     def high(self) -> bool:
-        """Whether little room is left."""
+        """True if little room is left."""
         return self.held_bytes * 100 > self.limit_bytes * HIGH_PERCENT
 
     def hold(self, holder: Holder, held_bytes: int) -> None:

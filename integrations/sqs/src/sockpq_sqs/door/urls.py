@@ -1,7 +1,8 @@
 """The URLs of queues: `<origin><base>/<account>/<name>`, and what counts of the path of a request.
 
-The origin is that of the request, as SDKs of JavaScript and PHP send later requests to the URL of the queue; behind a
-proxy the settings say it. Of a path only the last two parts count, so a proxy may put others before them.
+The origin is the host and port of the request, as SDKs of JavaScript and PHP send later requests to the URL of the
+queue; behind a proxy the settings say it. Of a path only the last two parts count, so a proxy may put others before
+them.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ METHODS = ("GET", "POST")
 
 
 class Document(NamedTuple):
-    """What is answered."""
+    """An answer in the form in which it is sent."""
 
     status: int
     content_type: str

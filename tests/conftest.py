@@ -83,11 +83,14 @@ PROCESSES = (
     "worker/program/test_cancelled.py", "worker/program/test_identity.py", "worker/program/test_kept_jobs.py",
     "worker/program/test_killed_leader.py", "worker/program/test_overview.py", "worker/program/test_pqworker.py",
     "worker/flows/test_killed_author.py", "worker/program/test_flows.py",
+    "outbox/test_crash.py", "outbox/test_databases.py", "outbox/test_django.py", "outbox/test_inbox.py",
+    "outbox/test_page.py",
+    "outbox/test_program.py", "outbox/test_relay.py", "outbox/test_two_clusters.py",
 )
 # Those of them that are not in the lane `waiting`: so the three lanes of processes take about as long.
 PROCESS_LANES = {
     "chaos": ("chaos", "hostile", "kombu/test_celery.py", "upgrade", "worker"),
-    "programs": ("bench", "client", "kombu", "pqctl", "sqs"),
+    "programs": ("bench", "client", "kombu", "outbox", "pqctl", "sqs"),
 }
 # What takes long without any process: a test is listed here if it needs more than 0.5 s of processor time with --fast.
 LONG = (

@@ -52,7 +52,10 @@ ORDER = {
         "_version", "mapping", "client", "background", "transient", "link", "channels", "batch", "transport", "results",
         "features", "hook",
     ),
-    "sockpq_outbox": ("_version",),
+    "sockpq_outbox": (
+        "_version", "errors", "sql", "databases", "jobs", "rows", "schema", "outbox", "inbox", "relay", "metrics",
+        "doctor", "program", "__main__",
+    ),
     "sockpq_django": ("_version",),
     "sockpq_dramatiq": ("_version",),
     "sockpq_taskiq": ("_version",),

@@ -11,6 +11,7 @@ from uuid import uuid4
 from sockpq._protocol.arguments import AfterWhen, Bodies, Codec, OnDuplicate
 from sockpq._protocol.command import Command
 from sockpq._protocol.commands import jobs
+from sockpq._protocol.commands.batches import Put
 from sockpq.errors import BadArguments, NotSupported
 from sockpq.model import Awaited, Stored
 from sockpq.worker.envelope import Envelope, opened, result_of, returned_body
@@ -84,6 +85,10 @@ class Task(Generic[P, R]):
     async def aput(self, *args: P.args, **kwargs: P.kwargs) -> AsyncHandle:
         """Queue a call, as put() does, in asyncio."""
         return await TaskCall(self, {}).aput(*args, **kwargs)
+
+    def as_put(self, *args: P.args, **kwargs: P.kwargs) -> Put:
+        """Return the job of a call, to be put into the task's queue in another way. See TaskCall.as_put."""
+        return TaskCall(self, {}).as_put(*args, **kwargs)
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Any:
         """Queue a call of the function and wait for its result. Raises TaskFailed when it is given up."""
@@ -229,6 +234,16 @@ class TaskCall(Generic[P, R]):
                 raise
             stored = await home.async_client.put(queue, body, **options)
         return async_handle(home, queue, stored)
+
+    def as_put(self, *args: P.args, **kwargs: P.kwargs) -> Put:
+        """Return the job of a call, to be put into the task's queue in another way: with many others, or by an outbox.
+
+        `app.client.put_many(send.queue, jobs=[send.as_put("ann"), send.as_put("bob")])`. Raises TypeError when the
+        function does not take these arguments.
+        """
+        body = self._body(args, kwargs, reply=False)
+        options = {name: value for name, value in self._putting(args, kwargs).items() if name != "timeout"}
+        return Put(body, **options, **self._marks())
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Any:
         """Queue a call of the function and wait for its result. Raises TaskFailed, NoOutput."""

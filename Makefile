@@ -42,7 +42,7 @@ PAGED   ?=
 GROUPED ?=
 ONLY    ?= *
 
-.PHONY: install dev check test-fast test test-pythons test-deploy helm model client-faces toxiproxy kombu-tests test-celery test-beanstalkd test-http celery-faults laws sim sim-pulses moves chaos chaos-long chaos-results torture damage mutants hostile bench-depth docs test-browser demo play play-celery play-sqs dist proof lock deb image manual bench-plots clean
+.PHONY: install dev check test-fast test test-pythons test-deploy helm model client-faces toxiproxy kombu-tests test-celery test-beanstalkd test-http celery-faults test-frameworks frameworks-faults laws sim sim-pulses moves chaos chaos-long chaos-results torture damage mutants hostile bench-depth docs test-browser demo play play-celery play-sqs dist proof lock deb image manual bench-plots clean
 
 install: $(VENV)/.installed          ## .venv with sockpqd, pqctl and pqworker, nothing for developers
 	@echo "Installed in $(BIN). Next: make play, or $(BIN)/sockpqd --dev and in a second terminal $(BIN)/pqctl shell (README.md, Type along); . $(BIN)/activate puts them on your path."
@@ -134,6 +134,14 @@ test-http: dev                       ## the HTTP API: more random requests, gene
 celery-faults: dev toxiproxy         ## 2,000 of Celery's tasks through each fault; what 100 killed programs and 1,000 questions leave
 	$(BIN)/python -m tests.kombu.faults
 	$(BIN)/python -m tests.kombu.leftovers
+
+test-frameworks: dev                 ## outbox, Django, Dramatiq and Taskiq whole: PostgreSQL, MariaDB, other versions where they are installed
+	FRAMEWORKS=1 $(BIN)/python -m pytest $(wildcard tests/outbox tests/django tests/dramatiq tests/taskiq)
+
+frameworks-faults: ROUNDS = 500
+frameworks-faults: dev               ## outbox and inbox while one of their programs dies or sleeps at any point: ROUNDS=500 NODES=3 (the leader is killed, too)
+	$(BIN)/python -m tests.outbox.crash --rounds $(ROUNDS) --nodes $(NODES)
+	$(BIN)/python -m tests.outbox.crash --rounds $(ROUNDS) --nodes $(NODES) --exact --stops 0.8
 
 laws: dev                            ## tests of hypothesis with other examples, TIMES=10 as many: rounds for MINUTES=60, by JOBS=1 processes
 	$(BIN)/python -m tests.laws --minutes $(MINUTES) --times $(TIMES) --jobs $(JOBS)

@@ -21,6 +21,7 @@ from sockpq.configuration import configuration
 from sockpq.testing import Server
 from sockpq.worker.program.options import KEYS, parse, read_config
 from sockpq_http.main import main as http_program
+from sockpq_outbox.program.main import main as outbox_program
 
 from sockpqd.gateway.config import read
 from sockpqd.pqctl.program import pqctl as pqctl_program
@@ -50,6 +51,9 @@ ELSEWHERE = {
     ("docs/SQS.md", "# /etc/sockpq-sqs.users.toml"): "tests/sqs/door/test_documentation.py",
     ("docs/SQS.md", "[sqs.accounts]"): "tests/sqs/door/test_documentation.py",
     ("docs/WORKERS.md", "pqworker_instances:"): "tests/worker/test_documentation.py",
+    ("docs/OUTBOX.md", "# shop.py"): "tests/outbox/test_page.py",
+    ("docs/OUTBOX.md", "# worker.py"): "tests/outbox/test_page.py",
+    ("integrations/outbox/README.md", "import psycopg"): "tests/outbox/test_page.py",
     ("examples/clients/README.md", "S="): "tests/packaging/test_clients.py",
     ("client/README.md", "pip install"): "tests/packaging/test_beside_other_packages.py",
 }
@@ -144,6 +148,11 @@ def sockpq_http(words: list[str]) -> None:
     understood(http_program, words)
 
 
+def pqoutbox(words: list[str]) -> None:
+    """The command line is understood."""
+    understood(outbox_program, words)
+
+
 def understood(program: click.Command, words: list[str]) -> None:
     """Parse a command line of a program with commands."""
     context = program.make_context(words[0], words[1:], resilient_parsing=False)
@@ -217,8 +226,8 @@ def pqworker(words: list[str]) -> None:
 CHECKS: dict[str, Callable[[list[str]], None]] = {
     "make": make, "pqctl": pqctl, "pqworker": pqworker, "python": module, "pip": pip_install,
     "sockpqd": has_options("sockpqd"), "sockpq-beanstalkd": has_options("sockpq-beanstalkd"),
-    "sockpq-sqs": has_options("sockpq-sqs"), "sockpq-http": sockpq_http, "install": install_files, "cp": install_files,
-    "ansible-playbook": playbook,
+    "sockpq-sqs": has_options("sockpq-sqs"), "sockpq-http": sockpq_http, "pqoutbox": pqoutbox,
+    "install": install_files, "cp": install_files, "ansible-playbook": playbook,
 }
 
 

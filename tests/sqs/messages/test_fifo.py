@@ -193,7 +193,20 @@ def test_a_message_tells_its_ids(engine: RunningEngine, url: str) -> None:
     assert (found["x"]["MessageGroupId"], found["x"]["MessageDeduplicationId"]) == (text, text)
     assert (found["y"]["MessageGroupId"], found["y"]["MessageDeduplicationId"]) == ("g" * 128, "d" * 128)
     assert (found["z"]["MessageGroupId"], found["z"]["SequenceNumber"]) == ("plain", sent["SequenceNumber"])
-    assert engine.client("peek_queue", NAME, "running", 10)[2].group == "plain"
+    names = [job.group for job in engine.client("peek_queue", NAME, "running", 10)]
+    assert names[2].endswith(".plain")
+    assert len(set(names)) == 3
+
+
+def test_groups_of_two_queues_have_nothing_to_do_with_each_other(engine: RunningEngine, url: str) -> None:
+    """One that was busy elsewhere is not put behind the others."""
+    other = engine.queue("other.fifo")
+    for body in ("a1", "b1", "a2", "b2"):
+        engine.put(url, body, group=body[0])
+    engine.put(other, "elsewhere", group="a")
+    engine.one(other)
+    engine.server.pass_time(1)
+    assert engine.bodies(url, 2) == ["a1", "a2"]
 
 
 @pytest.mark.parametrize(("group", "dedup"), [

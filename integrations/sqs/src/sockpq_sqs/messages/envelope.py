@@ -12,11 +12,13 @@ import re
 import unicodedata
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping
+from functools import lru_cache
 from hashlib import sha256
 
 import msgspec
 
 from sockpq_sqs.model.shapes import AttributeValue
+from sockpq_sqs.queues.names import QueueName
 
 OWN = "sqs."
 ATTRIBUTES, GROUP, DEDUPLICATION = "sqs.attrs", "sqs.group", "sqs.dedup"
@@ -25,6 +27,8 @@ HEADER_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 HEADER_BYTES_MAX = 1024
 HEADERS_BYTES_MAX = 12_000      # of attributes; a job's headers have 16,384, which leaves room for the others
 GROUP_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+GROUP_CHARACTERS_MAX = 64
+OF_QUEUE = re.compile(r"[0-9a-f]{8}\.(.+)")
 
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(dict[str, AttributeValue])
@@ -83,11 +87,30 @@ def text_of(body: bytes) -> str:
     return body.decode(errors="replace")
 
 
-def group_name(group: str) -> str:
-    """Return the name in the cluster of a group of messages: itself, or a digest where it cannot be one."""
-    if GROUP_NAME.fullmatch(group):
-        return group
-    return ":" + urlsafe_b64encode(sha256(group.encode()).digest()).decode().rstrip("=")
+def group_name(group: str, queue: QueueName) -> str:
+    """Return the name in the cluster of a group of messages: itself, or a digest where it cannot be one.
+
+    The cluster shares time among groups wherever they have jobs. Groups of a standard queue are tenants, for whom that
+    is right; those of FIFO queues have nothing to do with each other, so their names begin with a digest of the queue.
+    """
+    prefix = _queue_digest(queue.server) + "." if queue.is_fifo else ""
+    if GROUP_NAME.fullmatch(group) and len(prefix) + len(group) <= GROUP_CHARACTERS_MAX:
+        return prefix + group
+    digest = urlsafe_b64encode(sha256(group.encode()).digest()).decode().rstrip("=")
+    return f"{prefix.removesuffix('.')}:{digest}"
+
+
+def group_of(name: str | None, headers: Mapping[str, str]) -> str | None:
+    """Return the group of a message by its name in the cluster, as its sender wrote it; None if it has none."""
+    if GROUP in headers or name is None:
+        return headers.get(GROUP)
+    match = OF_QUEUE.fullmatch(name)
+    return match[1] if match else name
+
+
+@lru_cache(maxsize=10_000)
+def _queue_digest(server: str) -> str:
+    return sha256(server.encode()).hexdigest()[:8]
 
 
 def deduplication_key(identifier: str, group: str | None) -> str:

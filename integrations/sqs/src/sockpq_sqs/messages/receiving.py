@@ -103,7 +103,7 @@ class Receiving:
         found: dict[str, str | None] = {
             "SenderId": headers.get(envelope.SENDER, queue.account),
             TRACE: headers.get(envelope.TRACE),
-            "MessageGroupId": headers.get(envelope.GROUP, meta.group),
+            "MessageGroupId": envelope.group_of(meta.group, headers),
         }
         if life:
             found |= {
@@ -114,7 +114,7 @@ class Receiving:
             }
         if queue.is_fifo:
             found |= {
-                "MessageGroupId": headers.get(envelope.GROUP, meta.group or queue.name),
+                "MessageGroupId": envelope.group_of(meta.group or queue.name, headers),
                 "MessageDeduplicationId": headers.get(envelope.DEDUPLICATION),
                 "SequenceNumber": sequence_number(meta.number or 0),
             }

@@ -138,8 +138,8 @@ class Sending:
             dedup = (key, float(DEDUPLICATION_S))
         elif self._options.once and INVOCATION.fullmatch(call.invocation):
             dedup = (once, float(ONCE_S))
-        name = None if group is None else envelope.group_name(group)
-        if group is not None and name != group:
+        name = None if group is None else envelope.group_name(group, queue)
+        if group is not None and envelope.group_of(name, {}) != group:
             headers[envelope.GROUP] = group
         delay = entry.delay_s if message.delay_seconds is None or queue.is_fifo else message.delay_seconds
         put = Put(data, headers=headers or None, number=True, delay=delay or None, group=name, dedup=dedup)

@@ -42,7 +42,7 @@ PAGED   ?=
 GROUPED ?=
 ONLY    ?= *
 
-.PHONY: install dev check test-fast test test-pythons test-deploy helm model client-faces toxiproxy kombu-tests test-celery test-beanstalkd test-http celery-faults test-frameworks frameworks-faults laws sim sim-pulses moves chaos chaos-long chaos-results torture damage mutants hostile bench-depth docs test-browser demo play play-celery play-sqs dist proof lock deb image manual bench-plots clean
+.PHONY: install dev check test-fast test test-pythons test-deploy helm model client-faces toxiproxy kombu-tests test-celery test-beanstalkd test-http celery-faults test-frameworks frameworks-faults laws sim sim-pulses moves chaos chaos-long chaos-results torture damage mutants hostile bench-depth docs test-browser demo play play-celery play-sqs dist proof lock deb image manual bench-record bench-plots clean
 
 install: $(VENV)/.installed          ## .venv with sockpqd, pqctl and pqworker, nothing for developers
 	@echo "Installed in $(BIN). Next: make play, or $(BIN)/sockpqd --dev and in a second terminal $(BIN)/pqctl shell (README.md, Type along); . $(BIN)/activate puts them on your path."
@@ -238,6 +238,10 @@ build/generator: bench/generator/*.cpp bench/generator/*.hpp
 
 bench-depth: dev                     ## ten million jobs waiting, most of them on disk; DEPTHS=100000,100000000 for more
 	$(BIN)/python -m bench.load depth --depths $(DEPTHS) --hot-bytes 100000000 --priorities 1
+
+bench-record: dev build/generator    ## all tables and pictures of docs/BENCHMARKS.md, measured here: 80 minutes on a quiet machine; ONLY=depth
+	$(PIP_INSTALL) -e ./client -e '.[bench]'
+	$(BIN)/python -m bench.record $(if $(filter-out *,$(ONLY)),--only $(ONLY))
 
 bench-plots: dev                     ## tables and pictures of docs/BENCHMARKS.md anew, from bench/results, and of docs/FAIRNESS.md
 	$(BIN)/python -m bench.reports.tables bench/results/*.jsonl --into docs/BENCHMARKS.md

@@ -1,6 +1,6 @@
 """Tasks that Celery publishes and executes per second, and the worker's CPU for one that does nothing.
 
-    python -m bench.celery [--brokers sockpqd ..] [--tasks 1000] [--rounds 5] [--children 2]
+    python -m bench.celery [--brokers sockpqd ..] [--tasks 1000] [--rounds 5] [--children 2] [--into FILE]
 
 Each round measures all brokers, one after another; the medians are printed as Markdown. One process publishes the
 tasks, one by one, or with `publish_batch` by the hundred. Tasks are acknowledged late, results ignored; the worker has
@@ -23,6 +23,8 @@ from typing import Any
 import click
 
 from bench.celery.brokers import BATCHED, BROKERS, RABBITMQ, BrokerError
+from bench.reports.recording import surroundings
+from bench.reports.tables import replaced
 from bench.workers.__main__ import rate
 from bench.workers.running import RunError, WorkerRun
 from bench.workers.systems import SYSTEMS
@@ -38,14 +40,20 @@ NEEDED: dict[str, str | Path] = {
 @click.option("--tasks", type=click.IntRange(10), default=1000, show_default=True)
 @click.option("--rounds", type=click.IntRange(1), default=5, show_default=True)
 @click.option("--children", type=click.IntRange(1, 100), default=2, show_default=True)
-def main(brokers: tuple[str, ...], tasks: int, rounds: int, children: int) -> None:
-    """Measure the brokers in turn and print the table."""
+@click.option("--into", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+              help="A file with <!-- celery --> and <!-- /celery -->, between which the table is written.")
+def main(brokers: tuple[str, ...], tasks: int, rounds: int, children: int, into: Path | None) -> None:
+    """Measure the brokers in turn, and print the table or write it into a document."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)       # what was started is ended
     found: dict[str, list[dict[str, Any]]] = defaultdict(list)
     try:
         measure(found, brokers, tasks, rounds, children)
     finally:                # also what was measured before Ctrl-C
-        print("\n".join(table(found)))
+        text = "\n".join([*table(found), "", surroundings(rounds=rounds, tasks=tasks)]) + "\n"
+        if into is None:
+            print(text, end="")
+        else:
+            into.write_text(replaced(into.read_text(), {"celery": text}))
 
 
 def measure(

@@ -6,6 +6,7 @@ import datetime
 import json
 import os
 import platform
+import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -76,6 +77,21 @@ def machine() -> dict[str, Value]:
     }
 
 
+def surroundings(**more: object) -> str:
+    """Return the conditions of a measurement as a sentence: day, commit, machine, and `more`."""
+    words = {"": datetime.datetime.now(datetime.UTC).date().isoformat(), "commit": commit(), **machine(), **more}
+    return "Measured on " + ", ".join(f"{name} {value}".strip() for name, value in words.items() if value) + "."
+
+
+def commit() -> str | None:
+    """Return the commit of this tree, shortened; None where it is no checkout."""
+    words = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short=10", "HEAD"]
+    try:
+        return subprocess.run(words, check=True, capture_output=True, text=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return None
+
+
 def _cpu_model() -> str:
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
@@ -103,7 +119,8 @@ def record(result: Result, target: Measured, path: Path) -> None:
         options.pop("nodes", None)
     kept = Record(
         result.program, datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"), target.version(),
-        target.kind, machine(), options, result.rows, result.summary, result.curves, result.problems,
+        target.kind, {**machine(), "commit": commit()}, options, result.rows, result.summary, result.curves,
+        result.problems,
     )
     with path.open("a") as file:
         file.write(json.dumps(_short(asdict(kept))) + "\n")

@@ -43,8 +43,9 @@ def tables(records: list[Record]) -> dict[str, str]:
 def lines(record: Record) -> Iterator[str]:
     """Yield the lines of one record."""
     machine = record.machine
-    yield f"{record.cluster}, sockpqd {record.version}, {record.at[:10]}, {machine['cores']} cores {machine['cpu']}, " \
-          f"Linux {machine['kernel']}, Python {machine['python']}."
+    of_commit = f" (commit {machine['commit']})" if machine.get("commit") else ""
+    yield f"{record.cluster}, sockpqd {record.version}{of_commit}, {record.at[:10]}, {machine['cores']} cores " \
+          f"{machine['cpu']}, Linux {machine['kernel']}, Python {machine['python']}."
     yield "Options: " + ", ".join(f"{name} {_option(value)}" for name, value in record.options.items()) + "."
     yield ""
     names = columns(record.rows)

@@ -1,9 +1,10 @@
 """All worker programs in turn, as a table: CPU for a task, tasks per second, how long short tasks wait for a long one.
 
-    python -m bench.workers.compare [--redis URL] [--rabbitmq URL] [--tasks 2000] [--rounds 3]
+    python -m bench.workers.compare [--tasks 2000] [--rounds 3] [--into FILE]
 
-The processor time of a worker counts with all its processes, but without its broker. Brokers must be running already,
-and be as durable as they can be (see bench/README.md); sockpqd, three nodes, is started here.
+The processor time of a worker counts with all its processes, but without its broker. Brokers are started here, as
+durable as they can be: three nodes of sockpqd, one Redis that syncs each write, a quorum queue on three nodes of
+RabbitMQ. A broker whose program is missing is left out, and with it the workers that need it.
 """
 
 from __future__ import annotations
@@ -13,16 +14,22 @@ import sys
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 import click
 
+from bench.celery.brokers import BrokerError, rabbitmq, redis
+from bench.reports.recording import surroundings
+from bench.reports.tables import replaced
 from bench.workers.__main__ import long_and_short, rate
 from bench.workers.running import RunError, WorkerRun
 from bench.workers.systems import SYSTEMS
 from devcluster.cluster import LocalCluster
+
+BROKERS = "sockpqd", "redis", "rabbitmq"
 
 
 class Candidate(NamedTuple):
@@ -52,15 +59,15 @@ Figures = dict[tuple[str, str], list[float]]        # by candidate and by what w
 @click.option("--tasks", type=click.IntRange(100), default=2000, show_default=True)
 @click.option("--rounds", type=click.IntRange(1), default=3, show_default=True)
 @click.option("--children", type=click.IntRange(1, 100), default=2, show_default=True)
-@click.option("--redis", help="URL; without it the programs that need Redis are left out.")
-@click.option("--rabbitmq", help="URL, or several with ';' between them; likewise.")
-def main(tasks: int, rounds: int, children: int, redis: str | None, rabbitmq: str | None) -> None:
-    """Measure the worker programs and print the table."""
+@click.option("--into", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+              help="A file with <!-- workers --> and <!-- /workers -->, between which the table is written.")
+def main(tasks: int, rounds: int, children: int, into: Path | None) -> None:
+    """Measure the worker programs, and print the table or write it into a document."""
     figures: Figures = defaultdict(list)
     try:
-        with LocalCluster(3) as cluster:
-            places = {"sockpqd": ",".join(cluster.servers), "redis": redis, "rabbitmq": rabbitmq}
-            chosen = [(one, place) for one in CANDIDATES if (place := places[one.broker])]
+        with ExitStack() as stack:
+            places = {broker: place for broker in BROKERS if (place := started(broker, stack)) is not None}
+            chosen = [(one, places[one.broker]) for one in CANDIDATES if one.broker in places]
             for number in range(rounds):
                 for task in TASKS:
                     for one, place in chosen:
@@ -70,7 +77,22 @@ def main(tasks: int, rounds: int, children: int, redis: str | None, rabbitmq: st
                     for one, place in chosen:
                         _measure(figures, one, place, children, "long", long_and_short)
     finally:                    # also what was measured before Ctrl-C
-        print("\n".join(table(figures)))
+        text = "\n".join([*table(figures), "", surroundings(rounds=rounds, tasks=tasks)]) + "\n"
+        if into is None:
+            print(text, end="")
+        else:
+            into.write_text(replaced(into.read_text(), {"workers": text}))
+
+
+def started(broker: str, stack: ExitStack) -> str | None:
+    """Start a broker until the stack is closed; returns its place, None if that is not possible here."""
+    if broker == "sockpqd":
+        return ",".join(stack.enter_context(LocalCluster(3)).servers)
+    try:
+        return stack.enter_context(redis(synced=True) if broker == "redis" else rabbitmq(3))
+    except (BrokerError, FileNotFoundError) as error:
+        print(f"{broker} was not started: {error}", file=sys.stderr)
+        return None
 
 
 def _measure(

@@ -1,4 +1,4 @@
-"""What clients of beanstalkd administer leaves a line in the audit log; other commands do not."""
+"""Administrative commands of beanstalkd clients leave a line in the audit log; other commands do not."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class Beanstalkd(LocalCluster):
         return {"SOCKPQD_LISTEN_BEANSTALKD": f"{HOST}:{self.ports[name]}"}
 
     def start_program(self) -> None:
-        """Start it; returns when it listens."""
+        """Start the program; returns when it listens."""
         self.program = subprocess.Popen(
             [PROGRAM, "--listen", f"{HOST}:{self.program_port}", "--servers", ",".join(self.servers)],
             stderr=subprocess.DEVNULL)

@@ -1,4 +1,4 @@
-"""What the commands do, told in transcripts against a queue in memory."""
+"""The effects of the commands, shown in transcripts against a queue in memory."""
 
 from __future__ import annotations
 

@@ -42,13 +42,13 @@ class Transport(asyncio.Transport):
 
 
 def held_back_by_answers(connection: ClientConnection, _: BeanstalkdServer) -> Callable[[], None]:
-    """The client has not read its answers."""
+    """Let the client not read its answers."""
     connection.pause_writing()
     return connection.resume_writing
 
 
 def held_back_by_another(_: ClientConnection, server: BeanstalkdServer) -> Callable[[], None]:
-    """Another connection has ended, and its jobs are not back yet."""
+    """Let another connection end, whose jobs are not back yet."""
     other = ClientConnection(server, MemoryBackend(Queue()), OpenHost())
     other.connection_made(Transport())
     server.begin_leaving(other._conversation)

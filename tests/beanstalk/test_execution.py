@@ -1,4 +1,4 @@
-"""The usual calls go a short way; what is not usual about them still comes out right."""
+"""The usual calls take a short path; what is unusual about them still works."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.gateway.helpers.memory import MemoryGateway, with_gateway
 
 
 def reserved(place: Place, queue: str = "q") -> calls.Reserved:
-    """A job that is there is reserved at once."""
+    """Reserve a job that is there, at once."""
     result = place.do(calls.Reserve((queue,), None))
     assert isinstance(result, calls.Reserved)
     return result
@@ -64,7 +64,7 @@ def test_a_reserve_whose_job_another_takes_waits_for_the_next_one() -> None:
 
 
 class Ignored:
-    """Of an operation whose outcome nobody asks for."""
+    """The outcome of an operation that nobody asks for."""
 
     def applied(self, reply: object) -> None:
         pass

@@ -1,4 +1,4 @@
-"""What is held for a client of beanstalkd's is told to the host of the connection, and released with it."""
+"""The memory held for a beanstalkd client is reported to the host of the connection, and released with it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lines, bodies, and what is wrong with them."""
+"""Lines, bodies, and errors in them."""
 
 from __future__ import annotations
 

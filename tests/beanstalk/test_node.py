@@ -33,7 +33,7 @@ Start = Callable[..., "Node"]
 
 
 class Node:
-    """A node alone, with a listener."""
+    """A single node, with a listener."""
 
     def __init__(self, folder: Path, more: str, environment: dict[str, str]) -> None:
         self.client, peer, port = free_ports(3)
@@ -54,7 +54,7 @@ class Node:
             return False
 
     def stop(self) -> int:
-        """End it in order; its exit code."""
+        """End it in order; returns its exit code."""
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(PATIENCE_S)
 

@@ -1,4 +1,4 @@
-"""A connection's place at a node: what it proposes, and what becomes of calls whose first attempt nobody knows of."""
+"""A connection's backend at a node: its proposals, and the calls whose first attempt has an unknown outcome."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Place:
         return self.result
 
     def begin_unseen(self, call: Call) -> None:
-        """The first attempt of this call is executed, and nobody hears of that."""
+        """Let the first attempt of this call be executed without an answer."""
         self.call(call)
         self.cluster._apply(self.cluster.in_flight)
         self.cluster.lose()
@@ -121,7 +121,7 @@ def forwarded(call: Call, session: int, number: int, *, first: bool = True) -> b
 
 
 def beside_a_job(gateway: MemoryGateway) -> Place:
-    """A client with a session, when another one has put a job into "q"."""
+    """Return a client with a session, when another one has put a job into "q"."""
     worker, producer = Place(gateway), Place(gateway)
     producer.do(put())
     worker.do(calls.Reserve(("other",), 0))

@@ -1,4 +1,4 @@
-"""A connection's place in the program: a reserved job is told of whatever happens to the question for its time."""
+"""A connection's backend in the program: a reserved job is announced whatever happens to the question for its time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NUMBER = 1 << 41
 
 
 class FakeClient:
-    """A client library with one job, whose time it does not tell yet."""
+    """A client library with one job, whose time it does not return yet."""
 
     def __init__(self) -> None:
         self.asked = asyncio.Event()

@@ -1,4 +1,4 @@
-"""What `sockpq-beanstalkd` says when it is started."""
+"""The output of `sockpq-beanstalkd` at its start."""
 
 from __future__ import annotations
 

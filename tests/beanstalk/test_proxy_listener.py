@@ -1,4 +1,4 @@
-"""The door of `sockpq-beanstalkd`: the same places, timeouts and account as those of a node."""
+"""The listener of `sockpq-beanstalkd`: the same places, timeouts and account as those of a node."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BODY = 60 * KIB
 
 
 class Program:
-    """The door, before a queue in memory."""
+    """The listener, before a queue in memory."""
 
     def __init__(self, door: ProxyListener, server: BeanstalkdServer, queue: Queue, port: int) -> None:
         self.door = door

@@ -138,7 +138,7 @@ def test_a_half_closed_connection_waits_no_more() -> None:
 
 
 def without_results(world: World, name: str) -> None:
-    """No call of this client ends."""
+    """Let no call of this client end."""
     world.client(name).backend.execute = lambda call, done: None
 
 

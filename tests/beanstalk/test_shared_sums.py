@@ -1,4 +1,4 @@
-"""The sums of all tubes at the program: fresh where counting is quick, shared by all who ask where it takes long."""
+"""The sums of all tubes at the program: fresh where counting is quick, shared by all clients where it takes long."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Long calls and long answers: nobody waits for them, and what one turn executes is bounded for all connections."""
+"""Long calls and long answers: no client waits for them, and the work of one turn is bounded for all connections."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class SlowBackend(MemoryBackend):
 
 
 def slow(world: World, name: str) -> SlowBackend:
-    """The backend of a new client."""
+    """Return the backend of a new client."""
     client = world.client(name)
     client.backend = backend = SlowBackend(world.queue)
     client.conversation.lost()

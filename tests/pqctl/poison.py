@@ -1,4 +1,4 @@
-"""A server that lies: a proxy in front of a real one, which puts into what that says what would act on a terminal."""
+"""A proxy in front of a real server that puts into its answers what would act on a terminal."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TOLD = re.compile(b"|".join(map(re.escape, BACK)))
 
 
 def names(data: bytes) -> bytes:
-    """Names, versions and words of the server are escape sequences of the same length."""
+    """Replace names, versions and words of the server by escape sequences of the same length."""
     return HEARD.sub(lambda found: NAMES[found[0]], data)
 
 
@@ -48,7 +48,7 @@ class Poison:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def close(self) -> None:
-        """Accept no more."""
+        """Accept no more connections."""
         with suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
@@ -65,7 +65,7 @@ class Poison:
         return TOLD.sub(lambda found: BACK[found[0]], data)
 
     def _told(self, data: bytes) -> bytes:
-        """Its own address is this one, so that all of pqctl's connections come here."""
+        """Replace the server's address by this one, so that all of pqctl's connections come here."""
         port, own = self._server[2].encode(), self.address.rpartition(":")[2].encode()
         return self._said(data.replace(b" " + port, b" " + own).replace(b":" + port, b":" + own))
 

@@ -26,7 +26,7 @@ PATIENCE_S = 120.0
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    """In this process: exit code, output, errors."""
+    """Run pqctl in this process; returns exit code, output, errors."""
     with pytest.raises(SystemExit) as end:
         main(arguments)
     captured = capsys.readouterr()
@@ -89,11 +89,11 @@ class Terminal:
         os.write(self._master, keys.encode())
 
     def signal(self, number: int) -> None:
-        """To the process."""
+        """Send a signal to the process."""
         self._process.send_signal(number)
 
     def end(self) -> int:
-        """Read the rest; the exit code."""
+        """Read the rest; returns the exit code."""
         try:
             while self._read():
                 pass

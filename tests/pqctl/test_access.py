@@ -1,4 +1,4 @@
-"""TLS and the user: where they come from, and what is said about what is wrong with them."""
+"""TLS and the user: where they come from, and messages about what is wrong with them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def secure() -> Iterator[FakeCluster]:
 
 @pytest.fixture
 def ann(secure: FakeCluster, ca: str, secret_file: str) -> list[str]:
-    """The options that let her in."""
+    """Return the options that let her in."""
     return ["--servers", ",".join(secure.addresses), "--ca", ca, "--user", "ann", "--secret-file", secret_file]
 
 

@@ -26,7 +26,7 @@ MIB = 1 << 20
 
 @pytest.fixture(scope="module")
 def node() -> Iterator[LocalCluster]:
-    """One alone: what it has acknowledged is in its next backup, while a follower executes it a moment later."""
+    """A single node: what it has acknowledged is in its next backup, while a follower executes it a moment later."""
     with LocalCluster(1) as node:
         yield node
 
@@ -260,7 +260,7 @@ def test_without_a_yes_nothing_is_restored(keys: str, code: int, cluster: FakeCl
 
 
 def peak_bytes(*arguments: str) -> int:
-    """The most memory that a run of pqctl has used, without what it has mapped of files."""
+    """Return the most memory that a run of pqctl has used, without mapped files."""
     program = ("import sys\nfrom sockpqd.pqctl.program import run\ncode = run(sys.argv[1:])\n"
                "status = dict(line.split(':') for line in open('/proc/self/status'))\n"
                "sys.stderr.write(status['VmData'])\nsys.exit(code)")

@@ -25,7 +25,7 @@ THREE = (line("n1", 1, "LEADER"), line("n2", 2, "FOLLOWER"), line("n3", 3, "FOLL
 
 
 def views(*lines: NodeStatus) -> list[ServerView]:
-    """Every node answers and says the same."""
+    """Return views in which every node answers and reports the same."""
     return [view(node.name, node.id or 0, *lines) for node in lines]
 
 

@@ -1,4 +1,4 @@
-"""`queue drain`, `queue move`, and what is said of queues that are not there; against real nodes."""
+"""`queue drain`, `queue move`, and messages about queues that do not exist; against real nodes."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def cluster() -> Iterator[LocalCluster]:
 
 
 def finish(client: Client, queue: str, item: str) -> None:
-    """A job comes and goes."""
+    """Put and finish a job."""
     client.put(queue, b"", item=item)
     job = client.get(queue, expire=60)
     assert job is not None

@@ -1,4 +1,4 @@
-"""`pqctl sched`, and what says groups and policies elsewhere, against real nodes."""
+"""`pqctl sched`, and the output of groups and policies elsewhere, against real nodes."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def servers(nodes: LocalCluster) -> Iterator[list[str]]:
 
 
 def told(capsys: pytest.CaptureFixture[str], servers: list[str], *arguments: str) -> str:
-    """Return what a command prints that does what it should."""
+    """Return the output of a command that must succeed."""
     code, out, err = run(capsys, "--servers", ",".join(servers), *arguments)
     assert code == DONE, err
     return out

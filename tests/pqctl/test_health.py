@@ -1,4 +1,4 @@
-"""The judgement on hand-made views, which fake servers do not make easily."""
+"""The verdict on hand-made views, which fake servers do not make easily."""
 
 from __future__ import annotations
 

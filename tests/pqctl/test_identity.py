@@ -61,7 +61,7 @@ def test_nothing_is_done_to_one_of_two(
 def test_two_clusters_with_the_same_members_are_two(
     cluster: FakeCluster, other: FakeCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """As when one node of three was founded again by itself: it has the others in its list as well."""
+    """This is so when one node of three was founded again by itself: it has the others in its list as well."""
     for server in other.servers:
         server.status_lines = [cluster.servers[0].status_line(one) for one in cluster.servers]
     servers = ",".join([*cluster.addresses, other.addresses[0]])

@@ -1,4 +1,4 @@
-"""`import beanstalkd`: all jobs of one in memory come to real nodes, in their states."""
+"""`import beanstalkd`: all jobs of one in memory arrive at real nodes, in their states."""
 
 from __future__ import annotations
 

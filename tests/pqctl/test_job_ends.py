@@ -20,7 +20,7 @@ NASTY = "\x1b[31mred\x07\u202e"         # what a terminal must never see
 
 @pytest.fixture
 def servers(nodes: LocalCluster) -> Iterator[list[str]]:
-    """One follower's address. Afterwards the queue is removed."""
+    """Yield one follower's address. Afterwards the queue is removed."""
     follower = next(name for name in nodes.names if name != nodes.wait_for_leader())
     with Client(nodes.servers, timeout=60) as client:
         client.queue_config("kept", retain=3600, dead="kept_dead", tries=9)

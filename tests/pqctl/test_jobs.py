@@ -24,7 +24,7 @@ EVERY_BYTE = bytes(range(256)) + b"\r\n\0"
 
 @pytest.fixture
 def servers(nodes: LocalCluster) -> Iterator[list[str]]:
-    """One follower's address: the others are found. Afterwards all queues are emptied."""
+    """Yield one follower's address: the others are found. Afterwards all queues are emptied."""
     follower = next(name for name in nodes.names if name != nodes.wait_for_leader())
     yield [nodes.server(follower)]
     with Client(nodes.servers) as client:

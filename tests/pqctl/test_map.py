@@ -22,7 +22,7 @@ def pair() -> Iterator[tuple[str, str]]:
 
 
 def told(capsys: pytest.CaptureFixture[str], server: str, *arguments: str) -> str:
-    """Return what a command prints that does what it should."""
+    """Return the output of a command that must succeed."""
     code, out, err = run(capsys, "--servers", server, *arguments)
     assert code == DONE, err
     return out

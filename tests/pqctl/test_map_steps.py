@@ -63,7 +63,7 @@ class World:
         return known[1]
 
     def accepting(self, name: str) -> list[str]:
-        """The clusters of a map that accept the name: by the law one at most, unless it is spread."""
+        """Return the clusters of a map that accept the name: by the law one at most, unless it is spread."""
         served = {id_: self.served(id_) for id_ in self.maps if id_ not in self.down}
         return [id_ for id_, one in served.items() if one is not None and one.accepts(name)]
 
@@ -151,14 +151,14 @@ Command = Callable[[], int]
 
 
 def run(world: World, command: Command) -> int:
-    """Run a command to its end; the number of its calls."""
+    """Run a command to its end; returns the number of its calls."""
     world.calls, world.last = 0, None
     assert command() == DONE
     return world.calls
 
 
 def build(world: World) -> None:
-    """Three clusters, with some names at b and jobs in a and c."""
+    """Return three clusters, with some names at b and jobs in a and c."""
     for command in (
         lambda: change.init(of(), "a"), lambda: change.add(of(), "b", "b:1"), lambda: change.add(of(), "c", "c:1"),
         lambda: moves.assign(of(), "video.", "b"), lambda: moves.assign(of(), "old.", "c"),

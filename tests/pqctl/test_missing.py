@@ -1,4 +1,4 @@
-"""What a command says of something that does not exist: its name, similar ones, and where to look."""
+"""The message about something that does not exist: its name, similar ones, and where to look."""
 
 from __future__ import annotations
 

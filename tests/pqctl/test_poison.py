@@ -1,4 +1,4 @@
-"""What a server says has no effect on a terminal, whichever command prints it, and in whatever way it lies."""
+"""The output of a server has no effect on a terminal, whichever command prints it, and in whatever way it lies."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def test_doctor_has_colours_on_a_terminal_unless_they_are_unwanted(
 
 
 class Lies:
-    """A beanstalkd that says nothing but lies."""
+    """A beanstalkd that only lies."""
 
     def __init__(self, stats: bytes) -> None:
         self._stats = stats

@@ -26,7 +26,7 @@ def servers(nodes: LocalCluster) -> Iterator[list[str]]:
 
 
 def tell(capsys: pytest.CaptureFixture[str], servers: list[str], *arguments: str) -> Any:
-    """Return what --json tells of a command that does what it should."""
+    """Return the --json output of a command that must succeed."""
     code, told = ask(capsys, servers, *arguments)
     assert code == DONE, told
     return told

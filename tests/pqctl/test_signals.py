@@ -1,4 +1,4 @@
-"""Ended from outside: what was taken is given back, what was begun is taken away."""
+"""Ended from outside: what was taken is given back, what was begun is removed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ def wait_for(file: str, folder: Path) -> None:
 
 
 def stuck(sync: str) -> str:
-    """The program with a sync that takes a minute: in short sleeps, as a signal just before one does not end it."""
+    """Return the program with a sync that takes a minute: in short sleeps, as a signal just before one does not end it.
+    """
     return (f"import os, time; os.{sync} = lambda _: [time.sleep(0.01) for _ in range(6000)]; "
             "from sockpqd.pqctl.main import main; main()")
 

@@ -19,7 +19,7 @@ NODE_KEYS = ["id", "name", "client", "role", "online", "term", "applied", "lag",
 
 
 def status(capsys: pytest.CaptureFixture[str], servers: list[str]) -> tuple[int, dict[str, Any]]:
-    """Exit code and JSON; the form of the JSON is checked each time."""
+    """Return exit code and JSON; the form of the JSON is checked each time."""
     code, out, err = run(capsys, "--servers", ",".join(servers), "cluster", "status", "--json")
     assert err == ""
     told = json.loads(out)

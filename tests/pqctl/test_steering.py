@@ -18,7 +18,7 @@ COMMANDS = [ADD, ("remove", "n2"), ("transfer",), ("transfer", "n2"), ("offline"
 def steer(
     capsys: pytest.CaptureFixture[str], servers: list[str], *arguments: str, timeout: float = 5,
 ) -> tuple[int, str, str]:
-    """Exit code, output, errors."""
+    """Return exit code, output, errors."""
     return run(capsys, "--servers", ",".join(servers), "cluster", *arguments, "--timeout", str(timeout))
 
 

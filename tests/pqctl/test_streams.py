@@ -15,7 +15,7 @@ from tests.pqctl.running import PATIENCE_S, PROGRAM
 
 
 def shell(cluster: FakeCluster, redirection: str, *arguments: str, **environment: str) -> tuple[int, str, str]:
-    """Exit code, output and errors of pqctl with this redirection behind it."""
+    """Return exit code, output and errors of pqctl with this redirection after it."""
     ended = subprocess.run(
         ["/bin/sh", "-c", f'"$@" {redirection}', "sh", str(PROGRAM), *arguments], stdin=subprocess.DEVNULL,
         capture_output=True, text=True, timeout=PATIENCE_S, check=False,

@@ -25,7 +25,7 @@ CONTROLS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 def shown(servers: list[str], *arguments: str, columns: int = 80) -> list[str]:
-    """The lines on the screen, without colours."""
+    """Return the lines on the screen, without colours."""
     terminal = Terminal(servers, *arguments, columns=columns)
     terminal.end()
     return [line.rstrip() for line in CONTROLS.sub("", terminal.text).splitlines()]

@@ -46,12 +46,12 @@ def cluster() -> Iterator[LocalCluster]:
 
 
 def lines(app: Any) -> list[str]:
-    """Return what stands on the screen."""
+    """Return the text on the screen."""
     return ["".join(piece.text for piece in strip).rstrip() for strip in app.screen._compositor.render_strips()]
 
 
 def names(app: Any) -> list[str]:
-    """The queues, as they stand below each other."""
+    """Return the queues, in the order of the screen."""
     shown = lines(app)
     head = next(number for number, line in enumerate(shown) if line.split()[:2] == ["queue", "ready"])
     return [line.split()[0] for line in takewhile(str.strip, shown[head + 1:-1])]

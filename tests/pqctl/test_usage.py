@@ -43,7 +43,7 @@ NAMES = {
 
 
 def leaves(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:
-    """Every command below `group`, and where it is."""
+    """Yield every command below `group`, and its place."""
     context = click.Context(group)
     for name in group.list_commands(context):
         found = group.get_command(context, name)

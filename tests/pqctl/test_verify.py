@@ -32,13 +32,13 @@ def encoded(value: Any) -> bytes:
 
 
 def file_of(head: bytes, rest: bytes = b"") -> bytes:
-    """A file with a good checksum."""
+    """Return a file with a good checksum."""
     body = b"PQRAFT1\n" + (6).to_bytes(4, "big") + len(head).to_bytes(4, "big") + head + rest
     return body + blake2b(body, digest_size=32).digest()
 
 
 def verified(folder: Path, content: bytes, *options: str) -> tuple[int, str, str]:
-    """Exit code, output, errors."""
+    """Return exit code, output, errors."""
     file = folder / "file"
     file.write_bytes(content)
     out, errors = io.StringIO(), io.StringIO()
@@ -49,7 +49,7 @@ def verified(folder: Path, content: bytes, *options: str) -> tuple[int, str, str
 
 
 def check(folder: Path, content: bytes) -> int:
-    """It ends in one line, and with --json in one object that any program can read."""
+    """Check that it ends in one line, and with --json in one object that any program can read."""
     code, out, errors = verified(folder, content)
     assert code in (DONE, FILE_ERROR), (out, errors)
     assert len((out + errors).splitlines()) == 1, (out, errors)

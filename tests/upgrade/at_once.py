@@ -13,7 +13,7 @@ from sockpqd.cluster import limits
 
 @contextmanager
 def applied_at_once() -> Iterator[None]:
-    """Start nodes of this process inside."""
+    """Let nodes of this process start inside."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(limits, "APPLYING_S", inf)
         yield

@@ -37,14 +37,14 @@ def pqctl(server: str, *arguments: str) -> dict[str, Any]:
 
 
 def state_of(data: bytes) -> dict[str, Any]:
-    """The state in a backup, as far as a restore brings it to another cluster."""
+    """Return the state in a backup, as far as a restore brings it to another cluster."""
     machine = Machine()
     machine.restore([data])
     return as_described(machine)
 
 
 def as_described(machine: Machine) -> dict[str, Any]:
-    """Leaves out what belongs to the cluster."""
+    """Leave out what belongs to the cluster."""
     found: dict[str, Any] = json.loads(json.dumps(described(machine)))
     return {word: value for word, value in found.items() if word not in OF_THE_CLUSTER}
 
@@ -54,7 +54,7 @@ OF_THE_CLUSTER = ("log", "clock", "cluster id", "members", "learner", "configura
 
 
 def record(name: str) -> None:
-    """See the head of this file."""
+    """Record a backup; see the head of this file."""
     with (
         LocalCluster(1, config={"raft": {"failover_grace_ms": 0}}) as cluster,
         tempfile.TemporaryDirectory() as folder,

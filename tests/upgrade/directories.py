@@ -38,7 +38,7 @@ Waiting = tuple[int, int, str | None, str]      # -priority, place, item, data
 
 
 class Load:
-    """Makes jobs and keeps a list of its own of those that wait and those that run."""
+    """Makes jobs and keeps its own list of those that wait and those that run."""
 
     def __init__(self, client: sockpq.Client, seed: int) -> None:
         self.waiting: dict[str, list[Waiting]] = {}
@@ -48,7 +48,7 @@ class Load:
         self._numbers = count(1)
 
     def put(self) -> None:
-        """A job in one of three queues, perhaps of an item."""
+        """Put a job into one of three queues, perhaps of an item."""
         number, rng = next(self._numbers), self._rng
         queue, priority = rng.choice(("mail", "print", "scan")), rng.choice((-7, 0, 0, 0, 1, 5, 2**63 - 1))
         data, asked = f"job {number} of {queue}", rng.choice((None, None, "order", "new"))
@@ -61,7 +61,7 @@ class Load:
         self.waiting[queue].sort(key=lambda job: job[:2])
 
     def take(self, lease_s: int | None, then: Literal["later", "done"] = "later") -> None:
-        """The first job of some queue begins to run; with a lease of None or 0 without limit."""
+        """Take the first job of some queue; with a lease of None or 0 without limit."""
         queue = self._rng.choice([queue for queue, jobs in self.waiting.items() if jobs])
         job = self._client.get(queue, expire=lease_s, then=then if lease_s else None)
         rank, _, item, data = self.waiting[queue].pop(0)
@@ -73,7 +73,7 @@ class Load:
         })
 
     def end(self) -> None:
-        """Some running job is done, or goes back."""
+        """Finish some running job, or return it."""
         job = self.running.pop(self._rng.randrange(len(self.running)))
         if self._rng.random() < 0.5:
             self._client.done(job["id"])
@@ -82,7 +82,7 @@ class Load:
             self._wait(job["queue"], job["priority"], job["item"], job["data"])
 
     def work(self, commands: int) -> None:
-        """All of it, again and again; most jobs stay."""
+        """Do all of it, repeatedly; most jobs stay."""
         for _ in range(commands):
             self.put()
             if self._rng.random() < 0.4:
@@ -94,7 +94,7 @@ class Load:
 
 
 def make(name: str) -> None:
-    """See the head of this file."""
+    """Make a directory; see the head of this file."""
     with LocalCluster(1, config={"raft": {"failover_grace_ms": 0}}) as cluster:
         data_dir, server = cluster.data_dir("n1"), cluster.server("n1")
         with sockpq.Client(cluster.servers) as client:
@@ -146,7 +146,7 @@ def start_in_vain(cluster: LocalCluster, name: str) -> tuple[int | None, str]:
 
 
 def pack(directory: Path, archive: Path) -> None:
-    """Everything in a directory, compressed."""
+    """Compress everything in a directory."""
     with tarfile.open(archive, "w:xz", preset=9) as tar:
         for path in sorted(directory.rglob("*")):
             tar.add(path, path.relative_to(directory).as_posix(), recursive=False, filter=_nobody)
@@ -173,7 +173,7 @@ def stopped_node(name: str, **raft: int) -> Iterator[LocalCluster]:
 
 
 def unpack(archive: Path, directory: Path) -> None:
-    """The directory again. Blocks of zeros become holes, so that it takes little space and time."""
+    """Restore the directory. Blocks of zeros become holes, so that it takes little space and time."""
     directory.mkdir(parents=True)
     for name, size, blocks in _contents(archive):
         path = directory / name
@@ -189,7 +189,7 @@ def unpack(archive: Path, directory: Path) -> None:
 
 @functools.cache
 def _contents(archive: Path) -> list[tuple[str, int, list[tuple[int, bytes]] | None]]:
-    """Name, size and blocks that are not zeros of each file; no blocks are a folder's. Most of it is zeros."""
+    """Return name, size and blocks that are not zeros of each file; no blocks are a folder's. Most of it is zeros."""
     contents: list[tuple[str, int, list[tuple[int, bytes]] | None]] = []
     with tarfile.open(archive, "r:xz") as tar:
         for member in tar:

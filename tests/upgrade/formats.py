@@ -39,7 +39,7 @@ Parts = dict[str, Any]
 
 
 def described() -> Parts:
-    """The formats of this program."""
+    """Return the formats of this program."""
     return {
         "entry format": ENTRY_FORMAT,
         "wire format": messages.WIRE_FORMAT,
@@ -56,7 +56,7 @@ def described() -> Parts:
 
 
 def operations() -> dict[int, list[str]]:
-    """The fields of each operation in their order, by its tag: an operation is an array on disk."""
+    """Return the fields of each operation in order, by its tag: an operation is an array on disk."""
     found = {}
     for operation in OPERATIONS:
         tag = operation.__struct_config__.tag
@@ -74,13 +74,13 @@ def samples_of_operations() -> dict[str, list[str]]:
 
 
 def samples() -> dict[str, bytes]:
-    """One message of each kind with something in all its fields, by its tag."""
+    """Return one message of each kind with a value in each of its fields, by its tag."""
     kinds = (messages.Hello, *get_args(messages.Message))
     return {str(kind.__struct_config__.tag): messages.encode(_sample(kind)) for kind in kinds}
 
 
 def samples_of_calls() -> dict[str, bytes]:
-    """The data of ForwardedCall, of each kind, by its tag: a read is named by those of the call in it."""
+    """Return the data of ForwardedCall, of each kind, by its tag: a read is named by those of the call in it."""
     request = remote.RemoteRequest(next(iter(forms(End))), 300, first=True)
     found = {str(request.__struct_config__.tag): remote.encode(request, FIRST_LEVEL)}
     for kind in get_args(calls.Lookup):
@@ -90,7 +90,7 @@ def samples_of_calls() -> dict[str, bytes]:
 
 
 def samples_of_outcomes() -> dict[str, bytes]:
-    """The data of CallOutcome, of each kind, by its tag; the reasons of a failure are named by their numbers."""
+    """Return the data of CallOutcome, of each kind, by its tag; the reasons of a failure are named by their numbers."""
     kinds = (*get_args(calls.Result), remote.Retry, remote.SessionLost)
     found = {str(kind.__struct_config__.tag): remote.encode(_sample(kind), FIRST_LEVEL)
              for kind in kinds if kind is not type(None)}
@@ -99,7 +99,7 @@ def samples_of_outcomes() -> dict[str, bytes]:
 
 
 def frames_of_messages() -> list[bytes]:
-    """A message as it goes over the connection between two nodes, whole and then in pieces."""
+    """Return a message as it goes over the connection between two nodes, whole and then in pieces."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(limits, "PIECE_BYTES", len(FRAMED))
         return [framing.whole(FRAMED), *framing.pieces(FRAMED * FRAMED_TIMES)]
@@ -144,7 +144,7 @@ def _value(kind: Any) -> Any:
 
 
 def frame() -> bytes:
-    """A frame of the journal with a record of each kind."""
+    """Return a frame of the journal with a record of each kind."""
     bodies = {
         "ENTRY": b"command", "TERM": b"n2", "ACKNOWLEDGED": b"n3",
         "STATE": StateSummary(1, 2, 0, 3, "n2", True, {"n3": 2}).pack(),

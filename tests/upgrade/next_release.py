@@ -210,7 +210,7 @@ def become(edits: dict[str, dict[str, str]]) -> None:
 
 
 def sockpqd() -> Any:
-    """As the console script of the program, whose arguments are behind its name."""
+    """Run the program as its console script does, with the arguments after its name."""
     become(PRODUCT)
     del sys.argv[0]
     return importlib.import_module("sockpqd.gateway.main").main()

@@ -30,7 +30,7 @@ LARGE_BYTES = 5000
 
 
 class Paged:
-    """The files of a node without a log: its machine keeps as little in memory as can be."""
+    """The files of a node without a log: its machine keeps as little as possible in memory."""
 
     def __init__(self, folder: Path) -> None:
         disk = Disk()
@@ -42,7 +42,7 @@ class Paged:
         )
 
     def do(self, operations: list[Operation]) -> None:
-        """The next entry."""
+        """Apply the next entry."""
         index = self.machine.index + 1
         if index > self.journal.last_index:
             self.journal.add(b"entry %d" % index, index, 1)
@@ -52,7 +52,7 @@ class Paged:
             pass
 
     def write(self) -> None:
-        """A snapshot."""
+        """Write a snapshot."""
         before, last = self.journal[-2:]
         self.store.serialize((None, last, before, set()), before[1])
         while (told := self.store.checkSerializing())[0] == SERIALIZING:
@@ -71,13 +71,13 @@ class Paged:
         }
 
     def close(self) -> None:
-        """Leave the files."""
+        """Close the files."""
         self.store.close()
         self.journal.close()
 
 
 def make(folder: Path) -> dict[str, Any]:
-    """Write the files; returns what is in them."""
+    """Write the files; returns their contents."""
     node = Paged(folder)
     node.do([])
     node.do([Put(f"q{number % 2}", number % 3, b"job %d" % number) for number in range(READY)])

@@ -73,16 +73,16 @@ class Connection:
         self.wire.close()
 
     def send(self, line: str, data: str = "") -> None:
-        """A command, whose answer is read later or never. `data`: all that follows the line."""
+        """Send a command whose answer is read later or never. `data`: all that follows the line."""
         self.wire.send(line, data.encode("latin-1"))
 
     def ask(self, line: str, data: str = "") -> str:
-        """A command; returns all of its answer."""
+        """Send a command; returns all of its answer."""
         self.send(line, data)
         return self.answer(line)
 
     def answer(self, line: str) -> str:
-        """The whole answer to a command."""
+        """Return the whole answer to a command."""
         words = line.split()
         words = words[2:] if words[0] == "REQ" else words
         answer = first = self.wire.line()
@@ -115,13 +115,13 @@ class Story:
         self.connection = Connection(self._server)
 
     def say(self, line: str, data: str = "", connection: Connection | None = None) -> str:
-        """A command that must not be refused; `~` stands for the part."""
+        """Send a command that must not be refused; `~` stands for the part."""
         answer = (connection or self.connection).ask(line.replace("~", self.part), data.replace("~", self.part))
         assert answer.startswith(("200", "202", "206")), (line, answer)
         return answer
 
     def put(self, arguments: str, data: str = "") -> str:
-        """A job: queue, priority and options, without a length."""
+        """Put a job: queue, priority and options, without a length."""
         queue, priority, *options = arguments.split()
         data = data or f"job for ~{queue}".replace("~", self.part)
         return self.say(" ".join((f"PUT ~{queue} {priority} {len(data)}", *options)), data)
@@ -131,7 +131,7 @@ class Story:
         return self.say(f"GET ~{arguments}").split()[3]
 
     def tell(self) -> None:
-        """All of it."""
+        """Play the whole story."""
         self._settings()
         self._users()
         self._waiting_jobs()
@@ -524,7 +524,7 @@ class Story:
     def _number(
         self, session: Connection, line: str, data: str = "", *, repeatable: bool = True, refused: bool = False,
     ) -> None:
-        """A command with a number. `refused`: as one with bad arguments, though only the state knows that."""
+        """Send a command with a number. `refused`: as one with bad arguments, though only the state knows that."""
         self._last += 1
         line, data = f"REQ {self._last} {line}".replace("~", self.part), data.replace("~", self.part)
         answer = session.ask(line, data)
@@ -571,7 +571,7 @@ class Story:
 
 
 def record(name: str) -> None:
-    """See the head of this file."""
+    """Record a directory; see the head of this file."""
     with LocalCluster(1, config={"raft": {"failover_grace_ms": 0}}) as cluster, ExitStack() as stack:
         server, data_dir = cluster.server("n1"), cluster.data_dir("n1")
         stories: list[Story] = []
@@ -617,7 +617,7 @@ def _on_one_line(found: re.Match[str]) -> str:
 
 
 def _change_the_members(cluster: LocalCluster) -> None:
-    """A node becomes a voter and is removed, another one stays a learner that never came."""
+    """Let a node become a voter and be removed, while another one stays a learner that never came."""
     coming, absent = cluster.spare(), cluster.spare()
     before = [name for name in cluster.names if name not in (coming, absent, "n1")]
 
@@ -645,7 +645,7 @@ def _change_the_members(cluster: LocalCluster) -> None:
 
 
 def _clone(story: Story) -> None:
-    """The whole state is exported and comes in again."""
+    """Export the whole state and bring it in again."""
     state = story.say("SNAPSHOT").partition("\n")[2]
     assert story.connection.ask(f"CLONE {len(state)}", state) == "200 OK"
 
@@ -693,7 +693,7 @@ def read(data_dir: Path) -> Found:
 
 
 def _kinds(applied: list[tuple[int, int, Sequence[Operation]]]) -> set[str]:
-    """Also those of numbered commands; not those of transactions, which are all among the others."""
+    """Return the kinds of operations, also of numbered commands; those of transactions are all among the others."""
     operations = [operation for _, _, together in applied for operation in together]
     inner = [operation.operation for operation in operations if isinstance(operation, Request)]
     return {type(operation).__name__ for operation in (*operations, *inner)}
@@ -710,12 +710,12 @@ def streams(data_dir: Path) -> list[bytes]:
 
 
 def hashed(data: bytes) -> str:
-    """Short, and another one for other bytes."""
+    """Return a short digest."""
     return blake2b(data, digest_size=16).hexdigest()
 
 
 def described(machine: Machine) -> dict[str, Any]:
-    """The whole state, as far as it can be asked for, in words that no renaming in the program changes."""
+    """Describe the whole state, as far as it can be asked for, in words that no renaming in the program changes."""
     membership, settings = machine.membership, machine.settings
     return {
         "log": [machine.index, machine.term, machine.leader],

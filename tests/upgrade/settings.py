@@ -29,7 +29,7 @@ SECRET = "a secret"
 
 
 def meaning(name: str) -> dict[str, Any]:
-    """The meaning of the files of this name, as values of JSON."""
+    """Return the meaning of the files of this name, as values of JSON."""
     with tempfile.TemporaryDirectory() as folder:
         return _meaning(name, Path(folder))
 

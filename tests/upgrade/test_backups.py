@@ -23,7 +23,7 @@ LASTING = ("topics", "users", "online")
 
 
 def recorded(name: str) -> tuple[bytes, dict[str, Any]]:
-    """The file, and what is in it."""
+    """Return the file and its contents."""
     description: dict[str, Any] = json.loads((BACKUPS / f"{name}.json").read_text("utf-8"))
     return lzma.decompress((BACKUPS / f"{name}.snapshot.xz").read_bytes()), description
 
@@ -33,7 +33,7 @@ def test_those_of_the_candidate_and_of_the_first_level_are_there() -> None:
 
 
 def as_rc1_says(state: dict[str, Any]) -> dict[str, Any]:
-    """Leaves out what 1.0.0rc1 did not count."""
+    """Leave out what 1.0.0rc1 did not count."""
     return {
         **state,
         "jobs with a number": [
@@ -54,7 +54,7 @@ def test_the_whole_state_is_read(name: str) -> None:
 
 
 def jobs(state: dict[str, Any]) -> Counter[tuple[str | None, str | None, str]]:
-    """Item, key and data of all jobs, wherever they are by now."""
+    """Return item, key and data of all jobs, wherever they are by now."""
     return Counter(
         (job[ITEM], job[KEY], job[DATA])
         for queue in state["queues"].values() for found in queue["jobs"].values() for job in found

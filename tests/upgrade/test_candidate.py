@@ -47,7 +47,7 @@ def test_a_node_that_was_stopped_behind_a_snapshot_goes_on_with_everything() -> 
 
 
 def put_behind(data_dir: Path, *, committed: bool) -> None:
-    """Let the log go on with a Put of that version."""
+    """Continue the log with a Put of that version."""
     journal = Journal.open(data_dir / "journal")
     command, index, term = journal[-1]
     entry = msgspec.msgpack.encode([FORMAT, 1 << 40, 0, [[1, "q", 0, b"x"]]])
@@ -76,7 +76,7 @@ def test_a_log_that_goes_on_is_refused_with_what_to_do_and_left_as_it_is() -> No
 
 @pytest.mark.parametrize("committed", [True, False])
 def test_so_is_one_entry_even_if_nobody_knows_whether_it_is_committed(*, committed: bool) -> None:
-    """Entries of this version behind it would make a log that none reads as a whole."""
+    """Entries of this version after it would make a log that none reads as a whole."""
     with stopped_node("candidate/stopped") as cluster:
         put_behind(cluster.data_dir("n1"), committed=committed)
         check_refused(cluster)

@@ -26,7 +26,7 @@ SAMPLE_ENTRY_FORMAT = 3     # of the entries in the data directory of that name
 
 
 def newer_journal(data_dir: Path) -> str:
-    """The last frame is of a newer format."""
+    """Make the last frame one of a newer format."""
     segments = (data_dir / "journal").glob("journal-*")
     segment = max(path for path in segments if path.read_bytes()[:4] == journal_format.MAGIC)
     data = bytearray(segment.read_bytes())
@@ -52,7 +52,7 @@ def rewrite(path: Path, stream: Callable[[bytes], bytes]) -> None:
 
 
 def newer_snapshot(data_dir: Path) -> str:
-    """The newest snapshot's file is of a newer format."""
+    """Make the newest snapshot's file one of a newer format."""
     path, version = newest_snapshot(data_dir), snapshot_file.VERSION_WITH_PAGES
     with pytest.MonkeyPatch.context() as newer:
         newer.setattr(snapshot_file, "VERSION", version + 1)
@@ -61,7 +61,7 @@ def newer_snapshot(data_dir: Path) -> str:
 
 
 def newer_state(data_dir: Path) -> str:
-    """The state in the newest snapshot is of a newer format."""
+    """Make the state in the newest snapshot one of a newer format."""
     path = newest_snapshot(data_dir)
     rewrite(path, lambda stream: MAGIC + (FORMAT + 1).to_bytes(4, "big") + stream[len(MAGIC) + 4:])
     return f"SnapshotTooNew: .* does not understand snapshot {path}: snapshot of format {FORMAT + 1};"
@@ -81,7 +81,7 @@ def append(data_dir: Path, change: Callable[[bytes], bytes]) -> int:
 
 
 def newer_entry(data_dir: Path) -> str:
-    """A log entry is of a newer format."""
+    """Make a log entry of a newer format."""
     old, new = (
         msgspec.msgpack.encode([number, 1 << 40, 0, []])[:3] for number in (SAMPLE_ENTRY_FORMAT, ENTRY_FORMAT + 1)
     )
@@ -90,7 +90,7 @@ def newer_entry(data_dir: Path) -> str:
 
 
 def newer_operation(data_dir: Path) -> str:
-    """A log entry has an operation that is not known yet."""
+    """Put an operation into a log entry that is not known yet."""
     def change(command: bytes) -> bytes:
         start = command.index(msgspec.msgpack.encode([SAMPLE_ENTRY_FORMAT, 1 << 40, 0, []])[:3])
         entry = msgspec.msgpack.encode([ENTRY_FORMAT, 1 << 40, 0, [[NEVER, "what", "ever"]]])
@@ -106,7 +106,7 @@ def cluster() -> Iterator[LocalCluster]:
 
 
 def contents(directory: Path) -> dict[str, tuple[int, int]]:
-    """Length and check sum of all files."""
+    """Return length and checksum of all files."""
     files = {path: path.read_bytes() for path in sorted(directory.rglob("*")) if path.is_file()}
     return {str(path): (len(data), crc32(data)) for path, data in files.items()}
 

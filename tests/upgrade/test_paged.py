@@ -22,7 +22,7 @@ def description(name: str) -> dict[str, Any]:
 
 
 def files(folder: Path) -> dict[str, bytes]:
-    """The page files and the snapshots."""
+    """Return the page files and the snapshots."""
     return {
         path.relative_to(folder).as_posix(): path.read_bytes()
         for part in ("pages", "snapshots") for path in sorted((folder / part).iterdir())

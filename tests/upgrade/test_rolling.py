@@ -52,12 +52,12 @@ class Rolling(LocalCluster):
         self._nodes[name].environment = HELD_BACK if held_back else {}
 
     def levels(self) -> set[tuple[int | None, int | None]]:
-        """Return what the nodes know, and the level of the cluster, as the leader has it."""
+        """Return the levels that the nodes know, and the level of the cluster, as the leader has it."""
         with sockpq.Client([self.server(self.wait_for_leader())]) as client:
             return {(node.level, node.cluster_level) for node in client.cluster_status()}
 
     def ask_for_news(self) -> tuple[bool, str, str]:
-        """Return whether the leader lists the new command, and what it answers to it and to the new option."""
+        """Return whether the leader lists the new command, and its answers to it and to the new option."""
         while True:
             wire = Wire(self.server(self.wait_for_leader()), CALL_S)
             try:
@@ -73,11 +73,11 @@ class Rolling(LocalCluster):
                 return listed, poked, later
 
     def write_snapshot(self, name: str) -> None:
-        """Let this node write one, from which it is started next."""
+        """Let this node write a snapshot, from which it is started next."""
         until(lambda: (self.say(name, "CLUSTER SNAPSHOT", CALL_S) or "").startswith("200 OK"))
 
     def pokes_in_snapshot(self, name: str) -> int | None:
-        """Return what the state of this node says of them; None: the field is not there."""
+        """Return the number of pokes in the state of this node; None: the field is not there."""
         state = io.BytesIO()
         with sockpq.Client(self.servers, timeout=CALL_S) as client:
             client.snapshot_into(state, server=self.server(name))
@@ -112,7 +112,7 @@ class Worker(threading.Thread):
             self.error = error
 
     def finish(self) -> int:
-        """Return how often it has worked; raises what has failed."""
+        """Return how often it has worked; raises its error."""
         self._stopping.set()
         self.join(2 * CALL_S)
         if self.error is not None:

@@ -51,7 +51,7 @@ def description(name: str) -> dict[str, Any]:
 
 @pytest.fixture
 def data_dir(tmp_path: Path) -> Path:
-    """The newest directory."""
+    """Return the newest directory."""
     unpack(SCENARIO / f"{NEWEST}.tar.xz", tmp_path / "n1")
     return tmp_path / "n1"
 
@@ -100,7 +100,7 @@ def test_there_is_some_of_everything_in_the_snapshot(data_dir: Path) -> None:
 
 @pytest.fixture(params=NAMES)
 def served(request: pytest.FixtureRequest) -> Iterator[tuple[str, LocalCluster]]:
-    """The name of a directory, and a node that was started with it."""
+    """Yield the name of a directory, and a node that was started with it."""
     with LocalCluster(1) as cluster:
         cluster.kill("n1")
         cluster.wipe("n1")

@@ -28,7 +28,7 @@ def test_those_of_the_first_level_are_there() -> None:
 
 
 def known_to(recorded: object, found: object) -> object:
-    """`found` without keys that are not in `recorded`."""
+    """Return `found` without keys that are not in `recorded`."""
     if isinstance(recorded, dict) and isinstance(found, dict):
         return {key: known_to(value, found[key]) for key, value in recorded.items() if key in found}
     if isinstance(recorded, list) and isinstance(found, list) and len(recorded) == len(found):
@@ -43,7 +43,7 @@ def test_they_mean_what_they_meant(name: str) -> None:
 
 
 def keys(kind: msgspec.inspect.Type, before: str = "") -> Iterator[str]:
-    """All keys of a section, those of the sections in it too."""
+    """Return all keys of a section, including those of the sections in it."""
     match kind:
         case StructType():
             for field in kind.fields:
@@ -57,7 +57,7 @@ def keys(kind: msgspec.inspect.Type, before: str = "") -> Iterator[str]:
 
 
 def written(value: Any, before: str = "") -> Iterator[str]:
-    """All keys in a document."""
+    """Return all keys in a document."""
     if isinstance(value, dict):
         for key, inner in value.items():
             found = list(written(inner, f"{before}{key}."))

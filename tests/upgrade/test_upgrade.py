@@ -46,7 +46,7 @@ def test_there_is_something_to_upgrade() -> None:
 
 
 def check_all_is_there(client: sockpq.Client, expected: dict[str, Any]) -> None:
-    """By looking only."""
+    """Check by reading only."""
     jobs = expected["waiting"]
     priorities = sum(len({job[0] for job in jobs[queue]}) for queue in jobs)
     queues = {job["queue"] for job in expected["running"]} | set(jobs)
@@ -65,7 +65,7 @@ def check_all_is_there(client: sockpq.Client, expected: dict[str, Any]) -> None:
 
 
 def check_it_can_be_used(client: sockpq.Client, expected: dict[str, Any]) -> None:
-    """By taking everything out, and putting something in."""
+    """Check by taking everything out, and putting something in."""
     assert client.put("mail", b"new", priority=-100, new_item=True).item not in items_of(expected)
     last = max(job["id"] for job in expected["running"])
     for queue, jobs in expected["waiting"].items():
@@ -122,7 +122,7 @@ class Deaf(ClusterListener):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_log_of_an_older_program_has_the_results_that_it_had(name: str, tmp_path: Path) -> None:
-    """Or replicas of two versions would differ while a cluster is upgraded node by node."""
+    """Otherwise replicas of two versions would differ while a cluster is upgraded node by node."""
     expected = description(name)
     unpack(DATA / f"{name}.tar.xz", tmp_path / "n1")
 

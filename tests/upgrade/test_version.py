@@ -1,4 +1,4 @@
-"""One version, told the same wherever somebody looks for it."""
+"""One version, the same wherever it is shown."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from tests.client.real_server import RealServer
 
 
 class Clock:
-    """Of the servers, years behind that of this machine, which no worker asks."""
+    """The clock of the servers, years behind that of this machine, which no worker asks."""
 
     def __init__(self, server: RealServer) -> None:
         self._server = server
@@ -52,7 +52,7 @@ async def take(client: Client) -> Handed:
 
 
 def five(clock: Clock, periods: int = 1) -> int:
-    """The end of the so many-th five minutes from now."""
+    """Return the end of the n-th five minutes from now."""
     return (int(clock()) // 300 + periods) * 300
 
 

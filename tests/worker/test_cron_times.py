@@ -14,7 +14,7 @@ BERLIN = "Europe/Berlin"
 
 
 def times_between(line: str, tz: str, after: int, until: int, times_max: int) -> list[int]:
-    """The times after `after` and not after `until`, at most this many."""
+    """Return the times after `after` and not after `until`, at most this many."""
     found: list[int] = []
     at = next_time(line, tz, after)
     while at <= until and len(found) < times_max:

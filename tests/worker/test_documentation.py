@@ -1,4 +1,4 @@
-"""docs/WORKERS.md tells of every option, and its programs are programs; the unit and the role belong together."""
+"""docs/WORKERS.md describes every option, and its programs are programs; the unit and the role belong together."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from tests.client.real_server import RealServer
 
 
 def text_of(error: Exception) -> str:
-    """The text that a worker leaves with a job whose function raised this."""
+    """Return the text that a worker leaves with a job whose function raised this."""
     try:
         raise error
     except Exception as raised:

@@ -1,4 +1,4 @@
-"""What becomes of a job after an error: tries, back-off with jitter, which errors are tried again."""
+"""The handling of a job after an error: tries, back-off with jitter, which errors are retried."""
 
 from __future__ import annotations
 

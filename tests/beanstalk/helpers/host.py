@@ -1,4 +1,4 @@
-"""A host that lets everybody in and remembers what is held for them."""
+"""A host that accepts everybody and remembers what is held for them."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ class OpenStay:
     kernel_bytes = 0
 
     def measure(self) -> None:
-        """Nothing is in the kernel."""
+        """Do nothing: nothing is in the kernel."""
 
     def drop_when_closed(self) -> None:
-        """Nothing is in the kernel."""
+        """Do nothing: nothing is in the kernel."""
 
     def leave(self) -> None:
-        """Nothing was taken."""
+        """Do nothing: nothing was taken."""
 
 
 class OpenHost:

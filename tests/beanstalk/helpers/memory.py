@@ -11,7 +11,7 @@ from sockpqd.beanstalk import Call, CallFailure, Done, Result, calls
 
 @dataclass
 class Job:
-    """A job. `at`: when it became buried or is due, whichever its state means."""
+    """A job. `at`: when it was buried or is due, depending on its state."""
 
     number: int
     tube: str
@@ -32,7 +32,7 @@ class Job:
 
 
 class Queue:
-    """All jobs, and who waits."""
+    """All jobs, and the waiting clients."""
 
     def __init__(self) -> None:
         self.time = 1000.0
@@ -55,7 +55,7 @@ class Queue:
             self.look()
 
     def look(self) -> None:
-        """Do what is due, and serve who waits, the longest first."""
+        """Do what is due, and serve waiting clients, the longest first."""
         for job in self.jobs.values():
             if job.state in ("delayed", "reserved") and job.at <= self.time + 1e-6:
                 job.counts["timeouts"] += job.state == "reserved"

@@ -17,7 +17,7 @@ LOOK_S = 0.02
 
 @contextmanager
 def beanstalkd() -> Iterator[str]:
-    """Its address, "host:port"."""
+    """Yield its address, "host:port"."""
     ready, ends, ports = threading.Event(), threading.Event(), list[int]()
     thread = threading.Thread(target=lambda: asyncio.run(_serve(ready, ends, ports)))
     thread.start()

@@ -15,7 +15,7 @@ from tests.beanstalk.helpers.memory import MemoryBackend, Queue
 
 
 class HandTurns:
-    """Turns, granted when the test asks for it."""
+    """Turns that are granted when the test asks for it."""
 
     def __init__(self) -> None:
         self.budget = 1_000_000
@@ -29,7 +29,7 @@ class HandTurns:
 
 
 class Client:
-    """The bytes that a client has got."""
+    """The bytes that a client has received."""
 
     def __init__(self, server: BeanstalkdServer, queue: Queue, turns: HandTurns) -> None:
         self.got = b""
@@ -77,7 +77,7 @@ class World:
         return self.clients[name]
 
     def play(self, transcript: str, unread: str = "") -> None:
-        """Play it; `unread`: the client has received more than the transcript shows."""
+        """Play a transcript; `unread`: the client has received more than the transcript shows."""
         for row in map(str.lstrip, transcript.splitlines()):
             if row.startswith("+ "):
                 self.queue.advance(float(row[2:]))

@@ -96,7 +96,7 @@ class Bench:
                 client.queue_delete(queue.name, force=True)
 
     async def drain(self) -> None:
-        """Accept no more jobs."""
+        """Let it accept no more jobs."""
         if self._program is not None:
             self._program.send_signal(signal.SIGUSR1)
             await asyncio.sleep(0.1)
@@ -128,7 +128,7 @@ class Bench:
         return self.cluster.wait_for_leader()
 
     async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """A command of a suite."""
+        """Execute a command of a suite."""
         match (await reader.readline()).strip():
             case b"fresh":
                 await self.fresh()

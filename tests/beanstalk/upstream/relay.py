@@ -17,7 +17,7 @@ LINE_BYTES_MAX = 10_000
 
 
 class Ids:
-    """The ids of numbers, and the numbers of ids. What is not known stays as it is, on both sides."""
+    """Maps ids to numbers, and back. Unknown ones stay unchanged, on both sides."""
 
     def __init__(self) -> None:
         self._small: dict[int, int] = {}
@@ -29,13 +29,13 @@ class Ids:
         self._large.clear()
 
     def small(self, number: bytes) -> bytes:
-        """The id that clients see for a number of the server's."""
+        """Return the id that clients see for a number of the server's."""
         small = self._small.setdefault(int(number), len(self._small) + 1)
         self._large[small] = int(number)
         return b"%d" % small
 
     def large(self, number: bytes) -> bytes:
-        """The number that the server knows by an id of a client's."""
+        """Return the number that the server knows by an id of a client's."""
         return number if len(number) > 20 else b"%d" % self._large.get(int(number), int(number))
 
 
@@ -48,12 +48,12 @@ class Requests:
         self._body = 0
 
     def feed(self, data: bytes) -> bytes:
-        """Return what to send on of it now."""
+        """Return what can be sent on now."""
         self._buffer += data
         return b"".join(self._pieces())
 
     def rest(self) -> bytes:
-        """Return what there is at the end."""
+        """Return what is left at the end."""
         return self._buffer
 
     def _pieces(self) -> Iterator[bytes]:
@@ -87,12 +87,12 @@ class Answers:
         self._buffer = b""
 
     def feed(self, data: bytes) -> bytes:
-        """Return what to send on of it now: whole answers."""
+        """Return what can be sent on now: whole answers."""
         self._buffer += data
         return b"".join(self._pieces())
 
     def rest(self) -> bytes:
-        """Return what there is at the end."""
+        """Return what is left at the end."""
         return self._buffer
 
     def _pieces(self) -> Iterator[bytes]:
@@ -123,7 +123,7 @@ class Relay:
         self._writers: set[asyncio.StreamWriter] = set()
 
     async def listen(self, port: int) -> int:
-        """Begin; returns the port."""
+        """Begin to listen; returns the port."""
         server = await asyncio.start_server(self._serve, "127.0.0.1", port, backlog=1024)
         return int(server.sockets[0].getsockname()[1])
 

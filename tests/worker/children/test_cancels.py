@@ -50,7 +50,7 @@ def record(tmp_path: Path) -> Path:
 
 
 def app_of(record: Path, *, is_async: bool) -> App:
-    """Its handler waits for a file if the body says so."""
+    """Return an app whose handler waits for a file if the body says so."""
     app, go = App(), record.with_name("go")
 
     def note(held: Any) -> None:

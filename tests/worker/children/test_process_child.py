@@ -1,4 +1,4 @@
-"""A child process and its tickets: who has which job is always known exactly."""
+"""A child process and its tickets: it is always known exactly which child has which job."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def job(number: int, body: bytes = b"") -> Handed:
 
 
 def with_child(folder: Path, test: Callable[[ProcessChild, Told], Any]) -> list[str]:
-    """Run the test; returns the ids of jobs that were begun, in turn. A body b"wait" waits for the file `go`."""
+    """Run the test; returns the ids of the jobs that were begun, in order. A body b"wait" waits for the file `go`."""
     begun, go = folder / "begun", folder / "go"
     begun.touch()
     app = App()

@@ -41,7 +41,7 @@ def worker(server: RealServer, app: App) -> Iterator[Worker]:
 
 
 def made_app(address: str) -> App:
-    """An app whose tasks record that they ran."""
+    """Return an app whose tasks record that they ran."""
     app = App(address)
 
     @app.task("q", name="fetch", result=True, tries=1)

@@ -118,7 +118,7 @@ def test_a_flow_is_put_where_its_queues_are_now(pair: Pair, app: App, worker: Wo
 
 
 def test_a_flow_in_the_middle_of_a_move_ends_where_it_is(pair: Pair, app: App, worker: Worker) -> None:
-    """Its watch, which cannot be put again, looks now and then, and fails what is left."""
+    """Its watch, which cannot be put again, looks from time to time, and fails what is left."""
     fail, show, fetch = call(app, "fail"), call(app, "show"), call(app, "fetch")
     handle = app.flow((fail.s(1) >> show.s("a")) | (fetch.s(1) >> fail.s(2) >> show.s("b")))
     pair.set({}, {"q": Moving("b", "a")})
@@ -178,7 +178,7 @@ def test_a_batch_begins_where_its_queues_are_now(pair: Pair, batches: App) -> No
 
 
 def test_a_batch_whose_queue_moves_is_cancelled(pair: Pair, batches: App) -> None:
-    """No member is put into a cluster in which the batch is not: its author hears of it."""
+    """No member is put into a cluster that does not have the batch: its author gets an error."""
     batch = watched(batches).__enter__()
     batch.add(batches.tasks["work"], "before")
     pair.set({}, {"q": Moving("b", "a")})

@@ -70,7 +70,7 @@ def at_work(server: Timed, app: App) -> Iterator[Worker]:
 
 
 class Death(BaseException):
-    """The author dies: nothing of it runs any more."""
+    """The death of the author: nothing of it runs any more."""
 
 
 class Dying:
@@ -92,7 +92,7 @@ class Dying:
         return value
 
     async def owner_of(self, queues: tuple[str, ...]) -> str:
-        """Asked without a command to the servers."""
+        """Return the owner without a command to the servers."""
         return await self._executor.owner_of(queues)
 
 
@@ -102,5 +102,5 @@ def left_over(client: Client) -> tuple[int, list[Any]]:
 
 
 def call(app: App, name: str) -> Any:
-    """The task of this name; Any, as these tests give it what it may not be given."""
+    """Return the task of this name; Any, as these tests pass arguments that the types forbid."""
     return app.tasks[name]

@@ -1,4 +1,4 @@
-"""Children that a test plays: they take jobs and say what the test wants, without any process."""
+"""Children that a test plays: they take jobs and report what the test wants, without any process."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class FakeChild:
 
 
 class FakeChildren:
-    """All of them. `run_s`: how long each job takes; None: until the test ends it."""
+    """All fake children. `run_s`: how long each job takes; None: until the test ends it."""
 
     def __init__(self, run_s: float | None = None, silent: int = 0) -> None:
         self.run_s = run_s
@@ -99,7 +99,7 @@ class FakeChildren:
         return [child for child in self.alive.values() if child.job]
 
     def spawner(self) -> Spawner:
-        """For Pool."""
+        """Return the function that starts children, for Pool."""
         def spawn(number: int, parent: Parent, settings: PoolSettings) -> FakeChild:
             return FakeChild(number, parent, self)
         return Spawner(spawn, lambda: None)

@@ -1,4 +1,4 @@
-"""How the ends of jobs are said, and how jobs are asked for."""
+"""The commands that end jobs, and those that ask for jobs."""
 
 from __future__ import annotations
 

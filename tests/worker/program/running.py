@@ -1,4 +1,4 @@
-"""Starts the real program on an app written by the test, and looks at what it leaves behind."""
+"""Starts the real program on an app written by the test, and inspects what it leaves behind."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ class Worker:
 
     @property
     def log(self) -> list[dict[str, Any]]:
-        """The log lines, each one JSON object."""
+        """Return the log lines, each one JSON object."""
         return [json.loads(line) for line in self._log.read_text().splitlines() if line.startswith("{")]
 
     @property
     def text(self) -> str:
-        """All it has printed."""
+        """Return all it has printed."""
         return self._log.read_text()
 
     def children(self) -> list[int]:
@@ -61,7 +61,7 @@ class Worker:
         return children_of(self.process.pid)
 
     def until(self, condition: Callable[[], bool], seconds: float = WAIT_S) -> None:
-        """Wait for it; fails with the log."""
+        """Wait for a condition; fails with the log."""
         end = time.monotonic() + seconds
         while not condition():
             assert time.monotonic() < end, f"still not after {seconds} s:\n{self.text[-4000:]}\n{self.record[-20:]}"
@@ -69,12 +69,12 @@ class Worker:
             time.sleep(0.02)
 
     def ready(self, children: int = 1) -> Worker:
-        """Wait until it has so many children."""
+        """Wait until it has this many children."""
         self.until(lambda: len(self.children()) >= children)
         return self
 
     def end(self, *signals: signal.Signals) -> int:
-        """Send signals, and wait for its end; its exit code."""
+        """Send signals, and wait for its end; returns its exit code."""
         for number in signals:
             self.process.send_signal(number)
             time.sleep(0.1)
@@ -92,12 +92,12 @@ class Worker:
 
 
 def children_of(pid: int) -> list[int]:
-    """The child processes of this one, zombies too."""
+    """Return the child processes of this one, including zombies."""
     return list(_children(pid))
 
 
 def zombies(pid: int, seconds: float = 60.0) -> list[int]:
-    """Its children that have ended and of which it has not taken note within that time."""
+    """Return the children that have ended and that it has not reaped within that time."""
     end = time.monotonic() + seconds
     while (found := [child for child, state in _children(pid).items() if state == "Z"]) and time.monotonic() < end:
         time.sleep(0.02)
@@ -105,7 +105,7 @@ def zombies(pid: int, seconds: float = 60.0) -> list[int]:
 
 
 def _children(pid: int) -> dict[int, str]:
-    """The child processes of this one, and the state of each."""
+    """Return the child processes of this one, and the state of each."""
     found = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -124,7 +124,7 @@ def is_there(pid: int) -> bool:
 
 
 def all_gone(pids: list[int], seconds: float = 60.0) -> bool:
-    """Return whether these are gone within that time."""
+    """Return whether these have ended within that time."""
     end = time.monotonic() + seconds
     while any(map(is_there, pids)) and time.monotonic() < end:
         time.sleep(0.02)

@@ -110,7 +110,7 @@ def work(job):
 
 
 def test_an_interrupt_that_python_would_drop_ends_a_worker_that_is_loading_its_app(start: Start) -> None:
-    """What is raised in a destructor is dropped."""
+    """Exceptions raised in a destructor are dropped."""
     worker = start('''
 class Slow:
     def __del__(self):

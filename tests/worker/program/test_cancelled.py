@@ -58,7 +58,7 @@ def next_():
 
 @pytest.fixture
 def app(one_server: Server) -> Iterator[App]:
-    """The producer's side of the app."""
+    """Return the producer's side of the app."""
     app = App(one_server.address)
     for name in ("waits", "works", "stuck", "next"):
         app.task("q", name=name, retain=60)(lambda: None)

@@ -41,7 +41,7 @@ def spread(count):
 
 @pytest.fixture
 def app(one_server: Server) -> Iterator[App]:
-    """The author's side of the app."""
+    """Return the author's side of the app."""
     app = App(one_server.address)
     for name in ("fetch", "double", "report", "fail"):
         app.task("flows", name=name, result=True)(lambda given: None)

@@ -1,4 +1,4 @@
-"""What is known of a task's job when it has ended, with the real program: settings, results, errors."""
+"""The data kept of a task's job after its end, with the real program: settings, results, errors."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def dies():
 
 @pytest.fixture
 def app(one_server: Server) -> Iterator[App]:
-    """The producer's side of the app."""
+    """Return the producer's side of the app."""
     app = App(one_server.address)
     app.task("kept", name="add", result=True)(lambda one, two: None)
     app.task("kept", name="fail", result=True)(lambda deep: None)

@@ -1,4 +1,4 @@
-"""What pqworker shows before it works, on a terminal and with --check, and its lines for jobs that are done."""
+"""What pqworker prints before it works, on a terminal and with --check, and its lines for finished jobs."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def check(folder: Path, servers: str, *arguments: str) -> subprocess.CompletedPr
 
 @contextmanager
 def on_a_terminal(folder: Path, servers: str, *arguments: str) -> Iterator[Iterator[str]]:
-    """The lines that a worker shows on a terminal; at the end it is interrupted and has ended well."""
+    """Return the lines that a worker shows on a terminal; at the end it is interrupted and has ended well."""
     ours, its = pty.openpty()
     process = subprocess.Popen([PROGRAM, "app:app", "-c", "2", "--name", "w", *arguments], cwd=folder, stdout=its,
                                stderr=its, env=environment(servers))

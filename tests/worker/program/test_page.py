@@ -29,7 +29,7 @@ CONVERT = '#!/bin/sh\ntest "$1" = - && cat > "$2"\n'
 
 
 def blocks(kind: str) -> list[str]:
-    """The blocks of the page of this kind."""
+    """Return the blocks of the page of this kind."""
     return re.findall(rf"^```{kind}\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 
 
@@ -47,7 +47,7 @@ class Terminal:
         self._environment = {**os.environ, "PATH": path, "SOCKPQ_SERVERS": servers}
 
     def type(self, line: str) -> str:
-        """Run a command to its end; what it prints."""
+        """Run a command to its end; returns its output."""
         done = subprocess.run(
             line, shell=True, cwd=self.folder, env=self._environment, capture_output=True, text=True,
             timeout=PATIENCE_S, check=False,
@@ -57,7 +57,7 @@ class Terminal:
 
     @contextmanager
     def worker(self, line: str) -> Iterator[subprocess.Popen[bytes]]:
-        """Start a pqworker, and end it by TERM: it ends as told."""
+        """Start a pqworker, and end it by TERM."""
         with (self.folder / "worker.log").open("ab") as log:
             process = subprocess.Popen(
                 shlex.split(line, comments=True), cwd=self.folder, env=self._environment, stdout=log, stderr=log

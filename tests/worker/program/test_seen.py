@@ -1,4 +1,4 @@
-"""What is seen of a worker: metrics, the live view, log lines, heartbeats."""
+"""What can be observed of a worker: metrics, the live view, log lines, heartbeats."""
 
 from __future__ import annotations
 

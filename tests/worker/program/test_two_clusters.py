@@ -1,4 +1,4 @@
-"""pqworker on two clusters that are used as one: an app that knows nothing of that."""
+"""pqworker on two clusters that are used as one, with an app that does not know that."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def called(gate):
 
 
 def hears_events(cluster: LocalCluster) -> bool:
-    """Return whether somebody listens to events of this cluster."""
+    """Return whether there is a subscriber to events of this cluster."""
     with urlopen(f"http://{cluster.http('n1')}/metrics", timeout=60) as page:
         return b"\nsockpqd_subscriptions 0.0\n" not in page.read()
 
@@ -88,7 +88,7 @@ def test_tasks_of_both_clusters_run_through_a_move(tmp_path: Path) -> None:
 
 
 def test_a_call_that_is_answered_after_a_move_is_done_once(tmp_path: Path) -> None:
-    """Its output has no owner where the caller waits, who hears that there is none; the task is not repeated."""
+    """Its output has no owner where the caller waits, which is notified of that; the task is not repeated."""
     gate = tmp_path / "gate"
     with Pair() as pair:
         pair.set({"b.": "b"})

@@ -42,7 +42,7 @@ PAGED   ?=
 GROUPED ?=
 ONLY    ?= *
 
-.PHONY: install dev check test-fast test test-pythons test-deploy helm model client-faces toxiproxy kombu-tests test-celery test-beanstalkd test-http celery-faults test-frameworks frameworks-faults laws sim sim-pulses moves chaos chaos-long chaos-results torture damage mutants hostile bench-depth docs test-browser demo play play-celery play-sqs dist proof lock deb image manual bench-record bench-plots clean
+.PHONY: install dev check test-fast test test-pythons test-deploy helm model client-faces toxiproxy kombu-tests test-celery test-beanstalkd test-http celery-faults push-faults test-frameworks frameworks-faults laws sim sim-pulses moves chaos chaos-long chaos-results torture damage mutants hostile bench-depth docs test-browser demo play play-celery play-sqs dist proof lock deb image manual bench-record bench-plots clean
 
 install: $(VENV)/.installed          ## .venv with sockpqd, pqctl and pqworker, nothing for developers
 	@echo "Installed in $(BIN). Next: make play, or $(BIN)/sockpqd --dev and in a second terminal $(BIN)/pqctl shell (README.md, Type along); . $(BIN)/activate puts them on your path."
@@ -142,6 +142,10 @@ frameworks-faults: ROUNDS = 500
 frameworks-faults: dev               ## outbox and inbox while one of their programs dies or sleeps at any point: ROUNDS=500 NODES=3 (the leader is killed, too)
 	$(BIN)/python -m tests.outbox.crash --rounds $(ROUNDS) --nodes $(NODES)
 	$(BIN)/python -m tests.outbox.crash --rounds $(ROUNDS) --nodes $(NODES) --exact --stops 0.8
+
+push-faults: dev                     ## 20,000 jobs as HTTP requests, alone and while the program is killed every 3 s
+	$(BIN)/python -m tests.http.push.campaign
+	$(BIN)/python -m tests.http.push.campaign --kill-every 3
 
 laws: dev                            ## tests of hypothesis with other examples, TIMES=10 as many: rounds for MINUTES=60, by JOBS=1 processes
 	$(BIN)/python -m tests.laws --minutes $(MINUTES) --times $(TIMES) --jobs $(JOBS)

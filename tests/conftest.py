@@ -61,6 +61,8 @@ PROCESSES = (
     "kombu/test_queue_order.py",
     "kombu/test_groups.py", "kombu/test_revoke.py", "kombu/test_chords.py",
     "sqs/door/test_program.py",
+    "http/push/test_delivery.py", "http/push/test_hostile_receivers.py", "http/push/test_program.py",
+    "http/push/test_examples.py",
     "gateway/process/test_log_writer.py", "gateway/process/test_logs.py", "gateway/process/test_restarts.py",
     "gateway/process/test_systemd.py",
     "gateway/server/test_half_open.py", "gateway/test_daemon.py", "gateway/test_dev_cluster.py",
@@ -90,7 +92,7 @@ PROCESSES = (
 # Those of them that are not in the lane `waiting`: so the three lanes of processes take about as long.
 PROCESS_LANES = {
     "chaos": ("chaos", "hostile", "kombu/test_celery.py", "upgrade", "worker"),
-    "programs": ("bench", "client", "kombu", "outbox", "pqctl", "sqs"),
+    "programs": ("bench", "client", "http", "kombu", "outbox", "pqctl", "sqs"),
 }
 # What takes long without any process: a test is listed here if it needs more than 0.5 s of processor time with --fast.
 LONG = (

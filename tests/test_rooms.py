@@ -60,7 +60,7 @@ ORDER = {
     "sockpq_dramatiq": ("_version",),
     "sockpq_taskiq": ("_version",),
     "sockpq_http": (
-        "_version", "limits", "values", "problems", "access", "idempotency", "routes", "server", "main",
+        "_version", "limits", "values", "problems", "access", "idempotency", "routes", "server", "push", "main",
     ),
     "sockpq_sqs": (
         "_version", "options", "reasons", "settings", "service_manager", "model", "call", "failures", "queues",

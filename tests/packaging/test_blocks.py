@@ -55,6 +55,8 @@ ELSEWHERE = {
     ("docs/OUTBOX.md", "# worker.py"): "tests/outbox/test_page.py",
     ("integrations/outbox/README.md", "import psycopg"): "tests/outbox/test_page.py",
     ("examples/clients/README.md", "S="): "tests/packaging/test_clients.py",
+    ("docs/PUSH.md", "# push.toml"): "tests/http/push/test_examples.py",
+    ("docs/PUSH.md", "echo whsec_"): "tests/http/push/test_examples.py",
     ("client/README.md", "pip install"): "tests/packaging/test_beside_other_packages.py",
 }
 PICTURES = {
@@ -63,7 +65,7 @@ PICTURES = {
 }
 SHOWN = {       # what programs print
     ("docs/OPERATIONS.md", "$ pqctl cluster status"), ("docs/OPERATIONS.md", "the disk of node.data_dir"),
-    ("docs/FLOWS.md", "0  app.resize"),
+    ("docs/FLOWS.md", "0  app.resize"), ("docs/PUSH.md", "POST /hooks"),
     ("docs/LOSING_A_MAJORITY.md", "NOT SERVING"), ("docs/LOSING_A_MAJORITY.md", "serving:"),
 }
 # Programs of the system or of others, in these documents for those who have them.

@@ -43,6 +43,7 @@ def test_the_default_configuration_is_good() -> None:
         ("pqworker@.service", "/opt/pqworker/bin/pqworker", "pqworker@mail.service"),
         ("sockpq-http.service", "/opt/sockpq-http/bin/sockpq-http", "sockpq-http.service"),
         ("sockpq-sqs.service", "/opt/sockpq-sqs/bin/sockpq-sqs", "sockpq-sqs.service"),
+        ("sockpq-http-push@.service", "/opt/sockpq-http/bin/sockpq-http", "sockpq-http-push@shop.service"),
     ],
 )
 def test_systemd_understands_the_units(name: str, program: str, instance: str, tmp_path: Path) -> None:

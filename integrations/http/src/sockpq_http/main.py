@@ -12,6 +12,7 @@ from sockpq_http._version import __version__
 COMMANDS = {
     "serve": ("sockpq_http.server.command", "serve"),
     "openapi": ("sockpq_http.server.command", "openapi"),
+    "push": ("sockpq_http.push.command", "push"),
 }
 
 

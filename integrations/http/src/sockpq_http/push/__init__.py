@@ -1,0 +1,1 @@
+"""Push: takes jobs from queues and POSTs them to HTTP receivers, signed. docs/PUSH.md describes it."""

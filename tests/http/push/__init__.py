@@ -1,0 +1,1 @@
+"""The room push of sockpq-http."""

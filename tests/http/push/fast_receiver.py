@@ -1,0 +1,58 @@
+"""A receiver for campaigns that costs little: `python -m tests.http.push.fast_receiver`.
+
+It prints its port. A body is a number; at SIGTERM it prints how many requests came, and how many different numbers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+
+import uvloop
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+
+
+class Receiver(asyncio.Protocol):
+    """One connection."""
+
+    def __init__(self, seen: dict[bytes, int]) -> None:
+        self._seen = seen
+        self._buffer = b""
+        self._transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep the transport."""
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        """Count whole requests, and answer each."""
+        assert self._transport
+        self._buffer += data
+        while (end := self._buffer.find(b"\r\n\r\n")) >= 0:
+            at = self._buffer.lower().index(b"content-length: ") + 16
+            length = int(self._buffer[at : self._buffer.index(b"\r\n", at)])
+            if len(self._buffer) < end + 4 + length:
+                return
+            body = self._buffer[end + 4 : end + 4 + length]
+            self._buffer = self._buffer[end + 4 + length :]
+            self._seen[body] = self._seen.get(body, 0) + 1
+            self._transport.write(OK)
+
+
+async def main() -> None:
+    """Receive until SIGTERM."""
+    seen: dict[bytes, int] = {}
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(lambda: Receiver(seen), "127.0.0.1", 0)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    ended = asyncio.Event()
+    loop.add_signal_handler(signal.SIGTERM, ended.set)
+    await ended.wait()
+    print(sum(seen.values()), len(seen), flush=True)
+    server.close()
+
+
+if __name__ == "__main__":
+    uvloop.run(main())

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import json
 import socket
 import ssl
 import time
+import weakref
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 import trustme
-from sockpq_sqs.door.limits import BODY_BYTES_MAX, HEADERS_MAX, LINE_BYTES_MAX
+from sockpq_sqs.door.connection import Connection
+from sockpq_sqs.door.limits import BODY_BYTES_MAX, HEADERS_MAX, LARGE_BYTES, LINE_BYTES_MAX
 from sockpq_sqs.door.memory import MemoryAccount
 from sockpq_sqs.door.places import Places, address_of
+from sockpq_sqs.door.turns import Turns
 
 from tests.sqs.door.doors import RunningDoor, ask, json_headers, send, users_file
 from tests.waiting import until
@@ -92,6 +97,21 @@ def test_floods_of_headers_end_the_connection(door: RunningDoor) -> None:
             assert answer.startswith((b"HTTP/1.1 4", b"HTTP/1.0 4")) or not answer
 
 
+def test_a_connection_that_was_no_http_leaves_nothing_behind(door: RunningDoor) -> None:
+    made: list[weakref.ref[Connection]] = []
+    make = door.door._connection
+    door.door._listener._make = lambda address: made.append(weakref.ref(one := make(address))) or one
+    gc.disable()
+    try:
+        for _ in range(3):
+            with door.socket() as connection, suppress(ConnectionError):
+                connection.sendall(b"GET / HTTP/1.1\r\n" + b"X: a\r\n" * 100_000)
+                rest(connection)
+        until(lambda: len(made) == 3 and not any(one() for one in made))
+    finally:
+        gc.enable()
+
+
 def test_a_body_beyond_the_limit_is_refused_before_it_comes(door: RunningDoor) -> None:
     with door.socket() as connection:
         connection.sendall(request("ListQueues", length=BODY_BYTES_MAX + 1))
@@ -111,6 +131,20 @@ def test_the_largest_body_is_read(door: RunningDoor) -> None:
     assert 3 * MIB < len(body) < BODY_BYTES_MAX
     assert ask(f"{door.url}/", body=body, headers=json_headers("SendMessage"))[0] == 200
     assert door.call(lambda: door.door.figures.held_bytes()) == 0
+
+
+def test_large_requests_are_decoded_one_after_the_other_with_small_ones_between_them() -> None:
+    async def run() -> list[str]:
+        turns, order = Turns(), []
+
+        async def one(name: str, size: int) -> None:
+            async with turns.turn(size):
+                order.append(name)
+
+        await asyncio.gather(*(one(f"large{number}", LARGE_BYTES) for number in range(3)), one("small", 5))
+        return order
+
+    assert asyncio.run(run()) == ["large0", "small", "large1", "large2"]
 
 
 def test_a_body_in_chunks_is_read(door: RunningDoor) -> None:

@@ -20,7 +20,7 @@ from sockpq_sqs.model.answers import (
 from sockpq_sqs.model.errors import SqsError
 from sockpq_sqs.model.shapes import AttributeValue, FailedEntry
 from sockpq_sqs.wire import Exchange, exchange_of
-from sockpq_sqs.wire.limits import NAME_PARTS_MAX, PARAMETERS_MAX
+from sockpq_sqs.wire.limits import ELEMENTS_MAX, NAME_PARTS_MAX, PARAMETERS_MAX
 from sockpq_sqs.wire.shapes import shape_of
 
 URL = "http://127.0.0.1:9324/000000000000/orders"
@@ -147,6 +147,8 @@ def test_without_an_action_there_is_no_operation(method: str) -> None:
         (b'{"QueueUrl": "u", "MessageBody": "\xff"}', "SerializationException"),
         (b'{"x": ' + b"[" * 100_000, "SerializationException"),
         (b'{"x": ' + b'{"a":' * 100_000, "SerializationException"),
+        (b'{"QueueUrl": "u", "MessageBody": "b", "MessageAttributes": {%b}}' % b",".join(
+            b'"%d": {"DataType": "String"}' % number for number in range(ELEMENTS_MAX + 1)), "SerializationException"),
         (b"", "MissingRequiredParameterException"),
         (b'{"QueueUrl": "u"}', "MissingRequiredParameterException"),
     ],
@@ -154,6 +156,19 @@ def test_without_an_action_there_is_no_operation(method: str) -> None:
 def test_json_that_is_none_is_refused(body: bytes, code: str) -> None:
     error = refusal(by_json("SendMessage"), body)
     assert (error.status, error.code) == (400, code)
+
+
+def test_lists_of_very_many_elements_are_refused() -> None:
+    entry = {"Id": "a", "MessageBody": "b"}
+
+    def decode(entries: list[dict[str, Any]]) -> Any:
+        return by_json("SendMessageBatch").decode(json.dumps({"QueueUrl": "u", "Entries": entries}).encode())[1]
+
+    assert len(decode([entry] * ELEMENTS_MAX).entries) == ELEMENTS_MAX
+    many = {str(number): {"DataType": "String"} for number in range(ELEMENTS_MAX + 1)}
+    for entries in ([entry] * (ELEMENTS_MAX + 1), [entry, {**entry, "MessageAttributes": many}]):
+        with pytest.raises(SqsError, match="more than 1000 elements"):
+            decode(entries)
 
 
 def test_members_that_are_not_known_are_ignored() -> None:

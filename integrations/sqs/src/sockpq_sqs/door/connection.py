@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from aiohttp import web
+from aiohttp.http import RawRequestMessage
 
 from sockpq_sqs.door.limits import FIELD_BYTES_MAX, HEADERS_MAX, LINE_BYTES_MAX, LINGER_S
 
@@ -70,6 +71,7 @@ class Connection(web.RequestHandler):
     def connection_lost(self, exc: BaseException | None) -> None:
         """End, and with it the request that is being answered."""
         super().connection_lost(exc)
+        self._messages.clear()                  # errors among them refer to this connection, and to what it received
         self._host.lost(self)
 
     def data_received(self, data: bytes) -> None:
@@ -77,6 +79,8 @@ class Connection(web.RequestHandler):
         if self.stage is Stage.HELLO or self.stage is Stage.IDLE:
             self.enter(Stage.REQUEST)
         super().data_received(data)
+        if self._messages and not isinstance(self._messages[-1][0], RawRequestMessage):
+            self.close()                        # it is no HTTP: what follows is not read
 
     def enter(self, stage: Stage) -> None:
         """Begin a stage."""
@@ -121,7 +125,13 @@ class Connection(web.RequestHandler):
     def handle_error(
         self, request: web.BaseRequest, status: int = 500, exc: BaseException | None = None, message: str | None = None,
     ) -> web.StreamResponse:
-        """Answer what is not HTTP. It is not logged, as anybody could fill the log with it."""
+        """Answer what is not HTTP. It is not logged, as anybody could fill the log with it.
+
+        The traceback of the error refers to what was received, and with it to itself: a flood of such connections would
+        take hundreds of megabytes until the garbage collector looks.
+        """
+        if exc is not None:
+            exc.__traceback__ = exc.__context__ = exc.__cause__ = None
         response = web.Response(status=status, text="bad request\n")
         response.force_close()
         return response

@@ -19,6 +19,7 @@ from sockpq_sqs.door.connections import Connections
 from sockpq_sqs.door.figures import NO_ACTION, OK, Figures
 from sockpq_sqs.door.pages import Pages
 from sockpq_sqs.door.refusals_log import RefusalsLog
+from sockpq_sqs.door.turns import Turns
 from sockpq_sqs.door.urls import Urls, queue_path
 from sockpq_sqs.model.errors import SqsError, unavailable
 from sockpq_sqs.wire import METHODS, Document, Exchange, exchange_of
@@ -46,6 +47,7 @@ class Handler:
         self._figures = figures
         self._refusals = refusals
         self._check_hosts = check_hosts
+        self._turns = Turns()
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer one request (aiohttp.web.Server)."""
@@ -115,10 +117,11 @@ class Handler:
             claim = self._gate.claim(head)
             body = await read_body(request, connection, self._connections.account)
             self._figures.received_bytes += len(body)
-            sender = self._gate.sender(head, claim, body)
-            verified = True
-            check_md5(request, body)
-            action, decoded = exchange.decode(body)
+            async with self._turns.turn(len(body)):
+                sender = self._gate.sender(head, claim, body)
+                verified = True
+                check_md5(request, body)
+                action, decoded = exchange.decode(body)
             self._connections.recognise(connection)
             connection.enter(Stage.WORK)
             call = Call(

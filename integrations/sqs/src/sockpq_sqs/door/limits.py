@@ -8,6 +8,10 @@ KIB, MIB = 1 << 10, 1 << 20
 # take three bytes for each.
 BODY_BYTES_MAX = 4 * MIB
 
+# Bodies of this size are verified and decoded one at a time, with a turn of the loop between two of them: that
+# takes up to 50 ms each, and small requests would otherwise wait for all of them.
+LARGE_BYTES = 128 * KIB
+
 # The first line has the parameters of a presigned URL, or of a whole request in the Query protocol; AWS takes 16 KiB.
 LINE_BYTES_MAX = 16 * KIB
 FIELD_BYTES_MAX = 8 * KIB

@@ -7,7 +7,9 @@ from msgspec import Struct
 
 from sockpq_sqs.model import ACTIONS, Action
 from sockpq_sqs.model.errors import SqsError
-from sockpq_sqs.wire.faults import refused_by_msgspec, unknown_action
+from sockpq_sqs.wire.faults import malformed, refused_by_msgspec, unknown_action
+from sockpq_sqs.wire.limits import ELEMENTS_MAX
+from sockpq_sqs.wire.shapes import ListShape, Member, StructShape, shape_of
 
 CONTENT_TYPE = "application/x-amz-json-1.0"
 SERVICE = "AmazonSQS"
@@ -30,7 +32,24 @@ def decode(action: Action, body: bytes) -> Struct:
         request: Struct = _decoders[action.name].decode(body or b"{}")
     except (msgspec.MsgspecError, RecursionError) as error:
         raise refused_by_msgspec(error) from None
+    _check_sizes(shape_of(action.request), request)
     return request
+
+
+def _check_sizes(shape: StructShape, request: Struct) -> None:
+    """Refuse lists and maps of very many elements; raises SqsError."""
+    for member in shape.collections:
+        found = getattr(request, member.attribute)
+        if found:
+            if len(found) > ELEMENTS_MAX:
+                raise _too_many(member)
+            if isinstance(member.shape, ListShape) and isinstance(member.shape.element, StructShape):
+                for one in found:
+                    _check_sizes(member.shape.element, one)
+
+
+def _too_many(member: Member) -> SqsError:
+    return malformed(f"{member.name}: more than {ELEMENTS_MAX} elements.")
 
 
 def encode(answer: Struct) -> bytes:

@@ -31,9 +31,10 @@ class MapShape(Struct, frozen=True):
 
 
 class StructShape(Struct, frozen=True):
-    """A Struct."""
+    """A Struct. `collections`: the members that are lists or maps."""
 
     members: tuple[Member, ...]
+    collections: tuple[Member, ...]
 
 
 class Member(Struct, frozen=True):
@@ -63,7 +64,8 @@ def _struct(found: inspect.StructType) -> StructShape:
         kind, names = _plain(field.type)
         query_name = names.get("member", field.encode_name)
         members.append(Member(field.name, field.encode_name, query_name, field.required, _shape(kind, names)))
-    return StructShape(tuple(members))
+    collections = (member for member in members if isinstance(member.shape, ListShape | MapShape))
+    return StructShape(tuple(members), tuple(collections))
 
 
 def _shape(kind: inspect.Type, names: dict[str, Any]) -> Shape:

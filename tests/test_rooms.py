@@ -60,7 +60,8 @@ ORDER = {
     "sockpq_dramatiq": ("_version",),
     "sockpq_taskiq": ("_version",),
     "sockpq_http": (
-        "_version", "limits", "values", "problems", "access", "idempotency", "routes", "server", "push", "main",
+        "_version", "limits", "values", "problems", "access", "idempotency", "exchange", "routes", "server",
+        "push", "main",
     ),
     "sockpq_sqs": (
         "_version", "options", "reasons", "settings", "service_manager", "model", "call", "failures", "queues",
@@ -130,7 +131,9 @@ def test_no_files_import_each_other_in_a_circle(package: str) -> None:
     assert circle(imports_of(package)) == []
 
 
-@pytest.mark.parametrize("package", ["core", "cluster", "gateway", "pqctl", "sockpq", "sockpq_kombu", "bench"])
+@pytest.mark.parametrize(
+    "package", ["core", "cluster", "gateway", "pqctl", "sockpq", "sockpq_kombu", "sockpq_http", "bench"]
+)
 def test_a_room_has_few_modules_and_says_what_it_is(package: str) -> None:
     rooms = [path.parent for path in (ROOT / FOLDERS.get(package, package)).glob("*/__init__.py")]
     assert rooms

@@ -50,6 +50,15 @@ def test_a_take_ends_without_a_job(web: httpx.Client) -> None:
     assert web.post("/v1/queues/mail/take", json={"lease": 0}).status_code == 400
 
 
+def test_a_take_says_the_rate_of_its_queue(web: httpx.Client) -> None:
+    web.post("/v1/pulses", json={"name": "ga", "rate": 5, "per": 2})
+    web.post("/v1/queues", json={"name": "rated", "rate": 100, "per": 60})
+    web.post("/v1/queues", json={"name": "pulsed", "pulse": "ga"})
+    found = {queue: web.post(f"/v1/queues/{queue}/take").headers.get("ratelimit-policy")
+             for queue in ("rated", "pulsed", "free")}
+    assert found == {"rated": '"rated";q=100;w=60', "pulsed": '"ga";q=5;w=2', "free": None}
+
+
 def test_a_client_that_hangs_up_takes_nothing(web: httpx.Client, door: Door, http_node: Server) -> None:
     with Client(http_node.address) as client:
         client.queue_create("mail")

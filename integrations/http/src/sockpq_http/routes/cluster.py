@@ -7,8 +7,8 @@ from typing import Literal
 from pydantic import Field
 from starlette.responses import Response
 
+from sockpq_http.exchange.caller import Calling, answer, given
 from sockpq_http.problems.problem import Problem
-from sockpq_http.routes.caller import Calling, answer, given
 from sockpq_http.routes.queues import SettingsView
 from sockpq_http.routes.running import changed_answer
 from sockpq_http.routes.takes import Policy

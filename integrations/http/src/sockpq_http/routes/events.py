@@ -13,9 +13,9 @@ from sockpq import Event, EventsLost, EventType, SockpqError
 from sockpq.aio import Events
 from starlette.responses import Response, StreamingResponse
 
+from sockpq_http.exchange.caller import Caller, Calling
 from sockpq_http.limits import QUIET_S
 from sockpq_http.problems.errors import problem_of
-from sockpq_http.routes.caller import Caller, Calling
 from sockpq_http.values import bodies
 from sockpq_http.values.ids import Shown
 

@@ -8,10 +8,10 @@ from fastapi import Query
 from pydantic import Field
 from starlette.responses import Response
 
+from sockpq_http.exchange.caller import Caller, Calling, answer
+from sockpq_http.exchange.views import JobView, found_view
 from sockpq_http.limits import FOUND_JOBS_MAX
 from sockpq_http.problems.problem import Problem
-from sockpq_http.routes.caller import Caller, Calling, answer
-from sockpq_http.routes.views import JobView, found_view
 from sockpq_http.values.model import Model, View
 from sockpq_http.values.names import NAME
 from sockpq_http.values.times import MomentText

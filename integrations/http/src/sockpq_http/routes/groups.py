@@ -5,8 +5,8 @@ from __future__ import annotations
 from pydantic import Field
 from starlette.responses import Response
 
+from sockpq_http.exchange.caller import Calling, answer, given
 from sockpq_http.problems.problem import Problem
-from sockpq_http.routes.caller import Calling, answer, given
 from sockpq_http.routes.queues import Prefix, SettingsView
 from sockpq_http.routes.running import changed_answer
 from sockpq_http.values.model import Model, View

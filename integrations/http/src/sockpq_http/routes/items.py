@@ -8,11 +8,11 @@ from fastapi import Query
 from pydantic import Field
 from starlette.responses import Response
 
+from sockpq_http.exchange.caller import BEFORE, Calling, answer, given, replay
+from sockpq_http.exchange.views import CountView
 from sockpq_http.idempotency.key import Key
 from sockpq_http.idempotency.marker import Item as ItemName
-from sockpq_http.routes.caller import BEFORE, Calling, answer, given, replay
 from sockpq_http.routes.queues import Prefix
-from sockpq_http.routes.views import CountView
 from sockpq_http.values.model import Model, Replayable, View
 from sockpq_http.values.names import NAME, WORD, Item
 from sockpq_http.values.times import Span

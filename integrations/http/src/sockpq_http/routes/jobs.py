@@ -6,28 +6,25 @@ from typing import Annotated, Any
 
 from fastapi import Query, Request
 from fastapi.exceptions import RequestValidationError
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field, ValidationError
 from sockpq import Put as OneOfMany
 from sockpq import SockpqError, Stored
 from starlette.responses import Response
 
+from sockpq_http.exchange.caller import BEFORE, REPLAYED_HEADER, Caller, Calling, answer, given, replay
+from sockpq_http.exchange.views import CountView, JobView, StoredView, stored_view, taken_view
 from sockpq_http.idempotency.key import Key
 from sockpq_http.limits import WAIT_S_MAX
 from sockpq_http.problems.errors import problem_of
 from sockpq_http.problems.problem import Problem, ProblemView
-from sockpq_http.routes.caller import BEFORE, REPLAYED_HEADER, Caller, Calling, answer, given, replay
-from sockpq_http.routes.views import CountView, JobView, StoredView, stored_view, taken_view
 from sockpq_http.values.bodies import Body
 from sockpq_http.values.ids import Shown
-from sockpq_http.values.model import Replayable, View
+from sockpq_http.values.model import View
 from sockpq_http.values.names import Queue, Topic
-from sockpq_http.values.puts import CommonPut, PutJob, PutJobs, RawOptions, raw_headers
+from sockpq_http.values.puts import CommonPut, Put, PutJob, RawOptions, raw_headers
 from sockpq_http.values.times import Span
 
 LEAST_WAIT_S = 0.001
-_PUT: TypeAdapter[PutJob] = TypeAdapter(PutJob)
-_PUTS: TypeAdapter[PutJobs] = TypeAdapter(PutJobs)
-_ANY: TypeAdapter[Any] = TypeAdapter(Any)
 
 
 class OutcomeView(View):
@@ -37,10 +34,10 @@ class OutcomeView(View):
     problem: ProblemView | None = None
 
 
-class OutcomesView(Replayable):
-    """The outcome of each of several jobs, in their order."""
+class PutView(StoredView):
+    """A job that was put, or the outcome of each of several jobs, in their order."""
 
-    results: list[OutcomeView] = []
+    results: list[OutcomeView] | None = None
 
 
 class PutTo(CommonPut):
@@ -83,9 +80,9 @@ async def put(
     if request.query_params:
         raise Problem(400, "with a JSON body options are fields of it, not parameters", "not-valid")
     described = _read(data)
-    if isinstance(described, PutJob):
-        return await _put_one(caller, queue, described.arguments(), key)
-    return await _put_many(caller, queue, described.jobs, key)
+    if described.jobs is not None:
+        return await _put_many(caller, queue, described.jobs, key)
+    return await _put_one(caller, queue, described.arguments(), key)
 
 
 async def put_to(caller: Calling, job: PutTo, key: Key = None) -> Response:
@@ -123,12 +120,10 @@ def _is_json(kind: str | None) -> bool:
     return kind is not None and kind.partition(";")[0].strip().lower() == "application/json"
 
 
-def _read(data: bytes) -> PutJob | PutJobs:
+def _read(data: bytes) -> Put:
     """Return the job, or the jobs, that a body describes. Raises RequestValidationError."""
     try:
-        value = _ANY.validate_json(data)
-        several = isinstance(value, dict) and "jobs" in value
-        return (_PUTS if several else _PUT).validate_python(value)
+        return Put.model_validate_json(data)
     except ValidationError as error:
         raise RequestValidationError([{**one, "loc": ("body", *one["loc"])} for one in error.errors(
             include_url=False, include_context=False, include_input=False)]) from None
@@ -144,7 +139,7 @@ async def _put_one(caller: Caller, queue: str, arguments: dict[str, Any], key: s
     if stored.outcome == "exists" and arguments.get("on_duplicate") != "ignore":
         view = stored_view(stored._replace(outcome="new"), caller.client.id_text)
         view.replayed = True
-        return answer(view, 201, **REPLAYED_HEADER)
+        return answer(view, 201, REPLAYED_HEADER)
     return answer(stored_view(stored, caller.client.id_text), 201)
 
 
@@ -163,9 +158,9 @@ async def _put_many(caller: Caller, queue: str, jobs: list[PutJob], key: str | N
 
         results = await caller.once(key, collect, queue)
         if results is None:
-            return replay(OutcomesView, 201)
+            return replay(PutView, 201)
         outcomes = results
-    return answer(OutcomesView(results=[_outcome(one, caller.client.id_text) for one in outcomes]), 201)
+    return answer(PutView(results=[_outcome(one, caller.client.id_text) for one in outcomes]), 201)
 
 
 def _outcome(one: Stored | SockpqError, shown: Shown) -> OutcomeView:
@@ -180,11 +175,8 @@ def _counted(count: Any) -> Response:
 
 # What a request of put() may have, which FastAPI cannot read from its signature.
 PUT_BODY: dict[str, Any] = {"requestBody": {"required": True, "content": {
-    "application/json": {"schema": {"anyOf": [
-        {"$ref": "#/components/schemas/PutJob"}, {"$ref": "#/components/schemas/PutJobs"},
-    ]}},
+    "application/json": {"schema": {"$ref": "#/components/schemas/Put"}},
     "text/plain": {"schema": {"type": "string"}},
     "application/octet-stream": {"schema": {"type": "string", "format": "binary"}},
 }}}
-PUT_ANSWER = StoredView | OutcomesView
-PUT_MODELS = (PutJob, PutJobs)
+PUT_MODELS = (Put,)

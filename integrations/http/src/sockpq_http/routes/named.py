@@ -5,8 +5,9 @@ from __future__ import annotations
 from sockpq import Key, Place
 from starlette.responses import Response
 
+from sockpq_http.exchange.caller import Caller, Calling, answer
+from sockpq_http.exchange.views import peeked_view
 from sockpq_http.idempotency.key import Key as IdempotencyKey
-from sockpq_http.routes.caller import Caller, Calling, answer
 from sockpq_http.routes.numbered import WAIT_S, Wait, await_end, error_of
 from sockpq_http.routes.running import (
     Change,
@@ -16,7 +17,6 @@ from sockpq_http.routes.running import (
     finished_answer,
     job_not_found,
 )
-from sockpq_http.routes.views import peeked_view
 from sockpq_http.values.names import JobKey, Queue, Seq
 
 

@@ -8,9 +8,10 @@ from fastapi import Query
 from sockpq import Awaited, Key, Number
 from starlette.responses import Response
 
+from sockpq_http.exchange.caller import Caller, Calling, answer, given
+from sockpq_http.exchange.views import peeked_view
 from sockpq_http.idempotency.key import Key as IdempotencyKey
 from sockpq_http.limits import WAIT_S_MAX
-from sockpq_http.routes.caller import Caller, Calling, answer, given
 from sockpq_http.routes.running import (
     Change,
     change_options,
@@ -19,7 +20,6 @@ from sockpq_http.routes.running import (
     finished_answer,
     job_not_found,
 )
-from sockpq_http.routes.views import peeked_view
 from sockpq_http.values import bodies, times
 from sockpq_http.values.bodies import BodyView
 from sockpq_http.values.model import View

@@ -8,9 +8,9 @@ from pydantic import Field
 from sockpq import Denied
 from starlette.responses import Response
 
+from sockpq_http.exchange.caller import Caller, Calling, answer, given
 from sockpq_http.limits import WAIT_S_MAX
 from sockpq_http.problems.problem import Problem
-from sockpq_http.routes.caller import Caller, Calling, answer, given
 from sockpq_http.routes.running import changed_answer
 from sockpq_http.values import bodies
 from sockpq_http.values.bodies import Body, BodyView
@@ -61,7 +61,7 @@ class TurnResult(Model):
 
     ticket: Id
     feedback: Literal["ok", "fail", "slow", "sleep"] = Field(
-        "ok", description="`slow`: this was too fast; `sleep`: nobody may have a turn for `sleep` seconds."
+        default="ok", description="`slow`: this was too fast; `sleep`: nobody may have a turn for `sleep` seconds."
     )
     sleep: Span | None = None
     reason: str | None = Field(default=None, pattern=WORD)

@@ -8,13 +8,13 @@ from fastapi import Query
 from pydantic import Field
 from starlette.responses import Response
 
+from sockpq_http.exchange.caller import Calling, answer, given
+from sockpq_http.exchange.views import CountView, JobsView, peeked_view
 from sockpq_http.limits import SEEN_JOBS_MAX
 from sockpq_http.problems.errors import problem_of
 from sockpq_http.problems.problem import Problem, ProblemView
-from sockpq_http.routes.caller import Calling, answer, given
 from sockpq_http.routes.running import changed_answer
 from sockpq_http.routes.takes import Then
-from sockpq_http.routes.views import CountView, JobsView, peeked_view
 from sockpq_http.values.ids import Seq
 from sockpq_http.values.model import Model, View
 from sockpq_http.values.names import NAME, Queue

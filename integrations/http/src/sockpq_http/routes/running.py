@@ -8,12 +8,8 @@ from pydantic import Field
 from sockpq import Finished
 from starlette.responses import Response
 
-from sockpq_http.idempotency.key import Key
-from sockpq_http.limits import IDS_MAX
-from sockpq_http.problems.problem import Problem
-from sockpq_http.routes.caller import BEFORE, Calling, answer, given, replay
-from sockpq_http.routes.takes import Then
-from sockpq_http.routes.views import (
+from sockpq_http.exchange.caller import BEFORE, Calling, answer, given, replay
+from sockpq_http.exchange.views import (
     ChangedView,
     CountView,
     FinishedView,
@@ -23,6 +19,10 @@ from sockpq_http.routes.views import (
     finished_view,
     peeked_view,
 )
+from sockpq_http.idempotency.key import Key
+from sockpq_http.limits import IDS_MAX
+from sockpq_http.problems.problem import Problem
+from sockpq_http.routes.takes import Then
 from sockpq_http.values import times
 from sockpq_http.values.bodies import Body
 from sockpq_http.values.ids import Id
@@ -32,7 +32,7 @@ from sockpq_http.values.times import Moment, Span
 
 REASON = Field(default=None, pattern=WORD, description="Why, in a word; it is kept with the job, or logged.")
 ERROR = Field(default=None, description="The text of what went wrong, such as a traceback.")
-PRIORITY = Field(default=None, ge=-(2**63), le=2**63 - 1)
+PRIORITY = Field(default=None, description="64 bits.")
 RAN = Field(default=None, description="How long the work took, for fair shares.")
 
 

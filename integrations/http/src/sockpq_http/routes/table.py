@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from sockpq_http.exchange import views as seen
 from sockpq_http.routes import (
     cluster,
     events,
@@ -24,7 +25,6 @@ from sockpq_http.routes import (
     topics,
     transactions,
 )
-from sockpq_http.routes import views as seen
 
 
 class Route(NamedTuple):
@@ -54,7 +54,7 @@ PEEK, CHANGE, DELETE, KICK = ("PEEK",), ("CHANGE",), ("DELETE",), ("KICK",)
 # fmt: off
 ROUTES: dict[str, tuple[Route, ...]] = {
     "jobs": (
-        Route(P, f"{QUEUE}/jobs", jobs.put, jobs.PUT_ANSWER, ("PUT", "PUTS"), True, 201,
+        Route(P, f"{QUEUE}/jobs", jobs.put, jobs.PutView, ("PUT", "PUTS"), True, 201,
               jobs.PUT_BODY),
         Route(P, "/jobs", jobs.put_to, seen.CountView, ("PUT",), True, 201),
         Route(P, f"{QUEUE}/call", jobs.call, seen.JobView, ("PUT",)),
@@ -73,7 +73,7 @@ ROUTES: dict[str, tuple[Route, ...]] = {
         Route(P, f"{ID}/move", running.move, seen.FinishedView, ("MOVE",), True),
     ),
     "takes": (
-        Route(P, f"{QUEUE}/take", takes.take, seen.JobsView, ("GET", "GETB", "GETBE")),
+        Route(P, f"{QUEUE}/take", takes.take, seen.JobsView, ("GET", "GETB", "GETBE"), responses=takes.RATE),
         Route(P, "/take", takes.take_of_several, seen.JobsView, ("GET", "GETB", "GETBE", "POLICY")),
         Route(P, f"{NUMBER}/take", takes.take_number, seen.JobsView, ("GET",)),
     ),

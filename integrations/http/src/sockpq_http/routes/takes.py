@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
-from typing import Literal
+from types import MappingProxyType
+from typing import Any, Literal
 
 from pydantic import Field
 from sockpq import SockpqError
 from sockpq.aio import Job
 from starlette.responses import Response
 
+from sockpq_http.exchange.caller import Caller, Calling, answer
+from sockpq_http.exchange.views import JobsView, taken_view
 from sockpq_http.limits import TAKEN_JOBS_MAX, WAIT_S_MAX
-from sockpq_http.routes.caller import Caller, Calling, answer
-from sockpq_http.routes.views import JobsView, taken_view
 from sockpq_http.values.model import Model
 from sockpq_http.values.names import JobNumber, Queue
 from sockpq_http.values.times import Span
@@ -45,6 +47,12 @@ class TakeOfSeveral(Take):
     by: Policy | None = Field(default=None, description="How the queue is chosen.")
 
 
+RATE: dict[int | str, dict[str, Any]] = {200: {"headers": {"RateLimit-Policy": {
+    "description": "Of a queue with a rate: its name, or its pulse; q hand-outs in w seconds.",
+    "schema": {"type": "string"},
+}}}}
+
+
 async def take(caller: Calling, queue: Queue, wanted: Take | None = None) -> Response:
     """Take jobs from a queue; the list is empty if there is none in time.
 
@@ -74,13 +82,14 @@ async def _take(caller: Caller, queues: list[str] | None, wanted: Take, policy: 
         block=False if not wanted.wait else "until_done" if wanted.until_done else True,
         wait=wanted.wait or None, item=wanted.item, meta=True, headers=True, policy=policy,
     )
-    return await _handed(caller, (await caller.unless_gone(work) if wanted.wait else await work) or [])
+    jobs = (await caller.unless_gone(work) if wanted.wait else await work) or []
+    return await _handed(caller, jobs, await caller.rate_header(queues[0]) if queues and len(queues) == 1 else {})
 
 
-async def _handed(caller: Caller, jobs: list[Job]) -> Response:
+async def _handed(caller: Caller, jobs: list[Job], headers: Mapping[str, str] = MappingProxyType({})) -> Response:
     """Return the answer with these jobs; they go back to their places if nobody is there to read it."""
     if jobs and await caller.is_gone():
         with suppress(SockpqError):         # then their leases end
             await caller.client.later_many(jobs, first=True)
         jobs = []
-    return answer(JobsView(jobs=[taken_view(job, caller.client.id_text) for job in jobs]))
+    return answer(JobsView(jobs=[taken_view(job, caller.client.id_text) for job in jobs]), headers=headers)

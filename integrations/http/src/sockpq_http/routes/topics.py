@@ -8,7 +8,7 @@ from fastapi import Query
 from pydantic import Field
 from starlette.responses import Response
 
-from sockpq_http.routes.caller import Calling, answer, given
+from sockpq_http.exchange.caller import Calling, answer, given
 from sockpq_http.routes.queues import Prefix
 from sockpq_http.routes.running import changed_answer
 from sockpq_http.values.bodies import Body

@@ -10,14 +10,14 @@ from sockpq import BadArguments, Finished, Key, Number, Place, Stored
 from sockpq.aio import Transaction
 from starlette.responses import Response
 
+from sockpq_http.exchange.caller import Calling, answer, given, replay
+from sockpq_http.exchange.views import FinishedView, StoredView, finished_view, stored_view
 from sockpq_http.idempotency.key import Key as IdempotencyKey
 from sockpq_http.idempotency.marker import Subject
 from sockpq_http.limits import OPERATIONS_MAX
-from sockpq_http.routes.caller import Calling, answer, given, replay
 from sockpq_http.routes.items import NewHold
 from sockpq_http.routes.jobs import Publish, PutTo
 from sockpq_http.routes.running import Bury, Change, Done, Later, Move, Touch, change_options
-from sockpq_http.routes.views import FinishedView, StoredView, finished_view, stored_view
 from sockpq_http.values import times
 from sockpq_http.values.ids import Id, Seq, Shown
 from sockpq_http.values.model import Model, Replayable, View

@@ -19,10 +19,11 @@ from starlette.types import ASGIApp
 from sockpq_http.access.credentials import Credentials
 from sockpq_http.access.hosts import Hosts
 from sockpq_http.access.users import Users
+from sockpq_http.exchange.caller import refuse_key
+from sockpq_http.exchange.rates import Rates
 from sockpq_http.idempotency.marker import Markers
 from sockpq_http.problems.errors import problem_of, problem_of_http, problem_of_values
 from sockpq_http.problems.problem import Problem
-from sockpq_http.routes.caller import refuse_key
 from sockpq_http.routes.table import ROUTES, Route
 from sockpq_http.server.gates import BodyGate, HostGate, UserGate
 from sockpq_http.server.metrics import Counting, Metrics
@@ -98,6 +99,7 @@ def application(service: Service | None = None) -> FastAPI:
         app.state.metrics = service.metrics
         app.state.stopping = service.stopping
         app.state.markers = Markers(service.settings.idempotency_s)
+        app.state.rates = Rates()
     return app
 
 

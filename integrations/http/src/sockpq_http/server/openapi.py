@@ -48,6 +48,12 @@ def document(app: FastAPI) -> dict[str, Any]:
     for operations in made["paths"].values():
         for operation in operations.values():
             _add_problems(operation["responses"])
+            for parameter in operation.get("parameters", ()):
+                schema = parameter["schema"] = _without_null(parameter["schema"])
+                if schema.get("type") == "string" and isinstance(schema.get("default"), float):
+                    schema["default"] = f"{schema['default']:g}"
+            for content in operation.get("requestBody", {}).get("content", {}).values():
+                content["schema"] = _without_null(content["schema"])
     components = made.setdefault("components", {})
     schemas = components.setdefault("schemas", {})
     for unused in ("HTTPValidationError", "ValidationError"):
@@ -55,6 +61,10 @@ def document(app: FastAPI) -> dict[str, Any]:
     _, more = models_json_schema([(model, "validation") for model in (*PUT_MODELS, ProblemView)], ref_template=REF)
     for name, schema in more.get("$defs", {}).items():
         schemas.setdefault(name, schema)
+    for schema in schemas.values():
+        for name, field in schema.get("properties", {}).items():
+            if name not in schema.get("required", ()):
+                schema["properties"][name] = _without_null(field)
     components["schemas"] = dict(sorted(schemas.items()))
     components["securitySchemes"] = SECURITY
     made["security"] = [{"basic": []}, {"bearer": []}, {}]
@@ -76,3 +86,12 @@ def _add_problems(responses: dict[str, Any]) -> None:
         if status == "503":
             one["headers"] = AGAIN
         responses.setdefault(status, one)
+
+
+def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of what may be left out but is never null: a parameter, a field, or a whole body."""
+    choices = [one for one in schema.get("anyOf", ()) if one != {"type": "null"}]
+    if len(choices) == len(schema.get("anyOf", ())):
+        return schema
+    rest = {name: value for name, value in schema.items() if name != "anyOf" and value is not None}
+    return {**rest, **choices[0]} if len(choices) == 1 else {**rest, "anyOf": choices}

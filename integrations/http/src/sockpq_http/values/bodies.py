@@ -25,10 +25,10 @@ class Body(Model):
     text: str | None = Field(default=None, description="Text: it is kept as UTF-8.")
     base64: str | None = Field(default=None, description="Any bytes, in base64.")
     content_type: str | None = Field(
-        None, max_length=1024, description="Kept as the header `content-type`; with `json` application/json."
+        default=None, max_length=1024, description="Kept as the header `content-type`; with `json` application/json."
     )
     headers: dict[str, str] | None = Field(
-        None, max_length=64, description="Headers of the job; their names are kept in lower case."
+        default=None, max_length=64, description="Headers of the job; their names are kept in lower case."
     )
 
     @model_validator(mode="after")

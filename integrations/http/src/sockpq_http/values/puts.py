@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from sockpq_http.limits import PUT_JOBS_MAX
 from sockpq_http.values.bodies import CONTENT_TYPE, Body
@@ -13,7 +13,6 @@ from sockpq_http.values.times import Moment, MomentText, Span, SpanText
 
 OnDuplicate = Literal["fail", "ignore", "replace"]
 When = Literal["done", "end", "failed"]
-PRIORITY_MIN, PRIORITY_MAX = -(2**63), 2**63 - 1
 
 
 class Dedup(Model):
@@ -26,7 +25,7 @@ class Dedup(Model):
 class CommonPut(Body):
     """The options of any job: for one queue, for several or for a topic."""
 
-    priority: int = Field(default=0, ge=PRIORITY_MIN, le=PRIORITY_MAX, description="Greater ones first.")
+    priority: int = Field(default=0, description="Greater ones first; 64 bits.")
     item: str | None = Field(default=None, description="The jobs of an item belong together.")
     delay: Span | None = Field(default=None, description="It is active that much later.")
     at: Moment | None = Field(default=None, description="It is active from then on.")
@@ -74,16 +73,24 @@ class PutJob(CommonPut):
         return {**found, "new_item": self.new_item, "number": self.number}
 
 
-class PutJobs(Model):
-    """Several jobs for one queue, each with options of its own."""
+class Put(PutJob):
+    """A job for one queue, or several `jobs`, each with options of its own."""
 
-    jobs: list[PutJob] = Field(min_length=1, max_length=PUT_JOBS_MAX)
+    jobs: list[PutJob] | None = Field(
+        default=None, min_length=1, max_length=PUT_JOBS_MAX, description="Several jobs; then there is no other field."
+    )
+
+    @model_validator(mode="after")
+    def _one_or_several(self) -> Put:
+        if self.jobs is not None and len(self.model_fields_set) > 1:
+            raise ValueError("with `jobs` each of them has its own options: there is no other field")
+        return self
 
 
 class RawOptions(Model):
     """The options of a job whose body is the request's, as parameters."""
 
-    priority: int = Field(default=0, ge=PRIORITY_MIN, le=PRIORITY_MAX)
+    priority: int = 0
     item: str | None = None
     delay: SpanText | None = None
     at: MomentText | None = None

@@ -59,8 +59,8 @@ class StoredView(Replayable):
     """A job that was put."""
 
     outcome: Literal["new", "exists", "replaced", "dropped"] | None = Field(
-        None, description="`exists`: by `on_duplicate` or `dedup`, nothing was changed; `dropped`: what it waits for "
-                          "has ended already."
+        default=None,
+        description="`exists`: by `on_duplicate` or `dedup`, nothing was changed; `dropped`: what it waits for has ended.",
     )
     number: Id | None = None
     item: str | None = None

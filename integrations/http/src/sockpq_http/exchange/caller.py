@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from enum import Enum
 from typing import Annotated, Any, TypeVar
 
@@ -12,6 +12,7 @@ from sockpq import Aborted
 from sockpq.aio import Client, Transaction
 from starlette.responses import Response
 
+from sockpq_http.exchange.rates import Rates
 from sockpq_http.idempotency.key import word_of
 from sockpq_http.idempotency.marker import Markers, Subject
 from sockpq_http.problems.problem import Problem
@@ -39,6 +40,7 @@ class Caller:
         self.client: Client = request.state.client
         self._user: str = request.state.user
         self._markers: Markers = request.app.state.markers
+        self._rates: Rates = request.app.state.rates
         self.stopping: asyncio.Event = request.app.state.stopping
 
     @property
@@ -53,6 +55,11 @@ class Caller:
     async def id(self, text: str) -> int:
         """Return the id or number of a job as the client has it. Raises JobNotFound if its cluster is unknown."""
         return await self.client.id_of(text) if "." in text else int(text)
+
+    async def rate_header(self, queue: str) -> dict[str, str]:
+        """Return the header with the rate of a queue, none if it has no rate."""
+        policy = await self._rates.policy(self.client, self._user, queue)
+        return {} if policy is None else {"ratelimit-policy": policy}
 
     async def execute(self, key: str | None, call: str, /, *arguments: Any, **options: Any) -> Any:
         """Execute a call of the client; with a key in a transaction, once: BEFORE if it was executed before.
@@ -118,7 +125,7 @@ async def refuse_key(request: Request) -> None:
 Calling = Annotated[Caller, Depends(caller_of)]
 
 
-def answer(view: View, status: int = 200, **headers: str) -> Response:
+def answer(view: View, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """Return an answer with what is known of a view."""
     return Response(view.model_dump_json(by_alias=True, exclude_unset=True), status, headers, "application/json")
 

@@ -41,7 +41,7 @@ def typescript(folder: Path, url: str) -> str:
     (folder / "package.json").write_text('{"name": "tutorial", "private": true, "type": "module"}')
     shutil.copy(CLIENTS / "tutorial.ts", folder)
     run(folder, "npm", "install", "--silent", "--no-audit", "--no-fund", *TYPESCRIPT)
-    run(folder, "npx", "openapi-typescript", str(DOCUMENT), "-o", "schema.d.ts")
+    run(folder, "npx", "openapi-typescript", str(DOCUMENT), "--default-non-nullable=false", "-o", "schema.d.ts")
     run(folder, "npx", "tsc", "--strict", "--module", "nodenext", "--target", "es2022", "--skipLibCheck", "tutorial.ts")
     return run(folder, "node", "tutorial.js", url)
 

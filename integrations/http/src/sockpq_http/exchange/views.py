@@ -60,7 +60,7 @@ class StoredView(Replayable):
 
     outcome: Literal["new", "exists", "replaced", "dropped"] | None = Field(
         default=None,
-        description="`exists`: by `on_duplicate` or `dedup`, nothing was changed; `dropped`: what it waits for has ended.",
+        description="`exists`: by `on_duplicate` or `dedup`, nothing was changed; `dropped`: its items have ended.",
     )
     number: Id | None = None
     item: str | None = None

@@ -47,13 +47,8 @@ def document(app: FastAPI) -> dict[str, Any]:
     )
     for operations in made["paths"].values():
         for operation in operations.values():
+            _refine(operation)
             _add_problems(operation["responses"])
-            for parameter in operation.get("parameters", ()):
-                schema = parameter["schema"] = _without_null(parameter["schema"])
-                if schema.get("type") == "string" and isinstance(schema.get("default"), float):
-                    schema["default"] = f"{schema['default']:g}"
-            for content in operation.get("requestBody", {}).get("content", {}).values():
-                content["schema"] = _without_null(content["schema"])
     components = made.setdefault("components", {})
     schemas = components.setdefault("schemas", {})
     for unused in ("HTTPValidationError", "ValidationError"):
@@ -86,6 +81,21 @@ def _add_problems(responses: dict[str, Any]) -> None:
         if status == "503":
             one["headers"] = AGAIN
         responses.setdefault(status, one)
+
+
+def _refine(operation: dict[str, Any]) -> None:
+    """Write parameters, bodies and streams as generators of clients understand them."""
+    for parameter in operation.get("parameters", ()):
+        schema = parameter["schema"] = _without_null(parameter["schema"])
+        if schema.get("type") == "string" and isinstance(schema.get("default"), float):
+            schema["default"] = f"{schema['default']:g}"
+        if schema.get("default") == []:
+            del schema["default"]           # without one the meaning is the same
+    for content in operation.get("requestBody", {}).get("content", {}).values():
+        content["schema"] = _without_null(content["schema"])
+    for answer in operation["responses"].values():
+        if "text/event-stream" in answer.get("content", {}):
+            answer["content"].pop("application/json", None)
 
 
 def _without_null(schema: dict[str, Any]) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from sockpq_sqs.auth import OpenGate, Users, UsersGate, Verifier
 from sockpq_sqs.call import Call
 from sockpq_sqs.door import Door
 from sockpq_sqs.model.answers import Nothing, QueueUrlAnswer, SendMessageAnswer
+from sockpq_sqs.options import DEFAULT_ACCOUNT
 from sockpq_sqs.settings import Settings, read
 
 SECRET = "a-secret-of-the-shop-0123456789"
@@ -118,9 +119,10 @@ class RunningDoor:
     def _run(self) -> None:
         async def serve() -> None:
             if self.users is None:
-                gate: Any = OpenGate(self.clients, "us-east-1")
+                gate: Any = OpenGate(self.clients, DEFAULT_ACCOUNT, "us-east-1")
             else:
-                gate = UsersGate(self.users, self.clients, Verifier(self.users), in_cluster=True)
+                gate = UsersGate(
+                    self.users, self.clients, Verifier(self.users), DEFAULT_ACCOUNT, in_cluster=True)
             self.door = Door(self.settings, gate, self.engine.handle, self.clients.own, self._refresh)
             await self.door.open()
             self._opened.set()

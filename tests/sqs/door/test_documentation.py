@@ -31,8 +31,6 @@ def shown(value: Any) -> str:
     """Return a default as the table has it."""
     if isinstance(value, bool):
         return f"`{str(value).lower()}`"
-    if isinstance(value, dict):
-        return "`" + ", ".join(f'{key} = "{one}"' for key, one in value.items()) + "`"
     if isinstance(value, int):
         return f"{value:,}"
     return f"`{value}`" if value else ""

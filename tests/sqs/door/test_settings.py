@@ -46,6 +46,7 @@ def test_the_environment_overrides_the_file_and_options_override_both(tmp_path: 
         ({"limits": {"connections_max": 0}}, "limits.connections_max: must be 1 or more"),
         ({"limits": {"hello_timeout_s": -1}}, "limits.hello_timeout_s: must not be negative"),
         ({"sqs": {"policies": "enforce"}}, "sqs.policies: invalid enum value 'enforce'"),
+        ({"sqs": {"account": "1"}}, "sqs.account: '1' must be an account of 12 digits"),
         ({"sqs": {"accounts": {"1": ""}}}, "sqs.accounts: '1' must be an account of 12 digits"),
         ({"sqs": {"accounts": {"111122223333": "a b"}}}, "sqs.accounts.111122223333: 'a b' must be up to 32 of"),
         ({"log": {"level": "loud"}}, "log.level: invalid enum value 'loud'"),

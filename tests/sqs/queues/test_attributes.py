@@ -122,7 +122,7 @@ def policy(arn: str, count: object = 3) -> str:
 
 def test_a_redrive_policy_is_kept_and_taken_away(engine: RunningEngine) -> None:
     dead = engine.queue("dead")
-    url = engine.queue("orders", RedrivePolicy=policy(engine.arn(dead)))
+    url = engine.queue("orders", RedrivePolicy=policy(engine.arn(dead), "3"))
     assert json.loads(engine.attributes(url, "RedrivePolicy")["RedrivePolicy"]) == json.loads(policy(engine.arn(dead)))
     assert engine("ListDeadLetterSourceQueues", QueueUrl=dead) == {"queueUrls": [url]}
     assert engine("ListDeadLetterSourceQueues", QueueUrl=url) == {}

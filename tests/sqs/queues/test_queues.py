@@ -152,7 +152,7 @@ def test_front_ends_that_create_a_queue_at_once_agree(server: RealServer, engine
 
 
 def test_accounts_are_prefixes_of_names(server: RealServer) -> None:
-    options = Options(accounts={"111122223333": "shop.", "000000000000": ""})
+    options = Options(accounts={"111122223333": "shop."})
     with RunningEngine(server, options) as engine:
         own = engine.queue("orders")
         engine.call["account"] = "111122223333"
@@ -182,7 +182,8 @@ def test_permissions_become_a_policy(engine: RunningEngine) -> None:
     engine("AddPermission", **{**permission, "Label": "two", "Actions": ["SendMessage", "*"]})
     assert len(json.loads(engine.attributes(url, "Policy")["Policy"])["Statement"]) == 2
     for changed in ({"Label": "one"}, {"Label": "a b"}, {"Label": "x", "Actions": ["Fly"]},
-                    {"Label": "x", "AWSAccountIds": ["bob"]}):
+                    {"Label": "x", "AWSAccountIds": ["bob"]}, {"Label": "x", "AWSAccountIds": []},
+                    {"Label": "x", "Actions": ["DeleteQueue"]}):
         error = engine.refused("AddPermission", **{**permission, **changed})
         assert error.query_code == "InvalidParameterValue"
     engine("RemovePermission", QueueUrl=url, Label="one")

@@ -107,9 +107,11 @@ class Program:
         await door.close()
 
     def _gate(self, clients: Clients) -> Gate:
+        account = self._settings.sqs.account
         if self._users is None:
-            return OpenGate(clients, self._settings.http.region)
-        return UsersGate(self._users, clients, Verifier(self._users), in_cluster=self._settings.users.in_cluster)
+            return OpenGate(clients, account, self._settings.http.region)
+        return UsersGate(
+            self._users, clients, Verifier(self._users), account, in_cluster=self._settings.users.in_cluster)
 
     def _refresh(self, clients: Clients) -> None:
         if self._users is not None and self._users.refresh():

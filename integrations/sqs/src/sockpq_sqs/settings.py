@@ -178,6 +178,7 @@ def _check(settings: Settings) -> None:
             ipaddress.ip_network(network)
         except ValueError as error:
             raise ValueError(f"http.metrics_from: {error}") from None
+    check_account("sqs.account", settings.sqs.account)
     for account, prefix in settings.sqs.accounts.items():
         check_account("sqs.accounts", account)
         if not _PREFIX.fullmatch(prefix):

@@ -11,7 +11,6 @@ from sockpq_sqs.auth.refusals import foreign_page
 from sockpq_sqs.auth.users import Users
 from sockpq_sqs.auth.verifier import Claim, Verifier
 from sockpq_sqs.call import User
-from sockpq_sqs.options import DEFAULT_ACCOUNT
 
 # Browsers send at least one of these with requests of a page, and no SDK on a server does.
 _OF_BROWSERS = ("Origin", "Sec-Fetch-Site")
@@ -40,8 +39,9 @@ class Gate(Protocol):
 class OpenGate:
     """Lets everybody in, and reads signatures only for the region. Web pages are nobody: they are refused."""
 
-    def __init__(self, clients: Clients, region: str) -> None:
+    def __init__(self, clients: Clients, account: str, region: str) -> None:
         self._user = User(None, clients.own)
+        self._account = account
         self._region = region
 
     def claim(self, head: Head) -> None:
@@ -52,16 +52,22 @@ class OpenGate:
     def sender(self, head: Head, claim: Claim | None, body: bytes) -> Sender:
         """See Gate."""
         match = _REGION.search(head.header("Authorization"))
-        return Sender(self._user, DEFAULT_ACCOUNT, match[1] if match else self._region)
+        return Sender(self._user, self._account, match[1] if match else self._region)
 
 
 class UsersGate:
-    """Lets the users of a file in. With `in_cluster` they act as themselves there, else all as one."""
+    """Lets the users of a file in. With `in_cluster` they act as themselves there, else all as one.
 
-    def __init__(self, users: Users, clients: Clients, verifier: Verifier, *, in_cluster: bool) -> None:
+    `account`: the account of users for whom the file names none.
+    """
+
+    def __init__(
+        self, users: Users, clients: Clients, verifier: Verifier, account: str, *, in_cluster: bool,
+    ) -> None:
         self._users = users
         self._clients = clients
         self._verifier = verifier
+        self._account = account
         self._in_cluster = in_cluster
 
     def claim(self, head: Head) -> Claim:
@@ -75,4 +81,4 @@ class UsersGate:
         name = claim.signature.access_key
         account = claim.user
         client = self._clients.of(name, account) if self._in_cluster else self._clients.own
-        return Sender(User(name, client), account.account or DEFAULT_ACCOUNT, claim.signature.region)
+        return Sender(User(name, client), account.account or self._account, claim.signature.region)

@@ -59,8 +59,8 @@ def _check(name: str, value: AttributeValue) -> None:
     lower = name.lower()
     if not NAME.fullmatch(name):
         raise invalid(
-            "Message attribute name can only contain upper and lower case letters, digits, periods, hyphens and "
-            "underscores, 256 characters at most."
+            f"The message attribute name '{name[:300]}' is invalid. Attribute name can contain A-Z, a-z, 0-9, "
+            "underscore (_), hyphen (-), and period (.) characters."
         )
     if name.startswith(".") or name.endswith(".") or ".." in name:
         raise invalid("You can't use message attribute names beginning or ending with '.', or with two in a row.")

@@ -46,7 +46,7 @@ class Names:
     """Converts names by the accounts that are configured."""
 
     def __init__(self, options: Options) -> None:
-        self._prefixes = options.accounts
+        self._prefixes = {options.account: "", **options.accounts}
         self._known: dict[tuple[str, str], QueueName] = {}      # of URLs: to parse one costs as much as the rest
 
     def prefix(self, account: str) -> str:

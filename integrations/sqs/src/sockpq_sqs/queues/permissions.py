@@ -12,6 +12,10 @@ from sockpq_sqs.model.errors import SqsError, missing, wrong
 
 LABEL = re.compile(r"[A-Za-z0-9_-]{1,80}")
 ACCOUNT = re.compile(r"\d{12}")
+OF_OWNERS = frozenset({
+    "AddPermission", "CancelMessageMoveTask", "CreateQueue", "DeleteQueue", "ListMessageMoveTasks", "ListQueueTags",
+    "ListQueues", "RemovePermission", "SetQueueAttributes", "StartMessageMoveTask", "TagQueue", "UntagQueue",
+})
 STATEMENTS_MAX = 20
 ACTIONS_MAX = 7
 
@@ -57,7 +61,7 @@ def _check(label: str, accounts: Sequence[str], actions: Sequence[str]) -> None:
         reason = "Can only include alphanumeric characters, hyphens, or underscores. 1 to 80 in length."
         raise wrong(label, "Label", reason)
     if not accounts:
-        raise missing("AWSAccountIds")
+        raise wrong([], "PrincipalId", "Unable to verify.")
     if not actions:
         raise missing("Actions")
     for account in accounts:
@@ -66,5 +70,8 @@ def _check(label: str, accounts: Sequence[str], actions: Sequence[str]) -> None:
     if len(actions) > ACTIONS_MAX:
         raise SqsError("OverLimit", f"{len(actions)} Actions were found, maximum allowed is {ACTIONS_MAX}.", 403)
     for action in actions:
+        if action in OF_OWNERS:
+            reason = "Only the queue owner is allowed to invoke this action."
+            raise wrong(f"SQS:{action}", "ActionName", reason)
         if action != "*" and action not in ACTIONS:
             raise wrong(action, "ActionName", "Please refer to the appropriate WSDL for a list of valid actions.")

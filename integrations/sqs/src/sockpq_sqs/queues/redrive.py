@@ -51,7 +51,7 @@ class RedrivePolicies:
             raise wrong(text, NAME, "Dead letter target must be owned by the same account.")
         if not _allows(entry, queue.arn(region)):
             raise wrong(text, NAME, "Queue does not have permission to access dead letter target.")
-        canonical = json.dumps({"deadLetterTargetArn": target, "maxReceiveCount": tries}, separators=(",", ":"))
+        canonical = json.dumps({"deadLetterTargetArn": target, "maxReceiveCount": count}, separators=(",", ":"))
         return canonical, None if dead == queue else Redrive(dead.server, count)
 
 

@@ -60,7 +60,7 @@ PROCESSES = (
     "kombu/test_bad_messages.py", "kombu/test_batch.py", "kombu/test_close.py", "kombu/test_features.py",
     "kombu/test_queue_order.py",
     "kombu/test_groups.py", "kombu/test_revoke.py", "kombu/test_chords.py",
-    "sqs/door/test_program.py",
+    "dramatiq", "taskiq", "sqs/door/test_program.py",
     "http/push/test_delivery.py", "http/push/test_hostile_receivers.py", "http/push/test_program.py",
     "http/push/test_examples.py",
     "gateway/process/test_log_writer.py", "gateway/process/test_logs.py", "gateway/process/test_restarts.py",

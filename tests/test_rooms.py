@@ -57,8 +57,10 @@ ORDER = {
         "doctor", "program", "__main__",
     ),
     "sockpq_django": ("_version",),
-    "sockpq_dramatiq": ("_version",),
-    "sockpq_taskiq": ("_version",),
+    "sockpq_dramatiq": (
+        "_version", "errors", "step", "messages", "results", "cancellation", "consumer", "broker", "groups",
+    ),
+    "sockpq_taskiq": ("_version", "labels", "held_task", "middleware", "broker", "results", "schedules"),
     "sockpq_http": (
         "_version", "limits", "values", "problems", "access", "idempotency", "exchange", "routes", "server",
         "push", "main",

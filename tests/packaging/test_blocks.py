@@ -70,9 +70,9 @@ SHOWN = {       # what programs print
 }
 # Programs of the system or of others, in these documents for those who have them.
 OTHERS = (
-    "ansible", "celery", "cd", "curl", "eval", "export", "git", "helm", "journalctl", "kubectl", "mkdir", "mv",
-    "printf", "sha256sum", "skopeo", "ssh", "ssh-keygen", "sudo apt", "sudoedit", "systemctl", "sudo systemctl",
-    "sudo systemd-sysusers", "sudo python3 -m venv", "sudo useradd",
+    "ansible", "celery", "cd", "curl", "dramatiq", "eval", "export", "git", "helm", "journalctl", "kubectl", "mkdir",
+    "mv", "printf", "sha256sum", "skopeo", "ssh", "ssh-keygen", "sudo apt", "sudoedit", "systemctl", "sudo systemctl",
+    "sudo systemd-sysusers", "sudo python3 -m venv", "sudo useradd", "taskiq",
 )
 INSTALLED = "/opt/sockpqd/share/"
 OWN = {"mail.toml"}         # files that the reader makes, as the page shows

@@ -1,0 +1,1 @@
+"""Dramatiq's own tests with this broker: `python -m tests.dramatiq.upstream`."""

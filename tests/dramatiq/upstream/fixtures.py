@@ -1,0 +1,170 @@
+"""The fixtures of Dramatiq's own tests, made by SockpqBroker: stands in for their conftest.py."""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import dramatiq
+import pytest
+from dramatiq import Middleware, QueueNotFound, Worker
+from dramatiq.rate_limits import backends as limits
+from dramatiq.results import backends as results
+from sockpq import Client
+from sockpq.testing import Server
+from sockpq_dramatiq import SockpqBroker, SockpqResults
+
+logging.basicConfig(level=logging.INFO)
+REJECTED_S = 0.05       # a rejection is announced before it is executed
+
+
+class Recorder(Middleware):
+    """Remembers what was rejected, as StubBroker does."""
+
+    def before_nack(self, broker: Any, message: Any) -> None:
+        """Remember a message."""
+        broker.dead_letters_by_queue[message.queue_name].append(
+            (message, message._exception or Exception("Message failed with unknown error")))
+
+
+class RecordingBroker(SockpqBroker):
+    """Has what the tests ask of StubBroker: `dead_letters`, and a join() that raises errors of actors."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.dead_letters_by_queue: dict[str, list[tuple[Any, BaseException]]] = defaultdict(list)
+        self.add_middleware(Recorder())
+
+    @property
+    def dead_letters(self) -> list[Any]:
+        """All rejected messages."""
+        return [message for found in self.dead_letters_by_queue.values() for message, _ in found]
+
+    def join(self, queue_name: str, *, timeout: int | None = None, fail_fast: bool = True) -> None:
+        """Wait for the queue, then raise the error of the first rejected message."""
+        if queue_name not in self.get_declared_queues():
+            raise QueueNotFound(queue_name)
+        super().join(queue_name, timeout=timeout)
+        end = time.monotonic() + REJECTED_S
+        while fail_fast and time.monotonic() < end and not self.dead_letters_by_queue[queue_name]:
+            time.sleep(0.01)
+        if fail_fast:
+            for _, error in self.dead_letters_by_queue[queue_name]:
+                raise error from None
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[Server]:
+    with Server() as one:
+        yield one
+
+
+@pytest.fixture
+def stub_broker(server: Server) -> Iterator[RecordingBroker]:
+    server.empty()
+    broker = RecordingBroker(server.address)
+    broker.emit_after("process_boot")
+    dramatiq.set_broker(broker)
+    yield broker
+    broker.flush_all()
+    broker.close()
+
+
+@pytest.fixture
+def stub_worker(stub_broker: RecordingBroker) -> Iterator[Worker]:
+    worker = Worker(stub_broker, worker_timeout=100, worker_threads=32)
+    worker.start()
+    yield worker
+    worker.stop()
+
+
+@pytest.fixture
+def result_backend(server: Server) -> Iterator[SockpqResults]:
+    with Client(server.address) as client:
+        yield SockpqResults(client)
+
+
+@pytest.fixture
+def redis_broker(stub_broker: RecordingBroker) -> RecordingBroker:
+    return stub_broker
+
+
+@pytest.fixture
+def rabbitmq_broker(stub_broker: RecordingBroker) -> RecordingBroker:
+    return stub_broker
+
+
+@pytest.fixture
+def redis_worker(stub_worker: Worker) -> Worker:
+    return stub_worker
+
+
+@pytest.fixture
+def rabbitmq_worker(stub_worker: Worker) -> Worker:
+    return stub_worker
+
+
+@pytest.fixture
+def redis_result_backend(result_backend: SockpqResults) -> SockpqResults:
+    return result_backend
+
+
+@pytest.fixture
+def stub_result_backend() -> Any:
+    return results.StubBackend()
+
+
+@pytest.fixture
+def result_backends(result_backend: SockpqResults) -> dict[str, Any]:
+    return {"stub": result_backend, "redis": result_backend}
+
+
+@pytest.fixture
+def rate_limiter_backend() -> Any:
+    return limits.StubBackend()
+
+
+@pytest.fixture
+def rate_limiter_backends(rate_limiter_backend: Any) -> dict[str, Any]:
+    return {"stub": rate_limiter_backend}
+
+
+@pytest.fixture
+def info_logging() -> Iterator[None]:
+    logger = logging.getLogger()
+    logger.setLevel(logging.INFO)
+    yield
+    logger.setLevel(logging.DEBUG)
+
+
+@pytest.fixture
+def start_cli() -> Iterator[Any]:
+    started: list[subprocess.Popen[bytes]] = []
+
+    def run(broker_module: str, *, extra_args: list[str] | None = None, **options: Any) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "dramatiq", broker_module, *(extra_args or [])]
+        started.append(subprocess.Popen(command, **{"bufsize": 0, **options}))
+        return started[-1]
+
+    yield run
+    for one in started:
+        one.terminate()
+        one.wait()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave out tests that say nothing about another broker, each with its reason."""
+    lines = [line.partition("  ") for line in Path(os.environ["SKIPS"]).read_text().splitlines()]
+    skips = {name: why.strip() for name, _, why in lines if name and not name.startswith("#")}
+    for item in items:
+        plain = item.name.split("[")[0]
+        for name, why in skips.items():
+            if plain == name or item.nodeid.startswith(f"tests/{name}"):
+                item.add_marker(pytest.mark.skip(reason=why))

@@ -64,7 +64,7 @@ class ErrorView(View):
     error: str | None = None
 
 
-class ResultView(BodyView):
+class JobResultView(BodyView):
     """The result of a job that has ended."""
 
 
@@ -109,7 +109,7 @@ async def stat(caller: Calling, number: JobNumber) -> Response:
 
 async def result(caller: Calling, number: JobNumber) -> Response:
     """Return the result of a job that has ended, while its queue keeps it."""
-    return answer(ResultView(**bodies.shown(await caller.client.job_result(await caller.id(number)), None)))
+    return answer(JobResultView(**bodies.shown(await caller.client.job_result(await caller.id(number)), None)))
 
 
 async def error(caller: Calling, number: JobNumber) -> Response:

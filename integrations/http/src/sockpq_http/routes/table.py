@@ -83,7 +83,7 @@ ROUTES: dict[str, tuple[Route, ...]] = {
         Route(D, NUMBER, numbered.delete, seen.FinishedView, DELETE, True),
         Route(G, f"{NUMBER}/await", numbered.wait, numbered.EndView, ("AWAIT",)),
         Route(G, f"{NUMBER}/stat", numbered.stat, numbered.StatView, ("JOB STAT",)),
-        Route(G, f"{NUMBER}/result", numbered.result, numbered.ResultView, PEEK),
+        Route(G, f"{NUMBER}/result", numbered.result, numbered.JobResultView, PEEK),
         Route(G, f"{NUMBER}/error", numbered.error, numbered.ErrorView, PEEK),
         Route(P, f"{NUMBER}/kick", numbered.kick, seen.CountView, KICK, True),
         Route(P, f"{NUMBER}/retry", numbered.retry, seen.CountView, KICK),

@@ -59,7 +59,7 @@ def document(app: FastAPI) -> dict[str, Any]:
     for schema in schemas.values():
         for name, field in schema.get("properties", {}).items():
             if name not in schema.get("required", ()):
-                schema["properties"][name] = _without_null(field)
+                schema["properties"][name] = _describe_default(_without_null(field))
     components["schemas"] = dict(sorted(schemas.items()))
     components["securitySchemes"] = SECURITY
     made["security"] = [{"basic": []}, {"bearer": []}, {}]
@@ -105,3 +105,11 @@ def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
         return schema
     rest = {name: value for name, value in schema.items() if name != "anyOf" and value is not None}
     return {**rest, **choices[0]} if len(choices) == 1 else {**rest, "anyOf": choices}
+
+
+def _describe_default(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of a field; the default of one with several forms is in its description only."""
+    if "anyOf" not in schema or "default" not in schema:
+        return schema
+    rest = {name: value for name, value in schema.items() if name != "default"}
+    return {**rest, "description": f"{schema.get('description', '')} Default: {schema['default']:g}.".strip()}

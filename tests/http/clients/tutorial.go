@@ -53,11 +53,11 @@ func run(ctx context.Context, url string) error {
 	if err != nil {
 		return err
 	}
-	jobs, ok := take.(*sockpqd.JobsView)
-	if !ok || len(jobs.Jobs) != 1 || jobs.Jobs[0].Priority != 5 || string(jobs.Jobs[0].JSON) != `{"to":"ann"}` {
+	jobs, ok := take.(*sockpqd.JobsViewHeaders)
+	if !ok || len(jobs.Response.Jobs) != 1 || string(jobs.Response.Jobs[0].JSON) != `{"to":"ann"}` {
 		return fmt.Errorf("take: %+v", take)
 	}
-	id := sockpqd.RunningDoneParams{JobID: jobs.Jobs[0].ID.Value}
+	id := sockpqd.RunningDoneParams{JobID: jobs.Response.Jobs[0].ID.Value}
 	done, err := client.RunningDone(ctx, sockpqd.OptDone{}, id)
 	if err != nil {
 		return err

@@ -173,7 +173,7 @@ class ResultView(View):
 class ResultsView(Replayable):
     """The results of a transaction, in the order of its operations."""
 
-    results: list[ResultView] = []
+    results: list[ResultView] | None = None
 
 
 async def execute(caller: Calling, wanted: Operations, key: IdempotencyKey = None) -> Response:

@@ -109,7 +109,9 @@ def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
 
 def _describe_default(schema: dict[str, Any]) -> dict[str, Any]:
     """Return the schema of a field; the default of one with several forms is in its description only."""
-    if "anyOf" not in schema or "default" not in schema:
-        return schema
     rest = {name: value for name, value in schema.items() if name != "default"}
+    if schema.get("default") is None:
+        return rest
+    if "anyOf" not in schema:
+        return schema
     return {**rest, "description": f"{schema.get('description', '')} Default: {schema['default']:g}.".strip()}

@@ -2,9 +2,9 @@
 
     python -m bench.sqs http://127.0.0.1:9324 --pid 4711 [--pid ..] [--connections 32] [--seconds 5] [--only send]
 
-The service must not verify signatures: none is made, as that costs more than all else here. The processes of --pid are
-the service's; the processor time that they used is printed for each request and message. Each kind of request has its
-own queue; `receive` takes what was sent before it.
+The processes of --pid are the service's; the processor time that they used is printed for each request and message.
+Each kind of request has its own queue; `receive` takes what was sent before it. Without --key nothing verifies the
+signatures; with it each request is signed once for all of its repetitions, as signing costs more than all else here.
 """
 
 from __future__ import annotations
@@ -14,10 +14,14 @@ import json
 import os
 import time
 from collections.abc import Awaitable, Callable
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+import botocore.auth
+import botocore.awsrequest
+import botocore.credentials
 import click
 import uvloop
 
@@ -26,21 +30,49 @@ BODY = "x" * 500
 WAKES = 300
 
 
+Signed = Callable[[str, str, bytes], bytes]             # host, action and body -> the head of the request
+
+
+def unsigned(host: str, action: str, body: bytes) -> bytes:
+    """Return a head with the form of a signature."""
+    return (
+        f"POST / HTTP/1.1\r\nHost: {host}\r\nX-Amz-Target: AmazonSQS.{action}\r\nContent-Type: "
+        "application/x-amz-json-1.0\r\nAuthorization: AWS4-HMAC-SHA256 Credential=x/20261130/us-east-1/sqs/"
+        f"aws4_request, SignedHeaders=host, Signature=0\r\nContent-Length: {len(body)}\r\n\r\n").encode()
+
+
+def signer(key: str, secret: str) -> Signed:
+    """Return a function that signs, and remembers the head of each request for its repetitions."""
+    credentials = botocore.credentials.Credentials(key, secret)
+
+    @cache
+    def signed(host: str, action: str, body: bytes) -> bytes:
+        request = botocore.awsrequest.AWSRequest(
+            "POST", f"http://{host}/", data=body,
+            headers={"Content-Type": "application/x-amz-json-1.0", "X-Amz-Target": f"AmazonSQS.{action}"})
+        botocore.auth.SigV4Auth(credentials, "sqs", "us-east-1").add_auth(request)
+        headers = {"Host": host, **dict(request.headers.items()), "Content-Length": str(len(body))}
+        lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        return f"POST / HTTP/1.1\r\n{lines}\r\n".encode()
+
+    return signed
+
+
 class SqsConnection:
     """A connection that sends one request after the other."""
 
-    def __init__(self, host: str, port: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(
+        self, host: str, port: int, signed: Signed, reader: asyncio.StreamReader, writer: asyncio.StreamWriter,
+    ) -> None:
         self._host = f"{host}:{port}"
+        self._signed = signed
         self._reader = reader
         self._writer = writer
 
     async def ask(self, action: str, request: dict[str, Any]) -> dict[str, Any]:
         """Send a request and return its answer. Raises ValueError if it was refused."""
         body = json.dumps(request).encode()
-        self._writer.write(
-            f"POST / HTTP/1.1\r\nHost: {self._host}\r\nX-Amz-Target: AmazonSQS.{action}\r\nContent-Type: "
-            "application/x-amz-json-1.0\r\nAuthorization: AWS4-HMAC-SHA256 Credential=x/20261130/us-east-1/sqs/"
-            f"aws4_request, SignedHeaders=host, Signature=0\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
+        self._writer.write(self._signed(self._host, action, body) + body)
         head = await self._reader.readuntil(b"\r\n\r\n")
         length = int(head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0])
         answer = await self._reader.readexactly(length)
@@ -137,8 +169,9 @@ async def measure(
 
     async def run(connection: SqsConnection) -> None:
         while (begun := time.monotonic()) < end:
-            counts[1] += await one(connection, url)
+            messages = await one(connection, url)
             counts[0] += 1
+            counts[1] += messages
             latencies.append(time.monotonic() - begun)
 
     begun, before = time.monotonic(), processor_s(pids)
@@ -162,11 +195,13 @@ async def wakes(connections: list[SqsConnection], url: str) -> list[float]:
     return sorted(found)
 
 
-async def run(endpoint: str, pids: tuple[int, ...], count: int, seconds: float, only: tuple[str, ...]) -> None:
+async def run(
+    endpoint: str, pids: tuple[int, ...], count: int, seconds: float, only: tuple[str, ...], signed: Signed,
+) -> None:
     """Measure all kinds of requests, and print what was found."""
     parts = urlsplit(endpoint)
     host, port = parts.hostname or "127.0.0.1", parts.port or 80
-    connections = [SqsConnection(host, port, *await asyncio.open_connection(host, port)) for _ in range(count)]
+    connections = [SqsConnection(host, port, signed, *await asyncio.open_connection(host, port)) for _ in range(count)]
     for name, (queue, one) in KINDS.items():
         if not only or name in only:
             made = await connections[0].ask("CreateQueue", {
@@ -188,9 +223,14 @@ async def run(endpoint: str, pids: tuple[int, ...], count: int, seconds: float, 
 @click.option("--connections", type=click.IntRange(2), default=32, show_default=True)
 @click.option("--seconds", type=float, default=5.0, show_default=True, help="For each kind of request.")
 @click.option("--only", type=click.Choice([*KINDS, "wake"]), multiple=True)
-def main(endpoint: str, pids: tuple[int, ...], connections: int, seconds: float, only: tuple[str, ...]) -> None:
+@click.option("--key", metavar="KEY:SECRET", help="Sign the requests.")
+def main(
+    endpoint: str, pids: tuple[int, ...], connections: int, seconds: float, only: tuple[str, ...], key: str | None,
+) -> None:
     """Measure the service at ENDPOINT."""
-    uvloop.run(run(endpoint, pids, connections, seconds, only))
+    name, _, secret = (key or "").partition(":")
+    signed = unsigned if key is None else signer(name, secret)
+    uvloop.run(run(endpoint, pids, connections, seconds, only, signed))
 
 
 if __name__ == "__main__":

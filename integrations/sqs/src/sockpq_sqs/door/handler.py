@@ -7,6 +7,7 @@ import logging
 import time
 import uuid
 from collections.abc import Awaitable, Callable
+from itertools import count
 
 from aiohttp import web
 from msgspec import Struct
@@ -48,6 +49,7 @@ class Handler:
         self._refusals = refusals
         self._check_hosts = check_hosts
         self._turns = Turns()
+        self._ids = str(uuid.uuid4())[:24], count(1)
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer one request (aiohttp.web.Server)."""
@@ -66,6 +68,11 @@ class Handler:
             response.force_close()
         return response
 
+    def _next_id(self) -> str:
+        """Return the id of a request: random for this process, and counted in it, as new random ones take longer."""
+        random, number = self._ids
+        return f"{random}{next(number):012x}"
+
     async def _answer(self, request: web.BaseRequest, connection: Connection) -> web.Response:
         path, _, query = request.raw_path.partition("?")
         head = Head(request.method, path, query, request.headers, connection.ssl_context is not None)
@@ -77,7 +84,7 @@ class Handler:
             if page is not None:
                 return page
         began = time.monotonic()
-        request_id = str(uuid.uuid4())
+        request_id = self._next_id()
         exchange = self._exchange(head, request_id)
         self._figures.in_progress += 1
         try:

@@ -14,6 +14,8 @@ from urllib.parse import unquote, urlsplit
 from sockpq_sqs.auth import Head
 from sockpq_sqs.settings import Http
 
+HOSTS_KNOWN_MAX = 1000          # answers that are remembered, as parsing a host takes as long as decoding a message
+
 _QUEUE = re.compile(r".*/([0-9]{12}/[^/]{1,240})/?")
 _HOST = re.compile(r"[A-Za-z0-9_.:\[\]-]{1,255}")
 
@@ -27,6 +29,7 @@ class Urls:
         self._base = http.base
         self._names = {"localhost", *(name.lower().removesuffix(".") for name in http.hosts)}
         self._listening = listening
+        self._known: dict[str, bool] = {}       # whether a host is ours
 
     def origin(self, head: Head) -> str:
         """Return what the URLs of queues begin with, for the sender of this request."""
@@ -43,18 +46,27 @@ class Urls:
         A foreign web site can let its own name resolve to this machine, so that a browser takes us for a part of it.
         """
         for host in head.headers.getall("Host", ()):
-            try:
-                name = (urlsplit(f"//{host}").hostname or "").removesuffix(".")
-            except ValueError:                  # "[::1"
-                return False
-            if name not in self._names and not _is_address(name):
+            own = self._known.get(host)
+            if own is None:
+                own = self._owns(host)
+                if len(self._known) >= HOSTS_KNOWN_MAX:
+                    self._known.clear()
+                self._known[host] = own
+            if not own:
                 return False
         return True
+
+    def _owns(self, host: str) -> bool:
+        try:
+            name = (urlsplit(f"//{host}").hostname or "").removesuffix(".")
+        except ValueError:                      # "[::1"
+            return False
+        return name in self._names or _is_address(name)
 
 
 def queue_path(path: str) -> str | None:
     """Return "<account>/<name>" of the path of a queue's URL, None for another path."""
-    match = _QUEUE.fullmatch(path)
+    match = _QUEUE.fullmatch(path) if path != "/" else None
     return None if match is None else unquote(match[1])
 
 

@@ -199,9 +199,18 @@ class FairScheduler:
 
     def has_many(self, queue: str) -> bool:
         """Return whether the queue has too many groups for its lists to be rebuilt within one entry."""
+        return max(self._ready_groups(queue), self._windows_of(queue)) > limits.GROUPS_RELISTED_MAX
+
+    def relisted(self, queue: str) -> int:
+        """Return how many groups and windows of rates are looked at when the queue's settings of groups change."""
+        return self._ready_groups(queue) + self._windows_of(queue)
+
+    def _ready_groups(self, queue: str) -> int:
         groups = self.queue_groups.get(queue)
-        known = 0 if groups is None or groups.ready is None else len(groups.ready)
-        return max(known, len(self.open.gates.windows.by_queue.get(queue, ()))) > limits.GROUPS_RELISTED_MAX
+        return 0 if groups is None or groups.ready is None else len(groups.ready)
+
+    def _windows_of(self, queue: str) -> int:
+        return len(self.open.gates.windows.by_queue.get(queue, ()))
 
     def configured(self, queue: str, running: Iterable[RunningJob]) -> None:
         """Apply changed group settings of the queue. `running`: see OpenGroups.configured."""

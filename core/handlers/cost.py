@@ -28,6 +28,7 @@ BOUND = 4                       # a queue bound to the topic of a Put
 ROUTE_STEPS = 3                 # this many words of its key, each compared with a pattern, are one unit of work
 FAIR = 16                       # to put a job, or end a hand-out, where groups are ranked
 DROP = 48                       # to remove a job that makes room for one with options (OVERFLOW DROPOLDEST)
+RELISTED = 8                    # to list a group of a queue again, whose settings have changed
 USERS = 160                     # to change a user, which copies the table of all users
 
 _SMALL = (BASE_BYTES, JOB)

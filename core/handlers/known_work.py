@@ -9,17 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from sockpqd.core import limits
-from sockpqd.core.handlers.cost import BOUND, DROP, FAIR, ROUTE_STEPS
+from sockpqd.core.handlers.cost import BOUND, DROP, FAIR, RELISTED, ROUTE_STEPS
+from sockpqd.core.handlers.queues import regroups
 from sockpqd.core.ops.entry import Operation
 from sockpqd.core.ops.jobs import Batch, CancelItem, Done, End, How, Later, Move, PutWith, ToTopic
-from sockpqd.core.ops.queues import Overflow
+from sockpqd.core.ops.queues import ConfigureQueue, Overflow
 from sockpqd.core.ops.sessions import Request
 from sockpqd.core.rules.items.cancel import cancel_work
 from sockpqd.core.state import State
 
 
 def known_work(state: State, operation: Operation) -> int:
-    """Return the work beyond `cost(operation)`: for queues bound to a topic, jobs that make room, groups ranked again.
+    """Return the work beyond `cost(operation)`: for queues bound to a topic, jobs that make room, and groups that are
+    ranked or listed again.
 
     It is 0 for a Put, Done or Later without options, which the leader does not ask about, except in a Batch.
     """
@@ -38,7 +40,18 @@ def known_work(state: State, operation: Operation) -> int:
         return _put_work(state, operation) + _route_steps(state, operation) // ROUTE_STEPS
     if type(operation) is CancelItem:
         return cancel_work(state, operation.item)
+    if type(operation) is ConfigureQueue:
+        return _listing_work(state, operation)
     return _ranking_work(state, (operation,)) if type(operation) is End or type(operation) is Move else 0
+
+
+def _listing_work(state: State, operation: ConfigureQueue) -> int:
+    """Return the work of listing the groups of a queue again, whose settings of groups may change."""
+    if state.fair is None or not regroups(operation.change):
+        return 0
+    queue = state.queues.by_name.get(operation.queue)
+    running = 0 if queue is None else len(queue.taken)
+    return RELISTED * (state.fair.relisted(operation.queue) + min(running, limits.GROUPS_RELISTED_MAX))
 
 
 def _ranking_work(state: State, operations: Iterable[Operation]) -> int:

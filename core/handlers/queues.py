@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from sockpqd.core import limits
-from sockpqd.core.handlers.cost import BASE_BYTES, CHANGE_BYTES, JOB, Cost, of_names
+from sockpqd.core.handlers.cost import BASE_BYTES, CHANGE_BYTES, JOB, NAMED, RELISTED, Cost, of_names
 from sockpqd.core.handlers.groups import rate_of
 from sockpqd.core.handlers.pulses import bounded
 from sockpqd.core.ops import queues as ops
@@ -63,6 +63,7 @@ def _use(state: State, name: str, settings: QueueSettings, change: ops.QueueChan
     if change.sched is not None and reply is replies.ACCEPTED:
         state.use_fair()
     if reply is replies.ACCEPTED and state.fair is not None and _of_groups(settings) != _of_groups(before):
+        state.spent += limits.STEP * RELISTED * (state.fair.relisted(name) + len(taken))
         state.fair.configured(name, [state.running[number] for number in taken])
     return reply
 
@@ -73,12 +74,21 @@ def _of_groups(settings: QueueSettings) -> tuple[object, ...]:
 
 
 def settings_cost(operation: ops.CreateQueue | ops.ConfigureQueue) -> Cost:
-    """Return the bytes and work of an operation that changes settings: some changes re-sort the READY jobs."""
+    """Return the bytes and work of an operation that changes settings: some changes re-sort the READY jobs.
+
+    What lists the groups of the queue again is more than plain work, so that the leader asks how much (known_work.py).
+    """
     change = operation.change
     resorts = change.order is not None or change.item_limit is not None
     return BASE_BYTES + 2 * CHANGE_BYTES + of_names(
         operation.queue, change.dead, change.pulse,
-    ), JOB * limits.RESORTED_JOBS_MAX if resorts else JOB
+    ), JOB * limits.RESORTED_JOBS_MAX if resorts else NAMED if regroups(change) else JOB
+
+
+def regroups(change: ops.QueueChange) -> bool:
+    """Return whether the change may let the groups of the queue be listed again."""
+    asked = change.sched, change.group_limit, change.group_rate, change.group_order, change.order
+    return any(one is not None for one in asked)
 
 
 def settings_bring(state: State, operation: ops.CreateQueue | ops.ConfigureQueue) -> Iterator[str]:

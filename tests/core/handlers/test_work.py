@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from sockpqd.cluster.limits import PLAIN_WORK
 from sockpqd.core import (
     Allowance,
     Batch,
@@ -31,6 +32,7 @@ from sockpqd.core import (
     Put,
     PutWith,
     QueueChange,
+    Sched,
     ToTopic,
     UnbindQueue,
     cost,
@@ -204,3 +206,37 @@ def test_bindings_that_have_gone_are_no_work(machine: Machine) -> None:
     assert work_of(machine, put_of(60)) == before + (MANY // 2 + 1) * (BOUND + FAIR) + MANY // 2 * 60 // ROUTE_STEPS
     ask(machine, DeleteTopic("deep"))
     assert work_of(machine, put_of(60)) == before
+
+
+CHANGES: dict[str, tuple[QueueChange, QueueChange]] = {
+    "SCHED": (QueueChange(sched=Sched.GROUPS), QueueChange(sched=Sched.FAIR)),
+    "GROUPLIMIT": (QueueChange(sched=Sched.FAIR), QueueChange(group_limit=1)),
+    "GROUPRATE": (QueueChange(sched=Sched.FAIR, group_rate=10_000, group_per_ms=1000), QueueChange(group_rate=0)),
+    "GROUPORDER": (QueueChange(sched=Sched.FAIR), QueueChange(group_order=True)),
+}
+
+
+@pytest.mark.parametrize(("before", "change"), CHANGES.values(), ids=CHANGES)
+def test_settings_of_groups_are_as_much_work_as_the_queue_has_groups(before: QueueChange, change: QueueChange) -> None:
+    machine = Machine()
+    ask(machine, ConfigureQueue("many", before))
+    fill(machine, (PutWith(Put("many", 0, b""), group=f"g{number % MANY}") for number in range(2 * MANY)))
+    ask(machine, *[GetWith(Get(("many",)), 10)] * 20)
+    operation = ConfigureQueue("many", change)
+    assert cost(operation)[1] != PLAIN_WORK         # else the leader does not ask how much there is beyond
+    work = work_of(machine, operation)
+    assert work > MANY
+    assert steps_of(machine, operation) <= STEPS_PER_WORK * work
+
+
+def test_an_entry_is_over_when_it_has_listed_many_groups_again() -> None:
+    machine = Machine()
+    fill(machine, (PutWith(Put("many", 0, b""), group=f"g{number}") for number in range(2 * MANY)))
+    kinds = [ConfigureQueue("many", QueueChange(sched=sched)) for sched in (Sched.FAIR, Sched.GROUPS)]
+    assert 1 <= len(ask(machine, *kinds * 10)) <= 3
+
+
+def test_other_settings_are_plain_work_however_many_groups_there_are() -> None:
+    machine = Machine()
+    fill(machine, (PutWith(Put("many", 0, b""), group=f"g{number}") for number in range(MANY)))
+    assert work_of(machine, ConfigureQueue("many", QueueChange(weight=3))) == PLAIN_WORK

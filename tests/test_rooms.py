@@ -56,11 +56,15 @@ ORDER = {
         "_version", "errors", "sql", "databases", "jobs", "rows", "schema", "outbox", "inbox", "relay", "metrics",
         "doctor", "program", "__main__",
     ),
-    "sockpq_django": ("_version",),
     "sockpq_dramatiq": (
         "_version", "errors", "step", "messages", "results", "cancellation", "consumer", "broker", "groups",
     ),
     "sockpq_taskiq": ("_version", "labels", "held_task", "middleware", "broker", "results", "schedules"),
+    "sockpq_django": (
+        "_version", "api", "errors", "models", "migrations", "clients", "options", "tasks", "queues", "rows",
+        "transactions", "work", "checking", "backend", "backends", "inbox", "dead", "reachability", "views", "apps",
+        "admin", "relaying", "serving", "worker", "testing", "management",
+    ),
     "sockpq_http": (
         "_version", "limits", "values", "problems", "access", "idempotency", "exchange", "routes", "server",
         "push", "main",

@@ -33,6 +33,8 @@ ALL = [block for document in documents() for block in blocks(document)]
 
 # tests/worker/program/test_page.py and tests/worker/flows/test_page.py run their programs, each as one.
 PAGES_ON_WORKERS = ("docs/WORKERS.md", "docs/FLOWS.md")
+# tests/django/test_page.py runs their programs, in a project.
+PAGES_ON_DJANGO = ("docs/DJANGO.md", "integrations/django/README.md")
 # Blocks that other tests run or that nothing runs: by document and beginning.
 ELSEWHERE = {
     ("docs/PROTOCOL.md", ""): "tests/gateway/test_documentation.py",
@@ -70,8 +72,9 @@ SHOWN = {       # what programs print
 }
 # Programs of the system or of others, in these documents for those who have them.
 OTHERS = (
-    "ansible", "celery", "cd", "curl", "dramatiq", "eval", "export", "git", "helm", "journalctl", "kubectl", "mkdir",
-    "mv", "printf", "sha256sum", "skopeo", "ssh", "ssh-keygen", "sudo apt", "sudoedit", "systemctl", "sudo systemctl",
+    ". .venv", "ansible", "celery", "cd", "createdb", "curl", "django-admin", "dramatiq", "eval", "export", "git",
+    "helm", "journalctl", "kubectl", "mkdir", "mv", "printf", "python3 -m venv", "sha256sum", "skopeo", "ssh",
+    "ssh-keygen", "sudo -u postgres createuser", "sudo apt", "sudoedit", "systemctl", "sudo systemctl",
     "sudo systemd-sysusers", "sudo python3 -m venv", "sudo useradd", "taskiq",
 )
 INSTALLED = "/opt/sockpqd/share/"
@@ -95,7 +98,7 @@ def is_shell(block: Block) -> bool:
 
 
 REST = [block for block in ALL if not listed(block)]
-PYTHON = [block for block in REST if is_python(block) and block.document not in PAGES_ON_WORKERS]
+PYTHON = [block for block in REST if is_python(block) and block.document not in (*PAGES_ON_WORKERS, *PAGES_ON_DJANGO)]
 SHELL = [block for block in REST if is_shell(block)]
 DATA = [block for block in REST if not is_python(block) and not is_shell(block)]
 
@@ -177,6 +180,9 @@ def has_options(name: str) -> Callable[[list[str]], None]:
 def module(words: list[str]) -> None:
     """The module is there, and its package has the options."""
     name = words[2]
+    if words[1] == "manage.py":                 # tests/django/test_page.py and test_worker.py
+        assert name in ("makemigrations", "migrate", "shell", "sockpq_relay", "sockpq_worker", "startapp"), name
+        return
     if name in ("pytest", "tests.lanes"):       # whose arguments go to pytest
         for word in words[3:]:
             assert not word.startswith("tests/") or (ROOT / word.partition("::")[0]).exists(), word

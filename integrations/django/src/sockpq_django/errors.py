@@ -1,0 +1,23 @@
+"""Errors that stand in the results of tasks, for ends that no exception of a task's function describes."""
+
+from __future__ import annotations
+
+
+class TaskCancelled(Exception):
+    """The task was cancelled, by cancel() or by an operator."""
+
+
+class TaskExpired(Exception):
+    """No worker took the task within the TTL of its queue."""
+
+
+class TaskRefused(Exception):
+    """The cluster has refused the task of an outbox for good, for example as it is too large; the text says why."""
+
+
+class WorkerLost(Exception):
+    """The worker, or its child process, ended while it ran the task; the text says how."""
+
+
+class TaskUnknown(Exception):
+    """The job names no task that this project has, or cannot be read."""

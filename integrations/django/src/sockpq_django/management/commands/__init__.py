@@ -1,0 +1,1 @@
+"""`manage.py sockpq_worker` and `manage.py sockpq_relay`."""

@@ -1,0 +1,39 @@
+"""`manage.py sockpq_relay`: moves the committed rows of a backend's outbox into the cluster."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Sequence
+from types import FrameType
+from typing import Any
+
+from django.core.exceptions import ImproperlyConfigured
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from sockpq_django.backends import own_backend
+from sockpq_django.relaying import relay_of
+
+
+class Command(BaseCommand):
+    """Runs the relay of sockpq_outbox with the settings of this project."""
+
+    help = "Puts the tasks whose rows are committed into the cluster. Several may run: one works, the others take over."
+    requires_system_checks: Sequence[str] = []
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Declare the options."""
+        parser.add_argument("--backend", metavar="ALIAS", help='the backend in TASKS; by default "default"')
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Relay until SIGTERM or SIGINT."""
+        try:
+            relay = relay_of(own_backend(options["backend"]))
+        except ImproperlyConfigured as error:
+            raise CommandError(str(error)) from error
+
+        def stop(number: int, frame: FrameType | None) -> None:
+            relay.stop()
+
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, stop)
+        relay.run()

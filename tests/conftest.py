@@ -54,7 +54,7 @@ PROCESSES = (
     "beanstalk/test_two_clusters.py", "kombu/test_two_clusters.py",
     "http/test_connections.py", "http/test_events.py", "http/test_families.py", "http/test_idempotency.py",
     "http/test_jobs.py", "http/test_page.py", "http/test_pages.py", "http/test_program.py", "http/test_schema.py",
-    "http/test_takes.py", "http/test_two_clusters.py", "http/test_users.py",
+    "http/test_takes.py", "http/test_tls.py", "http/test_two_clusters.py", "http/test_users.py",
     "core/laws/test_hash_seed.py", "client/test_consumer.py", "kombu/test_celery.py", "kombu/test_upstream.py",
     "kombu/test_transport.py", "kombu/test_event_loop.py", "kombu/test_access.py", "kombu/test_identity.py",
     "kombu/test_bad_messages.py", "kombu/test_batch.py", "kombu/test_close.py", "kombu/test_features.py",

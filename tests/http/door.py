@@ -20,7 +20,11 @@ PATIENT = httpx.Timeout(PATIENCE_S)
 class Door:
     """Serves at `url` until the end of the block."""
 
-    def __init__(self, servers: str, **settings: object) -> None:
+    def __init__(
+        self, servers: str, certificate: str | None = None, key: str | None = None, **settings: object
+    ) -> None:
+        """`certificate` and `key`: the files for TLS; `settings`: as of Settings."""
+        self._tls = (certificate, key)
         self.settings = Settings(**{"servers": servers, "drain_s": 0.0, **settings})    # type: ignore[arg-type]
         self.url = ""
         self.port = 0
@@ -56,7 +60,7 @@ class Door:
         assert self._failure is None, self._failure
         assert self._instance
         self.port = self._instance.port         # type: ignore[attr-defined]
-        self.url = f"http://127.0.0.1:{self.port}"
+        self.url = f"http{'s' if self._tls[0] else ''}://127.0.0.1:{self.port}"
         return self
 
     def __exit__(
@@ -76,5 +80,5 @@ class Door:
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._service = Service(self.settings)
-        self._instance = instance(self._service, "127.0.0.1", 0)
+        self._instance = instance(self._service, "127.0.0.1", 0, *self._tls)
         await self._instance.serve()

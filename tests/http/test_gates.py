@@ -1,0 +1,135 @@
+"""The gates before the application, without any connection: bodies and users."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from sockpq.aio import Client
+from sockpq_http.access.credentials import Credentials
+from sockpq_http.access.users import UserLimits, Users
+from sockpq_http.problems.problem import Problem
+from sockpq_http.server.gates import BodyGate
+from sockpq_http.server.metrics import Metrics
+from starlette.types import Message, Receive, Scope, Send
+
+
+class Exchange:
+    """A request that comes in these pieces, and its answer."""
+
+    def __init__(self, pieces: Iterable[bytes], **headers: str) -> None:
+        self.scope: Scope = {
+            "type": "http", "path": "/v1/jobs", "headers": [(k.encode(), v.encode()) for k, v in headers.items()],
+        }
+        self._pieces = [*pieces]
+        self.status = 0
+        self.body = b""
+
+    async def receive(self) -> Message:
+        if not self._pieces:
+            await asyncio.Event().wait()        # nothing more comes
+        piece = self._pieces.pop(0)
+        return {"type": "http.request", "body": piece, "more_body": piece != b""}
+
+    async def send(self, message: Message) -> None:
+        self.status = message.get("status", self.status)
+        self.body += message.get("body", b"")
+
+
+def gate(app: Any, **limits: float) -> BodyGate:
+    return BodyGate(app, Metrics(), **{"bytes_max": 10, "all_bytes_max": 15, "timeout_s": 3600, **limits})
+
+
+async def echo(scope: Scope, receive: Receive, send: Send) -> None:
+    message = await receive()
+    await send({"type": "http.response.start", "status": 200})
+    await send({"type": "http.response.body", "body": message["body"]})
+
+
+async def passed(exchange: Exchange, one: BodyGate) -> Exchange:
+    await one(exchange.scope, exchange.receive, exchange.send)
+    return exchange
+
+
+def test_a_body_is_passed_on_as_a_whole() -> None:
+    done = asyncio.run(passed(Exchange([b"ab", b"cd", b""]), gate(echo)))
+    assert (done.status, done.body) == (200, b"abcd")
+
+
+def test_a_body_that_is_too_large_is_refused() -> None:
+    for exchange in (Exchange([b"a" * 6, b"b" * 5, b""]), Exchange([], **{"content-length": "11"})):
+        done = asyncio.run(passed(exchange, gate(echo)))
+        assert (done.status, json.loads(done.body)["reason"]) == (413, "Data Too Large")
+
+
+def test_a_body_that_stops_coming_is_refused() -> None:
+    done = asyncio.run(passed(Exchange([b"a"]), gate(echo, timeout_s=0.05)))
+    assert done.status == 408
+
+
+def test_bodies_share_an_account_that_is_cleared() -> None:
+    async def run() -> list[int]:
+        release = asyncio.Event()
+
+        async def slow(scope: Scope, receive: Receive, send: Send) -> None:
+            await release.wait()
+            await echo(scope, receive, send)
+
+        one = gate(slow)
+        first = asyncio.create_task(passed(Exchange([b"a" * 8, b""]), one))
+        await asyncio.sleep(0)
+        refused = await passed(Exchange([b"b" * 8, b""]), one)
+        assert json.loads(refused.body)["reason"] == "Busy"
+        release.set()
+        done = await first
+        again = await passed(Exchange([b"c" * 8, b""]), one)
+        return [done.status, refused.status, again.status]
+
+    assert asyncio.run(run()) == [200, 503, 200]
+
+
+class Opened:
+    """What Users makes clients of."""
+
+    def __init__(self) -> None:
+        self.clients: list[Client] = []
+
+    def __call__(self, credentials: Credentials | None) -> Client:
+        self.clients.append(Client("127.0.0.1:1"))
+        return self.clients[-1]
+
+
+def test_users_share_a_bounded_number_of_clients() -> None:
+    """Without credentials nothing is asked, so keys stand for users here."""
+    async def run() -> None:
+        opened = Opened()
+        users = Users(opened, UserLimits(users_max=1))
+        async with users.place(None):
+            with pytest.raises(Problem) as refused:
+                await users._make_room()
+            assert (refused.value.status, refused.value.kind) == (503, "busy")
+        await users._make_room()                # now the idle one is closed
+        assert len(users) == 0
+        async with users.place(None) as client:
+            assert client is opened.clients[-1]
+        assert len(opened.clients) == 2
+        await users.close()
+
+    asyncio.run(run())
+
+
+def test_a_request_waits_for_a_place_and_not_for_ever() -> None:
+    async def run() -> None:
+        users = Users(Opened(), UserLimits(connections_max=1, waiting_max=1, patience_s=0.05))
+        async with users.place(None):
+            with pytest.raises(Problem):
+                async with users.place(None):
+                    pass
+        async with users.place(None):           # the one that has given up holds none
+            pass
+        await users.close()
+
+    asyncio.run(run())

@@ -92,7 +92,7 @@ def test_bodies_share_an_account_that_is_cleared() -> None:
 
 
 class Opened:
-    """What Users makes clients of."""
+    """A maker of clients that remembers them."""
 
     def __init__(self) -> None:
         self.clients: list[Client] = []

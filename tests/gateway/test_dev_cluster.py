@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from devcluster.ports import free_ports
 from sockpqd.gateway.dev import folder
 from sockpqd.gateway.dev.child import how_ended
 from sockpqd.gateway.dev.cluster import POLL_S
@@ -260,6 +261,20 @@ def test_play_with_two_clusters_works_in_both(tmp_path: Path) -> None:
         for queue in ("play", "film.play"):
             running.wait_for(rf"jobs put into {re.escape(queue)}; workers: [1-9]\d* done")
         assert running.end(signal.SIGINT) == 0
+    finally:
+        running.end(signal.SIGTERM, signal.SIGKILL)
+
+
+def test_play_with_sqs_has_a_producer_and_a_consumer_with_boto3(tmp_path: Path) -> None:
+    address = f"{HOST}:{free_ports(1)[0]}"
+    changes = f"bench.play.NODES = 1; bench.play.SQS_ADDRESS = '{address}'; "
+    small = PLAY[2].replace("bench.play.main", f"{changes}bench.play.main")
+    running = Running(*PLAY[:2], small, "--sqs", folder=tmp_path)
+    try:
+        running.wait_for(f"export AWS_ENDPOINT_URL_SQS=http://{address} ")
+        running.wait_for(r"ben order 1 (?s:.)*ben order 4 ")
+        assert running.end(signal.SIGINT) == 0
+        assert "Traceback" not in running.text
     finally:
         running.end(signal.SIGTERM, signal.SIGKILL)
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
-import socket
 import subprocess
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from devcluster.ports import HOST, free_ports
 from tests.hostile.arena import Arena
 
 MIB = 1 << 20
@@ -50,8 +50,7 @@ class Program:
 
 def free_door() -> str:
     """Return a free address of loopback."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        return f"127.0.0.1:{free.getsockname()[1]}"
+    return f"{HOST}:{free_ports(1)[0]}"
 
 
 @asynccontextmanager

@@ -28,11 +28,10 @@ PATIENCE_S = 120
 class Program:
     """A process of sockpq-sqs on a free port."""
 
-    def __init__(self, server: Server, *arguments: str, **environment: str) -> None:
+    def __init__(self, server: Server, *arguments: str, listen: str = "127.0.0.1:0", **environment: str) -> None:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("SOCKPQ", "AWS_", "XDG"))}
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "sockpq_sqs.main", "--listen", "127.0.0.1:0", "--servers", server.address,
-             *arguments],
+            [sys.executable, "-m", "sockpq_sqs.main", "--listen", listen, "--servers", server.address, *arguments],
             env={**kept, "HOME": "/nonexistent", **environment}, stderr=subprocess.PIPE, text=True)
         assert self.process.stderr is not None
         self.log = ""
@@ -101,6 +100,19 @@ def test_users_sign(server: Server, tmp_path: Path) -> None:
     finally:
         assert program.end() == 0
     assert SECRET not in program.log
+
+
+def test_several_share_a_port(server: Server) -> None:
+    first = Program(server, SOCKPQ_SQS_HTTP_REUSE_PORT="true")
+    try:
+        second = Program(server, SOCKPQ_SQS_HTTP_REUSE_PORT="true", listen=first.url.removeprefix("http://"))
+        assert second.end() == 0
+        assert send(f"{first.url}/healthz", "GET", b"", {})[0] == 200
+        alone = [sys.executable, "-m", "sockpq_sqs.main", "--listen", first.url.removeprefix("http://")]
+        done = subprocess.run(alone, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+        assert (done.returncode, "Error: cannot listen on" in done.stderr) == (1, True), done.stderr
+    finally:
+        assert first.end() == 0
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,10 @@ class Door:
         """Begin to listen. Raises OSError."""
         http = self._settings.http
         host, port = address(http.listen)
-        sockets = await open_sockets(host, port, reuse_port=http.reuse_port)
+        try:
+            sockets = await open_sockets(host, port, reuse_port=http.reuse_port)
+        except OSError as error:
+            raise OSError(f"cannot listen on {http.listen}: {error.strerror or error}") from error
         self.port = int(sockets[0].getsockname()[1])
         urls = Urls(http, f"{http.listen.rpartition(':')[0] or 'localhost'}:{self.port}")
         self._handler = Handler(

@@ -17,7 +17,7 @@ from typing import Any, cast
 from sockpqd.cluster.wire.tls_handshakes import Handshakes
 from sockpqd.cluster.wire.tls_records import TlsRecords
 
-READ_BYTES = 16 << 10           # a record holds no more
+RECORD_BYTES = 16 << 10         # a record holds no more; a MemoryBIO never gives back the most that was in it at once
 HANDSHAKE_RECORD = 22           # the first byte of a TLS handshake
 FIRST_FLIGHT_BYTES_MAX = 16 << 10   # a ClientHello has some hundred bytes
 
@@ -147,8 +147,11 @@ class TlsTransport(asyncio.Protocol, asyncio.Transport):
         try:
             for portion, records in portions:
                 before = len(pieces)
-                self._received.write(portion)
-                ended = self._decrypt(pieces)
+                for start in range(0, max(len(portion), 1), RECORD_BYTES):
+                    self._received.write(portion[start:start + RECORD_BYTES])
+                    ended = self._decrypt(pieces)
+                    if ended:
+                        break
                 if ended:
                     break
                 if self._records.too_many_empty(records, len(pieces) - before):
@@ -169,7 +172,7 @@ class TlsTransport(asyncio.Protocol, asyncio.Transport):
         Raises SSLError.
         """
         try:
-            while piece := self._ssl.read(READ_BYTES):
+            while piece := self._ssl.read(RECORD_BYTES):
                 pieces.append(piece)
                 if not self._received.pending and not self._ssl.pending():
                     return False
@@ -200,15 +203,22 @@ class TlsTransport(asyncio.Protocol, asyncio.Transport):
         if self._ended or not data:
             return
         try:
-            sent = self._ssl.write(data)
-            if sent < len(data):
-                rest = memoryview(data)
-                while sent < len(data):         # one record at a time
-                    sent += self._ssl.write(rest[sent:])
+            if len(data) <= RECORD_BYTES:
+                self._ssl.write(data)
+                self._below.write(self._to_send.read())
+            else:
+                self._below.writelines(self._encrypted(memoryview(data)))
         except ssl.SSLError as error:
             self.refuse(_reason(error))
-            return
-        self._below.write(self._to_send.read())
+
+    def _encrypted(self, data: memoryview) -> list[bytes]:
+        """Return the data encrypted, a record at a time."""
+        records: list[bytes] = []
+        sent = 0
+        while sent < len(data):
+            sent += self._ssl.write(data[sent:sent + RECORD_BYTES])
+            records.append(self._to_send.read())
+        return records
 
     def get_write_buffer_size(self) -> int:
         """Bytes written that the kernel has not accepted yet."""

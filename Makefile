@@ -20,6 +20,7 @@ EACH    ?= 5
 SEED    ?=
 PUBLISH ?=
 TASKS   ?= 20000
+MESSAGES ?= 3000
 TIMES   ?= 10
 REQUESTS ?= 20000
 VERSIONS ?= 3.11 3.13 3.14
@@ -42,7 +43,7 @@ PAGED   ?=
 GROUPED ?=
 ONLY    ?= *
 
-.PHONY: install dev check test-fast test test-pythons test-deploy helm model client-faces toxiproxy kombu-tests test-celery test-beanstalkd test-http celery-faults push-faults test-frameworks frameworks-faults laws sim sim-pulses moves chaos chaos-long chaos-results torture damage mutants hostile bench-depth docs test-browser demo play play-celery play-sqs dist proof lock deb image manual bench-record bench-plots clean
+.PHONY: install dev check test-fast test test-pythons test-deploy helm model client-faces toxiproxy kombu-tests test-celery test-beanstalkd test-http test-sqs celery-faults push-faults test-frameworks frameworks-faults laws sim sim-pulses moves chaos chaos-long chaos-results torture damage mutants hostile bench-depth docs test-browser demo play play-celery play-sqs dist proof lock deb image manual bench-record bench-plots clean
 
 install: $(VENV)/.installed          ## .venv with sockpqd, pqctl and pqworker, nothing for developers
 	@echo "Installed in $(BIN). Next: make play, or $(BIN)/sockpqd --dev and in a second terminal $(BIN)/pqctl shell (README.md, Type along); . $(BIN)/activate puts them on your path."
@@ -130,6 +131,11 @@ test-http: dev                       ## the HTTP API: more random requests, gene
 	SOCKPQ_HTTP_EXAMPLES=40 $(BIN)/python -m pytest tests/http
 	$(BIN)/python -m tests.http.generated
 	$(BIN)/python -m tests.http.campaign --requests $(REQUESTS)
+
+# The last botocore that speaks the Query protocol comes from the package index.
+test-sqs: dev                        ## sockpq-sqs as Amazon's service: 172 checks, both protocols, on one node and three; FIFO while leaders are killed: MESSAGES=3000
+	@test -e $(TOOLS)/sqs-query/botocore || $(PIP_INSTALL) --target $(TOOLS)/sqs-query botocore==1.31.80 boto3==1.28.80
+	$(BIN)/python -m tests.sqs.campaign --slow --messages $(MESSAGES) --query $(TOOLS)/sqs-query
 
 celery-faults: dev toxiproxy         ## 2,000 of Celery's tasks through each fault; what 100 killed programs and 1,000 questions leave
 	$(BIN)/python -m tests.kombu.faults

@@ -44,7 +44,7 @@ def main(arguments: list[str]) -> int:
     chosen = [
         one for one in CHECKS
         if (not options.only or re.search(options.only, f"{one.area}.{one.name}"))
-        and one.area not in options.without.split(",")
+        and one.area not in options.without.split(",") and not (one.timed and options.untimed)
     ]
     endpoint = Endpoint(options)
     print(f"{options.endpoint}, protocol of boto3: {endpoint.protocol}")
@@ -98,6 +98,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--without", default="", help="areas to leave out, with commas")
     parser.add_argument("--auth", action="store_true", help="the server verifies signatures: check that, too")
     parser.add_argument("--slow", action="store_true", help="with those that take minutes")
+    parser.add_argument("--untimed", action="store_true", help="without those that a slow machine fails")
     parser.add_argument("--jobs", type=int, default=8, help="checks at a time")
     parser.add_argument("-v", "--verbose", action="store_true", help="print those that pass, too")
     return parser

@@ -147,7 +147,7 @@ def change_visibility_of_several(t: Check) -> None:
     t.drain(url, 2)
 
 
-@check("batch", "doc")
+@check("batch", "doc", timed=True)
 def delay_of_single_entries(t: Check) -> None:
     url = t.queue()
     t.sqs.send_message_batch(

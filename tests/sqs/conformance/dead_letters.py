@@ -40,7 +40,7 @@ def dead_after_so_many_receives(t: Check) -> None:
     equal((message["MessageId"], message["Body"], message["MessageAttributes"]), (sent["MessageId"], "bad", attributes))
 
 
-@check("dead", "doc")
+@check("dead", "doc", timed=True)
 def dead_after_timeouts(t: Check) -> None:
     url, dead = with_dead_letters(t, 1, VisibilityTimeout=1)
     t.send(url, "bad")
@@ -129,7 +129,7 @@ def fifo_queue_needs_fifo_dead_letters(t: Check) -> None:
     )
 
 
-@check("dead", "doc")
+@check("dead", "doc", timed=True)
 def redrive_allow_policy_is_kept(t: Check) -> None:
     policy = {"redrivePermission": "denyAll"}
     url = t.queue(RedriveAllowPolicy=json.dumps(policy))
@@ -139,13 +139,13 @@ def redrive_allow_policy_is_kept(t: Check) -> None:
 def fill_dead_letters(t, url, dead, count):
     for n in range(count):
         t.send(url, f"m{n}")
-    end = time.monotonic() + 15
+    end = time.monotonic() + 60
     while int(t.attributes(dead)["ApproximateNumberOfMessages"]) < count and time.monotonic() < end:
         t.receive(url, VisibilityTimeout=0, WaitTimeSeconds=0, MaxNumberOfMessages=10)
     equal(t.attributes(dead)["ApproximateNumberOfMessages"], str(count), "dead letters")
 
 
-def task_ends(t, arn, status="COMPLETED", limit=15):
+def task_ends(t, arn, status="COMPLETED", limit=60):
     end = time.monotonic() + limit
     while True:
         task = t.sqs.list_message_move_tasks(SourceArn=arn)["Results"][0]
@@ -162,7 +162,7 @@ def move_to_another_queue(t: Check) -> None:
     fill_dead_letters(t, url, dead, 3)
     handle = t.sqs.start_message_move_task(SourceArn=t.arn(dead), DestinationArn=t.arn(target))["TaskHandle"]
     true(handle, "no handle")
-    equal(sorted(m["Body"] for m in t.drain(target, 3, limit=20)), ["m0", "m1", "m2"])
+    equal(sorted(m["Body"] for m in t.drain(target, 3, limit=60)), ["m0", "m1", "m2"])
     task = task_ends(t, t.arn(dead))
     equal(
         (task["SourceArn"], task["DestinationArn"], task["ApproximateNumberOfMessagesMoved"]),
@@ -175,7 +175,7 @@ def move_back_to_where_they_came_from(t: Check) -> None:
     url, dead = with_dead_letters(t)
     fill_dead_letters(t, url, dead, 3)
     t.sqs.start_message_move_task(SourceArn=t.arn(dead))
-    equal(sorted(m["Body"] for m in t.drain(url, 3, limit=20)), ["m0", "m1", "m2"])
+    equal(sorted(m["Body"] for m in t.drain(url, 3, limit=60)), ["m0", "m1", "m2"])
 
 
 @check("move", "aws")

@@ -36,6 +36,7 @@ class OneCheck(NamedTuple):
     name: str
     truth: str
     slow: bool
+    timed: bool
     needs_auth: bool
     function: Callable[[Check], None]
 
@@ -44,12 +45,16 @@ CHECKS: list[OneCheck] = []
 
 
 def check(
-    area: str, truth: str, *, slow: bool = False, needs: tuple[str, ...] = (),
+    area: str, truth: str, *, slow: bool = False, timed: bool = False, needs: tuple[str, ...] = (),
 ) -> Callable[[Callable[[Check], None]], Callable[[Check], None]]:
-    """Register a check. `slow`: takes more than five seconds. `needs`: "auth": only for a server that verifies."""
+    """Register a check.
+
+    `slow`: it takes more than five seconds. `timed`: it fails where the machine or a failover is slower than some
+    seconds. `needs`: "auth": only for a server that verifies.
+    """
 
     def register(function: Callable[[Check], None]) -> Callable[[Check], None]:
-        CHECKS.append(OneCheck(area, function.__name__, truth, slow, "auth" in needs, function))
+        CHECKS.append(OneCheck(area, function.__name__, truth, slow, timed, "auth" in needs, function))
         return function
 
     return register
@@ -166,7 +171,7 @@ class Check:
         messages = self.receive(url, WaitTimeSeconds=wait, **more)
         equal([m["Body"] for m in messages], [], "messages received")
 
-    def drain(self, url: str, count: int, limit: float = 12.0, **more: Any) -> list[Any]:
+    def drain(self, url: str, count: int, limit: float = 60.0, **more: Any) -> list[Any]:
         """Receive and delete until there are `count`; a standard queue may give fewer at a time."""
         found: list[Any] = []
         end = time.monotonic() + limit

@@ -107,7 +107,7 @@ def a_group_waits_for_what_is_in_flight(t: Check) -> None:
     equal(t.one(url)["Body"], "a2")
 
 
-@check("fifo", "aws")
+@check("fifo", "aws", timed=True)
 def waiting_receivers_wake_when_the_group_is_free(t: Check) -> None:
     url = t.queue(fifo=True)
     t.put(url, "1")
@@ -152,7 +152,7 @@ def partial_delete_keeps_the_group_in_flight(t: Check) -> None:
     equal([m["Body"] for m in t.receive(url, MaxNumberOfMessages=10)], ["a2", "a3"])
 
 
-@check("fifo", "aws")
+@check("fifo", "aws", timed=True)
 def what_comes_back_comes_first(t: Check) -> None:
     url = t.queue(fifo=True)
     for n in range(4):
@@ -183,7 +183,7 @@ def groups_take_turns(t: Check) -> None:
     )
 
 
-@check("fifo", "aws")
+@check("fifo", "aws", timed=True)
 def an_earlier_message_in_flight_holds_later_ones_only(t: Check) -> None:
     url = t.queue(fifo=True, VisibilityTimeout=1)
     for body in ("foo", "bar", "baz"):
@@ -218,14 +218,14 @@ def system_attributes_of_a_fifo_message(t: Check) -> None:
     )
 
 
-@check("fifo", "aws")
+@check("fifo", "aws", timed=True)
 def no_delay_for_single_messages(t: Check) -> None:
     url = t.queue(fifo=True)
     refused("InvalidParameterValue", t.put, url, "x", DelaySeconds=2)
     t.put(url, "y", DelaySeconds=0)
 
 
-@check("fifo", "aws")
+@check("fifo", "aws", timed=True)
 def delay_of_a_fifo_queue(t: Check) -> None:
     url = t.queue(fifo=True, DelaySeconds=2)
     t.put(url, "x")
@@ -262,7 +262,7 @@ def entry_without_ids_fails_the_batch(t: Check) -> None:
     t.none(url)
 
 
-@check("fifo", "aws")
+@check("fifo", "aws", timed=True)
 def expired_handle_does_not_delete(t: Check) -> None:
     url = t.queue(fifo=True)
     t.put(url, "x")

@@ -32,7 +32,7 @@ def json_error_looks_right(t: Check) -> None:
     true(isinstance(document.get("message"), str), f"no message in {document}")
 
 
-@check("json", "sdk")
+@check("json", "sdk", timed=True)
 def json_answer_without_content(t: Check) -> None:
     url = t.queue()
     status, _headers, body = t.json("SetQueueAttributes", {"QueueUrl": url, "Attributes": {"DelaySeconds": "1"}})

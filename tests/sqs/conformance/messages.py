@@ -202,7 +202,7 @@ def other_system_attributes_are_refused(t: Check) -> None:
     )
 
 
-@check("attribute", "doc")
+@check("attribute", "doc", timed=True)
 def system_attributes_of_a_message(t: Check) -> None:
     url = t.queue(VisibilityTimeout=0)
     before = int(time.time() * 1000)
@@ -230,7 +230,7 @@ def new_name_of_the_parameter_for_system_attributes(t: Check) -> None:
     true("SenderId" in t.one(url, MessageSystemAttributeNames=["All"])["Attributes"], "no SenderId")
 
 
-@check("message", "doc")
+@check("message", "doc", timed=True)
 def ten_at_a_time(t: Check) -> None:
     url = t.queue()
     for start in (0, 10):

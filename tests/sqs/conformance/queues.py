@@ -35,13 +35,13 @@ def create_again_without_attributes_after_other_ones(t: Check) -> None:
     equal(t.attributes(url, "VisibilityTimeout"), {"VisibilityTimeout": "77"})
 
 
-@check("queue", "aws")
+@check("queue", "aws", timed=True)
 def create_again_with_the_same_attributes(t: Check) -> None:
     name = t.name()
     equal(t.queue(name=name, DelaySeconds=3), t.queue(name=name, DelaySeconds=3), "URL")
 
 
-@check("queue", "aws")
+@check("queue", "aws", timed=True)
 def create_again_with_other_attributes_is_refused(t: Check) -> None:
     name = t.name()
     t.queue(name=name, DelaySeconds=3)
@@ -103,7 +103,7 @@ def modeled_exceptions_are_raised(t: Check) -> None:
     raise AssertionError("no error")
 
 
-@check("queue", "doc")
+@check("queue", "doc", timed=True)
 def every_action_needs_an_existing_queue(t: Check) -> None:
     url = t.queue().rsplit("/", 1)[0] + "/" + t.name()
     for call, more in (
@@ -120,19 +120,19 @@ def every_action_needs_an_existing_queue(t: Check) -> None:
         refused("QueueDoesNotExist", call, QueueUrl=url, **more)
 
 
-@check("queue", "doc")
+@check("queue", "doc", timed=True)
 def deleted_queue_is_gone(t: Check) -> None:
     url = t.queue()
     t.send(url)
     t.sqs.delete_queue(QueueUrl=url)
-    end = time.monotonic() + 5
+    end = time.monotonic() + 60
     while time.monotonic() < end:
         try:
             t.sqs.get_queue_url(QueueName=url.rsplit("/", 1)[1])
         except ClientError:
             return
         time.sleep(0.3)
-    raise AssertionError("still there after five seconds")
+    raise AssertionError("still there after a minute")
 
 
 @check("queue", "aws")
@@ -343,7 +343,7 @@ def name_instead_of_url(t: Check) -> None:
     equal(t.one(url)["Body"], "by name")
 
 
-@check("queue", "doc")
+@check("queue", "doc", timed=True)
 def purge_removes_what_waits(t: Check) -> None:
     url = t.queue()
     for body in "abc":
@@ -354,7 +354,7 @@ def purge_removes_what_waits(t: Check) -> None:
     t.none(url, wait=1)
 
 
-@check("queue", "aws")
+@check("queue", "aws", timed=True)
 def purge_removes_what_is_in_flight(t: Check) -> None:
     url = t.queue()
     t.send(url)

@@ -18,7 +18,7 @@ from botocore.exceptions import ClientError
 from tests.sqs.conformance.endpoint import Check, check, equal, refused, true
 
 
-@check("visibility", "doc")
+@check("visibility", "doc", timed=True)
 def hidden_then_back(t: Check) -> None:
     url = t.queue()
     sent = t.send(url)
@@ -29,7 +29,7 @@ def hidden_then_back(t: Check) -> None:
     true(second["ReceiptHandle"] != first["ReceiptHandle"], "the same receipt handle")
 
 
-@check("visibility", "doc")
+@check("visibility", "doc", timed=True)
 def timeout_of_the_queue(t: Check) -> None:
     url = t.queue(VisibilityTimeout=2)
     t.send(url)
@@ -39,7 +39,7 @@ def timeout_of_the_queue(t: Check) -> None:
     t.one(url)
 
 
-@check("visibility", "doc")
+@check("visibility", "doc", timed=True)
 def change_prolongs(t: Check) -> None:
     url = t.queue()
     t.send(url)
@@ -59,7 +59,7 @@ def change_to_zero_shows(t: Check) -> None:
     equal(t.one(url)["MessageId"], message["MessageId"])
 
 
-@check("visibility", "doc")
+@check("visibility", "doc", timed=True)
 def change_is_for_this_time_only(t: Check) -> None:
     url = t.queue(VisibilityTimeout=1)
     t.send(url)
@@ -84,7 +84,7 @@ def twelve_hours_at_most(t: Check) -> None:
     t.sqs.change_message_visibility(QueueUrl=url, ReceiptHandle=handle, VisibilityTimeout=43199)
 
 
-@check("visibility", "doc")
+@check("visibility", "doc", timed=True)
 def twelve_hours_from_the_first_moment(t: Check) -> None:
     url = t.queue()
     t.send(url)
@@ -99,7 +99,7 @@ def twelve_hours_from_the_first_moment(t: Check) -> None:
     )
 
 
-@check("visibility", "aws")
+@check("visibility", "aws", timed=True)
 def garbage_is_no_receipt_handle(t: Check) -> None:
     url = t.queue()
     refused(
@@ -112,7 +112,7 @@ def garbage_is_no_receipt_handle(t: Check) -> None:
     refused("ReceiptHandleIsInvalid", t.sqs.delete_message, QueueUrl=url, ReceiptHandle="garbage")
 
 
-@check("visibility", "aws")
+@check("visibility", "aws", timed=True)
 def receipt_handle_of_another_queue(t: Check) -> None:
     one, two = t.queue(), t.queue()
     t.send(one)
@@ -132,7 +132,7 @@ def delete_twice(t: Check) -> None:
         t.delete(url, message)
 
 
-@check("visibility", "aws")
+@check("visibility", "aws", timed=True)
 def delete_after_the_timeout(t: Check) -> None:
     url = t.queue()
     t.send(url)
@@ -152,7 +152,7 @@ def delete_with_the_handle_of_a_receive_with_timeout_zero(t: Check) -> None:
     t.none(url, wait=1)
 
 
-@check("visibility", "doc")
+@check("visibility", "doc", timed=True)
 def change_after_delete_is_refused(t: Check) -> None:
     url = t.queue()
     t.send(url)
@@ -167,7 +167,7 @@ def change_after_delete_is_refused(t: Check) -> None:
     )
 
 
-@check("visibility", "aws")
+@check("visibility", "aws", timed=True)
 def change_after_the_timeout_of_a_standard_queue(t: Check) -> None:
     url = t.queue()
     t.send(url)
@@ -191,7 +191,7 @@ def counts(t: Check) -> None:
     )
 
 
-@check("delay", "doc")
+@check("delay", "doc", timed=True)
 def delayed_message(t: Check) -> None:
     url = t.queue()
     t.send(url, DelaySeconds=2)
@@ -201,7 +201,7 @@ def delayed_message(t: Check) -> None:
     true(time.monotonic() - start > 1, "too early")
 
 
-@check("delay", "doc")
+@check("delay", "doc", timed=True)
 def delay_of_the_queue_and_of_the_message(t: Check) -> None:
     url = t.queue(DelaySeconds=2)
     t.send(url, "slow")
@@ -218,7 +218,7 @@ def more_than_15_minutes_is_refused(t: Check) -> None:
         refused("InvalidParameterValue", t.send, url, DelaySeconds=value)
 
 
-@check("poll", "doc")
+@check("poll", "doc", timed=True)
 def waits_as_long_as_told(t: Check) -> None:
     url = t.queue()
     start = time.monotonic()
@@ -226,14 +226,14 @@ def waits_as_long_as_told(t: Check) -> None:
     true(1.5 < time.monotonic() - start < 4, f"{time.monotonic() - start:.1f} s instead of 2")
 
 
-@check("poll", "doc")
+@check("poll", "doc", timed=True)
 def does_not_wait_without_being_told(t: Check) -> None:
     start = time.monotonic()
     t.none(t.queue(), wait=0)
     true(time.monotonic() - start < 1, "waited")
 
 
-@check("poll", "aws")
+@check("poll", "aws", timed=True)
 def waits_as_the_queue_says(t: Check) -> None:
     url = t.queue(ReceiveMessageWaitTimeSeconds=2)
     start = time.monotonic()
@@ -244,7 +244,7 @@ def waits_as_the_queue_says(t: Check) -> None:
     true(time.monotonic() - start < 1, "WaitTimeSeconds=0 of the call does not count")
 
 
-@check("poll", "aws")
+@check("poll", "aws", timed=True)
 def does_not_wait_for_more_messages(t: Check) -> None:
     url = t.queue()
     t.send(url)
@@ -253,7 +253,7 @@ def does_not_wait_for_more_messages(t: Check) -> None:
     true(time.monotonic() - start < 5, "waited for more")
 
 
-@check("poll", "doc")
+@check("poll", "doc", timed=True)
 def wakes_when_a_message_comes(t: Check) -> None:
     url = t.queue()
     timer = threading.Timer(1.0, lambda: t.send(url, "now"))
@@ -263,7 +263,7 @@ def wakes_when_a_message_comes(t: Check) -> None:
     true(0.8 < time.monotonic() - start < 4, f"after {time.monotonic() - start:.1f} s instead of 1")
 
 
-@check("poll", "doc")
+@check("poll", "doc", timed=True)
 def wakes_when_a_message_becomes_visible(t: Check) -> None:
     url = t.queue()
     t.send(url)
@@ -273,7 +273,7 @@ def wakes_when_a_message_becomes_visible(t: Check) -> None:
     true(time.monotonic() - start < 5, "too late")
 
 
-@check("poll", "sdk")
+@check("poll", "sdk", timed=True)
 def several_wait_and_each_gets_one(t: Check) -> None:
     url = t.queue()
     with concurrent.futures.ThreadPoolExecutor(4) as pool:

@@ -296,6 +296,26 @@ def test_a_relay_that_wakes_up_before_it_has_the_fence(
     assert arrived(client) == ["1", "2"]
 
 
+def test_a_relay_that_dies_while_it_takes_over_for_the_first_time(
+    shop: sqlite3.Connection, client: Client, database: Database, new_lane: Callable[..., Lane],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What the ledger says of its database has been committed there."""
+    put(shop, "1")
+    check = Ledger.check
+
+    def dies(ledger: Ledger, identity: str, adopt: bool) -> str:
+        check(ledger, identity, adopt)
+        raise Crash
+
+    monkeypatch.setattr(Ledger, "check", dies)
+    with pytest.raises(Crash):
+        new_lane().turn(database, 0)
+    monkeypatch.undo()
+    drained(new_lane(), database)
+    assert arrived(client) == ["1"]
+
+
 def test_an_answer_that_is_lost_is_not_guessed(
     shop: sqlite3.Connection, client: Client, sqlite_file: Path, database: Database,
     monkeypatch: pytest.MonkeyPatch,

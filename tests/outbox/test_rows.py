@@ -35,6 +35,7 @@ def put(shop: sqlite3.Connection, *queues: str, size: int = 0) -> None:
 
 def fence(rows: Rows, holder: str, last: str = "") -> str:
     seen = []
+    rows.add_ledger("ledger")
 
     def sure(identity: str) -> str:
         seen.append(identity)

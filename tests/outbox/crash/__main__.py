@@ -203,13 +203,13 @@ def main() -> int:
     proxies = Proxies(trap)
     with ExitStack() as stack:
         direct, server = stack.enter_context(database(chosen.database))
-        stack.callback(proxies.stop)
         prepare(direct)
         through = direct
         if server:
             port = proxies.before(f"127.0.0.1:{server.port}", "database").rpartition(":")[2]
             through = server.url("shop", int(port))
         cluster = stack.enter_context(Cluster(chosen.nodes, proxies))
+        stack.callback(proxies.stop)        # first of all, as it has inherited the pipe of the cluster's guardian
         proxies.start()
         world = World(
             through, direct, ",".join(cluster.servers), chosen.library or LIBRARIES[chosen.database], trap,

@@ -49,14 +49,17 @@ class Rows:
 
     # for the relay
 
+    def add_ledger(self, ledger: str) -> None:
+        """Give a ledger a row, with a new identity, unless it has one. Commit it before fence() shows the identity."""
+        self._execute(ADD_LEDGER[self._database.dialect], name=ledger, identity=uuid4().hex)
+
     def fence(self, ledger: str, holder: str, sure: Callable[[str], str]) -> None:
-        """Become the holder of a ledger, after which its former holder can change nothing.
+        """Become the holder of a ledger that has a row, after which its former holder can change nothing.
 
         `sure`: called with the identity of this outbox while the row is locked; returns the last batch that was put,
         or raises if the ledger in the cluster is not held any more. The rows of that batch are removed, those of other
         batches wait again.
         """
-        self._execute(ADD_LEDGER[self._database.dialect], name=ledger, identity=uuid4().hex)
         former, identity = self._ledger(ledger)
         self._execute(FENCE, name=ledger, holder=holder)
         last = sure(identity)

@@ -101,6 +101,8 @@ class Lane:
         holder = uuid4().hex
         try:
             with transaction(database) as rows:
+                rows.add_ledger(self.queue)
+            with transaction(database) as rows:
                 rows.fence(self.queue, holder, lambda identity: ledger.check(identity, self._settings.adopt))
         except BaseException:
             ledger.give_back()

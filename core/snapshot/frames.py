@@ -137,6 +137,18 @@ class NumberedPaged(Struct, array_like=True, tag="numbered pages", forbid_unknow
     pages: list[NumberedPageRow]
 
 
+class SeqRanks(Struct, array_like=True, tag="seq ranks", forbid_unknown_fields=True):
+    """Seqs of READY jobs of a queue with very many priorities, behind its jobs, by which these are found.
+
+    `searched`: in the first frame of the queue, the priorities whose jobs are searched for instead. `seqs`: priorities,
+    and the seqs of their jobs, each as the difference to the one before. Only in snapshots by reference.
+    """
+
+    queue: str
+    searched: list[int] | None
+    seqs: list[tuple[int, list[Counter]]]
+
+
 class GroupWaiting(Struct, array_like=True, tag="group waiting", forbid_unknown_fields=True):
     """READY jobs in memory whose groups are not named like their queue, before its own ones. Only by reference."""
 
@@ -752,7 +764,7 @@ class EndFrame(Struct, array_like=True, tag="end", forbid_unknown_fields=True):
 
 Frame = (
     Head | Settings | MapFrame | PulseTable | PulseRow | OldestIndex | QueueRows | Waiting | NumberIndex | Paged
-    | NumberedPaged | GroupWaiting | GroupPaged
+    | NumberedPaged | SeqRanks | GroupWaiting | GroupPaged
     | PageIndex | PagedDelayed | Delayed | Buried | Running | ItemRows | BodiesFrame | Released
     | ErrorRows
     | BindingRows | GroupRows | FairTable | FairRows | RateRows | UsedRows | CountedRows | KeptRows | RememberedRows

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable
+from itertools import accumulate
 
 from msgspec.structs import astuple
 
@@ -36,6 +37,7 @@ from sockpqd.core.snapshot.frames import (
     Released,
     Running,
     RunningRow,
+    SeqRanks,
     SnapshotError,
     Waiting,
     check,
@@ -57,14 +59,15 @@ from sockpqd.core.store.job_list import JobList
 from sockpqd.core.store.queues import Queue
 
 JobFrame = (
-    Waiting | NumberIndex | Paged | NumberedPaged | GroupWaiting | GroupPaged | PageIndex | PagedDelayed | Delayed
-    | Buried | Running | BodiesFrame | Released | ErrorRows
+    Waiting | NumberIndex | Paged | NumberedPaged | SeqRanks | GroupWaiting | GroupPaged | PageIndex | PagedDelayed
+    | Delayed | Buried | Running | BodiesFrame | Released | ErrorRows
 )
 
 SEQ_PARTS = 256
 # The kinds of frames between which, in the order of the queues, there may be frames with pages.
 KINDS: dict[type[Frame], type[Frame]] = {
-    NumberIndex: Waiting, Paged: Waiting, NumberedPaged: Waiting, GroupWaiting: Waiting, GroupPaged: Waiting,
+    NumberIndex: Waiting, Paged: Waiting, NumberedPaged: Waiting, SeqRanks: Waiting, GroupWaiting: Waiting,
+    GroupPaged: Waiting,
     PageIndex: Delayed, PagedDelayed: Delayed,
 }
 
@@ -144,6 +147,8 @@ class JobBuilder:
                 self._add_waiting(frame)
             elif isinstance(frame, Paged | NumberedPaged):
                 self._add_pages(frame)
+            elif isinstance(frame, SeqRanks):
+                self._add_seq_ranks(frame)
             elif isinstance(frame, PagedDelayed):
                 self._add_delayed_pages(frame)
             elif isinstance(frame, Delayed):
@@ -216,6 +221,16 @@ class JobBuilder:
                 ready.replace_run(-priority, run)
             run.append_page(page)
             self._state.queues.count_page(queue, -priority, count, data_bytes)
+
+    def _add_seq_ranks(self, frame: SeqRanks) -> None:
+        """Take over the ranks of jobs that are found by their seqs, as those in pages are not read."""
+        self._paging()
+        ready = own_jobs(self._state.queues.get_or_create(frame.queue))
+        searched = None if frame.searched is None else [-priority for priority in frame.searched]
+        try:
+            ready.restore_seq_ranks(searched, [(-priority, accumulate(seqs)) for priority, seqs in frame.seqs])
+        except KeyError:
+            raise SnapshotError("inconsistent snapshot: jobs by seq of a priority without jobs") from None
 
     def _add_group_pages(self, frame: GroupPaged) -> None:
         """Add pages of this node with jobs of groups, each of which has a job in memory before them."""

@@ -535,6 +535,7 @@ class _Builder:
         frames.Paged: _add_jobs,
         frames.NumberIndex: _add_jobs,
         frames.NumberedPaged: _add_jobs,
+        frames.SeqRanks: _add_jobs,
         frames.GroupWaiting: _add_jobs,
         frames.GroupPaged: _add_jobs,
         frames.PageIndex: _add_jobs,

@@ -43,6 +43,7 @@ _WAITING = _encoder.encode(frames.Waiting("", []))[:len("waiting") + 2]
 _GROUP_WAITING = _encoder.encode(frames.GroupWaiting("", []))[:len("group waiting") + 2]
 _GROUP_PAGED = _encoder.encode(frames.GroupPaged("", []))[:len("group pages") + 2]
 _NUMBER_INDEX = _encoder.encode(frames.NumberIndex([]))[:len("number index") + 2]
+_SEQ_RANKS = _encoder.encode(frames.SeqRanks("", None, []))[:len("seq ranks") + 2]
 _PAGE_INDEX = _encoder.encode(frames.PageIndex([]))[:len("page index") + 2]
 _PAGED_DELAYED = _encoder.encode(frames.PagedDelayed("", [], []))[:len("delayed pages") + 2]
 _DELAYED = _encoder.encode(frames.Delayed("", []))[:len("delayed") + 2]
@@ -140,7 +141,7 @@ def _with_all_jobs(pieces: Iterator[bytes], read: Callable[[bytes], bytes]) -> I
         elif following.startswith(_RECORD_PAGES, 4):
             for frame in expanded_pages(_record_decoder.decode(following[4:]), read):
                 yield _framed(frame)
-        elif not following.startswith((_PAGE_INDEX, _NUMBER_INDEX, _RECORD_INDEX), 4):
+        elif not following.startswith((_PAGE_INDEX, _NUMBER_INDEX, _RECORD_INDEX, _SEQ_RANKS), 4):
             yield following
 
 

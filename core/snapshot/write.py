@@ -22,7 +22,8 @@ number.
 A node may write a snapshot by reference for its own use: pages of jobs (core/pages) are named, in Paged and
 NumberedPaged frames between the Waiting ones, instead of read, with NumberIndex frames before all of them. In a queue
 that several groups share, jobs of other groups precede its own ones, in GroupWaiting frames, followed by GroupPaged
-frames that name their pages, because the places of these pages overlap. Pages of DELAYED jobs are named in PagedDelayed
+frames that name their pages, because the places of these pages overlap. Behind the jobs of a queue with very many
+priorities are SeqRanks frames. Pages of DELAYED jobs are named in PagedDelayed
 frames before the Delayed ones of the same queue, with PageIndex frames before all of them. Large bodies are named too:
 a BodiesFrame has the places of the bodies of the next frame, whose rows have no data for them. Pages of records are
 named in RecordPages frames before the other records of their queue, with RecordIndex frames before all of them. Such a
@@ -40,7 +41,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from hashlib import blake2b
-from itertools import islice
+from itertools import islice, pairwise
 from typing import TypeVar
 
 import msgspec
@@ -67,6 +68,7 @@ from sockpqd.core.state import State
 from sockpqd.core.store.body import Body, Data, bytes_of
 from sockpqd.core.store.job import AnyJob, BuriedJob, DelayedJob, Job, RunningJob
 from sockpqd.core.store.queues import Queue
+from sockpqd.core.store.ready import ReadyJobs
 
 _Index = TypeVar("_Index", frames.PageIndex, frames.NumberIndex)
 
@@ -157,6 +159,32 @@ def _waiting_frames(
                 continue
             for jobs in _portions(part):
                 yield from bodies.before(frames.Waiting(name, _waiting_rows(jobs, bodies)))
+        if by_reference and state.pager is not None and _may_be_named(queue) and own_jobs(queue).searched_by_seq:
+            yield from _seq_rank_frames(name, own_jobs(queue))
+
+
+def _seq_rank_frames(name: str, ready: ReadyJobs) -> Iterator[frames.SeqRanks]:
+    """Yield frames by which the jobs in pages are found by their seqs, without reading the pages."""
+    searched, rank_of = ready.seq_ranks
+    seqs_of: dict[int, list[int]] = {}
+    for seq, rank in rank_of.items():
+        seqs_of.setdefault(rank, []).append(seq)
+    first: list[int] | None = [-rank for rank in searched]
+    rows: list[tuple[int, list[int]]] = []
+    room = limits.FRAME_JOBS_MAX
+    for rank, seqs in seqs_of.items():
+        seqs.sort()
+        start = 0
+        while start < len(seqs):
+            piece = seqs[start : start + room]
+            rows.append((-rank, [piece[0], *(after - before for before, after in pairwise(piece))]))
+            start += len(piece)
+            room -= len(piece)
+            if not room:
+                yield frames.SeqRanks(name, first, rows)
+                first, rows, room = None, [], limits.FRAME_JOBS_MAX
+    if rows or first is not None:
+        yield frames.SeqRanks(name, first, rows)
 
 
 def _waiting_rows(jobs: list[Job], bodies: _Bodies) -> list[frames.WaitingRow]:
@@ -240,8 +268,7 @@ def _delayed_page_frames(name: str, jobs: PagedDelays) -> Iterator[frames.PagedD
 def _parts(state: State, queue: Queue) -> Iterator[Iterable[Job] | frames.Paged | frames.NumberedPaged]:
     """Yield the READY jobs of the queue in order, as jobs or as frames that name their pages.
 
-    With very many priorities the run of each job must be known, so pages are accompanied by their jobs. Jobs of other
-    groups are not among them in a queue that may have pages: they come before (_group_waiting_frames).
+    Jobs of other groups are not among them in a queue that may have pages: they come before (_group_waiting_frames).
     """
     pages = None if state.pager is None else state.pager.pages
     if pages is None or not _may_be_named(queue):
@@ -271,7 +298,7 @@ def _parts(state: State, queue: Queue) -> Iterator[Iterable[Job] | frames.Paged 
 
 
 def _may_be_named(queue: Queue) -> bool:
-    return queue.seqs is None and not own_jobs(queue).searched_by_seq
+    return queue.seqs is None
 
 
 def _unnamed(state: State) -> set[int]:

@@ -17,7 +17,7 @@ runs are searched; for jobs in all other runs, their run is recorded.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 
 from msgspec import Struct, field
@@ -182,6 +182,27 @@ class ReadyJobs(Struct, gc=False, eq=False):
     def searched_by_seq(self) -> bool:
         """True if the run of some jobs is recorded, so that they are found by seq."""
         return self._firsts is not None
+
+    @property
+    def seq_ranks(self) -> tuple[Iterable[int], Mapping[int, int]]:
+        """The ranks whose runs are searched by seq, and the rank of each seq of the others; with `searched_by_seq`."""
+        return self._searched, self._rank_of
+
+    def restore_seq_ranks(self, searched: Iterable[int] | None, rows: Iterable[tuple[int, Iterable[int]]]) -> None:
+        """Take over the `seq_ranks` from when the same jobs were here, in portions.
+
+        `searched`: with the first portion. `rows`: ranks, and seqs of their jobs. Raises KeyError if a rank has no
+        run. Without `searched_by_seq`, as with few priorities, every run is searched and nothing is taken over.
+        """
+        if self._firsts is None or self._runs is None:
+            return
+        if searched is not None:
+            self._searched, self._rank_of = dict.fromkeys(searched), {}
+            for rank in self._searched:
+                self._runs[rank]
+        for rank, seqs in rows:
+            self._runs[rank]
+            self._rank_of.update(dict.fromkeys(seqs, rank))
 
     def searches(self, rank: int) -> bool:
         """Return whether a job of this rank is searched for in its run; otherwise the run of each is recorded."""

@@ -47,6 +47,7 @@ from sockpqd.core import (
     references,
 )
 from sockpqd.core.pages.pager import STAGES, Stage
+from tests.core.helpers.forge import forged, frames_of
 from tests.core.helpers.logs import KNOWN_LEVEL, LAW, LogEntry, logs, random_log, snapshot_of
 from tests.core.helpers.paging import MemoryStore, paged_machine, small_collections
 from tests.core.helpers.paging_law import assert_counted, assert_law, restarted
@@ -336,7 +337,10 @@ def test_only_a_node_with_pages_reads_a_snapshot_by_reference() -> None:
     assert machine.total(None).jobs == 50, reply
 
 
-def test_with_very_many_priorities_a_job_is_found_by_its_place_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("portion", [7, 10_000])
+def test_with_very_many_priorities_pages_are_named_and_a_job_is_found_by_its_place_afterwards(
+    portion: int, monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("sockpqd.core.store.ready.SCANNED_RUNS_MAX", 2)
     store = MemoryStore()
     machine = paged_machine(store)
@@ -346,9 +350,35 @@ def test_with_very_many_priorities_a_job_is_found_by_its_place_afterwards(monkey
             pass
     places = [Place("q", view.seq) for view in machine.peek_queue("q", JobState.READY, 1000)]
     seen = [machine.peek(place) for place in places]
+    read = pages_of(machine).read
+    monkeypatch.setattr("sockpqd.core.limits.FRAME_JOBS_MAX", portion)
     named = b"".join(machine.snapshot(by_reference=True))
+    assert pages_of(machine).read == read
     store.restart()
     other = paged_machine(store)
     other.restore([named])
+    assert pages_of(other).read == 0
     assert len(places) == 240
     assert [other.peek(place) for place in places] == seen
+    assert b"".join(other.snapshot()) == b"".join(machine.snapshot())
+    for number, place in enumerate(places, 9):          # those in pages too
+        assert machine.apply(number, 2000, 0, [Delete(place)]) == other.apply(number, 2000, 0, [Delete(place)])
+    assert other.total(None).jobs == 0
+
+
+@pytest.mark.parametrize(("searched", "rows"), [([99], []), (None, [(99, [1])])])
+def test_jobs_by_seq_of_a_priority_without_jobs_are_refused(
+    searched: list[int] | None, rows: list[tuple[int, list[int]]], monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("sockpqd.core.store.ready.SCANNED_RUNS_MAX", 2)
+    store = MemoryStore()
+    machine = paged_machine(store)
+    machine.apply(1, 1000, 0, [Put("q", number % 6, b"%d" % number) for number in range(60)])
+    while machine.page_out():
+        pass
+    right = frames_of(b"".join(machine.snapshot(by_reference=True)))
+    wrong = [["seq ranks", "q", searched, rows] if frame[0] == "seq ranks" else frame for frame in right]
+    assert wrong != right
+    store.restart()
+    with pytest.raises(SnapshotError, match="a priority without jobs"):
+        paged_machine(store).restore([forged(*wrong)])

@@ -38,6 +38,7 @@ from sockpq_django.testing import clear_tasks, in_memory
 from tests.django.shop import tasks
 from tests.django.shop.models import Effect, Order
 
+ALL = os.environ.get("FRAMEWORKS") == "1"       # `make test-frameworks`
 Configure = Callable[..., SockpqBackend]
 
 
@@ -98,7 +99,7 @@ def server(node: Server) -> Server:
 @pytest.fixture
 def cluster(server: Server) -> Iterator[Configure]:
     """Make the backend one of the node, with these options."""
-    with _configured(lambda options: tasks_setting(**{"SERVERS": server.address, **options})) as configure:
+    with in_cluster(server.address) as configure:
         yield configure
 
 
@@ -113,6 +114,11 @@ def client(server: Server) -> Iterator[Client]:
     """A client of the node."""
     with Client(server.address) as made:
         yield made
+
+
+def in_cluster(server: str) -> _configured:
+    """Return a block within which the backend is one with this server."""
+    return _configured(lambda options: tasks_setting(**{"SERVERS": server, **options}))
 
 
 class _configured:      # noqa: N801  (a block of settings)

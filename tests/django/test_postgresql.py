@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.django.conftest import ALL
 from tests.outbox.servers import Postgres, has_postgres
 
 ROOT = Path(__file__).parents[2]
 TESTS = ("test_outbox.py", "test_once.py", "test_admin.py")
 
 
-@pytest.mark.skipif(os.environ.get("FRAMEWORKS") != "1", reason="Django on PostgreSQL: in `make test-frameworks`")
+@pytest.mark.skipif(not ALL, reason="Django on PostgreSQL: in `make test-frameworks`")
 @pytest.mark.skipif(not has_postgres(), reason="there is no PostgreSQL: apt install postgresql")
 def test_databases_of_postgresql() -> None:
     with Postgres() as server:

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,27 +25,40 @@ from sockpq_django.management.commands.sockpq_worker import (
     worker_line,
 )
 
-from tests.django.conftest import Configure
+from tests.django.conftest import ALL, Configure
 from tests.django.shop import tasks
 from tests.django.shop.models import Effect
-from tests.waiting import until
+from tests.waiting import PATIENCE_S, until
 
 ROOT = Path(__file__).parents[2]
 
 pytestmark = pytest.mark.usefixtures("tables")
 
 
-@pytest.fixture
-def worker(server: Server, backend: SockpqBackend, tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """`manage.py sockpq_worker -c 1`, of a project that has these databases."""
-    environment = {
-        **os.environ, "DJANGO_SETTINGS_MODULE": "tests.django.shop.settings", "SHOP_SERVERS": server.address,
-        "SHOP_FOLDER": str(Path(settings.DATABASES["default"]["NAME"]).parent),
-    }
-    line = [sys.executable, "-m", "django", "sockpq_worker", "-c", "1", "--", "--pool", "processes"]
-    with (tmp_path / "log").open("wb") as log, subprocess.Popen(line, cwd=ROOT, env=environment, stderr=log) as program:
-        yield program
-        program.kill()
+class Worker:
+    """`manage.py sockpq_worker -c 1` with this pool, of a project that has these databases."""
+
+    def __init__(self, server: Server, folder: Path, pool: str) -> None:
+        environment = {
+            **os.environ, "DJANGO_SETTINGS_MODULE": "tests.django.shop.settings", "SHOP_SERVERS": server.address,
+            "SHOP_FOLDER": str(Path(settings.DATABASES["default"]["NAME"]).parent),
+        }
+        line = [sys.executable, "-m", "django", "sockpq_worker", "-c", "1", "--", "--pool", pool]
+        self._log = folder / "log"
+        with self._log.open("wb") as log:
+            self.program = subprocess.Popen(line, cwd=ROOT, env=environment, stdout=log, stderr=log)
+
+    def __enter__(self) -> Worker:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.program.kill()
+        self.program.wait()
+
+    def ends(self) -> None:
+        """End by SIGTERM."""
+        self.program.send_signal(signal.SIGTERM)
+        assert self.program.wait(PATIENCE_S) == 0, self._log.read_text("utf-8", "replace")
 
 
 def ended(result: Any) -> bool:
@@ -54,24 +66,39 @@ def ended(result: Any) -> bool:
     return bool(result.is_finished)
 
 
-def test_a_worker_runs_tasks_in_a_process_of_its_own_and_ends_when_told(
-    worker: subprocess.Popen[bytes], client: Client
+@pytest.mark.parametrize("pool", ["processes", *(
+    pytest.param(pool, marks=pytest.mark.skipif(not ALL, reason="other pools: in `make test-frameworks`"))
+    for pool in ("threads", "asyncio")
+)])
+def test_tasks_of_all_kinds(backend: SockpqBackend, server: Server, tmp_path: Path, pool: str) -> None:
+    good, async_, effect = tasks.add.enqueue(1, 2), tasks.aadd.enqueue(1, 2), tasks.effect.enqueue("a")
+    bad, stopped = tasks.fail.using(queue_name="mail").enqueue(), tasks.interrupted.enqueue()
+    with Worker(server, tmp_path, pool) as worker:
+        until(lambda: all(map(ended, (good, async_, effect, bad, stopped))))
+        assert (good.return_value, async_.return_value, effect.return_value) == (3, 3, "a")
+        assert Effect.objects.get().name == "a"
+        assert (bad.status, bad.errors[0].exception_class) == (TaskResultStatus.FAILED, tasks.Strange)
+        assert (stopped.status, stopped.attempts) == (TaskResultStatus.SUCCESSFUL, 1)
+        assert (good.worker_ids[0].rpartition("-")[2] == str(worker.program.pid)) == (pool != "processes")
+        worker.ends()
+
+
+def test_a_child_that_dies_or_whose_task_is_cancelled(
+    backend: SockpqBackend, server: Server, client: Client, tmp_path: Path
 ) -> None:
-    good, effect = tasks.add.enqueue(1, 2), tasks.effect.using(queue_name="mail").enqueue("a")
-    bad, stopped = tasks.fail.enqueue(), tasks.interrupted.enqueue()
-    long = tasks.sleep.enqueue(3600)
-    until(lambda: all(map(ended, (good, effect, bad, stopped))))
-    assert (good.return_value, effect.return_value, Effect.objects.get().name) == (3, "a", "a")
-    assert bad.status == TaskResultStatus.FAILED
-    assert (stopped.status, stopped.attempts) == (TaskResultStatus.SUCCESSFUL, 1)
-    assert good.worker_ids[0].rpartition("-")[2] not in (str(worker.pid), str(os.getpid()))
-    until(lambda: tasks.sleep.get_result(long.id).status == TaskResultStatus.RUNNING)
-    assert sockpq_django.cancel(long.id)            # the child that runs it is interrupted
-    until(lambda: client.running() == [])
-    after = tasks.add.enqueue(2, 3)
-    until(lambda: ended(after))
-    worker.send_signal(signal.SIGTERM)
-    assert worker.wait(120) == 0
+    with Worker(server, tmp_path, "processes") as worker:
+        deadly = tasks.die.enqueue()
+        until(lambda: ended(deadly))
+        assert (deadly.status, deadly.attempts, deadly.worker_ids) == (TaskResultStatus.FAILED, 5, ["unknown"] * 5)
+        assert deadly.errors[0].exception_class is sockpq_django.WorkerLost
+        assert "signal 9" in deadly.errors[0].traceback
+        long = tasks.sleep.enqueue(3600)
+        until(lambda: tasks.sleep.get_result(long.id).status == TaskResultStatus.RUNNING)
+        assert sockpq_django.cancel(long.id)
+        until(lambda: client.running() == [])
+        after = tasks.add.enqueue(2, 3)             # by the child that takes the place of the interrupted one
+        until(lambda: ended(after))
+        worker.ends()
 
 
 def test_the_line_of_pqworker(cluster: Configure) -> None:

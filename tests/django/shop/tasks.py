@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 import time
 from typing import Any
@@ -146,6 +148,11 @@ def effect_elsewhere(name: str) -> None:
 @task
 def plain_effect(name: str) -> None:
     Effect.objects.create(name=name)
+
+
+@task
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 @task

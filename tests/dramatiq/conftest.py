@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -11,13 +12,15 @@ from dramatiq.middleware import CurrentMessage
 from sockpq.testing import Server
 from sockpq_dramatiq import SockpqBroker
 
+from tests.emptied_cluster import EmptiedCluster
+
 Brokers = Callable[..., SockpqBroker]
 
 
 @pytest.fixture(scope="package")
-def own_server() -> Iterator[Server]:
-    """A real node for all files of this folder."""
-    with Server() as server:
+def own_server() -> Iterator[Server | EmptiedCluster]:
+    """A real node for all files of this folder; three nodes with `make test-frameworks`."""
+    with EmptiedCluster() if os.environ.get("FRAMEWORKS") else Server() as server:
         yield server
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -13,13 +14,14 @@ from sockpq.testing import Server
 from sockpq_taskiq import SockpqBroker
 from taskiq.receiver import Receiver
 
+from tests.emptied_cluster import EmptiedCluster
 from tests.waiting import PATIENCE_S, POLL_S
 
 
 @pytest.fixture(scope="package")
-def own_server() -> Iterator[Server]:
-    """A real node for all files of this folder."""
-    with Server() as server:
+def own_server() -> Iterator[Server | EmptiedCluster]:
+    """A real node for all files of this folder; three nodes with `make test-frameworks`."""
+    with EmptiedCluster() if os.environ.get("FRAMEWORKS") else Server() as server:
         yield server
 
 

@@ -1,4 +1,4 @@
-"""Runs Dramatiq's own tests, from its sources on the package index, with SockpqBroker and SockpqResults.
+"""Runs Dramatiq's own tests, from its sources on the package index, with SockpqBroker and SockpqResults on three nodes.
 
     python -m tests.dramatiq.upstream [pytest's arguments]
 
@@ -14,6 +14,8 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+
+from tests.emptied_cluster import EmptiedCluster
 
 VERSION = "2.2.1"
 IMPORTED = "pika==1.4.4", "redis==8.1.0"
@@ -46,14 +48,16 @@ def run(*arguments: str) -> int:
     shutil.copy(HERE / "fixtures.py", suite / "conftest.py")
     shutil.copy(HERE / "common.py", suite / "common.py")
     (suite / "__init__.py").touch()
-    environment = {
-        **os.environ, "SKIPS": str(HERE / "skips.txt"), "PYTHONPATH": os.pathsep.join([str(SOURCES / "imported")]),
-    }
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-c", os.devnull, "--rootdir", suite.parent, "-p", "no:cacheprovider",
-         "-p", "no:xdist", "-W", "ignore", "tests", *arguments],
-        cwd=suite.parent, env=environment, stdout=subprocess.PIPE, text=True, check=False,
-    )
+    with EmptiedCluster() as cluster:
+        environment = {
+            **os.environ, "SKIPS": str(HERE / "skips.txt"), "SERVERS": cluster.address,
+            "PYTHONPATH": str(SOURCES / "imported"),
+        }
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", "-q", "-c", os.devnull, "--rootdir", suite.parent, "-p",
+             "no:cacheprovider", "-p", "no:xdist", "-W", "ignore", "tests", *arguments],
+            cwd=suite.parent, env=environment, stdout=subprocess.PIPE, text=True, check=False,
+        )
     print(done.stdout)
     passed = re.search(r"(\d+) passed", done.stdout)
     enough = bool(arguments) or (passed is not None and int(passed[1]) >= TESTS_MIN)

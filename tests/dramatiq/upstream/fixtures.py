@@ -6,6 +6,7 @@ import logging
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterator
@@ -18,10 +19,12 @@ from dramatiq import Middleware, QueueNotFound, Worker
 from dramatiq.rate_limits import backends as limits
 from dramatiq.results import backends as results
 from sockpq import Client
-from sockpq.testing import Server
 from sockpq_dramatiq import SockpqBroker, SockpqResults
 
 logging.basicConfig(level=logging.INFO)
+SERVERS = os.environ["SERVERS"]
+UPSTREAM_SETTLED_S = 0.1        # what tests give the worker "to set the result"
+SETTLED_S = 0.6         # less than actors of these tests differ
 REJECTED_S = 0.05       # a rejection is announced before it is executed
 
 
@@ -60,16 +63,30 @@ class RecordingBroker(SockpqBroker):
                 raise error from None
 
 
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give workers longer to store a result than the tests do, which is too little on a busy machine."""
+    sleep = time.sleep
+
+    def patient(seconds: float) -> None:
+        in_test = threading.current_thread() is threading.main_thread()
+        sleep(SETTLED_S if in_test and seconds == UPSTREAM_SETTLED_S else seconds)
+
+    monkeypatch.setattr(time, "sleep", patient)
+
+
 @pytest.fixture(scope="session")
-def server() -> Iterator[Server]:
-    with Server() as one:
-        yield one
+def empty() -> bytes:
+    """The state of a cluster without jobs."""
+    with Client(SERVERS) as client:
+        return client.snapshot()
 
 
 @pytest.fixture
-def stub_broker(server: Server) -> Iterator[RecordingBroker]:
-    server.empty()
-    broker = RecordingBroker(server.address)
+def stub_broker(empty: bytes) -> Iterator[RecordingBroker]:
+    with Client(SERVERS, sessions=False) as client:
+        client.clone(empty)
+    broker = RecordingBroker(SERVERS)
     broker.emit_after("process_boot")
     dramatiq.set_broker(broker)
     yield broker
@@ -86,8 +103,8 @@ def stub_worker(stub_broker: RecordingBroker) -> Iterator[Worker]:
 
 
 @pytest.fixture
-def result_backend(server: Server) -> Iterator[SockpqResults]:
-    with Client(server.address) as client:
+def result_backend() -> Iterator[SockpqResults]:
+    with Client(SERVERS) as client:
         yield SockpqResults(client)
 
 

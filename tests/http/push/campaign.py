@@ -1,7 +1,7 @@
 """Many jobs through the program, with its processor time; or while it is killed again and again: nothing may be lost.
 
     python -m tests.http.push.campaign --jobs 20000
-    python -m tests.http.push.campaign --jobs 20000 --kill-every 3
+    python -m tests.http.push.campaign --jobs 20000 --kill-every 1 --delay 0.05
 
 One node, one receiver and one program (with kills, two) on this machine. With `--signed` requests are signed.
 """
@@ -32,6 +32,7 @@ concurrency = {concurrency}
 """
 BATCH = 1000
 POLL_S = 0.1
+PATIENCE_S = 120.0
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -52,11 +53,13 @@ def main() -> int:
     parser.add_argument("--bytes", type=int, default=200, help="of each job")
     parser.add_argument("--concurrency", type=int, default=50)
     parser.add_argument("--kill-every", type=float, metavar="SECONDS", help="kill one of two programs")
+    parser.add_argument("--delay", type=float, default=0.0, metavar="SECONDS", help="of the receiver's answers")
     parser.add_argument("--signed", action="store_true")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="push-") as folder, Server() as server, Client(server.address) as client:
-        receiver = subprocess.Popen([sys.executable, "-m", "tests.http.push.fast_receiver"], stdout=subprocess.PIPE,
-                                    text=True)
+        receiver = subprocess.Popen(
+            [sys.executable, "-m", "tests.http.push.fast_receiver", str(options.delay)], stdout=subprocess.PIPE,
+            text=True)
         assert receiver.stdout
         text = CONFIG.format(port=receiver.stdout.readline().strip(), concurrency=options.concurrency)
         if options.signed:
@@ -75,7 +78,7 @@ def main() -> int:
         running = [program(config, server.address) for _ in range(2 if options.kill_every else 1)]
         before, begun, killed = cpu_s(receiver.pid), 0.0, 0
         due = time.monotonic() + (options.kill_every or float("inf"))
-        begin_s = 0.0
+        begin_s, last, moved = 0.0, 0, time.monotonic()
         while True:
             total = client.total("hooks")
             if not begun and total.jobs < options.jobs:
@@ -83,6 +86,10 @@ def main() -> int:
                 left = total.jobs
             if not total.jobs and not total.running:
                 break
+            if time.monotonic() - moved > PATIENCE_S:
+                raise SystemExit(f"{total.jobs} jobs are left, and nothing happens")
+            if total.jobs != last:
+                last, moved = total.jobs, time.monotonic()
             if time.monotonic() > due:
                 victim = random.randrange(2)
                 running[victim].kill()

@@ -60,7 +60,7 @@ PROCESSES = (
     "kombu/test_bad_messages.py", "kombu/test_batch.py", "kombu/test_close.py", "kombu/test_features.py",
     "kombu/test_queue_order.py",
     "kombu/test_groups.py", "kombu/test_revoke.py", "kombu/test_chords.py",
-    "dramatiq", "taskiq", "sqs/door/test_program.py", "sqs/test_cluster.py",
+    "dramatiq", "taskiq", "sqs/door/test_program.py", "sqs/door/test_users_of_the_cluster.py", "sqs/test_cluster.py",
     "http/push/test_delivery.py", "http/push/test_hostile_receivers.py", "http/push/test_program.py",
     "http/push/test_examples.py",
     "django/test_access.py", "django/test_admin.py", "django/test_backend.py", "django/test_once.py",

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import os
-import re
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import boto3
-import botocore.config
 import botocore.exceptions
 import pytest
 from sockpq import Client
@@ -19,39 +15,10 @@ from sockpq.testing import Server
 
 from tests.packaging.blocks import blocks
 from tests.sqs.door.doors import SECRET, send, users_file
+from tests.sqs.door.programs import PATIENCE_S, Program
 from tests.waiting import until
 
-PATIENCE_S = 120
 (SHOP,) = [block.text for block in blocks("docs/SQS.md") if block.language == "python"]
-
-
-class Program:
-    """A process of sockpq-sqs on a free port."""
-
-    def __init__(self, server: Server, *arguments: str, listen: str = "127.0.0.1:0", **environment: str) -> None:
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("SOCKPQ", "AWS_", "XDG"))}
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "sockpq_sqs.main", "--listen", listen, "--servers", server.address, *arguments],
-            env={**kept, "HOME": "/nonexistent", **environment}, stderr=subprocess.PIPE, text=True)
-        assert self.process.stderr is not None
-        self.log = ""
-        for line in self.process.stderr:
-            self.log += line
-            if found := re.search(r"listening on .*:(\d+)$", line):
-                self.url = f"http://127.0.0.1:{found[1]}"
-                return
-        raise AssertionError(self.log)
-
-    def end(self) -> int:
-        """End it as a service manager does; return its exit status."""
-        self.process.send_signal(signal.SIGTERM)
-        self.log += self.process.communicate(timeout=PATIENCE_S)[1]
-        return self.process.returncode
-
-    def sqs(self, key: str, secret: str) -> boto3.client:
-        return boto3.session.Session().client(
-            "sqs", endpoint_url=self.url, region_name="us-east-1", aws_access_key_id=key, aws_secret_access_key=secret,
-            config=botocore.config.Config(read_timeout=PATIENCE_S))
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +35,7 @@ def server(process: Server) -> Server:
 
 def test_a_program_for_amazon_needs_only_a_variable(server: Server, tmp_path: Path) -> None:
     (tmp_path / "shop.py").write_text(SHOP)
-    program = Program(server)
+    program = Program(server.address)
     try:
         done = subprocess.run(
             [sys.executable, "shop.py"], cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE_S, check=False,
@@ -89,7 +56,7 @@ def test_a_program_for_amazon_needs_only_a_variable(server: Server, tmp_path: Pa
 
 
 def test_users_sign(server: Server, tmp_path: Path) -> None:
-    program = Program(server, "--users", str(users_file(tmp_path)), SOCKPQ_SQS_USERS_IN_CLUSTER="false")
+    program = Program(server.address, "--users", str(users_file(tmp_path)), SOCKPQ_SQS_USERS_IN_CLUSTER="false")
     try:
         shop = program.sqs("shop", SECRET)
         with pytest.raises(shop.exceptions.QueueDoesNotExist):
@@ -103,9 +70,9 @@ def test_users_sign(server: Server, tmp_path: Path) -> None:
 
 
 def test_several_share_a_port(server: Server) -> None:
-    first = Program(server, SOCKPQ_SQS_HTTP_REUSE_PORT="true")
+    first = Program(server.address, SOCKPQ_SQS_HTTP_REUSE_PORT="true")
     try:
-        second = Program(server, SOCKPQ_SQS_HTTP_REUSE_PORT="true", listen=first.url.removeprefix("http://"))
+        second = Program(server.address, SOCKPQ_SQS_HTTP_REUSE_PORT="true", listen=first.url.removeprefix("http://"))
         assert second.end() == 0
         assert send(f"{first.url}/healthz", "GET", b"", {})[0] == 200
         alone = [sys.executable, "-m", "sockpq_sqs.main", "--listen", first.url.removeprefix("http://")]

@@ -6,6 +6,8 @@ import json
 from typing import Any
 
 import pytest
+from sockpq_sqs.model.errors import SqsError
+from sockpq_sqs.options import Options
 
 from tests.client.real_server import RealServer
 from tests.sqs.running_engine import RunningEngine
@@ -78,6 +80,7 @@ def test_a_fifo_group_goes_on_after_a_dead_letter(engine: RunningEngine) -> None
     assert engine.bodies(pair.url) == ["a2"]
     found = engine.one(pair.dead, AttributeNames=["All"])
     assert (found["Body"], found["MessageId"], found["Attributes"]["MessageGroupId"]) == ("a1", sent["MessageId"], "a")
+    assert found["Attributes"]["MessageDeduplicationId"] == sent["MessageId"]
 
 
 def test_dead_letters_stay_when_their_queue_is_deleted_or_purged(engine: RunningEngine, pair: Pair) -> None:
@@ -156,6 +159,44 @@ def test_a_task_fails_when_its_destination_is_deleted(engine: RunningEngine, pai
     until(lambda: pair.task()["ApproximateNumberOfMessagesMoved"] >= 1, "one is moved")
     engine("DeleteQueue", QueueUrl=target)
     assert pair.ends("FAILED")["FailureReason"] == "AWS.SimpleQueueService.NonExistentQueue"
+
+
+def test_a_front_end_leaves_tasks_of_other_accounts_to_others(server: RealServer, engine: RunningEngine) -> None:
+    with RunningEngine(server, Options(accounts={"111122223333": "shop."})) as other:
+        other.call["account"] = "111122223333"
+        pair = Pair(other)
+        pair.fill(2)
+        for _ in range(5):
+            other("StartMessageMoveTask", SourceArn=pair.arn)
+            until(lambda: server.pass_time(1) or pair.task()["Status"] == "COMPLETED", "it does not end")
+
+
+def test_the_tasks_of_a_deleted_queue_end(engine: RunningEngine, pair: Pair) -> None:
+    pair.fill(30)
+    engine("StartMessageMoveTask", SourceArn=pair.arn, MaxNumberOfMessagesPerSecond=1)
+    until(lambda: pair.task()["ApproximateNumberOfMessagesMoved"] >= 1, "one is moved")
+    engine("DeleteQueue", QueueUrl=pair.dead)
+    until(lambda: not engine.client("running"), "the task is not worked on any more")
+    engine.queue("dead")
+    assert engine("ListMessageMoveTasks", SourceArn=pair.arn) == {}
+
+
+def test_a_task_whose_job_is_lost_does_not_stop_the_next(engine: RunningEngine, pair: Pair) -> None:
+    pair.fill(30)
+    engine("StartMessageMoveTask", SourceArn=pair.arn, MaxNumberOfMessagesPerSecond=1)
+    engine.client("queue_purge", "sqs:moves", "own")
+    until(lambda: started(engine, pair), "the next task starts")
+    assert pair.ends()["ApproximateNumberOfMessagesMoved"] > 20
+    assert engine("ListMessageMoveTasks", SourceArn=pair.arn, MaxResults=2)["Results"][1]["Status"] == "FAILED"
+
+
+def started(engine: RunningEngine, pair: Pair) -> bool:
+    """Start a task; returns whether none was running."""
+    try:
+        engine("StartMessageMoveTask", SourceArn=pair.arn)
+    except SqsError:
+        return False
+    return True
 
 
 @pytest.mark.parametrize(("members", "code"), [

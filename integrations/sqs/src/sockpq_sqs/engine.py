@@ -51,6 +51,7 @@ class Engine:
         receiving = Receiving(names, registry, identity, clock)
         finishing = Finishing(client, names, registry, identity, clock)
         moves = MoveActions(names, registry, records, clock)
+        queues.deleted = moves.queue_deleted
         self._mover = Mover(client, names, registry, records)
         self._moving: asyncio.Task[None] | None = None
         self._handlers: dict[str, Handler] = {

@@ -115,7 +115,8 @@ class Receiving:
         if queue.is_fifo:
             found |= {
                 "MessageGroupId": envelope.group_of(meta.group or queue.name, headers),
-                "MessageDeduplicationId": headers.get(envelope.DEDUPLICATION),
+                "MessageDeduplicationId": self._identity.message_id(meta.number or 0) if life and life.died_in
+                    else headers.get(envelope.DEDUPLICATION),       # Amazon's: a dead letter has its own id for it
                 "SequenceNumber": sequence_number(meta.number or 0),
             }
         return {name: value for name, value in found.items() if value is not None and name in wanted}

@@ -50,7 +50,10 @@ class MoveActions:
             destination=destination.name if destination else None, rate=rate,
         )
 
+        lost = [one.id for one in await self._records.read(source) if await self._records.is_lost(one)]
+
         def add(tasks: list[Task]) -> list[Task]:
+            tasks = [replace(one, status="FAILED", failure="Lost") if one.id in lost else one for one in tasks]
             if any(one.is_active for one in tasks):
                 raise invalid(
                     "There is already a task running. Only one active task is allowed for a source queue arn at a "
@@ -114,6 +117,10 @@ class MoveActions:
             approximate_number_of_messages_to_move=task.to_move, failure_reason=task.failure,
             started_timestamp=task.started_ms,
         )
+
+    async def queue_deleted(self, queue: QueueName) -> None:
+        """End and forget the tasks of a queue that was deleted."""
+        await self._records.forget(queue)
 
     async def _queue(self, arn: str, parameter: str) -> QueueName:
         queue = self._names.of_arn(arn)

@@ -21,6 +21,7 @@ LEASE_S = 20.0          # another front end goes on with a task so long after th
 PORTION_MAX = 500       # messages moved by one command, and between two looks whether the task is cancelled
 TASKS_MAX = 100         # that one front end carries out at a time
 WAIT_S = 600.0          # of one command that waits for a task
+FOREIGN_S = 1.0         # before a task of an account that is not configured here is offered again
 RETRY_S = 1.0           # after a command that the cluster did not execute
 
 
@@ -66,9 +67,12 @@ class Mover:
         try:
             work = msgspec.json.decode(job.data, type=Work)
             source = self._names.queue(work.account, work.source)
-        except (msgspec.MsgspecError, SqsError) as error:
-            logger.error("a task that moves messages is given up: %s", error)
+        except msgspec.MsgspecError as error:
+            logger.error("a task that moves messages cannot be read, and is dropped: %s", error)
             await job.done()
+            return
+        except SqsError:                # another front end is configured with this account
+            await job.later(delay=FOREIGN_S)
             return
         try:
             while not await self._step(job, source, work.id):

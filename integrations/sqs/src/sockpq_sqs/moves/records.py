@@ -7,6 +7,7 @@ dies another one goes on.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 
 import msgspec
 from sockpq import Aborted, JobExists, JobNotFound, Key, Number
@@ -71,12 +72,21 @@ class Records:
                         tasks_queue, msgspec.json.encode(changed[:KEPT_MAX]), key=source.name, number=True,
                     )
                     if work:
-                        transaction.put(MOVES, msgspec.json.encode(work))
+                        transaction.put(MOVES, msgspec.json.encode(work), key=work.id)
                 return
             except Aborted as error:
                 if not isinstance(error.reason, JobNotFound | JobExists):
                     raise
         raise throttled()
+
+    async def is_lost(self, task: Task) -> bool:
+        """Return whether a task is active and its job is gone, for example because somebody purged the queue."""
+        return task.is_active and await self._client.peek(Key(MOVES, task.id)) is None
+
+    async def forget(self, source: QueueName) -> None:
+        """Remove the tasks of a queue that is deleted; those that are active end."""
+        with suppress(JobNotFound):
+            await self._client.delete(Key(_tasks(source), source.name))
 
     async def update(self, source: QueueName, task_id: str, **changes: object) -> Task | None:
         """Change one task, by the names of its fields; returns it, None if it is not kept any more."""

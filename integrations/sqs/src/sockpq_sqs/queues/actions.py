@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 
 from msgspec.structs import replace
 
@@ -25,6 +25,8 @@ class QueueActions:
     """Executes the requests about queues."""
 
     def __init__(self, names: Names, registry: Registry, options: Options, clock: Callable[[], float]) -> None:
+        """`clock`: the Unix time in seconds."""
+        self.deleted: Callable[[QueueName], Awaitable[None]] | None = None      # called for each queue that is deleted
         self._names = names
         self._registry = registry
         self._options = options
@@ -161,4 +163,6 @@ class QueueActions:
         await backing.delete(call, queue)
         await self._registry.remove(queue)
         await backing.delete(call, queue)       # with what was sent in between
+        if self.deleted:
+            await self.deleted(queue)
         return answers.Nothing()

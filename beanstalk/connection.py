@@ -12,6 +12,7 @@ from typing import Protocol, cast
 
 from sockpqd.beanstalk.calls import Backend
 from sockpqd.beanstalk.conversation import BeanstalkdConversation
+from sockpqd.beanstalk.limits import READ_COMMANDS, READ_MUCH_BYTES
 from sockpqd.beanstalk.server import BeanstalkdServer
 
 log = logging.getLogger("sockpqd.beanstalkd")
@@ -61,6 +62,7 @@ class ClientConnection(asyncio.Protocol):
         self._backend = backend
         self._host = host
         self._paused = False
+        self._waits_to_be_read = False              # it has sent much: others are read first
         self._lost = False
         self._ending = False                        # nothing more is read or answered
         self._written_bytes = 0
@@ -77,14 +79,33 @@ class ClientConnection(asyncio.Protocol):
         self._conversation = BeanstalkdConversation(self._server, self._backend, self, self._host.no_room)
 
     def data_received(self, data: bytes) -> None:
-        """Receive bytes; no more are read while too many are unexecuted."""
+        """Receive bytes; no more are read while too many are unexecuted, and after many not before its next turn.
+
+        The loop reads up to 8 MiB of a socket at once as long as nobody stops it.
+        """
         conversation = self._conversation
-        if conversation is not None and not self._ending:
+        if conversation is None:
+            return
+        if len(data) >= READ_MUCH_BYTES and not self._waits_to_be_read:
+            self._waits_to_be_read = True
+            self._server.turns.call_in_turn(self._read_again)
+        if not self._ending:
             conversation.receive(data)
-            if conversation.reader.full is not self._paused:
-                self._throttle()
-            if self._held_bytes or len(data) >= READ_COUNTED_BYTES or conversation.holds_much:
-                self.weigh()
+        if self._holds_back() is not self._paused:
+            self._throttle()
+        if not self._ending and (self._held_bytes or len(data) >= READ_COUNTED_BYTES or conversation.holds_much):
+            self.weigh()
+
+    def _holds_back(self) -> bool:
+        """Return whether nothing is to be read now."""
+        assert self._conversation is not None
+        return self._waits_to_be_read or (self._conversation.reader.full and not self._ending)
+
+    def _read_again(self) -> None:
+        self._waits_to_be_read = False
+        if not self._lost:
+            self._server.turns.budget -= READ_COMMANDS
+            self._throttle()
 
     def eof_received(self) -> bool:
         """Execute what the client has sent; it sends no more, but may still read."""
@@ -170,7 +191,7 @@ class ClientConnection(asyncio.Protocol):
             return
         if not self._ending:
             self._ending = True
-            self._transport.resume_reading()
+            self._throttle()
             with suppress(OSError, NotImplementedError):    # the client was faster, or TLS cannot do that
                 self._transport.write_eof()
         self.weigh()
@@ -189,12 +210,11 @@ class ClientConnection(asyncio.Protocol):
         self._transport.abort()
 
     def _throttle(self) -> None:
-        assert self._conversation is not None
-        full = self._conversation.reader.full
-        if self._transport.is_closing() or full == self._paused:
+        holds_back = self._holds_back()
+        if self._transport.is_closing() or holds_back == self._paused:
             return
-        self._paused = full
-        if full:
+        self._paused = holds_back
+        if holds_back:
             self._transport.pause_reading()
         else:
             self._transport.resume_reading()

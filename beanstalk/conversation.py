@@ -302,7 +302,8 @@ class BeanstalkdConversation:
         assert type(asking) is Asking
         if self.waiting:
             self.waiting = False
-            self._server.tubes.wait_no_more(self._tubes.watched)
+            tubes = self._server.tubes
+            (tubes.leave_line if self.closed else tubes.wait_no_more)(self._tubes.watched)
         if type(result) is not CallFailure:         # cheaper than isinstance() of an enumeration
             step = b"" if self.closed and type(asking.call) in LONG else asking.then(result)  # type: ignore[arg-type]
         elif asking.failed is not None:

@@ -26,3 +26,6 @@ TOLD_NAME_BYTES = 100               # a tube in a long answer that is being made
 COUNTED_BYTES_MIN = 4 << 10         # a body that is on its way counts from this size on
 BODY_BYTES_PER_COMMAND = 4 << 10   # so many bytes of a job that is peeked at cost as much as a command
 NAMES_PER_COMMAND = 16              # so many tubes that a reserve watches cost as much as a command
+TUBES_LEFT_AT_ONCE = 250           # of a connection that has ended, before others have their turn
+READ_MUCH_BYTES = 64 << 10         # after a read of so many bytes others are read first,
+READ_COMMANDS = 256                # and the next one costs as much as so many commands

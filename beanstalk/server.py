@@ -60,7 +60,7 @@ class BeanstalkdServer:
         self.body_bytes_max = body_bytes_max
         self.now = now
         self.draining = draining
-        self.tubes = TubeUse()
+        self.tubes = TubeUse(self.turns)
         self.connections: dict[ServedClient, None] = {}
         self.counts = dict.fromkeys(COUNTED, 0)
         self.jobs = 0

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import islice
 
-from sockpqd.beanstalk.limits import WATCHED_MAX
+from sockpqd.beanstalk.limits import NAMES_PER_COMMAND, TUBES_LEFT_AT_ONCE, WATCHED_MAX
+from sockpqd.beanstalk.turns import Turns, UnboundedTurns
 
 DEFAULT = "default"
 
@@ -22,13 +26,19 @@ class TubeCounts:
 
 
 class TubeUse:
-    """The number of connections of this server that use each tube, watch it, and wait for a job of it."""
+    """The number of connections of this server that use each tube, watch it, and wait for a job of it.
 
-    def __init__(self) -> None:
+    Thousands of connections may end at once, each of which watches a thousand tubes: these are dropped in portions.
+    """
+
+    def __init__(self, turns: Turns | None = None) -> None:
+        """`turns`: the scheduler of the server."""
         self.using: Counter[str] = Counter()
         self.watching: Counter[str] = Counter()
         self.waiting: Counter[str] = Counter()
         self._known: dict[str, TubeCounts] = {}     # in the order of appearance
+        self._turns = turns or UnboundedTurns()
+        self._leaving: deque[tuple[Callable[[str], None], Iterator[str]]] = deque()     # what is to be dropped, and how
         self.take(Counter(), DEFAULT)
 
     def __contains__(self, tube: str) -> bool:
@@ -65,11 +75,45 @@ class TubeUse:
 
     def wait_no_more(self, tubes: tuple[str, ...]) -> None:
         """Stop counting a connection that waited for a job of these tubes."""
-        waiting = self.waiting
         for tube in tubes:
-            waiting[tube] -= 1
-            if not waiting[tube]:
-                del waiting[tube]
+            self._wait_no_more(tube)
+
+    def _wait_no_more(self, tube: str) -> None:
+        waiting = self.waiting
+        waiting[tube] -= 1
+        if not waiting[tube]:
+            del waiting[tube]
+
+    # ---- connections that have ended
+
+    def leave_line(self, tubes: tuple[str, ...]) -> None:
+        """Do as `wait_no_more` for a connection that has ended."""
+        self._leave(self._wait_no_more, tubes)
+
+    def leave(self, used: str, watched: tuple[str, ...]) -> None:
+        """Stop counting a connection that has ended, and that used and watched these tubes."""
+        self.drop(self.using, used)
+        self._leave(partial(self.drop, self.watching), watched)
+
+    def _leave(self, drop: Callable[[str], None], tubes: tuple[str, ...]) -> None:
+        if len(tubes) <= TUBES_LEFT_AT_ONCE:
+            for tube in tubes:
+                drop(tube)
+            return
+        self._leaving.append((drop, iter(tubes)))
+        if len(self._leaving) == 1:
+            self._turns.call_in_turn(self._leave_some)
+
+    def _leave_some(self) -> None:
+        drop, left = self._leaving[0]
+        some = list(islice(left, TUBES_LEFT_AT_ONCE))
+        for tube in some:
+            drop(tube)
+        self._turns.budget -= 1 + len(some) // NAMES_PER_COMMAND
+        if len(some) < TUBES_LEFT_AT_ONCE:
+            self._leaving.popleft()
+        if self._leaving:
+            self._turns.call_in_turn(self._leave_some)
 
     def counts(self, tube: str) -> TubeCounts:
         """The counters of a tube; for a tube that no connection uses or watches none are kept."""
@@ -118,7 +162,5 @@ class Tubes:
 
     def close(self) -> None:
         """Forget the connection's tubes, as it has ended."""
-        self._use.drop(self._use.using, self.used)
-        for tube in self._watched:
-            self._use.drop(self._use.watching, tube)
+        self._use.leave(self.used, self.watched)
         self._watched = []

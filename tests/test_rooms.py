@@ -33,7 +33,7 @@ ORDER = {
         "dev", "daemon", "main",
     ),
     "beanstalk": (
-        "limits", "answers", "commands", "reader", "calls", "tubes", "reservations", "turns", "server",
+        "limits", "answers", "commands", "reader", "calls", "turns", "tubes", "reservations", "server",
         "conversation", "connection",
     ),
     "connections": (

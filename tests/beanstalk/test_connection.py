@@ -8,8 +8,10 @@ from collections.abc import Callable
 import pytest
 
 from sockpqd.beanstalk import BeanstalkdServer, ClientConnection
+from sockpqd.beanstalk.limits import READ_COMMANDS, READ_MUCH_BYTES
 from tests.beanstalk.helpers.host import OpenHost
 from tests.beanstalk.helpers.memory import MemoryBackend, Queue
+from tests.beanstalk.helpers.transcript import HandTurns
 
 BIG = b"put 0 0 60 1000000\r\n" + b"x" * 300_000       # of a job that is too big, whose end is still to come
 
@@ -72,3 +74,60 @@ def test_reading_goes_on_when_what_was_held_back_is_dropped(
         connection.data_received(b"x" * 700_000 + b"\r\n")
         assert transport.got == b"JOB_TOO_BIG\r\n"
     asyncio.run(test())
+
+
+class World:
+    """A connection whose turns the test grants."""
+
+    def __init__(self) -> None:
+        self.turns, self.transport = HandTurns(), Transport()
+        self.server = BeanstalkdServer("i", turns=self.turns)
+        self.connection = ClientConnection(self.server, MemoryBackend(Queue()), OpenHost())
+        self.connection.connection_made(self.transport)
+
+    def take_turn(self) -> None:
+        self.turns.line.pop(0)()
+
+
+def with_world(test: Callable[[World], None]) -> None:
+    async def run() -> None:
+        test(World())
+    asyncio.run(run())
+
+
+def test_others_are_read_first_after_much_was_read() -> None:
+    def test(world: World) -> None:
+        world.connection.data_received(b"put 0 0 60 900000\r\n" + b"x" * READ_MUCH_BYTES)
+        assert not world.transport.reading
+        world.connection.data_received(b"x" * READ_MUCH_BYTES)          # TLS had it already
+        assert len(world.turns.line) == 1
+        before = world.turns.budget
+        world.take_turn()
+        assert world.transport.reading
+        assert world.turns.budget == before - READ_COMMANDS
+        world.connection.data_received(b"x" * (READ_MUCH_BYTES - 1))
+        assert world.transport.reading
+    with_world(test)
+
+
+def test_much_is_not_read_at_once_of_a_client_that_is_being_closed_either() -> None:
+    def test(world: World) -> None:
+        world.connection.data_received(b"list-tube-used\r\n")
+        world.connection._stay.kernel_bytes = 1         # it does not read
+        world.connection.close()
+        world.connection.data_received(bytes(READ_MUCH_BYTES))
+        assert not world.transport.reading
+        world.take_turn()
+        assert world.transport.reading
+    with_world(test)
+
+
+def test_a_turn_that_comes_after_the_end_does_nothing() -> None:
+    def test(world: World) -> None:
+        world.connection.data_received(bytes(READ_MUCH_BYTES))
+        world.connection.connection_lost(None)
+        before = world.turns.budget
+        while world.turns.line:
+            world.take_turn()
+        assert world.turns.budget == before
+    with_world(test)

@@ -18,6 +18,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from devcluster.guardian import Guardian
+
 START_S = 120.0
 STOP_S = 60.0
 POLL_S = 0.05
@@ -33,16 +35,19 @@ class DatabaseServer:
         self.port = 0
         self.folder = Path()
         self._process: subprocess.Popen[bytes] | None = None
+        self._guardian: Guardian | None = None      # ends the server if this process is killed
 
     def __enter__(self) -> Self:
         self.folder = Path(tempfile.mkdtemp(prefix="sockpq-db-"))
         self.folder.chmod(0o755)
         if os.geteuid() == 0:
             shutil.chown(self.folder, NOBODY)
+        self._guardian = Guardian(self.folder)
         try:
             self._prepare()
             self.port = _free_port()
             self._process = self._start()
+            self._guardian.watch(self._process.pid)
             self._wait()
         except BaseException:
             self.stop()
@@ -61,6 +66,9 @@ class DatabaseServer:
             with suppress(subprocess.TimeoutExpired):
                 self._process.wait(STOP_S)
             self._process = None
+        if self._guardian:
+            self._guardian.close()
+            self._guardian = None
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def url(self, database: str, port: int | None = None) -> str:

@@ -20,11 +20,13 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
+from sockpq import Client
+
 from devcluster.cluster import LocalCluster
 from tests.outbox.crash import naive, roles
 from tests.outbox.crash.proxies import Proxies
 from tests.outbox.crash.roles import LEASE_S, World, start
-from tests.outbox.crash.shops import SHOPS, Direct, prepare
+from tests.outbox.crash.shops import QUEUE, SHOPS, Direct, prepare
 from tests.outbox.crash.trap import Trap
 from tests.outbox.servers import DatabaseServer, Maria, Postgres
 
@@ -111,7 +113,7 @@ class Campaign:
             os.read(ready, 1)           # until it is armed
             ROLES[role](world)
 
-        victim = start(armed, self._world)
+        victim = start(armed, self._world, quiet=True)
         os.close(ready)
         trap.arm(victim, at, after=after, stops=stops)
         os.close(go)
@@ -167,6 +169,16 @@ def verdict(url: str) -> tuple[list[str], int]:
     return [f"{number} {text}" for number, text in wrong if number], len(orders)
 
 
+def number_jobs(cluster: LocalCluster) -> None:
+    """Let each job have a number, which is its identity: so one that was put twice has two effects."""
+    pid = os.fork()
+    if not pid:
+        with Client(cluster.servers) as client:
+            client.queue_create(QUEUE, numbered=True)
+        os._exit(0)
+    os.waitpid(pid, 0)
+
+
 @contextmanager
 def database(kind: str) -> Iterator[tuple[str, DatabaseServer | None]]:
     """Yield the URL of an empty database, and its server if it has one."""
@@ -215,6 +227,7 @@ def main() -> int:
             through, direct, ",".join(cluster.servers), chosen.library or LIBRARIES[chosen.database], trap,
             chosen.exact, naive.RELAYS.get(chosen.naive), naive.WORKERS.get(chosen.naive),
         )
+        number_jobs(cluster)
         campaign = Campaign(world, cluster, chosen.seed, chosen.stops)
         for number in range(1, chosen.rounds + 1):
             campaign.round()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sockpq import Client, Job
-from sockpq_outbox import Rows
+from sockpq_outbox import Rows, inbox
 from sockpq_outbox.databases.base import run
 from sockpq_outbox.databases.sources import source_of
 from sockpq_outbox.inbox import identity_of
@@ -38,14 +38,14 @@ def _left(database: Any) -> list[Any]:
 
 
 def by_rowcount(world: World, shop: Shop, job: Job) -> None:
-    """Work on a job if the insertion changed a row, by the count of SQLAlchemy's Session."""
-    from sqlalchemy import create_engine, text
+    """Work on a job if the insertion changed a row, by the count of SQLAlchemy's Session, which is always -1."""
+    from sqlalchemy import MetaData, create_engine, text
+    from sqlalchemy.dialects.postgresql import insert
     from sqlalchemy.orm import Session
 
-    identity = run(identity_of(job))
+    mark = insert(inbox.table(MetaData())).values(job=run(identity_of(job)), created=0.0).on_conflict_do_nothing()
     with Session(create_engine(engine_url(world.database))) as session:
-        marked = session.execute(
-            text("INSERT INTO sockpq_inbox (job, created) VALUES (:job, 0) ON CONFLICT DO NOTHING"), {"job": identity})
+        marked = session.execute(mark)
         if marked.rowcount:         # type: ignore[attr-defined]
             session.execute(text(EFFECT.format(job.text)))
         session.commit()

@@ -39,8 +39,8 @@ class World(NamedTuple):
     work: Callable[[World, Shop, object], None] | None = None
 
 
-def start(role: Callable[[World], None], world: World) -> int:
-    """Run a role in a process; returns its id."""
+def start(role: Callable[[World], None], world: World, *, quiet: bool = False) -> int:
+    """Run a role in a process; returns its id. `quiet`: its errors mean nothing."""
     pid = os.fork()
     if pid:
         return pid
@@ -52,7 +52,8 @@ def start(role: Callable[[World], None], world: World) -> int:
         role(world)
         code = 0
     except BaseException:
-        traceback.print_exc()
+        if not quiet:
+            traceback.print_exc()
     finally:
         sys.stdout.flush()
         sys.stderr.flush()

@@ -22,7 +22,7 @@ from sockpq import (
 )
 from sockpq.worker import current_job
 
-from sockpq_outbox.databases.base import Database, run, settled
+from sockpq_outbox.databases.base import Database, rolled_back, run, settled
 from sockpq_outbox.databases.found import database_of
 from sockpq_outbox.errors import NoIdentity
 from sockpq_outbox.sql import IDENTITY_MAX, MARK, UNMARK
@@ -87,13 +87,13 @@ class once:     # noqa: N801  (it reads like a function: `with inbox.once(sessio
             if self._first and self._exact:
                 await settled(self._job.touch())
         except BaseException:
-            await self._database.rollback()
+            await rolled_back(self._database)
             raise
         return self._first
 
     async def _end(self, error: BaseException | None) -> None:
         if error is not None:
-            await self._database.rollback()
+            await rolled_back(self._database)
             return
         await self._database.commit()
         if self._exact:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 from uuid import uuid4
 
-from sockpq_outbox.databases.base import Database, run
+from sockpq_outbox.databases.base import Database, rolled_back, run
 from sockpq_outbox.errors import Superseded
 from sockpq_outbox.jobs import Row
 from sockpq_outbox.sql import ADD_LEDGER, FAILED, FENCE, LEDGER, LOCKED, PRUNE_INBOX
@@ -205,7 +205,7 @@ def transaction(database: Database) -> Iterator[Rows]:
     try:
         yield Rows(database)
     except BaseException:
-        run(database.rollback())
+        run(rolled_back(database))
         raise
     run(database.commit())
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Coroutine, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Protocol, TypeVar
 
 from sockpq_outbox.sql import Dialect
@@ -44,6 +45,12 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
         return value
     coroutine.close()
     raise TypeError("this is an asyncio session or job: await it, or use `async with`")
+
+
+async def rolled_back(database: Database) -> None:
+    """Roll back after an error, which is the one to see: a connection that is lost is rolled back by its server."""
+    with suppress(Exception):
+        await database.rollback()
 
 
 async def settled(value: Any) -> Any:

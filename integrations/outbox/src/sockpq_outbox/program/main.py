@@ -25,6 +25,7 @@ from sockpq_outbox.rows import transaction
 from sockpq_outbox.sql import create_tables
 
 LOCK_S = 15.0               # how long a command waits for what others have locked
+ASK_S = 5.0                 # of the doctor: a cluster that does not answer by then is ill
 SHOWN_MAX = 20
 DAY_S = 86_400.0
 
@@ -182,7 +183,7 @@ def doctor(
 ) -> None:
     """Say what is wrong and what to do about it; the exit code is 1 if something is."""
     with _errors(), _opened(database) as opened, Client(
-        servers, tls=ca, user=user, secret_file=secret_file, timeout=10.0,
+        servers, tls=ca, user=user, secret_file=secret_file, timeout=ASK_S,
     ) as client:
         missing = tables_are_missing(opened)
         if missing:

@@ -84,6 +84,15 @@ def test_an_address_that_is_allowed_may_be_named() -> None:
     read({"targets": {"a": {"queues": ["q"], "url": "http://127.0.0.1:8000/", "allow": ["127.0.0.1"]}}})
 
 
+def test_files_of_certificates_and_secrets_are_read(tmp_path: Path) -> None:
+    bad = tmp_path / "file"
+    bad.write_text("no such thing")
+    bad.chmod(0o600)
+    for key, sentence in (("ca_file", "has no certificates"), ("secret_file", "line 1 is not")):
+        with pytest.raises(ConfigError, match=rf"^targets\.shop\.{key}: .*{sentence}"):
+            read(tomllib.loads(f"{GOOD}{key} = '{bad}'"))
+
+
 def test_a_file_that_is_missing_or_no_toml_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="No such file"):
         load(tmp_path / "none.toml")

@@ -6,6 +6,7 @@ Every error is a single sentence that names the key and the reason. docs/PUSH.md
 from __future__ import annotations
 
 import re
+import ssl
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -185,6 +186,11 @@ def _check_target(name: str, target: Target, *, proxied: bool) -> None:
         path = getattr(target, key)
         if path is not None and not Path(path).is_file():
             raise ConfigError(f"{place}.{key}: there is no file {path}")
+    if target.ca_file is not None:
+        try:
+            ssl.create_default_context(cafile=target.ca_file)
+        except OSError:
+            raise ConfigError(f"{place}.ca_file: {target.ca_file} has no certificates in the format PEM") from None
     if target.secret_file is not None:
         try:
             Secrets(target.secret_file)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from sockpq import DataTooLarge, JobNotFound, NotSupported, SockpqError
+from sockpq import DataTooLarge, JobNotFound, SockpqError
 from sockpq.aio import Client, Job
 
 from sockpq_http.push.answers import Verdict
@@ -60,9 +60,6 @@ class Outcomes:
             except DataTooLarge:
                 LOG.warning("an answer is longer than the queue's MAXDATA, and is not kept as the result")
                 verdict = verdict._replace(result=None)
-            except NotSupported as error:
-                LOG.error("the servers are too old for this: %s", error)
-                verdict = Verdict("later", verdict.reason)
             except SockpqError as error:
                 LOG.warning("could not send %s, repeating it: %s", verdict.kind.upper(), error)
                 again = True

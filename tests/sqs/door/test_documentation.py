@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from msgspec import Struct
 from sockpq_sqs.auth import Users
+from sockpq_sqs.door.figures import Figures
 from sockpq_sqs.settings import Settings, read
 
 from tests.packaging.blocks import ROOT, blocks
@@ -43,6 +44,15 @@ def test_the_table_has_all_settings_with_their_defaults() -> None:
         for name in re.findall(r"`([^`]+)`", names):
             documented[name] = default
     assert documented == {key: shown(value) for key, value in keys_of(Settings()).items()}
+
+
+def test_the_table_has_all_metrics() -> None:
+    figures = Figures()
+    figures.count("ListQueues", "OK", 0.1)
+    figures.cut["has been idle"] += 1
+    printed = set(re.findall(r"^# TYPE (sockpq_sqs_\w+) ", figures.page().decode(), re.MULTILINE))
+    table = TEXT.partition("| metric | |")[2].partition("\n\n")[0]
+    assert set(re.findall(r"`(sockpq_sqs_\w+)", table)) == printed
 
 
 def test_the_accounts_are_settings() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -67,6 +68,19 @@ def test_users_sign(server: Server, tmp_path: Path) -> None:
     finally:
         assert program.end() == 0
     assert SECRET not in program.log
+
+
+def test_the_service_manager_is_notified(server: Server, tmp_path: Path) -> None:
+    address = str(tmp_path / "notify")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(address)
+        manager.settimeout(PATIENCE_S)
+        program = Program(server.address, NOTIFY_SOCKET=address)
+        try:
+            assert manager.recv(100) == b"READY=1"
+        finally:
+            assert program.end() == 0
+        assert manager.recv(100) == b"STOPPING=1"
 
 
 def test_several_share_a_port(server: Server) -> None:

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from devcluster.ports import free_ports
-from tests.packaging.test_dist import backend, built, empty_environment, install, run
+from tests.packaging.test_dist import INTEGRATIONS, backend, built, empty_environment, install, run
 from tests.waiting import until
 
 __all__ = ["backend", "built"]
 
 PATIENCE_S = 120.0
-OURS = {"sockpqd", "sockpq", "sockpq_kombu", "sockpq_kombu.pth"}
+OURS = {"sockpqd", "sockpq", "sockpq_kombu.pth"} | {f"sockpq_{path.name}" for path in INTEGRATIONS}
 TAKEN = "core", "cluster", "gateway", "beanstalk", "connections", "pqctl"      # the project's own
 TESTS = """\
 import core, cluster, gateway

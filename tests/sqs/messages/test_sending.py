@@ -80,9 +80,10 @@ def test_attributes_are_headers_for_programs_of_the_clusters_own_protocol(engine
     length = int(job.headers.pop("sqs.attrs"))
     assert job.headers == {"task": "v"}
     assert job.data[length:] == b"hello"
-    engine.client("put", "orders", b"native \xff", headers={"kind": "k"})
+    engine.client("put", "orders", b"native \xff\x00", headers={"kind": "k"})
     message = engine.one(url, MessageAttributeNames=["All"])
-    assert message["Body"] == "native \ufffd"
+    assert message["Body"] == "native \ufffd\ufffd"
+    assert message["MD5OfBody"] == digest("native \ufffd\ufffd")
     assert message["MessageAttributes"] == {"kind": {"DataType": "String", "StringValue": "k"}}
 
 
@@ -137,6 +138,11 @@ def test_the_size_counts_bytes_of_body_and_attributes(engine: RunningEngine) -> 
     for body, more in (("ä" * 513, {}), ("x" * 1017, {"MessageAttributes": eight})):
         error = engine.refused("SendMessage", QueueUrl=url, MessageBody=body, **more)
         assert error.query_code == "InvalidParameterValue"
+    for value in ({"DataType": "Binary", "BinaryValue": b"\xff" * (MIB - 8)},
+                  {"DataType": "String", "StringValue": "\n" * (MIB - 8)}):
+        engine.send(engine.queue("attributes"), "x", MessageAttributes={"a": value})
+        message = engine.one("attributes", MessageAttributeNames=["All"])
+        assert message["MessageAttributes"] == {"a": value}
     large = engine.queue("large")
     engine.send(large, "x" * MIB)
     assert len(engine.one(large)["Body"]) == MIB

@@ -17,6 +17,7 @@ from hashlib import sha256
 
 import msgspec
 
+from sockpq_sqs.messages.checks import INVALID
 from sockpq_sqs.model.shapes import AttributeValue
 from sockpq_sqs.queues.names import QueueName
 
@@ -82,9 +83,16 @@ def unpacked(data: bytes, headers: Mapping[str, str]) -> tuple[bytes, dict[str, 
     return data, found
 
 
-def text_of(body: bytes) -> str:
-    """Return the body as text; bytes that a program of the cluster's own protocol put there may be none."""
-    return body.decode(errors="replace")
+def readable(body: bytes) -> tuple[str, bytes]:
+    """Return a body as text, and the bytes of that text, whose digest SDKs compare.
+
+    A program of the cluster's own protocol may have put there what is no text, or none that XML can have.
+    """
+    text = body.decode(errors="replace")
+    if "\ufffd" in text or INVALID.search(text):
+        text = INVALID.sub("\ufffd", text)
+        return text, text.encode()
+    return text, body
 
 
 def group_name(group: str, queue: QueueName) -> str:

@@ -86,12 +86,13 @@ class Receiving:
         self, call: Call, queue: QueueName, job: Job, now_ms: int, key: bytes, system: frozenset[str], wanted: Wanted,
     ) -> answers.Message:
         body, attributes = envelope.unpacked(job.data, job.headers)
+        text, body = envelope.readable(body)
         chosen = wanted.of(attributes)
         number = job.meta.number or 0 if job.meta else 0
         return answers.Message(
             message_id=self._identity.message_id(number),
             receipt_handle=handles.encode(Handle(job.id, number, now_ms), queue.server, key),
-            md5_of_body=body_digest(body), body=envelope.text_of(body),
+            md5_of_body=body_digest(body), body=text,
             attributes=self._system(call, queue, job, system) if system else {},
             md5_of_message_attributes=attributes_digest(chosen), message_attributes=chosen,
         )

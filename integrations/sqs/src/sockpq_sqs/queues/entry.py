@@ -7,7 +7,8 @@ from msgspec import Struct
 from sockpq import QueueSettings
 
 SIZE_MAX = 1_048_576                        # bytes of a message: body and attributes
-ENVELOPE_BYTES_MAX = 64 * 1024              # of what is kept beside the body, so that no message is too large for it
+# Attributes are kept as JSON, in which bytes take a third more and some characters twice their place; and ids beside it.
+DATA_BYTES_MAX = 2 * SIZE_MAX + 64 * 1024
 DEDUPLICATION_S = 300
 
 
@@ -80,7 +81,7 @@ class Entry(Struct, frozen=True, omit_defaults=True):
         redrive = self.redrive
         settings = QueueSettings(
             expire=self.visibility_s, ttl=self.retention_s, numbered=True, tries=redrive.tries if redrive else 0,
-            data_bytes_max=SIZE_MAX + ENVELOPE_BYTES_MAX,
+            data_bytes_max=DATA_BYTES_MAX,
         )
         if self.visibility_s:
             settings["then"] = "later"

@@ -7,7 +7,7 @@ from msgspec import Struct
 from sockpq import QueueSettings
 
 SIZE_MAX = 1_048_576                        # bytes of a message: body and attributes
-# Attributes are kept as JSON, in which bytes take a third more and some characters twice their place; and ids beside it.
+# Attributes are kept as JSON, in which bytes take a third more, and some characters twice their place; then come ids.
 DATA_BYTES_MAX = 2 * SIZE_MAX + 64 * 1024
 DEDUPLICATION_S = 300
 

@@ -51,6 +51,16 @@ def test_a_head_that_does_not_come_ends_the_connection(impatient: Door, sent: by
     assert cut(impatient, "head") == before + 1
 
 
+def test_a_second_head_that_does_not_come_ends_the_connection(impatient: Door) -> None:
+    before = cut(impatient, "head")
+    with socket.create_connection(("127.0.0.1", impatient.port)) as connection:
+        connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert connection.recv(65_536).startswith(b"HTTP/1.1 200 ")
+        connection.sendall(b"GET /healthz HTTP/1.1\r\nHo")
+        read_all(connection)
+    assert cut(impatient, "head") == before + 1
+
+
 def test_a_body_that_does_not_come_ends_the_request(impatient: Door) -> None:
     with socket.create_connection(("127.0.0.1", impatient.port)) as connection:
         connection.sendall(b"POST /v1/queues/q/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nab")
@@ -88,6 +98,21 @@ def test_an_answer_that_nobody_reads_ends_the_connection(impatient: Door) -> Non
         connection.connect(("127.0.0.1", impatient.port))
         connection.sendall(b"GET /v1/queues/large/jobs?count=10 HTTP/1.1\r\nHost: localhost\r\n\r\n")
         until(lambda: cut(impatient, "answer") == before + 1, "it is cut")
+
+
+def test_a_stream_that_nobody_reads_ends_the_connection(impatient: Door) -> None:
+    before = cut(impatient, "answer")
+    message = {"text": "x" * 250_000}
+    with socket.socket() as connection, impatient.client() as web:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.connect(("127.0.0.1", impatient.port))
+        connection.sendall(b"GET /v1/events?type=MSG&name=flood HTTP/1.1\r\nHost: localhost\r\n\r\n")
+
+        def flood() -> bool:
+            web.post("/v1/channels/flood/messages", json=message)
+            return cut(impatient, "answer") == before + 1
+
+        until(flood, "it is cut")
 
 
 def test_connections_have_places(http_node: Server) -> None:

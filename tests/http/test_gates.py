@@ -8,10 +8,12 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
+from sockpq import AuthError
 from sockpq.aio import Client
 from sockpq_http.access.credentials import Credentials
 from sockpq_http.access.users import UserLimits, Users
 from sockpq_http.problems.problem import Problem
+from sockpq_http.routes.takes import _handed
 from sockpq_http.server.gates import BodyGate
 from sockpq_http.server.metrics import Metrics
 from starlette.types import Message, Receive, Scope, Send
@@ -119,6 +121,53 @@ def test_users_share_a_bounded_number_of_clients() -> None:
         await users.close()
 
     asyncio.run(run())
+
+
+class Refused(Client):
+    """A client whose user the cluster does not accept."""
+
+    async def connect(self, *, timeout: float | None = None) -> None:
+        raise AuthError("403 Forbidden")
+
+
+def test_refused_credentials_are_not_tried_again_at_once() -> None:
+    async def run() -> int:
+        made: list[Client] = []
+
+        def make(_: Credentials | None) -> Client:
+            made.append(Refused("127.0.0.1:1"))
+            return made[-1]
+
+        users = Users(make, UserLimits())
+        for secret in ("one", "one", "two", "one"):
+            with pytest.raises(Problem) as refused:
+                async with users.place(Credentials("mail", secret)):
+                    pass
+            assert refused.value.status == 401
+        return len(made)
+
+    assert asyncio.run(run()) == 2
+
+
+class Gone:
+    """A caller whose client has hung up just when its take had jobs."""
+
+    def __init__(self) -> None:
+        self.client = self
+        self.returned: list[tuple[list[str], bool]] = []
+
+    async def is_gone(self) -> bool:
+        return True
+
+    async def later_many(self, jobs: list[str], first: bool) -> None:
+        self.returned.append((jobs, first))
+
+
+def test_jobs_of_a_client_that_has_hung_up_go_back() -> None:
+    caller: Any = Gone()
+    jobs: Any = ["job"]
+    answer = asyncio.run(_handed(caller, jobs))
+    assert (bytes(answer.body), caller.returned) == (b'{"jobs":[]}', [(["job"], True)])
 
 
 def test_a_request_waits_for_a_place_and_not_for_ever() -> None:

@@ -58,7 +58,7 @@ def test_a_user_does_what_it_has_a_right_to(entrance: Door) -> None:
     word = b64encode(f"shop:{SECRETS['shop']}".encode()).decode()
     with entrance.client(headers={"Authorization": f"Bearer {word}"}) as web:
         assert put(web, "shop_orders", text="y") == {"outcome": "new"}
-    assert entrance.service.users.__len__() >= 1
+    assert len(entrance.service.users) >= 1
 
 
 def test_without_good_credentials_nothing_is_done(entrance: Door) -> None:
@@ -81,5 +81,7 @@ def test_a_secret_that_is_replaced_is_good_no_more(entrance: Door, guarded: Loca
         boss.set_user("guest", "put:guest*", second)
         with entrance.client(auth=("guest", second)) as web:
             assert put(web, "guest_1", text="x") == {"outcome": "new"}
+        users = len(entrance.service.users)
         with entrance.client(auth=("guest", first)) as web:
             until(lambda: web.post("/v1/queues/guest_1/jobs", json={"text": "x"}).status_code == 401, "it is refused")
+        assert len(entrance.service.users) == users - 1         # and has no connections any more

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
+from unittest import mock
 from uuid import uuid4
 
 import pytest
@@ -12,10 +15,12 @@ import sockpq_django
 from asgiref.sync import async_to_sync
 from django.core.exceptions import SuspiciousOperation
 from django.utils import timezone
-from sockpq import Client, Key, Number
-from sockpq_django.api import InvalidTask, TaskResultDoesNotExist, TaskResultStatus
+from sockpq import Busy, Client, Key, Number, OutcomeUnknown, Unavailable
+from sockpq_django.api import InvalidTask, TaskResultDoesNotExist, TaskResultStatus, signals
 from sockpq_django.backend import SockpqBackend
+from sockpq_django.queues import set_up_queues
 from sockpq_django.work import processing
+from sockpq_django.work.attempt import LOSSES_MAX
 
 from tests.django.conftest import Configure
 from tests.django.shop import tasks
@@ -185,11 +190,12 @@ def test_a_value_that_is_too_long_for_the_queue_is_a_failure(backend: SockpqBack
     assert result.errors[0].exception_class.__name__ == "DataTooLarge"
 
 
-def test_a_failure_that_is_too_long_for_the_queue_leaves_its_error(backend: SockpqBackend, client: Client) -> None:
+def test_a_failure_that_is_too_long_for_the_queue_leaves_its_error(cluster: Configure, client: Client) -> None:
     client.queue_config("default", data_bytes_max=400)
+    backend = cluster(TRIES=2)
     result = tasks.fail.enqueue("x" * 200)
-    backend.run()
-    assert state(result)[0] == FAILED
+    assert backend.run() == 2 + LOSSES_MAX          # nothing says which attempts have failed, and which were lost
+    assert state(result) == (FAILED, 2 + LOSSES_MAX)
     assert "Strange: xxx" in result.errors[0].traceback
 
 
@@ -324,3 +330,49 @@ def test_a_task_of_the_next_release_is_left_to_its_workers_for_an_hour(
     client.kick_job(Number(job.number))
     assert backend.run() == 1
     assert [one.reason for one in client.peek_queue("default", "dead", 10)] == ["TaskUnknown"]
+
+
+# when the cluster does not answer
+
+class Flaky:
+    """A client whose transactions fail at first with these errors, `after` their execution or before it."""
+
+    def __init__(self, client: Client, errors: list[Exception], after: bool) -> None:
+        self._client = client
+        self._errors = errors
+        self._after = after
+
+    @contextmanager
+    def transaction(self) -> Iterator[Any]:
+        error = self._errors.pop(0) if self._errors else None
+        if error and not self._after:
+            yield mock.MagicMock()
+            raise error
+        with self._client.transaction() as t:
+            yield t
+        if error:
+            raise error
+
+
+@pytest.mark.parametrize(("error", "after"), [
+    (Unavailable("no leader"), False), (Busy("503 Busy"), False), (OutcomeUnknown("no answer"), False),
+    (OutcomeUnknown("no answer"), True),
+])
+@pytest.mark.parametrize("task", [tasks.add, tasks.fail], ids=lambda task: task.name)
+def test_an_outcome_is_reported_until_that_is_sure(
+    backend: SockpqBackend, monkeypatch: pytest.MonkeyPatch, error: Exception, after: bool, task: Any
+) -> None:
+    monkeypatch.setattr("sockpq_django.work.ending.REPEAT_PAUSE_S", 0.0)
+    set_up_queues(backend.client, backend.settings, ["default"])
+    finished = mock.Mock()
+    signals.task_finished.connect(finished)
+    try:
+        result = task.enqueue(1, 2) if task is tasks.add else task.enqueue()
+        job = backend.client.get("default", expire=60, meta=True)
+        assert job is not None
+        processing.process(backend, Flaky(backend.client, [error] * 2, after), job, "default", "w1")
+    finally:
+        signals.task_finished.disconnect(finished)
+    assert state(result) == (SUCCESSFUL if task is tasks.add else FAILED, 1)
+    assert len(result.errors) == (task is tasks.fail)
+    assert finished.call_count == 1

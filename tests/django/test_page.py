@@ -8,6 +8,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import textwrap
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -26,6 +27,17 @@ COUNTS = """
 SELECT (SELECT COUNT(*) FROM orders_order), (SELECT COUNT(DISTINCT order_id) FROM orders_receipt),
        (SELECT COUNT(*) FROM orders_receipt)
 """
+
+
+ON_COMMIT = """
+def on_commit(order):
+    from django.db import transaction
+"""
+
+
+def indented(text: str) -> str:
+    """The text as the body of a function."""
+    return textwrap.indent(text, "    ")
 
 
 def blocks(page: Path) -> list[str]:
@@ -108,14 +120,17 @@ def project(server: Server, tmp_path: Path) -> Project:
 
 
 def test_a_stranger_has_a_receipt_for_each_committed_order_and_none_for_others(project: Project) -> None:
-    settings, _, tasks, orders, result = blocks(PAGE)[:5]
+    settings, _, tasks, orders, result, on_commit, once, test_settings, test = blocks(PAGE)
     project.settings(settings)
-    project.write("orders/tasks.py", tasks)
+    project.write("orders/tasks.py", f"{tasks}\n{once}")
     with project.worker():                  # which waits for the tables
         until_successful = "import time\nwhile not result.is_finished:\n    time.sleep(0.1)\n    result.refresh()"
         printed = project.manage("\n".join([orders, until_successful, result]), "makemigrations orders", "migrate")
         assert printed.startswith("SUCCESSFUL 67 "), printed
         assert eventually(lambda: project.counts() == (67, 67, 67)), (project.counts(), project.log())
+    project.write("shop/test_settings.py", f"from shop.settings import *\n{test_settings}")
+    project.write("orders/tests.py", f"{test}\n        on_commit(order)\n\n{ON_COMMIT}{indented(on_commit)}")
+    project.run([sys.executable, "manage.py", "test", "--settings", "shop.test_settings"])
 
 
 def test_the_readme(project: Project) -> None:

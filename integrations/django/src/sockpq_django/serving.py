@@ -12,11 +12,11 @@ from sockpq.worker import App
 
 from sockpq_django.backend import SockpqBackend
 from sockpq_django.queues import set_up_queues
+from sockpq_django.work.attempt import LOSSES_MAX
 from sockpq_django.work.processing import process
 
 BACKEND = "SOCKPQ_DJANGO_BACKEND"       # the variable with the alias of the backend, from manage.py sockpq_worker
 LEASE_S = 60.0                          # which pqworker renews; after the death of a worker, the longest wait
-LOSSES_MAX = 4                          # of a child process during a task, besides the tries
 HOST_MAX = 50
 
 

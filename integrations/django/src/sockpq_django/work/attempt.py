@@ -10,6 +10,7 @@ from collections.abc import Callable
 from traceback import format_exception
 from typing import Any, NamedTuple
 
+from sockpq import DataTooLarge
 from sockpq.worker import GiveUp, JobCancelled, Retry, Sleep, SlowDown
 
 from sockpq_django.api import TaskContext, TaskError, TaskResultStatus, normalize_json, signals
@@ -20,6 +21,7 @@ from sockpq_django.work.current import CURRENT, CurrentTask
 
 LOG = logging.getLogger("sockpq_django")
 
+LOSSES_MAX = 4              # of workers during a task, besides the tries: a task may be what kills them
 JITTER = 0.5                # a pause is shorter by up to this share, so that tasks that failed together come back apart
 
 
@@ -53,8 +55,8 @@ def attempt(
     """Run the task once. `result` is its TaskResult, which this brings up to date.
 
     `conclude`: called with the outcome, it makes that known and returns whether it counts: it does not when the job
-    belongs to another worker meanwhile. Then the signal task_finished is that worker's. KeyboardInterrupt, and the
-    cancellation of the job, are raised.
+    belongs to another worker meanwhile. Then the signal task_finished is that worker's. KeyboardInterrupt, the
+    cancellation of the job, and what `conclude` raises are raised; a value that is too large is a failure.
     """
     token = CURRENT.set(CurrentTask(str(job.id), options.outbox))
     try:
@@ -64,8 +66,7 @@ def attempt(
             given = (TaskContext(task_result=result),) if task.takes_context else ()
             value = normalize_json(task.call(*given, *result.args, **result.kwargs))
             now = time.time()
-            if not conclude(Succeeded(in_json({"value": value, "worker": worker, "at": now}))):
-                return
+            returned = in_json({"value": value, "worker": worker, "at": now})
         except (KeyboardInterrupt, JobCancelled, asyncio.CancelledError):
             raise
         except SlowDown:
@@ -75,6 +76,12 @@ def attempt(
             conclude(PutBack(error.seconds, sleep=error.seconds))
             return
         except BaseException as error:      # SystemExit as well: a task must not end its worker
+            _fail(job, result, worker, options, sender, conclude, error)
+            return
+        try:
+            if not conclude(Succeeded(returned)):
+                return
+        except DataTooLarge as error:
             _fail(job, result, worker, options, sender, conclude, error)
             return
         _update(result, status=TaskResultStatus.SUCCESSFUL, finished_at=shown_time(now), _return_value=value)
@@ -90,8 +97,8 @@ def _fail(
     path = f"{type(error).__module__}.{type(error).__qualname__}"
     trace = "".join(format_exception(error))
     now = time.time()
-    failed_before = len(job.body.failures_before(job.attempt))
-    pause = _pause(error, failed_before + 1, options)
+    failures = len(job.body.failures_before(job.attempt)) + 1
+    pause = None if job.attempt >= options.tries + LOSSES_MAX else _pause(error, failures, options)
     if not conclude(Failed(FailedAttempt(job.attempt, worker, now, path, trace), pause)):
         return
     result.errors.append(TaskError(exception_class_path=path, traceback=trace))

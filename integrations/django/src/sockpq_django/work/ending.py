@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Callable
 
-from sockpq import Aborted, Busy, Client, DataTooLarge, Job, JobNotFound, Unavailable
+from sockpq import Aborted, Busy, Client, CrossCluster, DataTooLarge, Job, JobNotFound, OutcomeUnknown, Unavailable
 
 from sockpq_django.options import TaskOptions
 from sockpq_django.tasks.body import TaskBody
@@ -60,10 +60,10 @@ class Ending:
                     results_queue(settings.prefix), str(number), key=self._job.key, on_duplicate="replace",
                     ttl=settings.retention,
                 )
-        except Aborted as aborted:
-            if aborted.position == 1:
-                raise aborted.reason from None
-            LOG.error("the result of task %s will not be found: %s", self._job.key, aborted.reason)
+        except (Aborted, CrossCluster) as error:
+            if isinstance(error, Aborted) and error.position == 1:
+                raise error.reason from None
+            LOG.error("the result of task %s will not be found: %s", self._job.key, error)
             self._job.done(result=returned)
 
     def _failed(self, body: TaskBody, outcome: Failed) -> None:
@@ -93,18 +93,25 @@ class Ending:
                 t.later(self._job, delay=pause or None, reason=reason, error=failure.traceback)
 
     def _sure(self, end: Callable[[], object]) -> bool:
-        """Call this until a server has executed it; returns whether the job was still ours."""
+        """Call this until a server has executed it; returns whether the job was still ours.
+
+        After an unknown outcome it is repeated; if the job is not there then, that was very probably our first call.
+        """
+        unknown = False
         while True:
             try:
                 end()
                 return True
             except JobNotFound:
+                if unknown:
+                    return True
                 LOG.warning(
                     "job %d of queue %s is not this worker's any more: its lease has ended, or it was cancelled",
                     self._job.id, self._job.queue,
                 )
                 return False
-            except (Unavailable, Busy) as error:
+            except (Unavailable, Busy, OutcomeUnknown) as error:
+                unknown = unknown or isinstance(error, OutcomeUnknown)
                 LOG.warning("the end of job %d cannot be reported yet: %s", self._job.id, error)
                 time.sleep(REPEAT_PAUSE_S)
 

@@ -149,9 +149,10 @@ frameworks-faults: dev               ## outbox and inbox while one of their prog
 	$(BIN)/python -m tests.outbox.crash --rounds $(ROUNDS) --nodes $(NODES)
 	$(BIN)/python -m tests.outbox.crash --rounds $(ROUNDS) --nodes $(NODES) --exact --stops 0.8
 
-push-faults: dev                     ## 20,000 jobs as HTTP requests, alone and while the program is killed every second
+push-faults: dev                     ## 20,000 jobs as HTTP requests, alone, while the program is killed every second, and while the leader is
 	$(BIN)/python -m tests.http.push.campaign
 	$(BIN)/python -m tests.http.push.campaign --kill-every 1 --delay 0.05
+	$(BIN)/python -m tests.http.push.campaign --kill-leader 3 --delay 0.05
 
 laws: dev                            ## tests of hypothesis with other examples, TIMES=10 as many: rounds for MINUTES=60, by JOBS=1 processes
 	$(BIN)/python -m tests.laws --minutes $(MINUTES) --times $(TIMES) --jobs $(JOBS)

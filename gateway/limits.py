@@ -128,6 +128,10 @@ CLOSED_LOOKED_AT_MAX = 64
 # Wait lists from which waiters for many queues are removed before clients get their turn: two milliseconds of work.
 LINES_LEFT_AT_ONCE = 4000
 
+# Names in which waiters of GETBE look for something unfinished at once: a quarter of a millisecond of work. They rest
+# then for so many times its length.
+FINISHED_LOOKED_AT_MAX, FINISHED_RESTS = 1000, 4
+
 # Wait lists joined by a blocked command that are budgeted as one plain command.
 LINES_PER_COMMAND = 8
 

@@ -38,6 +38,7 @@ class Watchers:
         """Stop watching for this waiter."""
         if waiter.watched is not None:
             self._by_watched.remove(waiter.watched, waiter.number)
+            waiter.watched = None
 
     def after(self, effects: Effects, machine: Machine) -> Iterator[int]:
         """Yield the numbers of waiters that must watch something else, as their queue or item has finished."""

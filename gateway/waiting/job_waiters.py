@@ -30,13 +30,21 @@ proposed at once, as it is if the session would end before the waiter uses it ag
 from __future__ import annotations
 
 import asyncio
+import time
+from collections import deque
 from collections.abc import Callable
 from functools import partial
 from itertools import chain
 
 from sockpqd.cluster.api import Cluster
 from sockpqd.core import Effects, Empty, Get, Handed, HandedMany, Operation, Policy, Put, Reply
-from sockpqd.gateway.limits import CLAIMS_LOOKED_AT_MAX, CLOSED_LOOKED_AT_MAX, LINES_LEFT_AT_ONCE
+from sockpqd.gateway.limits import (
+    CLAIMS_LOOKED_AT_MAX,
+    CLOSED_LOOKED_AT_MAX,
+    FINISHED_LOOKED_AT_MAX,
+    FINISHED_RESTS,
+    LINES_LEFT_AT_ONCE,
+)
 from sockpqd.gateway.protocol import responses
 from sockpqd.gateway.waiting.finish_watch import Watchers
 from sockpqd.gateway.waiting.idle_queues import IdleQueues
@@ -61,6 +69,8 @@ class JobWaiters(WaitingLine[JobWaiter]):
         self._clearing = False              # those that have left them, soon
         self._claims = Claims()
         self._watchers = Watchers()
+        self._unwatched: deque[int] = deque()       # GETBE: what these watched has finished
+        self._watching_soon = False
         self.pending_puts = PendingPuts(cluster)
         self.idle_queues = IdleQueues(cluster, self.waiting)
 
@@ -293,6 +303,7 @@ class JobWaiters(WaitingLine[JobWaiter]):
         """Refuse all queued waiters: this node no longer serves."""
         super().stop()
         self._rated.clear()
+        self._unwatched.clear()
 
     # ---- reasons to send a waiter's Get
 
@@ -340,7 +351,10 @@ class JobWaiters(WaitingLine[JobWaiter]):
             for queue in (*machine.nonempty(), *chain.from_iterable(machine.ready_of_pulse.values())):
                 self.reopened(queue)
         for number in self._watchers.after(effects, machine):
-            self._watch(self._queued[number])
+            self._queued[number].watched = None
+            self._unwatched.append(number)
+        if self._unwatched and not self._watching_soon:
+            self._watch_some()
 
     def feed(self, pulse: str) -> None:
         """Send waiters for jobs of the queues of a pulse that may have grants again, a portion of them at once."""
@@ -486,6 +500,23 @@ class JobWaiters(WaitingLine[JobWaiter]):
         self._clearing = False
         if self._wait_lists.clear(LINES_LEFT_AT_ONCE):
             self._clear_soon()
+
+    def _watch_some(self) -> None:
+        """GETBE: let a portion of those who watched what has finished watch something else.
+
+        Thousands may have watched the same queue, and each may have thousands of names to look at.
+        """
+        self._watching_soon = False
+        left, begun = FINISHED_LOOKED_AT_MAX, time.monotonic()
+        while self._unwatched and left > 0:
+            waiter = self._queued.get(self._unwatched.popleft())
+            if waiter is not None and waiter.watched is None:
+                left -= 1 + len(waiter.wants.get.queues or ())
+                self._watch(waiter)
+        if self._unwatched:
+            self._watching_soon = True
+            rest_s = FINISHED_RESTS * (time.monotonic() - begun)
+            asyncio.get_running_loop().call_later(rest_s, self._watch_some)
 
     def _watch(self, waiter: JobWaiter) -> None:
         """GETBE: watch something unfinished; if there is nothing, propose the Get, whose reply will end the wait."""

@@ -10,11 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sockpqd.core import Get, GetWith, Put
+from sockpqd.core import Get, GetWith, Machine, Put
+from sockpqd.gateway.limits import FINISHED_LOOKED_AT_MAX
+from sockpqd.gateway.waiting.job_waiter import JobWaiter
 from tests.gateway.helpers.fake_cluster import returned
 from tests.gateway.helpers.memory import MemoryClient, MemoryGateway, with_gateway
 from tests.gateway.helpers.waiting_model import assert_nobody_is_forgotten
 
+WAIT_S = 60.0
 CLIENTS = 5
 WORKER = CLIENTS        # one more, who never waits
 
@@ -225,6 +228,49 @@ def test_getbe_of_an_item_ends_with_the_item() -> None:
         worker.send(b"DONE 2\r\n")
         await gateway.settle()
         assert [client.take() for client in clients.values()] == [b"404 Queue Empty\r\n", b"404 Queue Empty\r\n", b""]
+    with_gateway(test)
+
+
+def test_waiters_whose_queue_has_finished_look_for_another_one_in_portions() -> None:
+    names, clients = 1500, 12
+
+    async def test(gateway: MemoryGateway) -> None:
+        line, portions = gateway.hub.job_waiters, [0]
+        watch, watch_some = line._watchers.watch, line._watch_some
+
+        def watching(waiter: JobWaiter, machine: Machine) -> bool:
+            portions[-1] += len(waiter.wants.get.queues or ())
+            return watch(waiter, machine)
+
+        def watching_some() -> None:
+            portions.append(0)
+            watch_some()
+
+        waiters, other = [gateway.connect() for _ in range(clients)], gateway.connect()
+        other.send(b"PUT x 0 0 DELAY 50\r\nPUT y 0 0 DELAY 50\r\n")
+        await gateway.settle()
+        for waiter in waiters:
+            waiter.send(f"GETBE {'|'.join(f'q{number}' for number in range(names))}|x|y\r\n".encode())
+        await gateway.settle()
+        line._watchers.watch, line._watch_some = watching, watching_some      # type: ignore[method-assign]
+        async def looked() -> None:
+            async with asyncio.timeout(WAIT_S):
+                while line._unwatched:
+                    await asyncio.sleep(0.001)
+            await gateway.settle()
+
+        other.send(b"QUEUE PURGE x ALL\r\n")
+        await gateway.settle()
+        await looked()
+        assert sum(portions) == clients * (names + 2), "each has looked once"
+        assert max(portions) <= FINISHED_LOOKED_AT_MAX + names
+        assert [waiter.take() for waiter in waiters] == [b""] * clients
+        waiters[0].vanish()
+        other.send(b"QUEUE PURGE y ALL\r\n")
+        await gateway.settle()
+        await looked()
+        assert [waiter.take() for waiter in waiters[1:]] == [b"404 Queue Empty\r\n"] * (clients - 1)
+        assert not line._watchers._by_watched
     with_gateway(test)
 
 

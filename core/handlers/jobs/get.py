@@ -37,6 +37,7 @@ GOLDEN = 0x9E3779B97F4A7C15         # the seed of the n-th job of a GetWith is t
 # and extras, and for any other; twice as much where its queue must be chosen first, and more where groups are counted.
 PLAIN = JOB * 3 // 8
 OTHER = JOB * 3 // 2
+NAMED, NAMED_OF_ITEM = 1, 4     # of each queue that is named, where FAIR chooses among them
 RANKED = 5 * JOB                # in addition, where groups are in use: the job's group is re-ranked
 LISTED = 4                      # a named queue with a rate is listed for its grants, and taken off the list again
 
@@ -334,6 +335,8 @@ def _of_many_queues(
     left: dict[str, int] = {}       # how many jobs each queue with a BATCH may still hand out
     work = limits.OPERATION_WORK_MAX
     counted = (0 if state.fair is None else RANKED) + (PLAIN if state.allowed else 0)      # in addition to the hand-out
+    if way.policy is Policy.FAIR:               # it looks at all of the queues for each job
+        counted += (NAMED if item is None else NAMED_OF_ITEM) * len(get.queues or ())
     while len(jobs) < count:
         queue, found = chosen(state, offered, item, seed + len(jobs) * GOLDEN, first=not jobs)
         if queue is None:

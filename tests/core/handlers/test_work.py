@@ -33,11 +33,13 @@ from sockpqd.core import (
     PutWith,
     QueueChange,
     Sched,
+    Tick,
     ToTopic,
     UnbindQueue,
     cost,
 )
 from sockpqd.core.handlers.cost import BOUND, DROP, FAIR, ROUTE_STEPS
+from sockpqd.core.limits import OPERATION_WORK_MAX
 from sockpqd.core.ops import replies
 from tests.core.helpers.logs import ask
 
@@ -240,3 +242,16 @@ def test_other_settings_are_plain_work_however_many_groups_there_are() -> None:
     machine = Machine()
     fill(machine, (PutWith(Put("many", 0, b""), group=f"g{number}") for number in range(MANY)))
     assert work_of(machine, ConfigureQueue("many", QueueChange(weight=3))) == PLAIN_WORK
+
+
+@pytest.mark.parametrize("item", [None, "i"])
+def test_a_choice_by_fair_among_many_queues_is_as_much_work_as_their_names(item: str | None) -> None:
+    """However many jobs are asked for: each is chosen among all of the queues."""
+    machine, names = Machine(), tuple(f"q{number}" for number in range(4 * MANY))
+    fill(machine, (Put(name, 0, b"", item) for name in (*names, *names)))
+    ask(machine, GetWith(Get(names[:1], item=item), policy=Policy.FAIR))        # the first use offers all groups
+    for _ in range(8):
+        ask(machine, Tick())
+    operation = GetWith(Get(names, item=item), 2000, Policy.FAIR)
+    steps = steps_of(machine, operation)
+    assert steps <= STEPS_PER_WORK * max(work_of(machine, operation), OPERATION_WORK_MAX)

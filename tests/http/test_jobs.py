@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64decode, b64encode
 from typing import Any
 
 import httpx
@@ -54,6 +55,16 @@ def test_the_body_of_a_request_is_that_of_the_job(web: httpx.Client, http_node: 
         assert job.headers == {"content-type": "image/png", "tenant": "shop"}
     mixed = web.post("/v1/queues/files/jobs", params={"priority": "7"}, json={"text": "x"})
     assert mixed.status_code == 400
+
+
+def test_a_large_job_is_put_and_taken(web: httpx.Client) -> None:
+    """Frameworks have limits of their own; 8 MiB is the greatest job, headers included."""
+    data = bytes(range(256)) * 32_000
+    put(web, "large", base64=b64encode(data).decode())
+    (job,) = take(web, "large")
+    assert b64decode(job["base64"]) == data
+    refused = web.post("/v1/queues/large/jobs", content=b"a" * (8 << 20) + b"b", headers={"content-type": "a/b"})
+    assert (refused.status_code, refused.json()["code"]) == (413, 413)
 
 
 def test_many_jobs_have_an_outcome_each(web: httpx.Client) -> None:

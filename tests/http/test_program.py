@@ -33,16 +33,19 @@ def answers(url: str) -> bool:
 
 def test_it_serves_until_a_signal(http_node: Server) -> None:
     port = free_port()
+    line = f"{PROGRAM} serve --listen 127.0.0.1:{port} --servers {http_node.address} --drain 0"
     with subprocess.Popen(
-        [PROGRAM, "serve", "--listen", f"127.0.0.1:{port}", "--servers", http_node.address, "--drain", "0"],
-        stderr=subprocess.PIPE, text=True,
+        ["bash", "-c", f"ulimit -n 200; exec {line}"], stderr=subprocess.PIPE, text=True
     ) as program:
         until(lambda: answers(f"http://127.0.0.1:{port}"), "it is ready")
         program.send_signal(signal.SIGTERM)
         assert program.wait(PATIENCE_S) == 0
         assert program.stderr
         lines = program.stderr.read().splitlines()
-    assert lines == [f"INFO listening on 127.0.0.1:{port}", "INFO stopping: not ready from now on"]
+    assert lines == [
+        "WARNING 100 connections at most, as this process may open 200 files only",
+        f"INFO listening on 127.0.0.1:{port}", "INFO stopping: not ready from now on",
+    ]
 
 
 def test_commands_and_options_are_explained() -> None:

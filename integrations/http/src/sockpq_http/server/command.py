@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import resource
 import sys
 
 import click
@@ -14,7 +15,10 @@ from sockpq_http.server.app import Service, application
 from sockpq_http.server.running import instance
 from sockpq_http.server.settings import MIB, ConnectionLimits, Settings
 
+log = logging.getLogger("sockpq-http")
+
 DEFAULTS = Settings()
+FILES_MAX = 1 << 20
 
 
 @click.command()
@@ -61,11 +65,16 @@ def serve(
     logging.basicConfig(format="%(levelname)s %(message)s", level=logging.INFO, stream=sys.stderr)
     for name in ("sockpq", "uvicorn"):
         logging.getLogger(name).setLevel(logging.WARNING)
+    most = allow_files() // 2           # the other half is for connections to the cluster
+    if most < connections_max:
+        log.warning("%d connections at most, as this process may open %d files only", most, 2 * most)
     settings = Settings(
         servers=servers, ca=ca, hosts=hosts, cors_origins=cors_origins, idempotency_s=idempotency, timeout_s=timeout,
         body_bytes_max=body_max * MIB, bodies_bytes_max=memory_max * MIB, drain_s=drain,
         users=UserLimits(users_max, user_connections_max, user_connections_max),
-        connections=ConnectionLimits(connections_max=connections_max, per_address_max=max(1, connections_max // 2)),
+        connections=ConnectionLimits(
+            connections_max=min(connections_max, most), per_address_max=max(1, min(connections_max, most) // 2)
+        ),
     )
     uvloop.run(_serve(settings, host.strip("[]"), int(port), tls_cert, tls_key))
 
@@ -74,6 +83,15 @@ def serve(
 def openapi() -> None:
     """Print the OpenAPI document."""
     click.echo(application().state.document, nl=False)
+
+
+def allow_files() -> int:
+    """Let this process open as many files as it may; returns how many, as each connection is one."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = FILES_MAX if hard == resource.RLIM_INFINITY else hard
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    return most
 
 
 async def _serve(settings: Settings, host: str, port: int, certificate: str | None, key: str | None) -> None:

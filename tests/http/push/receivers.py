@@ -17,6 +17,7 @@ from sockpq_http.push.pusher import Pusher
 from tests.waiting import PATIENCE_S
 
 LOOPBACK = ["127.0.0.0/8"]
+LIMIT_S = 60        # where no limit is what is tested
 
 
 @dataclass
@@ -110,8 +111,9 @@ async def _read(reader: asyncio.StreamReader) -> Request | None:
 
 
 def target(url: str, *queues: str, **settings: Any) -> dict[str, Any]:
-    """Return a target's table, which may reach this host."""
-    return {"queues": list(queues) or ["hooks"], "url": url, "allow": LOOPBACK, **settings}
+    """Return a target's table, which may reach this host. Its time limits are those of a busy machine."""
+    limits = {"timeout_s": LIMIT_S, "connect_timeout_s": LIMIT_S}
+    return {"queues": list(queues) or ["hooks"], "url": url, "allow": LOOPBACK, **limits, **settings}
 
 
 @asynccontextmanager
@@ -119,7 +121,7 @@ async def pushing(
     address: str, lookup: Lookup | None = None, push: dict[str, Any] | None = None, **targets: dict[str, Any]
 ) -> AsyncIterator[tuple[Pusher, Client]]:
     """Run a pusher at the server of this address, with these targets; yields it and a client."""
-    document = {"push": {"ttl_s": 5, "stop_s": 10, **(push or {})}, "targets": targets}
+    document = {"push": {"ttl_s": LIMIT_S, "stop_s": LIMIT_S, **(push or {})}, "targets": targets}
     async with Client(address) as client, Client(address) as own:
         pusher = Pusher(read(document), own, lookup)
         running = asyncio.create_task(pusher.run())

@@ -5,7 +5,14 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 
+import pytest
+from sockpq_http.push import listener as listener_module
 from sockpq_http.push.listener import CONNECTIONS_MAX, Listener
+
+
+@pytest.fixture(autouse=True)
+def _on_a_busy_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listener_module, "REQUEST_S", 60.0)
 
 
 async def ask(place: tuple[str, int], request: bytes) -> bytes:

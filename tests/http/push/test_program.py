@@ -20,8 +20,9 @@ from tests.waiting import until
 
 CONFIG = """
 [push]
-listen = "127.0.0.1:{listen}"
-ttl_s = 5
+listen = "127.0.0.1:0"
+ttl_s = {ttl}
+stop_s = 60
 [targets.a]
 queues = ["hooks"]
 url = "http://127.0.0.1:{port}/"
@@ -95,7 +96,7 @@ def listens_at(program: subprocess.Popen[str]) -> int:
 
 
 def test_it_is_ready_and_ends_in_order(address: str, tmp_path: Path, slow: SlowReceiver) -> None:
-    text = CONFIG.format(listen=0, port=slow.port)
+    text = CONFIG.format(ttl=60, port=slow.port)
     with Client(address) as client, pusher(tmp_path / "push.toml", text, address) as program:
         client.put_many("hooks", [b"%d" % number for number in range(6)])
         port = listens_at(program)
@@ -112,7 +113,7 @@ def test_it_is_ready_and_ends_in_order(address: str, tmp_path: Path, slow: SlowR
 
 
 def test_a_second_signal_cuts_at_once(address: str, tmp_path: Path, slow: SlowReceiver) -> None:
-    text = CONFIG.format(listen=0, port=slow.port)
+    text = CONFIG.format(ttl=60, port=slow.port)
     with Client(address) as client, pusher(tmp_path / "push.toml", text, address) as program:
         client.put_many("hooks", [b"1", b"2"])
         port = listens_at(program)
@@ -127,7 +128,7 @@ def test_a_second_signal_cuts_at_once(address: str, tmp_path: Path, slow: SlowRe
 def test_what_a_killed_program_was_sending_is_sent_by_another_one(
     address: str, tmp_path: Path, slow: SlowReceiver
 ) -> None:
-    text = CONFIG.format(listen=0, port=slow.port)
+    text = CONFIG.format(ttl=5, port=slow.port)
     with Client(address) as client:
         client.put_many("hooks", [b"%d" % number for number in range(10)])
         with pusher(tmp_path / "push.toml", text, address) as program:
@@ -149,9 +150,9 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 def test_a_configuration_is_checked(tmp_path: Path) -> None:
     path = tmp_path / "push.toml"
-    path.write_text(CONFIG.format(listen=0, port=8000))
+    path.write_text(CONFIG.format(ttl=60, port=8000))
     good = run(str(path), "--check")
     assert (good.returncode, good.stdout) == (0, "a: hooks to 127.0.0.1\n")
-    path.write_text(CONFIG.format(listen=0, port=8000) + "concurency = 3")
+    path.write_text(CONFIG.format(ttl=60, port=8000) + "concurency = 3")
     bad = run(str(path))
     assert (bad.returncode, bad.stderr) == (64, "sockpq-http: targets.a.concurency: unknown key\n")

@@ -176,9 +176,16 @@ def test_the_trace_is_a_system_attribute(engine: RunningEngine) -> None:
     engine.call["trace"] = "Root=1-of-http"
     engine.send(url)
     assert engine.one(url, MessageSystemAttributeNames=["All"])["Attributes"]["AWSTraceHeader"] == "Root=1-of-http"
-    error = engine.refused(
-        "SendMessage", QueueUrl=url, MessageBody="x", MessageSystemAttributes={"Foo": TEXT})
-    assert error.query_code == "InvalidParameterValue"
+    long = {"DataType": "String", "StringValue": "\U0001f600" * 256}
+    del engine.call["trace"]
+    engine.send(url, MessageSystemAttributes={"AWSTraceHeader": long})
+    message = engine.one(url, MessageSystemAttributeNames=["AWSTraceHeader"])
+    assert message["Attributes"] == {"AWSTraceHeader": long["StringValue"]}
+    for bad in ({"Foo": TEXT}, {"AWSTraceHeader": {**TEXT, "StringValue": "x" * 257}},
+                {"AWSTraceHeader": {**TEXT, "StringValue": "a\nb"}},
+                {"AWSTraceHeader": {**TEXT, "DataType": "Number"}}):
+        error = engine.refused("SendMessage", QueueUrl=url, MessageBody="x", MessageSystemAttributes=bad)
+        assert error.query_code == "InvalidParameterValue"
 
 
 # batches

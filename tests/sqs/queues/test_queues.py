@@ -192,6 +192,18 @@ def test_permissions_become_a_policy(engine: RunningEngine) -> None:
     assert engine.attributes(url, "Policy") == {}
 
 
+def test_a_policy_with_odd_statements_does_no_harm(engine: RunningEngine) -> None:
+    url = engine.queue(Policy='{"Statement": [1, null, {"Sid": ["x"]}]}')
+    engine("AddPermission", QueueUrl=url, Label="one", AWSAccountIds=["668614515564"], Actions=["*"])
+    assert len(json.loads(engine.attributes(url, "Policy")["Policy"])["Statement"]) == 4
+    engine("RemovePermission", QueueUrl=url, Label="one")
+    deep = '{"a":' * 1600 + "1" + "}" * 1600
+    for name in ("Policy", "RedrivePolicy", "RedriveAllowPolicy"):
+        error = engine.refused("SetQueueAttributes", QueueUrl=url, Attributes={name: deep})
+        assert error.status < 500
+        assert len(error.message) < 1000
+
+
 def test_tags_are_added_replaced_and_removed(engine: RunningEngine) -> None:
     url = engine("CreateQueue", QueueName="orders", tags={"team": "a", "Team": "b"})["QueueUrl"]
     engine("TagQueue", QueueUrl=url, Tags={"team": "c", "empty": ""})

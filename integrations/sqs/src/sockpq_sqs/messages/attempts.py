@@ -11,6 +11,7 @@ from sockpq_sqs.model.answers import ReceiveMessageAnswer
 from sockpq_sqs.queues.names import QueueName
 
 ATTEMPT_S = 300.0           # Amazon's
+BYTES_MAX = 16 << 20        # of all messages that are remembered; more are not
 ATTEMPTS_MAX = 10_000       # in an overloaded front end; a repetition of a forgotten one receives anything
 
 
@@ -20,6 +21,7 @@ class _Attempt(NamedTuple):
     answer: ReceiveMessageAnswer
     ids: list[int]
     until: float
+    size: int
 
 
 class Attempts:
@@ -27,17 +29,28 @@ class Attempts:
 
     def __init__(self) -> None:
         self._known: dict[tuple[QueueName, str], _Attempt] = {}
+        self._bytes = 0
 
     def remember(self, queue: QueueName, attempt: str, answer: ReceiveMessageAnswer, ids: list[int]) -> None:
-        """Remember an answer."""
-        now = time.monotonic()
+        """Remember an answer, and forget the oldest ones for it where there is no room."""
+        now, size = time.monotonic(), _size(answer)
+        self._forget((queue, attempt))
         while self._known:
             oldest = next(iter(self._known))
-            if self._known[oldest].until > now and len(self._known) < ATTEMPTS_MAX:
+            if (
+                self._known[oldest].until > now and len(self._known) < ATTEMPTS_MAX
+                and self._bytes + size <= BYTES_MAX
+            ):
                 break
-            del self._known[oldest]
-        self._known.pop((queue, attempt), None)
-        self._known[(queue, attempt)] = _Attempt(answer, ids, now + ATTEMPT_S)
+            self._forget(oldest)
+        if size <= BYTES_MAX:
+            self._known[(queue, attempt)] = _Attempt(answer, ids, now + ATTEMPT_S, size)
+            self._bytes += size
+
+    def _forget(self, attempt: tuple[QueueName, str]) -> None:
+        known = self._known.pop(attempt, None)
+        if known:
+            self._bytes -= known.size
 
     async def again(
         self, client: Client, queue: QueueName, attempt: str, timeout_s: int,
@@ -51,5 +64,10 @@ class Attempts:
             return None
         if timeout_s and all(await client.touch_many(known.ids, expire=timeout_s)):
             return known.answer
-        self._known.pop((queue, attempt), None)
+        self._forget((queue, attempt))
         return None
+
+
+def _size(answer: ReceiveMessageAnswer) -> int:
+    """Return roughly how many bytes an answer takes: Python has up to four for a character."""
+    return sum(4 * len(message.body) + 2000 * (1 + len(message.message_attributes)) for message in answer.messages)

@@ -15,6 +15,7 @@ NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 TYPE_CHARACTERS_MAX = 256
 ATTRIBUTES_MAX = 10
 TRACE = "AWSTraceHeader"
+TRACE_CHARACTERS_MAX = 256      # of 4 bytes at most: what a header of a job has room for
 SYSTEM = (      # those that receivers may ask for
     "SenderId", "SentTimestamp", "ApproximateReceiveCount", "ApproximateFirstReceiveTimestamp", "SequenceNumber",
     "MessageDeduplicationId", "MessageGroupId", TRACE, "DeadLetterQueueSourceArn",
@@ -46,11 +47,13 @@ def check_system_attributes(attributes: Mapping[str, AttributeValue]) -> None:
     for name, value in attributes.items():
         if name != TRACE:
             raise invalid(
-                f"Message system attribute name '{name}' is invalid. The only allowed name is {TRACE}."
+                f"Message system attribute name '{name[:300]}' is invalid. The only allowed name is {TRACE}."
             )
         if value.data_type != "String" or not value.string_value:
             raise invalid(f"The message system attribute '{name}' must be a non-empty value of type String.")
         check_text(value.string_value)
+        if len(value.string_value) > TRACE_CHARACTERS_MAX or not value.string_value.isprintable():
+            raise invalid(f"{TRACE} must be printable, with at most {TRACE_CHARACTERS_MAX} characters.")
 
 
 def _check(name: str, value: AttributeValue) -> None:

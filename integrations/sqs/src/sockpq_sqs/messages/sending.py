@@ -10,7 +10,13 @@ from sockpq import Put, SockpqError, Stored
 from sockpq_sqs.call import Call
 from sockpq_sqs.failures import sqs_error
 from sockpq_sqs.messages import envelope
-from sockpq_sqs.messages.attributes import TRACE, attributes_size, check_attributes, check_system_attributes
+from sockpq_sqs.messages.attributes import (
+    TRACE,
+    TRACE_CHARACTERS_MAX,
+    attributes_size,
+    check_attributes,
+    check_system_attributes,
+)
 from sockpq_sqs.messages.batches import check_entries
 from sockpq_sqs.messages.checks import OTHER_KIND, check_body, check_delay, check_id, check_size
 from sockpq_sqs.messages.digests import attributes_digest, body_digest
@@ -127,7 +133,7 @@ class Sending:
         headers: dict[str, str] = {}
         data = envelope.packed(body, attributes, headers)
         trace = system[TRACE].string_value if TRACE in system else call.trace
-        if trace and len(trace) <= envelope.HEADER_BYTES_MAX and trace.isprintable():
+        if trace and len(trace) <= TRACE_CHARACTERS_MAX and trace.isprintable():
             headers[envelope.TRACE] = trace
         if call.user.name is not None:
             headers[envelope.SENDER] = call.user.name

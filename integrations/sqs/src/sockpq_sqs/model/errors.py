@@ -32,6 +32,8 @@ QUERY_CODES = {
     "AccessDeniedException": "AccessDenied",
 }
 
+SHOWN_CHARACTERS_MAX = 300      # of a value in a message
+
 
 class SqsError(Exception):
     """The request failed.
@@ -77,7 +79,12 @@ def invalid(message: str) -> SqsError:
 
 def wrong(value: object, parameter: str, reason: str) -> SqsError:
     """Return the error for this value of a parameter."""
-    return invalid(f"Value {value} for parameter {parameter} is invalid. Reason: {reason}")
+    return invalid(f"Value {_short(value)} for parameter {parameter} is invalid. Reason: {reason}")
+
+
+def _short(value: object) -> str:
+    """Return a value for a message: a sender must not get a megabyte back."""
+    return str(value)[:SHOWN_CHARACTERS_MAX]
 
 
 def missing(parameter: str) -> SqsError:
@@ -89,7 +96,7 @@ def missing(parameter: str) -> SqsError:
 
 def unknown_attribute(name: str) -> SqsError:
     """Return the error for the name of an attribute that a queue does not have."""
-    return SqsError("InvalidAttributeName", f"Unknown Attribute {name}.")
+    return SqsError("InvalidAttributeName", f"Unknown Attribute {_short(name)}.")
 
 
 def wrong_attribute(name: str) -> SqsError:

@@ -123,7 +123,7 @@ def parsed_policy(name: str, text: str) -> dict[str, object]:
     """Return the JSON object of an attribute. Raises SqsError."""
     try:
         policy = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         policy = None
     if not isinstance(policy, dict):
         if name == "RedrivePolicy":

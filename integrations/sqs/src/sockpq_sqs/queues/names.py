@@ -15,6 +15,10 @@ FIFO = ".fifo"
 FIFO_NAME = re.compile(r"(?=.{6,80}\Z)[A-Za-z0-9_-]+\.fifo")
 ARN = re.compile(r"arn:aws[a-z-]*:sqs:(?P<region>[^:]*):(?P<account>[^:]*):(?P<name>[^:]+)")
 
+# URLs that are remembered; longer ones, and more of them, are parsed again each time: senders choose them.
+URLS_MAX = 10_000
+URL_CHARACTERS_MAX = 300
+
 
 class QueueName(NamedTuple):
     """A queue: its account, the name that clients use, and its name in the cluster."""
@@ -84,9 +88,10 @@ class Names:
         if len(parts) < 2 or not (NAME.fullmatch(parts[-1]) or FIFO_NAME.fullmatch(parts[-1])):
             raise SqsError("InvalidAddress", f"The address {url[:300]} is not valid for this endpoint.", 404)
         found = self.queue(parts[-2] if parts[-2] in self._prefixes else call.account, parts[-1])
-        if len(self._known) >= 10_000:
-            self._known.clear()
-        self._known[(call.account, url)] = found
+        if len(url) <= URL_CHARACTERS_MAX:
+            if len(self._known) >= URLS_MAX:
+                self._known.clear()
+            self._known[(call.account, url)] = found
         return found
 
     def of_arn(self, arn: object) -> QueueName | None:

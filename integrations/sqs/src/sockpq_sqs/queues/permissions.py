@@ -24,7 +24,7 @@ def with_statement(policy: str | None, arn: str, label: str, accounts: Sequence[
     """Return the policy with one more statement. Raises SqsError."""
     _check(label, accounts, actions)
     document = _document(policy, arn)
-    if any(statement.get("Sid") == label for statement in document["Statement"]):
+    if any(_is_called(statement, label) for statement in document["Statement"]):
         raise wrong(label, "Label", "Already exists.")
     if len(document["Statement"]) >= STATEMENTS_MAX:
         raise SqsError("OverLimit", f"{STATEMENTS_MAX} statements were already added to the policy.", 403)
@@ -41,10 +41,15 @@ def with_statement(policy: str | None, arn: str, label: str, accounts: Sequence[
 def without_statement(policy: str | None, arn: str, label: str) -> str:
     """Return the policy without this statement, "" if it was the last one. Raises SqsError."""
     document = _document(policy, arn)
-    left = [statement for statement in document["Statement"] if statement.get("Sid") != label]
+    left = [statement for statement in document["Statement"] if not _is_called(statement, label)]
     if len(left) == len(document["Statement"]):
         raise wrong(label, "Label", "can't find label.")
     return json.dumps({**document, "Statement": left}, separators=(",", ":")) if left else ""
+
+
+def _is_called(statement: object, label: str) -> bool:
+    """Return whether this is the statement with this label; policies that were set may have anything in its place."""
+    return isinstance(statement, dict) and statement.get("Sid") == label
 
 
 def _document(policy: str | None, arn: str) -> dict[str, Any]:

@@ -164,9 +164,14 @@ def test_messages_of_a_consumer_stay_while_another_one_goes_on(broker: SockpqBro
     assert next(second) is None                 # the first one's is not handed out again
     second.ack(message)
     assert own_client.queue_stat("default")["running"] == 1
-    second.ack(other)
+    for _ in range(3):
+        broker.enqueue(dramatiq.Message("default", "nobody", (), {}, {}))
+    another = next(second)
+    assert next(second) is None                 # that one was not its own, so there is no room for a third
+    for one in other, another:
+        second.ack(one)
     second.close()
-    assert filled(own_client) == []
+    assert own_client.queue_stat("default")["ready"] == 2
 
 
 def test_flush_removes_what_waits(broker: SockpqBroker, own_client: Client) -> None:
@@ -230,9 +235,9 @@ def test_without_a_cluster_the_connection_is_closed(broker: SockpqBroker) -> Non
     alone.close()
 
 
-def test_a_worker_that_dies_loses_its_messages_and_one_that_works_long_does_not(brokers: Brokers) -> None:
+def test_a_worker_that_dies_loses_its_messages(brokers: Brokers) -> None:
     ran: list[int] = []
-    first, second = brokers(ttl=1.0), brokers(ttl=1.0)
+    first, second = brokers(ttl=1.0), brokers()
 
     @dramatiq.actor(broker=second)
     def one(number: int) -> None:
@@ -242,10 +247,8 @@ def test_a_worker_that_dies_loses_its_messages_and_one_that_works_long_does_not(
     one.send(1)
     consumer = first.consume("default", timeout=50)
     until(lambda: next(consumer))
+    first.client.close()                        # it gives no more signs of life, as a process that was killed
     with working(second):
-        time.sleep(2.5)                         # well beyond the time to live of the session
-        assert ran == []
-        first.client.close()                    # it gives no more signs of life, as a process that was killed
         until(lambda: ran == [1])
 
 

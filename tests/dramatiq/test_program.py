@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from dramatiq import Message
-from sockpq import Client
+from sockpq import Client, Number
 from sockpq.testing import Server
 
 from tests.waiting import PATIENCE_S, until
@@ -21,7 +21,7 @@ from tests.waiting import PATIENCE_S, until
 TASKS = """
 import os, time
 import dramatiq
-from sockpq_dramatiq import SockpqBroker
+from sockpq_dramatiq import Abort, SockpqBroker
 
 broker = SockpqBroker("ADDRESS")
 dramatiq.set_broker(broker)
@@ -32,6 +32,15 @@ def meet():
     while broker.client.queue_stat("met")["ready"] < 2:
         time.sleep(0.02)
     broker.client.put("left", b"")
+
+@dramatiq.actor
+def long():
+    broker.client.put("begun", b"")
+    try:
+        while True:
+            time.sleep(0.02)
+    except Abort:
+        broker.client.put("aborted", b"")
 """
 
 
@@ -69,6 +78,11 @@ def test_two_processes_share_the_work(own_server: Server, own_client: Client, tm
 
 
 @pytest.mark.skipif(importlib.util.find_spec("gevent") is None, reason="no gevent")
-def test_greenlets_of_one_process_share_the_work(own_server: Server, own_client: Client, tmp_path: Path) -> None:
+def test_greenlets_share_the_work_and_are_interrupted(own_server: Server, own_client: Client, tmp_path: Path) -> None:
     with program("dramatiq-gevent", tmp_path, own_server, "-p", "1", "-t", "2", prefetch=2):
         assert len(set(met(own_client))) == 1
+        stored = own_client.put("default", Message("default", "long", (), {}, {}).encode(), number=True)
+        until(lambda: own_client.total("begun").jobs)
+        assert stored.number is not None
+        own_client.delete(Number(stored.number))
+        until(lambda: own_client.total("aborted").jobs)

@@ -7,6 +7,7 @@ import pickle
 from typing import Any
 
 import dramatiq
+import dramatiq.worker
 import pytest
 from dramatiq.middleware import AsyncIO
 from sockpq import Client, DataTooLarge, Number
@@ -201,6 +202,37 @@ def test_what_is_refused_for_good_makes_a_dead_letter_that_says_why(broker: Sock
     assert dead.number is not None
     assert dead.reason == "Refused"
     assert "413" in (own_client.job_error(Number(dead.number)) or "")
+
+
+def test_what_a_full_queue_refuses_is_tried_again(
+    broker: SockpqBroker, own_client: Client, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(dramatiq.worker, "POST_PROCESS_MESSAGE_RETRY_DELAY_SECS", 0.05)
+    own_client.queue_create("leaves", capacity=1)
+    own_client.put("leaves", b"another one's")
+    tries: list[int] = []
+
+    class Counting(dramatiq.Middleware):
+        def before_ack(self, broker: Any, message: Any) -> None:
+            tries.append(1)
+
+    broker.add_middleware(Counting())
+
+    @dramatiq.actor(queue_name="leaves")
+    def leaf() -> None: ...
+
+    @dramatiq.actor(atomic=True)
+    def fan_out() -> None:
+        leaf.send()
+
+    fan_out.send()
+    with working(broker, queues={"default"}):
+        until(lambda: len(tries) >= 3)
+        assert own_client.queue_stat("default")["running"] == 1
+        own_client.queue_purge("leaves", "ready")
+        broker.join("default", timeout=120_000)
+    assert queued(own_client, "leaves") == ["leaf"]
+    assert own_client.peek_queue("default", "dead", 10) == []
 
 
 def test_callbacks_of_success_and_failure_are_sent(broker: SockpqBroker) -> None:

@@ -55,13 +55,14 @@ def test_the_task_of_a_killed_worker_is_done_by_another_one(
 
     first = start()
     try:
-        until(lambda: own_client.total("begun").jobs == 1, lambda: (tmp_path / "log").read_text())
+        until(lambda: own_client.total("begun").jobs, lambda: (tmp_path / "log").read_text())
     finally:
         os.killpg(first.pid, signal.SIGKILL)        # the program and its worker process
         first.wait()
+    begun = own_client.total("begun").jobs
     second = start()
     try:
-        until(lambda: own_client.total("begun").jobs == 2, lambda: (tmp_path / "log").read_text())
+        until(lambda: own_client.total("begun").jobs > begun, lambda: (tmp_path / "log").read_text())
         own_client.put("go_on", b"")
         until(lambda: own_client.total("taskiq").running == 0)
         second.send_signal(signal.SIGTERM)

@@ -322,6 +322,27 @@ def test_without_its_pulse_a_target_rests_and_no_attempt_is_counted(address: str
     run(main())
 
 
+def test_jobs_that_wait_for_a_turn_go_back_when_the_program_stops(
+    address: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        async with Client(address) as client, receiver(answer(200)) as seen:
+            await client.pulse_create("partner", rate=1, per=3600)
+            await client.put_many("hooks", [b"1", b"2", b"3"])
+            async with pushing(address, a=target(seen.url, pulse="partner")) as (pusher, _):
+                await soon(lambda: counted(pusher, outcome="done"))
+
+                async def both_wait() -> bool:
+                    return (await client.pulse_stat("partner"))["waiting"] == 2
+
+                await soon(both_wait)
+            assert "cut off" not in caplog.text
+            left = [job.data for job in await client.peek_queue("hooks", "ready", 10)]
+            assert sorted(left + seen.bodies) == [b"1", b"2", b"3"]
+            assert len(seen.bodies) == 1
+    run(main())
+
+
 def test_a_lease_of_the_queue_does_not_end_while_the_receiver_works(address: str) -> None:
     async def main() -> None:
         ended = asyncio.Event()

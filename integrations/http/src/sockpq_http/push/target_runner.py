@@ -63,6 +63,7 @@ class TargetRunner:
         self._policy = Policy(target.result, target.bury, target.retry_after_max_s)
         self._circuit = Circuit(target.failures, target.pause_max_s, share)
         self._in_flight: set[asyncio.Task[None]] = set()
+        self._waiting: set[asyncio.Task[None]] = set()      # those of them that wait for a turn
         self._changed = asyncio.Event()     # a place is free, the circuit has opened, or the end has come
         self._stopping = False
         self._failing = False               # requests for jobs, at present
@@ -70,6 +71,8 @@ class TargetRunner:
     def stop(self) -> None:
         """Take no more jobs; run() returns when those in flight have ended."""
         self._stopping = True
+        for task in self._waiting:
+            task.cancel()
         self._changed.set()
         self._consumer.wake()
 
@@ -191,9 +194,17 @@ class TargetRunner:
             return None
         if self._target.pulse is None:
             return await self._send(job)
+        return await self._send_in_turn(job, self._target.pulse)
+
+    async def _send_in_turn(self, job: Job, pulse: str) -> Verdict:
+        """Wait for a turn, send the job, and report the outcome of the turn. stop() ends the wait."""
+        task = asyncio.current_task()
+        assert task is not None
         verdict: Verdict | None = None
+        self._waiting.add(task)
         try:
-            async with self._client.pulse(self._target.pulse).turn() as turn:
+            async with self._client.pulse(pulse).turn() as turn:
+                self._waiting.discard(task)
                 verdict = await self._send(job)
                 if verdict.rest_s:
                     turn.sleep(min(verdict.rest_s, SLEEP_S_MAX), verdict.reason)
@@ -205,7 +216,9 @@ class TargetRunner:
             if verdict is None:
                 self._note_failure("turn", str(error), time.monotonic())
                 return Verdict("unsent", "turn", rest_s=UNSENT_S)
-            LOG.warning("target %s: could not report a turn of pulse %s: %s", self._name, self._target.pulse, error)
+            LOG.warning("target %s: could not report a turn of pulse %s: %s", self._name, pulse, error)
+        finally:
+            self._waiting.discard(task)
         return verdict
 
     async def _keep(self, job: Job) -> bool:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from sockpqd.core import limits
 from sockpqd.core.fair.group_settings import GroupSettings
 from sockpqd.core.fair.rates import ANY_QUEUE
-from sockpqd.core.handlers.cost import BASE_BYTES, JOB, Cost, of_names
+from sockpqd.core.handlers.cost import BASE_BYTES, JOB_WITH_EXTRAS, RELISTED, Cost, of_names
 from sockpqd.core.ops import replies
 from sockpqd.core.ops.queues import ConfigureGroup, DeleteGroup, PauseGroup, ResumeGroup
 from sockpqd.core.ops.replies import Reply
@@ -54,6 +54,7 @@ def _set(state: State, group: str, settings: GroupSettings) -> Reply:
 def _use(state: State, group: str, settings: GroupSettings) -> None:
     """Apply the settings to the group, and open or close it accordingly."""
     state.groups.set(group, settings)
+    state.spent += limits.STEP * RELISTED * ranked_in(state, group)
     if state.fair is not None:
         state.fair.open.look_at(ANY_QUEUE, group, state.clock_ms)
 
@@ -78,5 +79,11 @@ def delete_group(state: State, operation: DeleteGroup, seed: int) -> Reply:
 
 
 def group_cost(operation: Any) -> Cost:
-    """Return the bytes and work of an operation on the settings of a group."""
-    return BASE_BYTES + of_names(operation.group), JOB
+    """Return the bytes and work of an operation on the settings of a group; see also `ranked_in`."""
+    return BASE_BYTES + of_names(operation.group), JOB_WITH_EXTRAS
+
+
+def ranked_in(state: State, group: str) -> int:
+    """Return in how many queues with many groups the group is ranked: it opens and closes in each of them."""
+    account = None if state.fair is None else state.fair.accounts.get(group)
+    return 0 if account is None else len(account.ranked)

@@ -10,10 +10,11 @@ from collections.abc import Iterable
 
 from sockpqd.core import limits
 from sockpqd.core.handlers.cost import BOUND, DROP, FAIR, RELISTED, ROUTE_STEPS
+from sockpqd.core.handlers.groups import ranked_in
 from sockpqd.core.handlers.queues import regroups
 from sockpqd.core.ops.entry import Operation
-from sockpqd.core.ops.jobs import Batch, CancelItem, Done, End, How, Later, Move, PutWith, ToTopic
-from sockpqd.core.ops.queues import ConfigureQueue, Overflow
+from sockpqd.core.ops.jobs import Await, Batch, CancelItem, Done, End, How, Later, Move, Number, PutWith, ToTopic
+from sockpqd.core.ops.queues import ConfigureGroup, ConfigureQueue, DeleteGroup, Overflow, PauseGroup, ResumeGroup
 from sockpqd.core.ops.sessions import Request
 from sockpqd.core.rules.items.cancel import cancel_work
 from sockpqd.core.state import State
@@ -42,6 +43,11 @@ def known_work(state: State, operation: Operation) -> int:
         return cancel_work(state, operation.item)
     if type(operation) is ConfigureQueue:
         return _listing_work(state, operation)
+    if isinstance(operation, ConfigureGroup | DeleteGroup | PauseGroup | ResumeGroup):
+        return RELISTED * ranked_in(state, operation.group)
+    if type(operation) is Await:
+        selector = operation.selector
+        return state.records.work_of(selector.number) if isinstance(selector, Number) else 0
     return _ranking_work(state, (operation,)) if type(operation) is End or type(operation) is Move else 0
 
 

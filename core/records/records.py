@@ -151,6 +151,12 @@ class Records:
         over = block.first + at < self._queues[queue].over or block.ended_ms(at) <= self._over_ms(queue, clock_ms)
         return None if over else FoundRecord(queue, records[at], block, at)
 
+    def work_of(self, number: int) -> int:
+        """Return the work of finding the record of this number, at most, without looking at it; 0 if there is none."""
+        serial = self._index.find(number)
+        known = None if serial is None else self._blocks.get(serial)
+        return 0 if known is None else limits.RECORD_WORK + known[1].kept_bytes // limits.STEP
+
     def newest(
         self, queue: str, clock_ms: int, count: int, before: int | None = None,
     ) -> tuple[list[JobRecord], int | None]:

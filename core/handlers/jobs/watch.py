@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sockpqd.core import limits
-from sockpqd.core.handlers.cost import BASE_BYTES, JOB, Cost, of_names
+from sockpqd.core.handlers.cost import BASE_BYTES, JOB_WITH_EXTRAS, Cost, of_names
 from sockpqd.core.ops.jobs import Await, AwaitSelector, Number
 from sockpqd.core.ops.queues import EndState, JobState
 from sockpqd.core.ops.replies import NOT_FOUND, JobAwaited, JobEnded, Reply
@@ -25,9 +25,10 @@ def await_end(state: State, operation: Await, seed: int) -> Reply:
 
 
 def await_cost(operation: Await) -> Cost:
-    """Return the bytes and work of an Await."""
+    """Return the bytes and work of an Await; for its record, which may be large, the leader asks (known_work.py)."""
     selector = operation.selector
-    return BASE_BYTES + (0 if isinstance(selector, Number) else of_names(selector.queue, selector.key)), JOB
+    names = 0 if isinstance(selector, Number) else of_names(selector.queue, selector.key)
+    return BASE_BYTES + names, JOB_WITH_EXTRAS
 
 
 def awaited_job(state: State, selector: AwaitSelector) -> AnyJob | None:

@@ -12,8 +12,10 @@ import pytest
 from sockpqd.cluster.limits import PLAIN_WORK
 from sockpqd.core import (
     Allowance,
+    Await,
     Batch,
     BindQueue,
+    ConfigureGroup,
     ConfigureQueue,
     DeleteTopic,
     Done,
@@ -26,12 +28,15 @@ from sockpqd.core import (
     Later,
     Machine,
     Move,
+    Number,
     Operation,
     Overflow,
+    PauseGroup,
     Policy,
     Put,
     PutWith,
     QueueChange,
+    ResumeGroup,
     Sched,
     Tick,
     ToTopic,
@@ -39,7 +44,7 @@ from sockpqd.core import (
     cost,
 )
 from sockpqd.core.handlers.cost import BOUND, DROP, FAIR, ROUTE_STEPS
-from sockpqd.core.limits import OPERATION_WORK_MAX
+from sockpqd.core.limits import OPERATION_WORK_MAX, STEP
 from sockpqd.core.ops import replies
 from tests.core.helpers.logs import ask
 
@@ -255,3 +260,32 @@ def test_a_choice_by_fair_among_many_queues_is_as_much_work_as_their_names(item:
     operation = GetWith(Get(names, item=item), 2000, Policy.FAIR)
     steps = steps_of(machine, operation)
     assert steps <= STEPS_PER_WORK * max(work_of(machine, operation), OPERATION_WORK_MAX)
+
+
+def test_a_group_opens_and_closes_as_work_in_each_queue_where_it_is_ranked() -> None:
+    machine, queues = Machine(), 200
+    fill(machine, (PutWith(Put(f"q{number}", 0, b""), group=group)
+                   for number in range(queues) for group in ("g", *(f"g{one}" for one in range(12)))))
+    ask(machine, GetWith(Get(("q0",)), policy=Policy.FAIR))
+    for _ in range(8):
+        ask(machine, Tick())
+    for operation in (PauseGroup("g"), ResumeGroup("g"), ConfigureGroup("g", limit=1)):
+        assert cost(operation)[1] != PLAIN_WORK
+        work = work_of(machine, operation)
+        assert work > queues
+        assert steps_of(machine, operation) <= STEPS_PER_WORK * work
+    operations = [PauseGroup("g"), ResumeGroup("g")] * 50
+    assert 1 <= len(ask(machine, *operations)) <= 20
+
+
+def test_awaiting_a_large_record_is_as_much_work_as_giving_so_many_bytes() -> None:
+    machine, size = Machine(), 4 << 20
+    ask(machine, ConfigureQueue("q", QueueChange(retain_ms=60_000)))
+    (reply,) = ask(machine, PutWith(Put("q", 0, bytes(size)), number=True))
+    assert isinstance(reply, replies.StoredNumber)
+    await_end = Await(Number(reply.number))
+    assert machine.known_work(await_end) == 0
+    ask(machine, Get(("q",)), Done(1))
+    assert cost(await_end)[1] != PLAIN_WORK
+    assert size // STEP < machine.known_work(await_end) < 2 * size // STEP
+    assert machine.known_work(Await(Number(5))) == 0

@@ -250,6 +250,11 @@ def test_pages_for_operators(guarded: RunningDoor) -> None:
     assert any(line.startswith("sockpq_sqs_connections ") for line in lines)
 
 
+def test_a_page_of_a_browser_does_not_read_the_figures(guarded: RunningDoor) -> None:
+    assert send(f"{guarded.url}/metrics", "GET", b"", {"Host": "evil.example"})[0] == 421
+    assert send(f"{guarded.url}/readyz", "GET", b"", {"Host": "balancer.example"})[0] == 200
+
+
 def test_it_is_not_ready_while_the_cluster_does_not_answer(door: RunningDoor) -> None:
     door.clients.ready = False
     until(lambda: send(f"{door.url}/readyz", "GET", b"", {})[0] == 503)

@@ -18,7 +18,7 @@ from sockpq_sqs.door.bodies import BodyLeft, check_md5, read_body
 from sockpq_sqs.door.connection import Connection, Stage
 from sockpq_sqs.door.connections import Connections
 from sockpq_sqs.door.figures import NO_ACTION, OK, Figures
-from sockpq_sqs.door.pages import Pages
+from sockpq_sqs.door.pages import METRICS, Pages
 from sockpq_sqs.door.refusals_log import RefusalsLog
 from sockpq_sqs.door.turns import Turns
 from sockpq_sqs.door.urls import Urls, queue_path
@@ -76,7 +76,9 @@ class Handler:
     async def _answer(self, request: web.BaseRequest, connection: Connection) -> web.Response:
         path, _, query = request.raw_path.partition("?")
         head = Head(request.method, path, query, request.headers, connection.ssl_context is not None)
-        if self._check_hosts and not self._urls.is_own(head):
+        # A page in a browser of this machine could otherwise read the figures, which this machine may.
+        strict = self._check_hosts or (path == METRICS and connection.address is None)
+        if strict and not self._urls.is_own(head):
             return _closing(web.Response(status=421, text="ask by an address, as localhost, or by a name in "
                                          "http.hosts of the settings\n"))
         if request.method in ("GET", "HEAD") and not query:

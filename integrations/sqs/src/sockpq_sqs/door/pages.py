@@ -14,6 +14,7 @@ from sockpq_sqs.door.connection import Connection
 from sockpq_sqs.door.figures import Figures
 
 READY_S = 2.0                   # for which the cluster is waited for
+METRICS = "/metrics"
 REMEMBERED_S = 1.0              # for which an answer of the cluster is good
 
 
@@ -29,7 +30,7 @@ class Pages:
         self._client = client
         self._figures = figures
         self._networks = [ipaddress.ip_network(network) for network in metrics_from]
-        self._pages = {"/healthz": self._healthz, "/readyz": self._readyz, "/metrics": self._metrics}
+        self._pages = {"/healthz": self._healthz, "/readyz": self._readyz, METRICS: self._metrics}
         self._ready = "not asked yet"           # "" if the cluster answers, else why not
         self._asked = -REMEMBERED_S
         self._asking: asyncio.Task[str] | None = None

@@ -25,8 +25,9 @@ def test_a_body_is_given_once() -> None:
         body(json=1, text="1")
 
 
-@pytest.mark.parametrize("fields", [{"base64": "%"}, {"base64": "AP8"}, {"text": "\ud800"}, {"json": "\udfff"}])
-def test_what_has_no_bytes_is_refused(fields: dict[str, str]) -> None:
+@pytest.mark.parametrize("fields", [{"base64": "%"}, {"base64": "AP8"}, {"text": "\ud800"}, {"json": "\udfff"},
+                                    {"json": float("inf")}, {"json": float("nan")}])
+def test_what_has_no_bytes_is_refused(fields: dict[str, object]) -> None:
     with pytest.raises(BadArguments):
         body(**fields).data()
 

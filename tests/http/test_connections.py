@@ -68,10 +68,24 @@ def test_a_body_that_does_not_come_ends_the_request(impatient: Door) -> None:
     assert answer == b"" or answer.startswith(b"HTTP/1.1 408 ")
 
 
-def test_a_head_without_end_is_refused(impatient: Door) -> None:
+@pytest.mark.parametrize("sent", [
+    b"GET / HTTP/1.1\r\nX: " + b"a" * 20_000, b"\x16\x03\x01\x02\x00\r\n\r\n", b"GET / HTTP/1.1\r\n\r\n",
+    b"GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n",
+], ids=("long", "tls", "no host", "length"))
+def test_what_is_no_request_is_refused(impatient: Door, sent: bytes) -> None:
+    before = cut(impatient, "malformed")
     with socket.create_connection(("127.0.0.1", impatient.port)) as connection:
-        connection.sendall(b"GET / HTTP/1.1\r\nX: " + b"a" * 20_000)
-        assert read_all(connection).startswith(b"HTTP/1.1 400 ")
+        connection.sendall(sent)
+        answer = read_all(connection)
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert b"application/problem+json" in answer
+    assert cut(impatient, "malformed") == before + 1
+
+
+def test_a_bad_request_behind_a_good_one_ends_the_connection(impatient: Door) -> None:
+    with socket.create_connection(("127.0.0.1", impatient.port)) as connection:
+        connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\nGET nonsense\r\n\r\n")
+        assert read_all(connection).startswith(b"HTTP/1.1 200 ")
 
 
 def test_a_body_that_is_too_large_is_refused_before_it_comes(impatient: Door) -> None:

@@ -63,8 +63,8 @@ def serve(
     if bool(tls_cert) != bool(tls_key):
         raise click.UsageError("--tls-cert and --tls-key go together")
     logging.basicConfig(format="%(levelname)s %(message)s", level=logging.INFO, stream=sys.stderr)
-    for name in ("sockpq", "uvicorn"):
-        logging.getLogger(name).setLevel(logging.WARNING)
+    logging.getLogger("sockpq").setLevel(logging.WARNING)
+    logging.getLogger("uvicorn").setLevel(logging.ERROR)        # it warns of bad requests: strangers could fill a disk
     most = allow_files() // 2           # the other half is for connections to the cluster
     if most < connections_max:
         log.warning("%d connections at most, as this process may open %d files only", most, 2 * most)

@@ -11,6 +11,7 @@ from typing import Any
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from sockpq_http.problems.problem import MEDIA_TYPE, Problem
 from sockpq_http.server.metrics import Metrics
 from sockpq_http.server.settings import ConnectionLimits
 
@@ -77,6 +78,19 @@ class GuardedConnection(H11Protocol):
             self._await_head()
         super().data_received(data)
         self._note_state()
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer what is no request, in the form of all problems, and end the connection."""
+        self.metrics.cut.labels("malformed").inc()
+        with suppress(h11.LocalProtocolError):          # an answer is on its way already
+            body = Problem(400, msg, "no-request").answer().body
+            head = h11.Response(status_code=400, reason=b"Bad Request", headers=[
+                (b"content-type", MEDIA_TYPE.encode()), (b"content-length", b"%d" % len(body)),
+                (b"connection", b"close"),
+            ])
+            for event in (head, h11.Data(data=bytes(body)), h11.EndOfMessage()):
+                self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
 
     def on_response_complete(self) -> None:
         """Go on with the next request; what is left of the answer must be read in time."""

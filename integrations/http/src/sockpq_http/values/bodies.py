@@ -48,7 +48,7 @@ class Body(Model):
         """Return the bytes of the body, None if there is none. Raises BadArguments."""
         match self.ways:
             case ["json"]:
-                return _utf8(json.dumps(self.json_, ensure_ascii=False, separators=(",", ":"), allow_nan=False))
+                return _utf8(_json(self.json_))
             case ["text"]:
                 return _utf8(self.text or "")
             case ["base64"]:
@@ -95,6 +95,14 @@ def shown(data: bytes, headers: Mapping[str, str] | None) -> dict[str, Any]:
         except (ValueError, RecursionError):
             pass                    # its writer promised too much: as text it can still be read
     return {"text": text}
+
+
+def _json(value: Any) -> str:
+    """Return a value as JSON; what was read may still be none, as the number 1e999."""
+    try:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    except (ValueError, RecursionError):
+        raise BadArguments("json has a number that is too large, or is nested too deeply") from None
 
 
 def _utf8(text: str) -> bytes:

@@ -17,6 +17,7 @@ import django
 import pytest
 from sockpq.testing import Server
 
+from tests.django.conftest import ALL
 from tests.waiting import PATIENCE_S, eventually
 
 ROOT = Path(__file__).parents[2]
@@ -133,6 +134,7 @@ def test_a_stranger_has_a_receipt_for_each_committed_order_and_none_for_others(p
     project.run([sys.executable, "manage.py", "test", "--settings", "shop.test_settings"])
 
 
+@pytest.mark.skipif(not ALL, reason="the README's project: in `make test-frameworks`")
 def test_the_readme(project: Project) -> None:
     settings, tasks, orders = blocks(README)
     project.settings(f'INSTALLED_APPS += ["orders"]\n{settings}')

@@ -1,4 +1,4 @@
-"""The tests with Django 6: with PYTHON312= all of them, otherwise some where an environment has been made before."""
+"""The tests with Django 6: in `make test-frameworks`, where there is a Python for it."""
 
 from __future__ import annotations
 
@@ -6,18 +6,17 @@ import os
 
 import pytest
 
-from tests.django.django_six import DJANGO, TESTS, interpreter, made, make, run
+from tests.django.conftest import ALL
+from tests.django.django_six import TESTS, interpreter, made, make, run
 
-GIVEN = os.environ.get("PYTHON312")
 
-
-@pytest.mark.skipif(made() is None and GIVEN is None, reason=f"no environment with {DJANGO}: give PYTHON312=python3.12")
+@pytest.mark.skipif(not ALL and "PYTHON312" not in os.environ, reason="Django 6: in `make test-frameworks`")
 def test_the_backend_with_django_6() -> None:
     python = made()
     if python is None:
         found = interpreter()
         if found is None:
-            pytest.skip("PYTHON312 is no Python 3.12 or newer that can make environments")
+            pytest.skip("there is no Python 3.12 or newer that can make environments: PYTHON312=")
         python = make(found)
-    done = run(python, *(TESTS if GIVEN else TESTS[:1]))
+    done = run(python, *TESTS)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -8,6 +8,7 @@ from sockpqd.core.ops import replies
 from sockpqd.core.ops import topics as ops
 from sockpqd.core.ops.replies import ACCEPTED, Reply
 from sockpqd.core.state import State
+from sockpqd.core.store.topics import words_of
 
 _TOPIC_NOT_FOUND = replies.TopicNotFound()
 
@@ -20,7 +21,9 @@ def bind_queue(state: State, operation: ops.BindQueue, seed: int) -> Reply:
         return ACCEPTED
     if not state.settings.autocreate and state.queues.find(queue) is None:
         return replies.QUEUE_NOT_FOUND
-    if len(bindings) >= limits.TOPIC_BINDINGS_MAX or topics.count >= limits.BINDINGS_MAX:
+    words = topics.words + words_of(operation.pattern)
+    many = topics.count >= limits.BINDINGS_MAX or words > limits.PATTERN_WORDS_MAX
+    if many or len(bindings) >= limits.TOPIC_BINDINGS_MAX:
         return replies.TooManyBindings()
     topics.bind(operation.topic, queue, operation.pattern)
     state.queues.join_topic(queue)

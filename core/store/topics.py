@@ -45,16 +45,22 @@ def compiled(pattern: str) -> Pattern:
     return Pattern(len(words), masks, masks.pop("*", 0), masks.pop("#", 0))
 
 
+def words_of(pattern: str | None) -> int:
+    """Return the number of words of a pattern."""
+    return 0 if pattern is None else pattern.count(".") + 1
+
+
 class Topics:
     """The bindings of each topic, in order, and of each queue."""
 
-    __slots__ = ("by_name", "count", "of_queue", "patterns")
+    __slots__ = ("by_name", "count", "of_queue", "patterns", "words")
 
     def __init__(self) -> None:
         self.by_name: dict[str, dict[Binding, Pattern | None]] = SortedDict()
         self.of_queue: dict[str, dict[tuple[str, str | None], None]] = {}      # topics and patterns
         self.count = 0
         self.patterns: dict[str, int] = {}      # of each topic that has bindings with one: how many these are
+        self.words = 0                          # in all patterns
 
     def bind(self, topic: str, queue: str, pattern: str | None) -> None:
         """Add a binding, which must not exist yet."""
@@ -63,6 +69,7 @@ class Topics:
         self.count += 1
         if pattern is not None:
             self.patterns[topic] = self.patterns.get(topic, 0) + 1
+            self.words += words_of(pattern)
 
     def unbind(self, topic: str, queue: str, pattern: str | None) -> None:
         """Remove a binding, which must exist."""
@@ -75,6 +82,7 @@ class Topics:
             del self.of_queue[queue]
         self.count -= 1
         if pattern is not None:
+            self.words -= words_of(pattern)
             self.patterns[topic] -= 1
             if not self.patterns[topic]:
                 del self.patterns[topic]

@@ -344,6 +344,11 @@ def settings(rights: Rights, command: Command, cluster: Cluster) -> bytes | None
     return queue(rights, command, cluster) if dead is None or dead.startswith(rights.queue) else FORBIDDEN
 
 
+def shown_group(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
+    """Require the right `group` for the group, or any right on the queue that it may be: its name is a group, too."""
+    return None if command.arguments[0].startswith((*rights.group, *rights.seen)) else FORBIDDEN
+
+
 # ---- pulses: named like queues, and a queue's own pulse follows the queue
 
 def pulse(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:

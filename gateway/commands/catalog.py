@@ -164,7 +164,7 @@ ROWS = (
     Row(b"ITEM LIST",        item_lines.list_,            may.any_user,     read.item_list,        READ,    LIST),
     # ---- fair shares
     Row(b"SCHED SHOW",       alone,                       may.any_user,     read.sched_show,       READ,    LOOK),
-    Row(b"SCHED GROUP",      sched.sched_group,           may.any_user,     read.sched_group,      READ,    LOOK),
+    Row(b"SCHED GROUP",      sched.sched_group,           may.shown_group,  read.sched_group,      READ,    LOOK),
     Row(b"SCHED CONFIG",     sched.sched_settings,        may.any_user,     read.sched_settings,   READ,    LOOK),
     Row(b"SCHED CONFIG",     sched.sched_config,          may.admin,        audited(write.proposed), LOGGED, PLAIN,
         numbered=True),

@@ -214,3 +214,20 @@ def test_an_id_that_was_never_given_is_nobodys(cluster: FakeCluster) -> None:
     for line in ("TOUCH 2", "BURY 2", "MOVE 2 q", "LATER 2 FIRST", "CHANGE 2", "DELETE 2", "PEEK 2", "DONE 1 2"):
         assert refusal(line, "put,get:mail*,queue:mail*", cluster) == JOB_NOT_FOUND, line
     assert refusal("DONE 2 1", "get:print*", cluster) == FORBIDDEN
+
+
+@pytest.mark.parametrize(("granted", "allowed"), [
+    ("-", ()), ("get:mail*", ("mail", "mail.x")), ("put:mail*,group:anna*", ("mail", "mail.x", "anna", "anna2")),
+    ("queue:b*", ("bert",)), ("admin", ("mail", "mail.x", "anna", "anna2", "bert")),
+])
+def test_a_group_is_shown_to_those_with_a_right_for_it_or_for_the_queue_of_its_name(
+    granted: str, allowed: tuple[str, ...],
+) -> None:
+    of_user, cluster = rights.of_text(granted), FakeCluster()
+    shown = []
+    for group in ("mail", "mail.x", "anna", "anna2", "bert"):
+        command = read([b"SCHED", b"GROUP", group.encode()])
+        assert command is not None
+        if may(of_user, command, cluster) is None:
+            shown.append(group)
+    assert tuple(shown) == allowed

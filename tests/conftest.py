@@ -91,6 +91,7 @@ PROCESSES = (
     "outbox/test_crash.py", "outbox/test_databases.py", "outbox/test_django.py", "outbox/test_inbox.py",
     "outbox/test_page.py",
     "outbox/test_program.py", "outbox/test_relay.py", "outbox/test_two_clusters.py",
+    "outbox/test_worker.py",
 )
 # Those of them that are not in the lane `waiting`: so the three lanes of processes take about as long.
 PROCESS_LANES = {

@@ -38,6 +38,27 @@ def test_a_put_is_a_job_with_the_call_as_json() -> None:
         app.close()
 
 
+def test_jobs_of_calls_are_put_together() -> None:
+    with RealServer() as server, Client(server.address) as client:
+        app = App(server.address)
+
+        @app.task("mail", name="send", result=True, group=lambda to: f"of_{to}")
+        def send(to: str) -> None: ...
+
+        jobs = [send.as_put("ann"), send.options(priority=5, timeout=3, headers={"x": "y"}).as_put("bob")]
+        assert client.put_many(send.queue, jobs=jobs)[0].number is not None
+        bob, ann = client.get_many(2, "mail", expire=60, meta=True, headers=True)
+        assert bob.json() == {"task": "send", "args": ["bob"], "kwargs": {}}
+        assert (bob.priority, bob.group, bob.headers["task"], bob.headers["x"]) == (5, "of_bob", "send", "y")
+        assert ann.group == "of_ann"
+        assert ann.headers["id"] != bob.headers["id"]
+        with pytest.raises(TypeError, match="missing a required argument"):
+            send.as_put()
+        with pytest.raises(BadArguments, match="wait is for call"):
+            send.options(wait=3).as_put("ann")
+        app.close()
+
+
 def test_a_task_says_whose_job_a_call_is() -> None:
     with RealServer() as server, Client(server.address) as client:
         app = App(server.address)

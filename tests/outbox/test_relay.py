@@ -274,10 +274,49 @@ def test_a_relay_that_wakes_up_after_its_lease_changes_nothing(
     assert (arrived(client), counts(database)) == (["1", "2"], (0, 0, 0))
 
 
+def test_a_relay_that_wakes_up_between_two_batches_claims_nothing(
+    shop: sqlite3.Connection, client: Client, database: Database, new_lane: Callable[..., Lane],
+) -> None:
+    zombie = new_lane()
+    drained(zombie, database)
+    other = new_lane_after(client, new_lane)
+    drained(other, database)
+    put(shop, "1")
+    assert zombie.turn(database, 0) is False
+    assert (zombie.holds, counts(database)) == (False, (1, 0, 0))
+    drained(other, database)
+    assert arrived(client) == ["1"]
+
+
+def test_a_relay_that_wakes_up_while_it_leaves_out_a_row(
+    shop: sqlite3.Connection, client: Client, database: Database, new_lane: Callable[..., Lane],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    client.put("mail", "first", key="a1")
+    outbox.put(shop, "mail", "twice", key="a1")
+    shop.commit()
+    zombie = new_lane()
+    zombie.turn(database, 0)
+    leave_out = Lane._leave_out
+
+    def asleep(lane: Lane, *arguments: object) -> None:
+        monkeypatch.undo()
+        client.delete(Key("mail", "a1"))
+        drained(new_lane_after(client, new_lane), database)
+        put(shop, "2")
+        leave_out(lane, *arguments)         # type: ignore[arg-type]
+
+    monkeypatch.setattr(Lane, "_leave_out", asleep)
+    assert zombie.turn(database, 0) is False
+    assert (arrived(client), counts(database)) == (["twice"], (1, 0, 0))
+
+
 def test_a_relay_that_wakes_up_before_it_has_the_fence(
     shop: sqlite3.Connection, client: Client, database: Database, new_lane: Callable[..., Lane],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    drained(new_lane(), database)
+    end_lease(client)
     put(shop, "1")
     take = ledgers.take
 

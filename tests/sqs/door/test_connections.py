@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 import trustme
 from sockpq_sqs.door.connection import Connection
-from sockpq_sqs.door.limits import BODY_BYTES_MAX, HEADERS_MAX, LARGE_BYTES, LINE_BYTES_MAX
+from sockpq_sqs.door.limits import BODY_BYTES_MAX, HEADERS_MAX, LARGE_BYTES, LINE_BYTES_MAX, REST, UNUSUAL_S
 from sockpq_sqs.door.memory import MemoryAccount
 from sockpq_sqs.door.places import Places, address_of
 from sockpq_sqs.door.turns import Turns
@@ -145,6 +145,27 @@ def test_large_requests_are_decoded_one_after_the_other_with_small_ones_between_
         return order
 
     assert asyncio.run(run()) == ["large0", "small", "large1", "large2"]
+
+
+def test_after_a_costly_request_the_next_large_one_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    rests: list[float] = []
+
+    async def rest_for(seconds: float) -> None:
+        rests.append(seconds)
+
+    async def run() -> None:
+        turns = Turns()
+        async with turns.turn(LARGE_BYTES):
+            end = time.thread_time() + 2 * UNUSUAL_S
+            while time.thread_time() < end:
+                pass
+        async with turns.turn(LARGE_BYTES - 1):
+            pass
+
+    monkeypatch.setattr("sockpq_sqs.door.turns.asyncio.sleep", rest_for)
+    asyncio.run(run())
+    assert len(rests) == 1
+    assert rests[0] >= 2 * UNUSUAL_S * REST
 
 
 def test_a_body_in_chunks_is_read(door: RunningDoor) -> None:

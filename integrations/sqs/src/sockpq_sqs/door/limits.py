@@ -12,6 +12,11 @@ BODY_BYTES_MAX = 4 * MIB
 # takes up to 50 ms each, and small requests would otherwise wait for all of them.
 LARGE_BYTES = 128 * KIB
 
+# A message of 1 MiB takes 5 ms. After one that takes more than UNUSUAL_S the next large one waits for REST times as
+# long, so that a flood of what is costly to decode takes a quarter of the processor at most.
+UNUSUAL_S = 0.015
+REST = 3
+
 # The first line has the parameters of a presigned URL, or of a whole request in the Query protocol; AWS takes 16 KiB.
 LINE_BYTES_MAX = 16 * KIB
 FIELD_BYTES_MAX = 8 * KIB

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 
-from sockpq_sqs.door.limits import LARGE_BYTES
+from sockpq_sqs.door.limits import LARGE_BYTES, REST, UNUSUAL_S
 
 
 class Turns:
@@ -22,7 +23,10 @@ class Turns:
     @asynccontextmanager
     async def _large(self) -> AsyncIterator[None]:
         async with self._lock:
+            begun = time.thread_time()
             try:
                 yield
             finally:
-                await asyncio.sleep(0)          # others have their turn before the next one
+                took_s = time.thread_time() - begun
+                # Others have their turn before the next one, and several after one that no usual message resembles.
+                await asyncio.sleep(REST * took_s if took_s > UNUSUAL_S else 0)

@@ -58,9 +58,8 @@ class SockpqScheduleSource(ScheduleSource):
                 await client.delete(key)
                 return
         async for job in client.find(key=_key(schedule_id)):        # of a queue that its label names
-            if job.meta.key == _key(schedule_id):
-                with suppress(JobNotFound, QueueNotFound):
-                    await client.delete(Key(job.queue, _key(schedule_id)))
+            with suppress(JobNotFound, QueueNotFound):
+                await client.delete(Key(job.queue, _key(schedule_id)))
 
     def pre_send(self, task: ScheduledTask) -> None:
         """Note which run of a cron is sent, so that the cluster takes it once."""

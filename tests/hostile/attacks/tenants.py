@@ -19,6 +19,8 @@ ASKING, LISTERS = 12, 2000
 MAP_BYTES = 60_000
 SHUT, NAMED = 10_000, 256    # as many as a command leaves out
 BEHIND = 1000                # more than these
+LISTED = 9999               # groups of one queue
+RANKED, RANKED_GROUPS = 4000, 10
 AGAIN_S = 1.0
 BOUNDS = Bounds(p50_ms=20, gap_s=1, growth_mb=300)
 
@@ -65,6 +67,30 @@ async def pauses(arena: Arena) -> None:
         arena.besiege(300, opening=b"GETB %b\r\n" % names, again_s=AGAIN_S),
         arena.besiege(4, repeated=b"GET %b EXPIRE 1 THEN LATER\r\nGET %b BY FAIR EXPIRE 1 THEN LATER\r\n" % (
             names, names) * 20))
+
+
+async def fill_listed(arena: Arena) -> None:
+    """Put a job of each of 9,999 groups into one queue."""
+    await arena.put_lists(["listed"] * LISTED, lambda number: f" GROUP l{number}")
+
+
+async def regroupings(arena: Arena) -> None:
+    """Let the queue choose by these groups in another way, again and again."""
+    kinds = (b"SCHED FAIR", b"SCHED GROUPS GROUPLIMIT 1", b"GROUPORDER ON", b"SCHED FIFO GROUPLIMIT OFF GROUPORDER OFF")
+    await arena.besiege(2, repeated=b"".join(b"QUEUE CONFIG listed %b\r\n" % kind for kind in kinds) * 50)
+
+
+async def fill_ranked(arena: Arena) -> None:
+    """Put jobs of ten groups into each of 4,000 queues; one of the groups is in all of them."""
+    await arena.tell(["PUT first 0 0 GROUP tenant\r\n", "GET first BY FAIR\r\n"])
+    for group in range(RANKED_GROUPS):
+        await arena.put_lists([f"ranked{number}" for number in range(RANKED)],
+                              lambda number: f" GROUP {f'other{group}' if group else 'tenant'}")      # noqa: B023
+
+
+async def ranked_pauses(arena: Arena) -> None:
+    """Pause and resume this group."""
+    await arena.besiege(4, repeated=b"GROUP PAUSE tenant\r\nGROUP RESUME tenant\r\n" * 50)
 
 
 async def fill_closed(arena: Arena) -> None:
@@ -195,6 +221,10 @@ ATTACKS = (
            prepare=fill_groups, bounds=BOUNDS),
     Attack("group-pauses", "a group with jobs in 20,000 queues is paused and resumed without end", pauses,
            prepare=fill_paused, bounds=BOUNDS),
+    Attack("regroupings", "the settings of a queue with 9,999 groups change without end, on 2 connections", regroupings,
+           prepare=fill_listed, bounds=BOUNDS),
+    Attack("ranked-pauses", "a group is paused and resumed without end that is ranked in 4,000 queues", ranked_pauses,
+           prepare=fill_ranked, bounds=BOUNDS),
     Attack("closed-groups", "2,500 clients wait BY FAIR for jobs of closed groups", closed, prepare=fill_closed,
            bounds=BOUNDS),
     Attack("shut-queues", "clients ask for jobs of queues whose groups are closed, of which there are 10,000", shut,

@@ -6,13 +6,14 @@ At the native port, and at that of HTTP.
 from __future__ import annotations
 
 import asyncio
+import ssl
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
 
 from tests.hostile.arena import Arena
-from tests.hostile.attack import Attack, Bounds
+from tests.hostile.attack import MIB, Attack, Bounds
 from tests.key_updates import KeyUpdater
 
 HELLO_S = 3
@@ -23,6 +24,8 @@ HTTP_HALVES = 12            # at the port of HTTP: the kernel takes 64 connectio
 FLOODS, UPDATES = 12, 9000  # as many as one read takes,
 AT_ONCE = 300               # made in one turn
 ABORTERS = 40
+UNREAD, LARGE = 100, 8 * MIB
+MARK = 600 * MIB            # a quarter of it is what may be held for clients
 PIECE = 4096
 RECORD = b"\x17\x03\x03\x40\x00"
 
@@ -161,6 +164,31 @@ async def _again_and_again(
     await asyncio.gather(*(one() for _ in range(count)))
 
 
+async def put_large(arena: Arena) -> None:
+    """Put a job of 8 MiB."""
+    def put() -> None:
+        with arena.client() as client:
+            client.put("large", bytes(LARGE), key="k")
+    await asyncio.to_thread(put)
+
+
+async def unread(arena: Arena) -> None:
+    """Ask for it, and read nothing."""
+    host, _, port = (await asyncio.to_thread(native, arena)).rpartition(":")
+    context = ssl.create_default_context(cafile=arena.cluster.ca)
+    writers: list[asyncio.StreamWriter] = []
+
+    async def one() -> None:
+        _, writer = await asyncio.open_connection(host, int(port), ssl=context, limit=PIECE)
+        writer.write(b"PEEK KEY large k\r\n" * 20)
+        writers.append(writer)
+
+    await asyncio.gather(*(one() for _ in range(UNREAD)))
+    await asyncio.sleep(arena.seconds)
+    for writer in writers:
+        writer.transport.abort()
+
+
 async def _greet(client: KeyUpdater, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """Complete the handshake. Raises OSError."""
     complete, data = client.handshake()
@@ -187,6 +215,9 @@ ATTACKS = (
            bounds=Bounds(p50_ms=20, gap_s=1, growth_mb=100)),
     Attack("tls-updates", "12 clients send 9,000 KeyUpdates at once, again and again", updates, tls=True,
            bounds=Bounds(p50_ms=20, gap_s=1, growth_mb=100)),
+    Attack("tls-unread", "100 clients ask for a job of 8 MiB and read nothing; the mark is 600 MiB", unread, tls=True,
+           prepare=put_large, config={"limits": {"memory_mark": MARK}},
+           bounds=Bounds(p50_ms=20, gap_s=1, growth_mb=300)),
     Attack("tls-aborts", "thousands of handshakes are ended when the server has done its part", aborts, tls=True,
            bounds=Bounds(p50_ms=20, gap_s=1, growth_mb=100)),
     Attack("http-halves", "the same, 60 of them, at the port of HTTP", partial(halves, door=http, count=HTTP_HALVES),

@@ -12,6 +12,8 @@ from tests.hostile.crowd import Crowd
 WAITING, ASKING, LOOKING = 1500, 12, 10
 TUBES = 200
 NAMED = 40_000
+LEAVING, WATCHED, COME_S = 1000, 900, 10.0
+REFUSED = 9_000_000
 BOUNDS = Bounds(p50_ms=20, gap_s=1, growth_mb=300)
 
 
@@ -35,6 +37,28 @@ async def waits(arena: Arena) -> None:
         await asyncio.sleep(arena.seconds)
         arena.expect(all(crowd.bytes for crowd in crowds), "some were told nothing")
         arena.note(f"{sum(crowd.bytes for crowd in crowds) >> 10} KiB told")
+
+
+async def leaves(arena: Arena) -> None:
+    """Wait for jobs of 900 tubes on 1,000 connections, at the leader and at a follower, and close all at once."""
+    opening = b"".join(b"watch left%d\r\n" % number for number in range(WATCHED)) + b"reserve\r\n"
+    leader = await asyncio.to_thread(arena.leader)
+    follower = next(name for name in arena.cluster.names if name != leader)
+    for door in map(arena.cluster.beanstalkd, (leader, follower)):
+        async with Crowd(door, LEAVING, opening=opening):
+            await asyncio.sleep(COME_S)
+        await asyncio.sleep(arena.seconds / 2)
+
+
+async def refused(arena: Arena) -> None:
+    """Put jobs that are too large, at the leader and at a follower."""
+    command = b"put 0 0 60 %d\r\n%b\r\n" % (REFUSED, bytes(REFUSED))
+    leader = await asyncio.to_thread(arena.leader)
+    follower = next(name for name in arena.cluster.names if name != leader)
+    async with AsyncExitStack() as stack:
+        for door in map(arena.cluster.beanstalkd, (leader, follower)):
+            await stack.enter_async_context(Crowd(door, 2 * LOOKING, repeated=command))
+        await asyncio.sleep(arena.seconds)
 
 
 async def put_some(arena: Arena) -> None:
@@ -79,6 +103,10 @@ async def prefixes(arena: Arena) -> None:
 ATTACKS = (
     Attack("beanstalkd-waits", "3,000 clients of beanstalkd wait for jobs of 200 tubes, others do not wait", waits,
            bounds=Bounds(p50_ms=20, gap_s=1, growth_mb=400)),
+    Attack("beanstalkd-leaves", "1,000 clients that wait for 900 tubes each leave at once", leaves,
+           bounds=Bounds(p50_ms=20, gap_s=1, growth_mb=600)),
+    Attack("beanstalkd-refused", "40 clients of beanstalkd put jobs that are too large, without end", refused,
+           bounds=BOUNDS),
     Attack("beanstalkd-asks", "clients of beanstalkd look at jobs and tubes without end, at all nodes", asks,
            prepare=put_some, bounds=BOUNDS),
     Attack("find-prefixes", "FIND in 40,000 queues by the beginnings of keys, while queues come and go", prefixes,

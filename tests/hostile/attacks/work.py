@@ -18,6 +18,8 @@ MOVED = 60_000
 WAITERS = 1500
 GETB_NAMES, SUBSCRIBED = 9000, 1000
 TOUCHED = 7500
+FAIR_QUEUES = 6000
+FINISHING = 100
 BOUNDS = Bounds(p50_ms=20, gap_s=1)
 
 
@@ -51,6 +53,32 @@ async def fill_groups(arena: Arena) -> None:
 async def fair_gets(arena: Arena) -> None:
     """Take as many as possible, and put them back."""
     await _repeat(arena, 4, b"GET fair|more BY FAIR COUNT 10000 EXPIRE 1 THEN LATER\r\n")
+
+
+async def fill_queues(arena: Arena) -> None:
+    """Put two jobs into each of 6,000 queues."""
+    for _ in range(2):
+        await arena.put_lists([f"of{number}" for number in range(FAIR_QUEUES)])
+
+
+async def fair_names(arena: Arena) -> None:
+    """Take 2,000 jobs of these queues, each by FAIR among all of them."""
+    names = b"|".join(b"of%d" % number for number in range(FAIR_QUEUES))
+    await _repeat(arena, 4, b"GET %b BY FAIR COUNT 2000 EXPIRE 1 THEN LATER\r\n" % names)
+
+
+async def put_unfinished(arena: Arena) -> None:
+    """Put a job for later into each of two queues."""
+    await arena.put_lists(["x", "y"], lambda number: " DELAY 3600")
+
+
+async def finishes(arena: Arena) -> None:
+    """Wait for the end of 9,000 queues that have no job and of two that end in turn."""
+    names = b"|".join(b"none%d" % number for number in range(GETB_NAMES))
+    end = b"QUEUE PURGE %b ALL\r\nPUT %b 0 0 DELAY 3600\r\n"
+    await asyncio.gather(
+        arena.besiege(FINISHING, opening=b"GETBE %b|x|y\r\n" % names),
+        arena.besiege(1, repeated=end % (b"x", b"x") + end % (b"y", b"y")))
 
 
 async def kicks(arena: Arena) -> None:
@@ -112,6 +140,10 @@ ATTACKS = (
            transactions, bounds=BOUNDS),
     Attack("fair-gets", "GET COUNT 10000 BY FAIR among 3,000 groups without end, on 4 connections", fair_gets,
            prepare=fill_groups, bounds=BOUNDS),
+    Attack("fair-names", "GET of 6,000 queues BY FAIR COUNT 2000 without end, on 4 connections", fair_names,
+           prepare=fill_queues, bounds=BOUNDS),
+    Attack("finishes", "100 GETBE of 9,000 queues, while two of these end in turn without end", finishes,
+           prepare=put_unfinished, bounds=BOUNDS),
     Attack("kicks", "2,000 delayed jobs are put, kicked and purged without end, on 2 connections", kicks,
            bounds=BOUNDS),
     Attack("moves", "QUEUE MOVE of 60,000 jobs with items and numbers without end, on 4 connections", moves,

@@ -89,7 +89,7 @@ def test_the_same_in_asyncio(server: RealServer) -> None:
 
 
 def test_a_result_is_reported_by_another_program(server: RealServer, client: Client) -> None:
-    client.pulse_create("ga", rate=100)
+    client.pulse_create("ga", rate=100, max_run=3600)
     tickets = []
     for _ in range(3):
         turn = client.pulse("ga").turn(within=5)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
+from contextlib import suppress
 
 import httpx
 import pytest
@@ -15,13 +16,40 @@ from tests.http.door import Door
 from tests.http.test_jobs import put
 from tests.waiting import until
 
-IMPATIENT = ConnectionLimits(head_timeout_s=0.3, body_timeout_s=0.5, answer_timeout_s=0.5, head_bytes_max=8192)
+PATIENT_S = 3600.0          # each instance is impatient in one respect: a busy machine may hold up all others for long
+
+
+def limits(**times: float) -> ConnectionLimits:
+    """Limits with these times, and otherwise none that a busy machine could reach."""
+    patient = {"head_timeout_s": PATIENT_S, "body_timeout_s": PATIENT_S, "answer_timeout_s": PATIENT_S}
+    return ConnectionLimits(**{**patient, **times}, head_bytes_max=8192)       # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="module")
-def impatient(http_node: Server) -> Iterator[Door]:
-    """An instance that waits for nobody."""
-    with Door(http_node.address, connections=IMPATIENT, body_bytes_max=1 << 20, bodies_bytes_max=3 << 19) as door:
+def patient(http_node: Server) -> Iterator[Door]:
+    """An instance with limits on sizes only."""
+    with Door(http_node.address, connections=limits(), body_bytes_max=1 << 20) as door:
+        yield door
+
+
+@pytest.fixture(scope="module")
+def no_heads(http_node: Server) -> Iterator[Door]:
+    """An instance that does not wait for heads."""
+    with Door(http_node.address, connections=limits(head_timeout_s=0.3)) as door:
+        yield door
+
+
+@pytest.fixture(scope="module")
+def no_bodies(http_node: Server) -> Iterator[Door]:
+    """An instance that does not wait for bodies."""
+    with Door(http_node.address, connections=limits(body_timeout_s=0.3)) as door:
+        yield door
+
+
+@pytest.fixture(scope="module")
+def no_readers(http_node: Server) -> Iterator[Door]:
+    """An instance that does not wait until its answers are read."""
+    with Door(http_node.address, connections=limits(answer_timeout_s=0.5)) as door:
         yield door
 
 
@@ -43,95 +71,101 @@ def read_all(connection: socket.socket) -> bytes:
 
 
 @pytest.mark.parametrize("sent", [b"", b"GET /healthz HTTP/1.1\r\nHo"])
-def test_a_head_that_does_not_come_ends_the_connection(impatient: Door, sent: bytes) -> None:
-    before = cut(impatient, "head")
-    with socket.create_connection(("127.0.0.1", impatient.port)) as connection:
+def test_a_head_that_does_not_come_ends_the_connection(no_heads: Door, sent: bytes) -> None:
+    before = cut(no_heads, "head")
+    with socket.create_connection(("127.0.0.1", no_heads.port)) as connection:
         connection.sendall(sent)
         assert read_all(connection) == b""
-    assert cut(impatient, "head") == before + 1
+    assert cut(no_heads, "head") == before + 1
 
 
-def test_a_second_head_that_does_not_come_ends_the_connection(impatient: Door) -> None:
-    before = cut(impatient, "head")
-    with socket.create_connection(("127.0.0.1", impatient.port)) as connection:
-        connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        assert connection.recv(65_536).startswith(b"HTTP/1.1 200 ")
-        connection.sendall(b"GET /healthz HTTP/1.1\r\nHo")
-        read_all(connection)
-    assert cut(impatient, "head") == before + 1
+def test_a_second_head_that_does_not_come_ends_the_connection(no_heads: Door) -> None:
+    def attempt() -> bool:
+        before, first = cut(no_heads, "head"), b""
+        with socket.create_connection(("127.0.0.1", no_heads.port)) as connection:
+            connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            with suppress(ConnectionError):
+                first = connection.recv(65_536)
+                connection.sendall(b"GET /healthz HTTP/1.1\r\nHo")
+            read_all(connection)
+        return first.startswith(b"HTTP/1.1 200 ") and cut(no_heads, "head") == before + 1
+
+    until(attempt, "the second head is waited for in vain")     # a busy machine may miss the first one
 
 
-def test_a_body_that_does_not_come_ends_the_request(impatient: Door) -> None:
-    with socket.create_connection(("127.0.0.1", impatient.port)) as connection:
+def test_a_body_that_does_not_come_ends_the_request(no_bodies: Door) -> None:
+    with socket.create_connection(("127.0.0.1", no_bodies.port)) as connection:
         connection.sendall(b"POST /v1/queues/q/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nab")
         answer = read_all(connection)
     assert answer == b"" or answer.startswith(b"HTTP/1.1 408 ")
 
 
 @pytest.mark.parametrize("sent", [
-    b"GET / HTTP/1.1\r\nX: " + b"a" * 20_000, b"\x16\x03\x01\x02\x00\r\n\r\n", b"GET / HTTP/1.1\r\n\r\n",
+    b"GET / HTTP/1.1\r\nX: " + b"a" * 9_000, b"\x16\x03\x01\x02\x00\r\n\r\n", b"GET / HTTP/1.1\r\n\r\n",
     b"GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n",
 ], ids=("long", "tls", "no host", "length"))
-def test_what_is_no_request_is_refused(impatient: Door, sent: bytes) -> None:
-    before = cut(impatient, "malformed")
-    with socket.create_connection(("127.0.0.1", impatient.port)) as connection:
+def test_what_is_no_request_is_refused(patient: Door, sent: bytes) -> None:
+    before = cut(patient, "malformed")
+    with socket.create_connection(("127.0.0.1", patient.port)) as connection:
         connection.sendall(sent)
         answer = read_all(connection)
     assert answer.startswith(b"HTTP/1.1 400 ")
     assert b"application/problem+json" in answer
-    assert cut(impatient, "malformed") == before + 1
+    assert cut(patient, "malformed") == before + 1
 
 
-def test_a_bad_request_behind_a_good_one_ends_the_connection(impatient: Door) -> None:
-    with socket.create_connection(("127.0.0.1", impatient.port)) as connection:
+def test_a_bad_request_behind_a_good_one_ends_the_connection(patient: Door) -> None:
+    with socket.create_connection(("127.0.0.1", patient.port)) as connection:
         connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\nGET nonsense\r\n\r\n")
         assert read_all(connection).startswith(b"HTTP/1.1 200 ")
 
 
-def test_a_body_that_is_too_large_is_refused_before_it_comes(impatient: Door) -> None:
-    with socket.create_connection(("127.0.0.1", impatient.port)) as connection:
+def test_a_body_that_is_too_large_is_refused_before_it_comes(patient: Door) -> None:
+    with socket.create_connection(("127.0.0.1", patient.port)) as connection:
         connection.sendall(b"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999\r\n\r\n")
         assert read_all(connection).startswith(b"HTTP/1.1 413 ")
-    with socket.create_connection(("127.0.0.1", impatient.port)) as connection:
+    with socket.create_connection(("127.0.0.1", patient.port)) as connection:
         connection.sendall(b"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n")
         try:
             for _ in range(20):
                 connection.sendall(b"10000\r\n" + b"a" * 65_536 + b"\r\n")
         except (BrokenPipeError, ConnectionResetError):
             return                  # it has not waited for all of it
-        assert read_all(connection).startswith(b"HTTP/1.1 413 ")
+        answer = read_all(connection)
+    assert answer == b"" or answer.startswith(b"HTTP/1.1 413 ")     # what is sent to a closed socket may reset it
 
 
-def test_an_answer_that_nobody_reads_ends_the_connection(impatient: Door) -> None:
-    with impatient.client() as web:
+def test_an_answer_that_nobody_reads_ends_the_connection(no_readers: Door) -> None:
+    with no_readers.client() as web:
         for _ in range(8):
             put(web, "large", text="x" * 1_000_000)
-    before = cut(impatient, "answer")
+    before = cut(no_readers, "answer")
     with socket.socket() as connection:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        connection.connect(("127.0.0.1", impatient.port))
+        connection.connect(("127.0.0.1", no_readers.port))
         connection.sendall(b"GET /v1/queues/large/jobs?count=10 HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        until(lambda: cut(impatient, "answer") == before + 1, "it is cut")
+        until(lambda: cut(no_readers, "answer") == before + 1, "it is cut")
 
 
-def test_a_stream_that_nobody_reads_ends_the_connection(impatient: Door) -> None:
-    before = cut(impatient, "answer")
+def test_a_stream_that_nobody_reads_ends_the_connection(no_readers: Door) -> None:
+    before = cut(no_readers, "answer")
     message = {"text": "x" * 250_000}
-    with socket.socket() as connection, impatient.client() as web:
+    with socket.socket() as connection, no_readers.client() as web:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        connection.connect(("127.0.0.1", impatient.port))
+        connection.connect(("127.0.0.1", no_readers.port))
         connection.sendall(b"GET /v1/events?type=MSG&name=flood HTTP/1.1\r\nHost: localhost\r\n\r\n")
 
         def flood() -> bool:
             web.post("/v1/channels/flood/messages", json=message)
-            return cut(impatient, "answer") == before + 1
+            return cut(no_readers, "answer") == before + 1
 
         until(flood, "it is cut")
 
 
 def test_connections_have_places(http_node: Server) -> None:
-    limits = ConnectionLimits(connections_max=2)
-    with Door(http_node.address, connections=limits) as door:
+    with Door(
+        http_node.address, connections=ConnectionLimits(connections_max=2, head_timeout_s=PATIENT_S)
+    ) as door:
         held = [socket.create_connection(("127.0.0.1", door.port)) for _ in range(2)]
         until(lambda: door.service.metrics.registry.get_sample_value("sockpq_http_connections") == 2)
         with socket.create_connection(("127.0.0.1", door.port)) as third:
@@ -145,8 +179,7 @@ def test_connections_have_places(http_node: Server) -> None:
 
 
 def test_requests_of_a_user_have_places(http_node: Server) -> None:
-    limits = UserLimits(connections_max=1, waiting_max=0)
-    with Door(http_node.address, users=limits) as door, door.client() as web:
+    with Door(http_node.address, users=UserLimits(connections_max=1, waiting_max=0)) as door, door.client() as web:
         with web.stream("GET", "/v1/events", params={"type": "LEADER"}) as stream:
             lines = stream.iter_lines()         # at whose end the stream would be closed
             assert next(lines)

@@ -63,7 +63,7 @@ def test_a_group_is_limited_paused_and_freed(web: httpx.Client) -> None:
 
 
 def test_a_turn_of_a_pulse_is_waited_for_and_reported(web: httpx.Client) -> None:
-    assert web.post("/v1/pulses", json={"name": "ga", "rate": 100}).status_code == 201
+    assert web.post("/v1/pulses", json={"name": "ga", "rate": 100, "max_run": "PT1H"}).status_code == 201
     assert web.put("/v1/pulses/ga/payload", json={"json": {"version": 2}}).json() == {}
     turn = web.post("/v1/pulses/ga/wait", json={"wait": 30}).json()
     assert (turn["act"], turn["text"]) == (True, '{"version":2}')

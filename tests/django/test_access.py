@@ -22,6 +22,7 @@ from tests.waiting import until
 SECRET = "of-the-shop"
 PAGE = (Path(__file__).parents[2] / "docs/DJANGO.md").read_text("utf-8")
 PROGRAMS = ("web", "worker", "relay")
+LIMITED = "put:shop.*,get:shop.*"
 
 pytestmark = pytest.mark.usefixtures("tables")
 
@@ -37,7 +38,7 @@ def place() -> Iterator[str]:
         users = cluster.folder / "users.toml"
         users.write_text("".join(
             f'[users.{program}]\nrights = {rights.split(",")}\nscrypt = "{hashed}"\n'
-            for program, rights in zip(PROGRAMS, lists, strict=True)
+            for program, rights in zip((*PROGRAMS, "limited"), (*lists, LIMITED), strict=True)
         ))
         users.chmod(0o600)
         config = cluster.config_file(name)
@@ -49,7 +50,7 @@ def place() -> Iterator[str]:
 
 @pytest.fixture
 def program(place: str) -> Iterator[Configure]:
-    """Make the backend that of a program: `USER` is one of PROGRAMS."""
+    """Make the backend that of a program: `USER` is one of PROGRAMS, or "limited"."""
     with in_cluster(place) as configure:
         yield lambda **options: configure(SECRET=SECRET, PREFIX="shop.", **options)
 
@@ -66,6 +67,15 @@ def test_each_program_has_the_rights_that_it_needs(program: Configure) -> None:
     program(USER="web")
     result.refresh()
     assert result.return_value == 3
+
+
+def test_a_worker_that_may_not_set_up_queues_says_what_an_operator_has_to_do(
+    program: Configure, caplog: pytest.LogCaptureFixture
+) -> None:
+    program(USER="web")
+    tasks.add.using(queue_name="queue_1").enqueue(1, 2)
+    assert program(USER="limited", RETENTION=100_000).run(["queue_1"]) == 1
+    assert "pqctl queue config shop.queue_1 --retain 100000" in caplog.text
 
 
 def test_the_relay_needs_less_than_everything(program: Configure) -> None:

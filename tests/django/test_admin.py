@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,6 +16,7 @@ from sockpq import Client
 from sockpq_django import reachability
 from sockpq_django.api import TaskResultDoesNotExist, TaskResultStatus
 from sockpq_django.backend import SockpqBackend
+from sockpq_django.models import OutboxRow
 
 from tests.django.conftest import Configure
 from tests.django.shop import tasks
@@ -167,11 +169,23 @@ def test_a_cluster_that_does_not_serve_is_reported(cluster: Configure) -> None:
 def test_health(cluster: Configure, monkeypatch: pytest.MonkeyPatch) -> None:
     cluster()
     answer = Browser().get("/health/")
-    assert (answer.status_code, answer.json()) == (200, {"serving": {"default": True}})
+    assert (answer.status_code, answer.json()) == (200, {"serving": {"default": True}, "outbox_lag_s": {}})
     monkeypatch.setattr(reachability, "TIMEOUT_S", 0.2)
     cluster(SERVERS="127.0.0.1:1")
     answer = Browser().get("/health/")
-    assert (answer.status_code, answer.json()) == (503, {"serving": {"default": False}})
+    assert (answer.status_code, answer.json()) == (503, {"serving": {"default": False}, "outbox_lag_s": {}})
+
+
+def test_health_says_how_long_the_oldest_row_waits(cluster: Configure) -> None:
+    cluster(OUTBOX="other")
+    assert Browser().get("/health/").json()["outbox_lag_s"] == {"default": 0.0}
+    tasks.note.enqueue("x")
+    tasks.note.enqueue("y")
+    OutboxRow.objects.using("other").filter(id=OutboxRow.objects.using("other").first().id).update(
+        created=time.time() - 3600)
+    assert Browser().get("/health/").json()["outbox_lag_s"]["default"] >= 3600
+    OutboxRow.objects.using("other").update(batch="relay.1")
+    assert Browser().get("/health/").json()["outbox_lag_s"] == {"default": 0.0}
 
 
 def test_the_check_for_deployment_asks_the_servers(cluster: Configure, monkeypatch: pytest.MonkeyPatch) -> None:

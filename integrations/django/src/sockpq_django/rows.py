@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
@@ -46,6 +47,12 @@ def delete_row(alias: str, settings: TaskOptions, task_id: TaskId) -> bool:
     """Remove the row of this task unless the relay has it, by the transaction in progress; returns whether it did."""
     deleted, _ = _rows_of(alias, settings, task_id).filter(batch=None).delete()
     return bool(deleted)
+
+
+def lag_of(alias: str) -> float:
+    """Return for how many seconds the first row that waits has been in the outbox of this database; 0 without any."""
+    created = _rows(alias).filter(batch=None).order_by("id").values_list("created", flat=True).first()
+    return 0.0 if created is None else max(time.time() - created, 0.0)
 
 
 def fetch_rows(

@@ -83,6 +83,20 @@ def test_a_fifo_group_goes_on_after_a_dead_letter(engine: RunningEngine) -> None
     assert found["Attributes"]["MessageDeduplicationId"] == sent["MessageId"]
 
 
+def test_dead_letters_of_a_fifo_queue_are_kept_from_their_death_on(
+    server: RealServer, engine: RunningEngine,
+) -> None:
+    """Those of a standard queue are dropped when they are as old as the dead-letter queue keeps messages."""
+    for suffix, found in ((".fifo", ["old"]), ("", [])):
+        pair = Pair(engine, suffix=suffix)
+        engine("SetQueueAttributes", QueueUrl=pair.dead, Attributes={"MessageRetentionPeriod": "60"})
+        engine.put(pair.url, "old") if suffix else engine.send(pair.url, "old")
+        server.pass_time(50)
+        engine.one(pair.url, VisibilityTimeout=0)
+        server.pass_time(20)
+        assert engine.bodies(pair.dead) == found
+
+
 def test_dead_letters_stay_when_their_queue_is_deleted_or_purged(engine: RunningEngine, pair: Pair) -> None:
     pair.fill(2)
     engine("PurgeQueue", QueueUrl=pair.url)

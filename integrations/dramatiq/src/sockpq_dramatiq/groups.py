@@ -59,7 +59,7 @@ class _Parts(RateLimiterBackend):
     def add(self, key: str, value: int, ttl: int) -> bool:
         """Put `value` jobs of the item `key`. They have no `ttl`: a group whose message is dead waits for its retry."""
         with errors_of_dramatiq():
-            self._client.put_many(self._queue, jobs=[Put(b"", item=escape_name(key)) for _ in range(value)])
+            self._client.put_many(self._queue, jobs=[Put(b"", item=_item(self._queue, key)) for _ in range(value)])
         return True
 
 
@@ -70,7 +70,7 @@ class _Completed(Part):
         super().__init__(data_bytes=sum(len(callback.encode()) for callback in callbacks))
         self._broker = broker
         self._queue = queue
-        self._item = escape_name(group)
+        self._item = _item(queue, group)
         self._callbacks = callbacks
         self._job: Job | None = None
 
@@ -117,3 +117,8 @@ class _Completed(Part):
             self._broker.name_of(callback.queue_name), callback.encode(), self._broker.priority_of(callback),
             after=self._item, key=key, on_duplicate="ignore", headers=headers_of(callback),
         ))
+
+
+def _item(queue: str, group: str) -> str:
+    """Return the item of a group's jobs; its name begins with the prefix of the broker, as rights may demand."""
+    return escape_name(f"{queue}.{group}")

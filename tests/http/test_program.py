@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import socket
 import subprocess
 import sys
 from pathlib import Path
 
+import click
 import httpx
 from click.testing import CliRunner
 from sockpq.testing import Server
 from sockpq_http.main import COMMANDS, main
+from sockpq_http.server.command import serve
 
 from tests.waiting import PATIENCE_S, until
 
+PAGE = Path(__file__).parents[2] / "docs" / "HTTP.md"
 PROGRAM = Path(sys.executable).parent / "sockpq-http"
 
 
@@ -46,6 +50,18 @@ def test_it_serves_until_a_signal(http_node: Server) -> None:
         "WARNING 100 connections at most, as this process may open 200 files only",
         f"INFO listening on 127.0.0.1:{port}", "INFO stopping: not ready from now on",
     ]
+
+
+def test_the_page_has_every_option_with_its_default() -> None:
+    rows = {
+        name: cells[1].strip() for line in PAGE.read_text("utf-8").splitlines() if line.startswith("| `--")
+        for cells in [line.strip("| ").split(" | ")] for name in re.findall(r"--[a-z-]+", cells[0])
+    }
+    options = {one.opts[0]: one.default for one in serve.params if isinstance(one, click.Option)}
+    assert rows.keys() == options.keys()
+    for name, default in options.items():
+        if isinstance(default, int | float | str):
+            assert rows[name] == (f"{default:g}" if isinstance(default, float) else str(default)), name
 
 
 def test_commands_and_options_are_explained() -> None:

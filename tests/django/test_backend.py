@@ -214,9 +214,16 @@ def test_what_another_worker_has_taken_over_is_left_to_it(backend: SockpqBackend
     job = backend.client.get("default", expire=60, meta=True)
     assert job is not None
     client.later(job.id)                            # as at the end of the lease
-    processing.process(backend, backend.client, job, "default", "zombie")
-    assert state(result) == (READY, 1)
-    assert backend.run(worker="w2") == 1
+    finished = mock.Mock()
+    signals.task_finished.connect(finished)
+    try:
+        processing.process(backend, backend.client, job, "default", "zombie")
+        assert state(result) == (READY, 1)
+        assert finished.call_count == 0
+        assert backend.run(worker="w2") == 1
+        assert finished.call_count == 1
+    finally:
+        signals.task_finished.disconnect(finished)
     assert state(result) == (SUCCESSFUL, 2)
     assert result.worker_ids == ["unknown", "w2"]
 

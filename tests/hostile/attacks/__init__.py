@@ -21,6 +21,7 @@ from tests.hostile.attacks import (
     programs,
     pushed,
     releases,
+    rest,
     rubbish,
     searches,
     sessions,
@@ -36,8 +37,8 @@ from tests.hostile.attacks import (
 
 ATTACKS: tuple[Attack, ...] = (
     *commands.ATTACKS, *releases.ATTACKS, *bodies.ATTACKS, *disk.ATTACKS, *one_disk.ATTACKS, *connections.ATTACKS,
-    *memory.ATTACKS, *doors.ATTACKS, *tls.ATTACKS, *programs.ATTACKS, *pushed.ATTACKS, *sqs.ATTACKS, *tubes.ATTACKS,
-    *overload.ATTACKS, *lists.ATTACKS, *sessions.ATTACKS, *subscriptions.ATTACKS, *clock.ATTACKS, *paged.ATTACKS,
-    *work.ATTACKS, *searches.ATTACKS, *kept.ATTACKS, *forwarded.ATTACKS, *rubbish.ATTACKS, *wrong_lines.ATTACKS,
-    *settings.ATTACKS, *peers.ATTACKS, *tenants.ATTACKS,
+    *memory.ATTACKS, *doors.ATTACKS, *tls.ATTACKS, *programs.ATTACKS, *pushed.ATTACKS, *rest.ATTACKS, *sqs.ATTACKS,
+    *tubes.ATTACKS, *overload.ATTACKS, *lists.ATTACKS, *sessions.ATTACKS, *subscriptions.ATTACKS, *clock.ATTACKS,
+    *paged.ATTACKS, *work.ATTACKS, *searches.ATTACKS, *kept.ATTACKS, *forwarded.ATTACKS, *rubbish.ATTACKS,
+    *wrong_lines.ATTACKS, *settings.ATTACKS, *peers.ATTACKS, *tenants.ATTACKS,
 )

@@ -90,7 +90,7 @@ PROCESSES = (
     "worker/flows/test_killed_author.py", "worker/program/test_flows.py",
     "outbox/test_crash.py", "outbox/test_databases.py", "outbox/test_django.py", "outbox/test_inbox.py",
     "outbox/test_page.py",
-    "outbox/test_program.py", "outbox/test_relay.py", "outbox/test_two_clusters.py",
+    "outbox/test_program.py", "outbox/test_relay.py", "outbox/test_rights.py", "outbox/test_two_clusters.py",
     "outbox/test_worker.py",
 )
 # Those of them that are not in the lane `waiting`: so the three lanes of processes take about as long.

@@ -320,8 +320,8 @@ def test_a_relay_that_wakes_up_before_it_has_the_fence(
     put(shop, "1")
     take = ledgers.take
 
-    def asleep(*arguments: object) -> Ledger | None:
-        taken = take(*arguments)        # type: ignore[arg-type]
+    def asleep(*arguments: object, make: bool) -> Ledger | None:
+        taken = take(*arguments, make=make)         # type: ignore[arg-type]
         monkeypatch.undo()
         other = new_lane_after(client, new_lane)
         drained(other, database)

@@ -26,6 +26,7 @@ LOG = logging.getLogger("sockpq.outbox")
 
 BATCH_BYTES_MAX = 12 * 1024 * 1024      # of the 16 MiB of a transaction of the cluster, which also has its lines
 BLOCKED_FIRST_S, BLOCKED_MAX_S = 1.0, 30.0
+MAKE_S = 30.0                           # how often a relay that waits makes sure that there is a ledger
 BLOCKED_QUEUES_MAX = 500                # they are named in a statement
 
 
@@ -67,6 +68,7 @@ class Lane:
         self._number = 0
         self._last: str | None = None       # the batch that was put and whose rows are still there
         self._touched_s = 0.0
+        self._make_at_s = 0.0
 
     @property
     def holds(self) -> bool:
@@ -95,7 +97,10 @@ class Lane:
             ledger.give_back()
 
     def _take_over(self, database: Database, wait: float) -> bool:
-        ledger = take(self._client, self.queue, self._settings.lease, wait)
+        make = time.monotonic() > self._make_at_s
+        ledger = take(self._client, self.queue, self._settings.lease, wait, make=make)
+        if make:
+            self._make_at_s = time.monotonic() + MAKE_S
         if ledger is None:
             return False
         holder = uuid4().hex

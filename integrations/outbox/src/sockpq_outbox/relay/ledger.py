@@ -80,9 +80,9 @@ class RowRefused(Exception):
         self.reason = reason
 
 
-def take(client: Client, queue: str, lease: float, wait: float) -> Ledger | None:
-    """Make the ledger if there is none and take it; returns None if another relay has it all this time."""
-    if client.peek(Key(queue, KEY)) is None:
+def take(client: Client, queue: str, lease: float, wait: float, *, make: bool) -> Ledger | None:
+    """Take the ledger; returns None if another relay has it all this time. `make`: put it first if there is none."""
+    if make:        # not after a look, for which a user would need another right
         client.put(queue, b"", key=KEY, on_duplicate="ignore")
     job = client.get(queue, expire=lease, wait=wait or None, meta=True)
     if job is not None and job.key != KEY:      # somebody else's job, which no relay understands

@@ -22,7 +22,10 @@ DOCUMENTS = (
 )
 NAMED = re.compile(r"(?<![\w./*{<-])((?:[a-z_]\w*/)*[a-z_]\w*\.py)\b(?!\w)")
 # What is not ours: files of a reader's own project in examples, and those of other projects.
-FOREIGN = {"worker.py", "syncobj.py", "app.py", "proj.py", "tasks.py", "test_mail.py"}
+FOREIGN = {
+    "worker.py", "syncobj.py", "app.py", "proj.py", "tasks.py", "test_mail.py", "manage.py",
+    "orders/models.py", "orders/tasks.py",
+}
 
 
 @cache

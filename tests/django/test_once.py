@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import pytest
 import sockpq_django
+from django.core.management import CommandError, call_command
 from django.db import connections
 from sockpq import Client
 from sockpq_django.api import TaskResultStatus
@@ -114,3 +116,14 @@ def test_called_directly_it_is_the_plain_function() -> None:
 def test_async_functions_are_refused() -> None:
     with pytest.raises(TypeError, match="async"):
         sockpq_django.once(tasks.aadd.func)
+
+
+def test_old_marks_are_removed_where_no_relay_does(capsys: pytest.CaptureFixture[str]) -> None:
+    for days in (1, 6, 8):
+        InboxMark.objects.using("other").create(job=f"{days}", created=time.time() - days * 86_400)
+    call_command("sockpq_prune", database="other")
+    assert capsys.readouterr().out == "1 mark was removed\n"
+    call_command("sockpq_prune", "--database", "other", "--days", "3")
+    assert [one.job for one in InboxMark.objects.using("other").all()] == ["1"]
+    with pytest.raises(CommandError, match="one or more"):
+        call_command("sockpq_prune", "--days", "0")

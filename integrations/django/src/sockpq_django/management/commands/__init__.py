@@ -1,1 +1,1 @@
-"""`manage.py sockpq_worker` and `manage.py sockpq_relay`."""
+"""`manage.py sockpq_worker`, `sockpq_relay` and `sockpq_prune`."""

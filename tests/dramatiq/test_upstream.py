@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tests.dramatiq.upstream.__main__ import ROOT
+from tests.dramatiq.upstream.__main__ import NO_SOURCES, ROOT
 
 SUITE_MAX_S = 1200          # a safety limit
 
@@ -20,4 +20,6 @@ def test_all_pass() -> None:
         [sys.executable, "-m", "tests.dramatiq.upstream"], cwd=ROOT, capture_output=True, text=True,
         timeout=SUITE_MAX_S, check=False,
     )
+    if done.returncode == NO_SOURCES:
+        pytest.skip("no sources of Dramatiq on this machine, and no package index")
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]

@@ -20,6 +20,7 @@ from tests.emptied_cluster import EmptiedCluster
 VERSION = "2.2.1"
 IMPORTED = "pika==1.4.4", "redis==8.1.0"
 TESTS_MIN = 116         # fewer that pass would mean that tests were not found
+NO_SOURCES = 9          # an exit code that pytest has not
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
 TOOLS = (ROOT / ".tools").resolve()
@@ -65,5 +66,9 @@ def run(*arguments: str) -> int:
 
 
 if __name__ == "__main__":
-    fetch()
+    try:
+        fetch()
+    except subprocess.CalledProcessError:
+        print("no sources of Dramatiq: the package index does not answer")
+        sys.exit(NO_SOURCES)
     sys.exit(run(*sys.argv[1:]))

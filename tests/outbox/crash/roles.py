@@ -22,7 +22,7 @@ from tests.outbox.crash.trap import Trap
 
 LEASE_S = 1.0
 ROWS_MAX = 3                # of a batch, so that there are several
-PATIENCE_S = 60.0           # of a role, far more than it takes
+PATIENCE_S = 120.0          # of a role, far more than it takes
 POLL_S = 0.05
 
 
@@ -82,7 +82,7 @@ def work(world: World) -> None:
     """Work on jobs until there is none, not even one that another process has."""
     shop: Shop = SHOPS[world.library](world.database)
     end = time.monotonic() + PATIENCE_S
-    with Client(world.servers, timeout=5.0, server_timeout=2.0) as client:
+    with Client(world.servers) as client:
         while time.monotonic() < end:
             job = client.get(QUEUE, expire=LEASE_S, wait=0.3, meta=True, headers=True)
             if job is None:

@@ -43,7 +43,7 @@ class Sqlite:
     """sqlite3."""
 
     def __init__(self, url: str) -> None:
-        self._connection = sqlite3.connect(url.removeprefix("sqlite:///"), timeout=10)
+        self._connection = sqlite3.connect(url.removeprefix("sqlite:///"), timeout=60)
 
     def order(self, name: str, *, rolls_back: bool) -> None:
         try:

@@ -14,7 +14,7 @@ from sockpq_http.access.credentials import Credentials
 from sockpq_http.access.users import UserLimits, Users
 from sockpq_http.problems.problem import Problem
 from sockpq_http.routes.takes import _handed
-from sockpq_http.server.gates import BodyGate
+from sockpq_http.server.gates import LARGE_BYTES, BodyGate
 from sockpq_http.server.metrics import Metrics
 from starlette.types import Message, Receive, Scope, Send
 
@@ -91,6 +91,29 @@ def test_bodies_share_an_account_that_is_cleared() -> None:
         return [done.status, refused.status, again.status]
 
     assert asyncio.run(run()) == [200, 503, 200]
+
+
+def test_large_bodies_take_turns_and_small_ones_overtake_them() -> None:
+    async def run() -> list[int]:
+        release, begun = asyncio.Event(), []
+
+        async def slow(scope: Scope, receive: Receive, send: Send) -> None:
+            body = (await receive())["body"]
+            begun.append(len(body))
+            if len(body) > LARGE_BYTES:
+                await release.wait()
+            await send({"type": "http.response.start", "status": 200})
+
+        one = gate(slow, bytes_max=1 << 20, all_bytes_max=1 << 20)
+        large = [asyncio.create_task(passed(Exchange([b"a" * (LARGE_BYTES + more), b""]), one)) for more in (1, 2)]
+        await asyncio.sleep(0)
+        await passed(Exchange([b"small", b""]), one)
+        order = [*begun]
+        release.set()
+        await asyncio.gather(*large)
+        return [*order, *begun[len(order):]]
+
+    assert asyncio.run(run()) == [LARGE_BYTES + 1, 5, LARGE_BYTES + 2]
 
 
 class Opened:

@@ -14,6 +14,9 @@ from sockpq_http.problems.problem import Problem
 from sockpq_http.server.metrics import Metrics
 
 API = "/v1/"
+LARGE_BYTES = 65_536        # a body above it takes milliseconds to read
+LARGE_AT_A_TIME = 1         # so small requests wait for one of them only
+TURN_S = 1.0                # after which another one begins, as a request may wait for a job or the disks
 CLOSE = {"connection": "close"}         # what is left of a body that is refused is not worth reading
 
 
@@ -43,6 +46,7 @@ class BodyGate:
         self._all_bytes_max = all_bytes_max
         self._timeout_s = timeout_s
         self._held = 0
+        self._turns = asyncio.Semaphore(LARGE_AT_A_TIME)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on with its whole body, or refuse it."""
@@ -50,16 +54,32 @@ class BodyGate:
             await self._app(scope, receive, send)
             return
         body = bytearray()
+        held = 0
         try:
             try:
                 whole = await self._read(scope, receive, body)
             except Problem as problem:
                 await problem.answer()(scope, receive, send)
                 return
-            if whole:
-                await self._app(scope, _again(bytes(body), receive), send)
+            finally:
+                held = len(body)
+            if whole and held > LARGE_BYTES:
+                await self._in_turn(scope, body, receive, send)
+            elif whole:
+                await self._app(scope, _again(body, receive), send)
         finally:
-            self._hold(-len(body))
+            self._hold(-held)
+
+    async def _in_turn(self, scope: Scope, body: bytearray, receive: Receive, send: Send) -> None:
+        """Pass a request with a large body on, when it is its turn: to read one takes long, and holds up all others."""
+        await self._turns.acquire()
+        turn = asyncio.get_running_loop().call_later(TURN_S, self._turns.release)   # it may wait for a job
+        try:
+            await self._app(scope, _again(body, receive), send)
+        finally:
+            if not turn.cancelled() and turn.when() > asyncio.get_running_loop().time():
+                turn.cancel()
+                self._turns.release()
 
     async def _read(self, scope: Scope, receive: Receive, body: bytearray) -> bool:
         """Read into `body`; returns False when the client hangs up. Raises Problem."""
@@ -133,8 +153,9 @@ def header(scope: Scope, name: bytes) -> bytes | None:
     return next((value for key, value in scope["headers"] if key == name), None)
 
 
-def _again(body: bytes, receive: Receive) -> Receive:
-    """Return what gives the body once, and then what comes from the client."""
+def _again(body: bytearray, receive: Receive) -> Receive:
+    """Return what gives the body once, and then what comes from the client. The body is empty then: none is kept twice.
+    """
     given = False
 
     async def receiving() -> Message:
@@ -142,6 +163,8 @@ def _again(body: bytes, receive: Receive) -> Receive:
         if given:
             return await receive()
         given = True
-        return {"type": "http.request", "body": body, "more_body": False}
+        data = bytes(body)
+        body.clear()
+        return {"type": "http.request", "body": data, "more_body": False}
 
     return receiving

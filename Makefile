@@ -133,9 +133,10 @@ test-http: dev                       ## the HTTP API: more random requests, gene
 	$(BIN)/python -m tests.http.campaign --requests $(REQUESTS)
 
 # The last botocore that speaks the Query protocol comes from the package index.
-test-sqs: dev                        ## sockpq-sqs as Amazon's service: 172 checks, both protocols, on one node and three; FIFO while leaders are killed: MESSAGES=3000
+test-sqs: dev kombu-tests            ## sockpq-sqs as Amazon's service: 172 checks, both protocols, on one node and three; FIFO while leaders are killed: MESSAGES=3000
 	@test -e $(TOOLS)/sqs-query/botocore || $(PIP_INSTALL) --target $(TOOLS)/sqs-query botocore==1.31.80 boto3==1.28.80
-	$(BIN)/python -m tests.sqs.campaign --slow --messages $(MESSAGES) --query $(TOOLS)/sqs-query
+	@test -e $(TOOLS)/sqs-kombu/kombu || $(PIP_INSTALL) --target $(TOOLS)/sqs-kombu 'kombu[sqs]==$(KOMBU_VERSION)' pytest-rerunfailures
+	$(BIN)/python -m tests.sqs.campaign --slow --messages $(MESSAGES) --query $(TOOLS)/sqs-query --kombu $(TOOLS)/sqs-kombu
 
 celery-faults: dev toxiproxy         ## 2,000 of Celery's tasks through each fault; what 100 killed programs and 1,000 questions leave
 	$(BIN)/python -m tests.kombu.faults

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -22,6 +23,8 @@ from tests.sqs.service import SECRET, USER, Service
 
 ROOT = Path(__file__).parents[2]
 KILL_S = 6.0
+SOURCES = sorted((ROOT / ".tools").glob("kombu-*/t"))
+OF_GOAWS = "test_ack_invalid_receipt_with_backoff"      # expects the 404 of GoAws where SQS answers 200
 FAULTS = 4
 
 
@@ -30,6 +33,7 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="tests.sqs.campaign", description="Tests sockpq-sqs on real clusters.")
     parser.add_argument("--messages", type=int, default=3000, help="of each of four groups, for each kind of fault")
     parser.add_argument("--slow", action="store_true", help="with the checks that take minutes")
+    parser.add_argument("--kombu", type=Path, help="folder with kombu[sqs]; its tests are those of make kombu-tests")
     parser.add_argument("--query", type=Path, help="folder with a botocore that speaks the Query protocol")
     options = parser.parse_args(arguments)
     protocols = [None, options.query] if options.query else [None]
@@ -45,6 +49,8 @@ def main(arguments: list[str]) -> int:
             for old in protocols:
                 more = ["--slow"] if options.slow and old is None else []
                 failed += _conformance(service, f"one node, {_called(old)}", old, *more)
+            if options.kombu:
+                failed += _kombu(service, options.kombu)
         signed = ["--config", str(settings), "--users", str(users)]
         with LocalCluster(1) as cluster, Service(cluster.servers, folder, *signed) as service:
             failed += _conformance(service, "one node, signatures verified", None, "--auth")
@@ -72,6 +78,29 @@ def _conformance(service: Service, what: str, old: Path | None, *more: str) -> l
         env={**os.environ, "PYTHONPATH": os.pathsep.join(path)}, check=False,
     )
     return [what] if done.returncode else []
+
+
+def _kombu(service: Service, packages: Path) -> list[str]:
+    """Run kombu's own tests of its transport for SQS; returns those that fail and should not."""
+    print("== kombu's tests of SQS", flush=True)
+    sources = SOURCES[-1].parent
+    environment = {
+        **os.environ, "PYTHONPATH": str(packages.absolute()), "SQS_HOST": "127.0.0.1", "SQS_PORT": str(service.port),
+        "AWS_DEFAULT_REGION": "us-east-1", "AWS_EC2_METADATA_DISABLED": "true", "AWS_ACCESS_KEY_ID": USER,
+        "AWS_SECRET_ACCESS_KEY": SECRET,
+    }
+    done = subprocess.run(
+        [
+            sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--rootdir", str(sources), "-c", os.devnull, "-q",
+            "-rf", "-W", "ignore", "-o", "python_classes=test_*", "--timeout=300", "-k", "not fanout",
+            "t/integration/test_sqs.py",
+        ],
+        env=environment, cwd=sources, stdout=subprocess.PIPE, text=True, check=False,
+    )
+    print(done.stdout.splitlines()[-1])
+    found = re.findall(r"^(?:FAILED|ERROR) \S*::(\S+)", done.stdout, re.MULTILINE)
+    wrong = [name for name in found if not name.startswith(OF_GOAWS)]
+    return wrong if " passed" in done.stdout else [*wrong, "kombu's tests"]
 
 
 @contextmanager

@@ -21,6 +21,8 @@ from sockpq_django.api import TaskResultDoesNotExist, TaskResultStatus
 from sockpq_django.backend import SockpqBackend
 from sockpq_django.models import InboxMark, OutboxRelay, OutboxRow
 from sockpq_django.relaying import database_for_relay, relay_of
+from sockpq_django.rows import row_of
+from sockpq_django.tasks.names import parsed_id
 from sockpq_django.testing import run_tasks
 from sockpq_django.transactions import TransactionWarning
 from sockpq_outbox import create_tables
@@ -129,17 +131,21 @@ def test_a_row_that_the_relay_has_is_cancelled_when_it_is_a_job(cluster: Configu
     backend.run()               # which makes the settings of the queues
     result = tasks.note.enqueue("x")
     OutboxRow.objects.update(batch="relay.1")
-    released = threading.Timer(0.3, lambda: _put_and_forget(backend))
-    released.start()
+    relay = threading.Timer(0.3, _put_and_forget, (backend, result.id))
+    relay.start()
     assert sockpq_django.cancel(result.id)
-    released.join()
+    relay.join()
     assert status(result) == FAILED
 
 
-def _put_and_forget(backend: SockpqBackend) -> None:
-    """Do what the relay does."""
-    OutboxRow.objects.update(batch=None)
-    backend._fetch_rows(["default"])
+def _put_and_forget(backend: SockpqBackend, result_id: str) -> None:
+    """Do what the relay does with a row that it has: put its job, then remove the row."""
+    task_id = parsed_id(result_id)
+    assert task_id is not None
+    row = row_of("default", backend.settings, task_id)
+    assert row is not None
+    backend._put(task_id, row.seen.body, row.seen.priority, row.at)
+    OutboxRow.objects.all().delete()
     connections.close_all()
 
 

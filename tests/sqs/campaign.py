@@ -49,7 +49,7 @@ def main(arguments: list[str]) -> int:
             for old in protocols:
                 more = ["--slow"] if options.slow and old is None else []
                 failed += _conformance(service, f"one node, {_called(old)}", old, *more)
-            if options.kombu:
+            if options.kombu and SOURCES:
                 failed += _kombu(service, options.kombu)
         signed = ["--config", str(settings), "--users", str(users)]
         with LocalCluster(1) as cluster, Service(cluster.servers, folder, *signed) as service:

@@ -80,10 +80,25 @@ def test_a_message_that_waits_in_the_worker_is_skipped(broker: SockpqBroker, own
     assert ran == [1]
 
 
+def test_after_the_broker_is_closed_nothing_listens(broker: SockpqBroker) -> None:
+    broker.emit_before("worker_boot", None)
+    events = broker._cancellations._events
+    assert events is not None
+    assert events.position is not None          # it listens before any message is taken: no cancellation is missed
+    assert listens()
+    broker.close()
+    until(lambda: not listens())
+
+
+def listens() -> bool:
+    """Return whether a thread waits for cancelled messages."""
+    return any(thread.name == "sockpq cancel" for thread in threading.enumerate())
+
+
 def test_after_the_last_worker_nothing_listens(broker: SockpqBroker) -> None:
     @dramatiq.actor
     def one() -> None: ...
 
     one.send()
     work_off(broker)
-    until(lambda: not any(thread.name == "sockpq cancel" for thread in threading.enumerate()))
+    until(lambda: not listens())

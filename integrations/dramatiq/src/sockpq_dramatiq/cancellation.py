@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 from typing import Any
 
 from dramatiq.logging import get_logger
 from dramatiq.middleware.threading import Interrupt, is_gevent_active, raise_thread_exception
-from sockpq import Client, Events, EventsLost, SockpqError
+from sockpq import Client, ClientClosed, Events, EventsLost, SockpqError
 
 from sockpq_dramatiq.messages import ReceivedMessage
 
 logger = get_logger(__name__)
 
+OPEN_S = 5.0            # how long a worker that starts searches for a server that tells events
 PAUSE_S = 5.0           # after an error, before the events are asked for again
 
 
@@ -37,12 +39,15 @@ class Cancellations:
         self._events: Events | None = None
 
     def start(self) -> None:
-        """Listen for as long as a worker of this process runs."""
+        """Listen for as long as a worker of this process runs; from the return on, before any message is taken."""
         with self._lock:
             self._workers += 1
-            if self._events is None:
-                events = self._events = self._client.events("CANCEL", self._names)
-                threading.Thread(target=self._listen, args=(events,), daemon=True, name="sockpq cancel").start()
+            if self._events is not None:
+                return
+            events = self._events = self._client.events("CANCEL", self._names, timeout=OPEN_S)
+        with suppress(SockpqError):         # the thread tries again
+            events.open()
+        threading.Thread(target=self._listen, args=(events,), daemon=True, name="sockpq cancel").start()
 
     def stop(self) -> None:
         """Listen no longer, when it was the last worker."""
@@ -85,6 +90,8 @@ class Cancellations:
                         self._cancel(event.id)
             except EventsLost:
                 pass            # a message that was cancelled meanwhile runs to its end, which changes nothing
+            except ClientClosed:
+                return
             except SockpqError as error:
                 logger.info("Cancelled messages are not noticed at present: %s", error)
                 threading.Event().wait(PAUSE_S)

@@ -107,6 +107,20 @@ def test_urls_and_engines(engine: Engine, sqlite_file: Path) -> None:
     engine.dispose()
 
 
+def test_a_url_reaches_the_driver_as_it_is_but_for_the_scheme(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[str] = []
+
+    def connect(url: str, **options: object) -> None:
+        given.append(url)
+        raise ConnectionError
+
+    monkeypatch.setattr("psycopg.connect", connect)
+    for url in ("postgresql:///shop", "postgresql+psycopg://ann:a%40b@db1,db2:5432/shop?sslmode=require"):
+        with pytest.raises(ConnectionError):
+            source_of(url).open(15.0)
+    assert given == ["postgresql:///shop", "postgresql://ann:a%40b@db1,db2:5432/shop?sslmode=require"]
+
+
 def test_a_driver_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     import sys
 

@@ -57,7 +57,7 @@ def source_of(given: Any) -> Source:
     url = urlsplit(given)
     kind = url.scheme.partition("+")[0]         # of SQLAlchemy's URLs, which may name a driver
     if kind in ("postgresql", "postgres"):
-        return PostgresSource(url._replace(scheme="postgresql").geturl())
+        return PostgresSource(f"postgresql:{given.partition(':')[2]}")     # geturl() loses an empty host
     if kind in ("mysql", "mariadb"):
         return MariaSource(url)
     if kind == "sqlite":

@@ -11,6 +11,7 @@ needs and the machine lacks is reported, and its tables stay as they are. Exit c
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -23,7 +24,7 @@ from typing import Literal, NamedTuple
 
 import click
 
-from bench.reports.recording import surroundings
+from bench.reports.recording import COMMIT_VARIABLE, surroundings
 from bench.reports.tables import replaced
 
 RECORD = Path("bench/results/two-cores.jsonl")
@@ -98,6 +99,8 @@ def main(sections: tuple[str, ...], listed: bool) -> None:
             lacking = f"; left out: {', '.join(missing(step))}" if list(missing(step)) else ""
             click.echo(f"{step.section:<14} {step.minutes:>4g} min  {' '.join(step.words)}{lacking}")
         return
+    commit = subprocess.run(["git", "rev-parse", "--short=10", "HEAD"], check=True, stdout=subprocess.PIPE, text=True)
+    os.environ[COMMIT_VARIABLE] = commit.stdout.strip()
     forget({step.section for step in steps if step.kind == "record"})
     failed = [step.section for step in steps if not done(step)]
     if failed:

@@ -95,7 +95,7 @@ PROCESSES = (
 )
 # Those of them that are not in the lane `waiting`: so the three lanes of processes take about as long.
 PROCESS_LANES = {
-    "chaos": ("chaos", "hostile", "kombu/test_celery.py", "upgrade", "worker"),
+    "chaos": ("chaos", "django", "hostile", "kombu/test_celery.py", "taskiq", "upgrade", "worker"),
     "programs": ("bench", "client", "http", "kombu", "outbox", "pqctl", "sqs"),
 }
 # What takes long without any process: a test is listed here if it needs more than 0.5 s of processor time with --fast.

@@ -6,7 +6,6 @@ import datetime
 import json
 import os
 import platform
-import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -20,6 +19,7 @@ from sockpq.interpreter import how_built
 
 from bench.load_generator.figures import Curve, Row, Value
 
+COMMIT_VARIABLE = "SOCKPQD_BENCH_COMMIT"
 NOT_OPTIONS = ("servers", "record_to", "before", "directory")        # places: they do not influence the figures
 
 
@@ -84,12 +84,8 @@ def surroundings(**more: object) -> str:
 
 
 def commit() -> str | None:
-    """Return the commit of this tree, shortened; None where it is no checkout."""
-    words = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short=10", "HEAD"]
-    try:
-        return subprocess.run(words, check=True, capture_output=True, text=True).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        return None
+    """Return the commit of this tree as bench.record gives it to its steps; None otherwise."""
+    return os.environ.get(COMMIT_VARIABLE)
 
 
 def _cpu_model() -> str:

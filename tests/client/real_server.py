@@ -48,6 +48,17 @@ class RealServer:
         host, port = (await self._server.start(self._host, self._port))[:2]
         self.address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
+    async def _close(self) -> None:
+        await self._server.close()
+        await asyncio.sleep(0)          # a connection may have been accepted meanwhile
+        for connection in [*self._hub.connections, *self._hub.refused]:
+            connection.abort()
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+        await asyncio.sleep(0)
+
     def do(self, action: Callable[[FakeCluster], T]) -> T:
         """Call a function with the cluster, between two turns of its loop."""
         async def turn() -> T:
@@ -80,7 +91,7 @@ class RealServer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        asyncio.run_coroutine_threadsafe(self._server.close(), self._loop).result(60)
+        asyncio.run_coroutine_threadsafe(self._close(), self._loop).result(60)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(60)
         self._loop.close()

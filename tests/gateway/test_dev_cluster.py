@@ -267,9 +267,8 @@ def test_play_with_two_clusters_works_in_both(tmp_path: Path) -> None:
 
 def test_play_with_sqs_has_a_producer_and_a_consumer_with_boto3(tmp_path: Path) -> None:
     address = f"{HOST}:{free_ports(1)[0]}"
-    changes = f"bench.play.NODES = 1; bench.play.SQS_ADDRESS = '{address}'; "
-    small = PLAY[2].replace("bench.play.main", f"{changes}bench.play.main")
-    running = Running(*PLAY[:2], small, "--sqs", folder=tmp_path)
+    elsewhere = PLAY[2].replace("bench.play.main", f"bench.play.SQS_ADDRESS = '{address}'; bench.play.main")
+    running = Running(*PLAY[:2], elsewhere, "--sqs", folder=tmp_path)
     try:
         running.wait_for(f"export AWS_ENDPOINT_URL_SQS=http://{address} ")
         running.wait_for(r"ben order 1 (?s:.)*ben order 4 ")

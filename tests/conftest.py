@@ -64,7 +64,7 @@ PROCESSES = (
     "http/push/test_delivery.py", "http/push/test_hostile_receivers.py", "http/push/test_program.py",
     "http/push/test_examples.py",
     "django/test_access.py", "django/test_admin.py", "django/test_backend.py", "django/test_once.py",
-    "django/test_kills.py", "django/test_outbox.py",
+    "django/test_kills.py", "django/test_outage.py", "django/test_outbox.py",
     "django/test_page.py", "django/test_postgresql.py", "django/test_six.py", "django/test_worker.py",
     "gateway/process/test_log_writer.py", "gateway/process/test_logs.py", "gateway/process/test_restarts.py",
     "gateway/process/test_systemd.py",

@@ -261,8 +261,9 @@ def test_of_postgresql_the_relay_gets_a_url(monkeypatch: pytest.MonkeyPatch) -> 
             return dict(given)
 
     monkeypatch.setattr("sockpq_django.relaying.connections", {"pg": Connection()})
-    assert database_for_relay("pg") == \
-        "postgresql://localhost/a%20shop?host=%2Frun%2Fpostgresql&user=ann&password=p%26w"
+    assert database_for_relay("pg") == "postgresql:///a%20shop?user=ann&password=p%26w&host=%2Frun%2Fpostgresql"
+    del given["host"]                           # it is that of PGHOST, or the default
+    assert database_for_relay("pg") == "postgresql:///a%20shop?user=ann&password=p%26w"
 
 
 @pytest.mark.skipif(connections["other"].vendor != "sqlite", reason="another database")

@@ -33,5 +33,5 @@ def database_for_relay(alias: str) -> str:
         return alias
     known = {option.keyword.decode() for option in Conninfo.get_defaults()}
     given = {name: value for name, value in connection.get_connection_params().items() if name in known}
-    # Of two hosts the one in the query counts; an empty one is libpq's default, such as a socket.
-    return f"postgresql://localhost/{quote(given.pop('dbname', ''), safe='')}?{urlencode({'host': '', **given})}"
+    # What is not given is libpq's to find, as it is for Django: PGHOST and other variables, or a socket.
+    return f"postgresql:///{quote(given.pop('dbname', ''), safe='')}?{urlencode(given)}"

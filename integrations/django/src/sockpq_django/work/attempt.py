@@ -18,6 +18,7 @@ from sockpq_django.options import TaskOptions
 from sockpq_django.tasks.body import FailedAttempt, in_json
 from sockpq_django.tasks.reading import SeenJob, shown_time
 from sockpq_django.work.current import CURRENT, CurrentTask
+from sockpq_django.work.outage import is_outage
 
 LOG = logging.getLogger("sockpq_django")
 
@@ -39,11 +40,15 @@ class Failed(NamedTuple):
 
 
 class PutBack(NamedTuple):
-    """The attempt does not count. `pause`: seconds until the next one; `slow`, `sleep`: for the pulse of the queue."""
+    """The attempt does not count. `pause`: seconds until the next one; `slow`, `sleep`: for the pulse of the queue.
+
+    `outage`: because a database cannot be reached, so that this worker need not hurry to try another task.
+    """
 
     pause: float
     slow: bool = False
     sleep: float | None = None
+    outage: bool = False
 
 
 Outcome = Succeeded | Failed | PutBack
@@ -76,6 +81,10 @@ def attempt(
             conclude(PutBack(error.seconds, sleep=error.seconds))
             return
         except BaseException as error:      # SystemExit as well: a task must not end its worker
+            if is_outage(error):
+                LOG.warning("Task id=%s path=%s waits for a database: %s", result.id, task.module_path, error)
+                conclude(PutBack(pause_after(1, options.backoff), outage=True))
+                return
             _fail(job, result, worker, options, sender, conclude, error)
             return
         try:

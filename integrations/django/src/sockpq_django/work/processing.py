@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from datetime import datetime
+from time import sleep
 from typing import Protocol
 
 from django.core.exceptions import SuspiciousOperation
@@ -15,13 +16,14 @@ from sockpq_django.options import TaskOptions
 from sockpq_django.tasks.body import BadBody, TaskBody, parsed_body
 from sockpq_django.tasks.names import TaskId
 from sockpq_django.tasks.reading import SeenJob, result_of, shown_time
-from sockpq_django.work.attempt import PutBack, attempt
+from sockpq_django.work.attempt import Outcome, PutBack, attempt
 from sockpq_django.work.ending import Ending
 
 LOG = logging.getLogger("sockpq_django")
 
 UNKNOWN_PAUSE_S = 10.0      # a task that this worker does not have: one of the next release may
 UNKNOWN_S = 3600.0          # for how long it is left to such a worker
+OUTAGE_PAUSE_S = 1.0        # while a database cannot be reached: else thousands of tasks would be tried again and again
 
 
 class Home(Protocol):
@@ -57,8 +59,14 @@ def process(home: Home, client: Client, job: Job, queue: str, worker: str) -> No
     ):
         object.__setattr__(result, name, value)
     result.worker_ids[-1:] = [worker]
+
+    def conclude(outcome: Outcome) -> bool:
+        if isinstance(outcome, PutBack) and outcome.outage:
+            sleep(OUTAGE_PAUSE_S)
+        return ending.conclude(body, outcome)
+
     try:
-        attempt(seen, result, worker, home.settings, type(home), lambda outcome: ending.conclude(body, outcome))
+        attempt(seen, result, worker, home.settings, type(home), conclude)
     except KeyboardInterrupt:
         ending.put_back_first()
         raise

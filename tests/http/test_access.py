@@ -7,8 +7,8 @@ from base64 import b64encode
 import pytest
 from sockpq_http.access.credentials import credentials_of
 from sockpq_http.access.hosts import Hosts
+from sockpq_http.access.peer import share_of
 from sockpq_http.problems.problem import Problem
-from sockpq_http.server.connections import share_of
 
 
 def test_basic_and_bearer_have_user_and_secret() -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
+from functools import partial
+from http.client import HTTPResponse
 
 import httpx
 import pytest
@@ -162,20 +164,57 @@ def test_a_stream_that_nobody_reads_ends_the_connection(no_readers: Door) -> Non
         until(flood, "it is cut")
 
 
-def test_connections_have_places(http_node: Server) -> None:
-    with Door(
-        http_node.address, connections=ConnectionLimits(connections_max=2, head_timeout_s=PATIENT_S)
-    ) as door:
-        held = [socket.create_connection(("127.0.0.1", door.port)) for _ in range(2)]
-        until(lambda: door.service.metrics.registry.get_sample_value("sockpq_http_connections") == 2)
-        with socket.create_connection(("127.0.0.1", door.port)) as third:
-            assert read_all(third) == b""
-        assert cut(door, "places") == 1
-        for one in held:
-            one.close()
-        until(lambda: door.service.metrics.registry.get_sample_value("sockpq_http_connections") == 0)
-        with door.client() as web:
-            assert web.get("/healthz").json() == {"status": "ok"}
+@pytest.fixture(scope="module")
+def narrow(http_node: Server) -> Iterator[Door]:
+    """An instance with two places, and those that are reserved for this machine."""
+    with Door(http_node.address, connections=ConnectionLimits(connections_max=2, head_timeout_s=PATIENT_S)) as door:
+        yield door
+
+
+def connections(door: Door) -> float:
+    return door.service.metrics.registry.get_sample_value("sockpq_http_connections") or 0.0
+
+
+def is_answered(connection: socket.socket) -> bool:
+    connection.settimeout(120)
+    connection.sendall(b"GET /v1/queues HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    answer = HTTPResponse(connection)
+    answer.begin()
+    answer.read()
+    return answer.status == 200
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET /v1/queues HTTP/1.1\r\nHo"], ids=("silent", "half"))
+def test_strangers_make_room_for_others_and_users_stay(narrow: Door, sent: bytes) -> None:
+    until(lambda: connections(narrow) == 0)
+    before = cut(narrow, "room")
+    with ExitStack() as held:
+        user = held.enter_context(socket.create_connection(("127.0.0.1", narrow.port)))
+        assert is_answered(user)
+        strangers = []
+        for _ in range(40):
+            strangers.append(held.enter_context(socket.create_connection(("127.0.0.1", narrow.port))))
+            strangers[-1].sendall(sent)
+        until(lambda: cut(narrow, "room") == before + 40 - 17)
+        with socket.create_connection(("127.0.0.1", narrow.port)) as newest:
+            assert is_answered(newest)
+        assert read_all(strangers[0]) == b""
+        assert is_answered(user)
+
+
+def test_where_all_places_are_users_nobody_else_comes_in(narrow: Door) -> None:
+    until(lambda: connections(narrow) == 0)
+    before = cut(narrow, "places")
+    with ExitStack() as held:
+        users = [held.enter_context(socket.create_connection(("127.0.0.1", narrow.port))) for _ in range(18)]
+        assert all(is_answered(user) for user in users)
+        with socket.create_connection(("127.0.0.1", narrow.port)) as newest:
+            assert read_all(newest) == b""
+        assert cut(narrow, "places") == before + 1
+        assert all(is_answered(user) for user in users)
+    until(lambda: connections(narrow) == 0)
+    with narrow.client() as web:
+        assert web.get("/healthz").json() == {"status": "ok"}
 
 
 def test_requests_of_a_user_have_places(http_node: Server) -> None:
@@ -186,6 +225,24 @@ def test_requests_of_a_user_have_places(http_node: Server) -> None:
             busy = web.get("/v1/cluster")
             assert (busy.status_code, busy.json()["reason"], busy.headers["retry-after"]) == (503, "Busy", "1")
         until(lambda: web.get("/v1/cluster").status_code == 200, "the place is free")
+
+
+def in_progress(door: Door, number: int) -> bool:
+    return door.service.metrics.registry.get_sample_value("sockpq_http_requests_in_progress") == number
+
+
+def test_clients_that_hang_up_while_they_wait_leave_no_place_taken(http_node: Server) -> None:
+    take = (b"POST /v1/queues/none/take HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            b'Content-Length: 12\r\n\r\n{"wait": 60}')
+    limits = UserLimits(connections_max=1, waiting_max=3, patience_s=PATIENT_S)
+    with Door(http_node.address, users=limits) as door, door.client() as web:
+        with ExitStack() as held:
+            for number in range(4):             # one has the place, the others wait for it
+                connection = held.enter_context(socket.create_connection(("127.0.0.1", door.port)))
+                connection.sendall(take)
+                until(partial(in_progress, door, number + 1))
+            assert web.get("/v1/cluster").status_code == 503
+        until(lambda: web.get("/v1/cluster").status_code == 200, "their places are free")
 
 
 def test_a_web_page_with_a_foreign_name_gets_no_answer(web: httpx.Client, http_node: Server) -> None:

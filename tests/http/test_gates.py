@@ -11,6 +11,7 @@ import pytest
 from sockpq import AuthError
 from sockpq.aio import Client
 from sockpq_http.access.credentials import Credentials
+from sockpq_http.access.peer import Peer
 from sockpq_http.access.users import UserLimits, Users
 from sockpq_http.problems.problem import Problem
 from sockpq_http.routes.takes import _handed
@@ -132,14 +133,14 @@ def test_users_share_a_bounded_number_of_clients() -> None:
     async def run() -> None:
         opened = Opened()
         users = Users(opened, UserLimits(users_max=1))
-        async with users.place(None):
+        async with users.place(None, Peer()):
             with pytest.raises(Problem) as refused:
                 await users._make_room()
             assert (refused.value.status, refused.value.kind) == (503, "busy")
         await users._make_room()                # now the idle one is closed
         assert len(users) == 0
-        async with users.place(None) as client:
-            assert client is opened.clients[-1]
+        async with users.place(None, Peer()) as account:
+            assert account.client is opened.clients[-1]
         assert len(opened.clients) == 2
         await users.close()
 
@@ -164,7 +165,7 @@ def test_refused_credentials_are_not_tried_again_at_once() -> None:
         users = Users(make, UserLimits())
         for secret in ("one", "one", "two", "one"):
             with pytest.raises(Problem) as refused:
-                async with users.place(Credentials("mail", secret)):
+                async with users.place(Credentials("mail", secret), Peer()):
                     pass
             assert refused.value.status == 401
         return len(made)
@@ -196,11 +197,11 @@ def test_jobs_of_a_client_that_has_hung_up_go_back() -> None:
 def test_a_request_waits_for_a_place_and_not_for_ever() -> None:
     async def run() -> None:
         users = Users(Opened(), UserLimits(connections_max=1, waiting_max=1, patience_s=0.05))
-        async with users.place(None):
+        async with users.place(None, Peer()):
             with pytest.raises(Problem):
-                async with users.place(None):
+                async with users.place(None, Peer()):
                     pass
-        async with users.place(None):           # the one that has given up holds none
+        async with users.place(None, Peer()):           # the one that has given up holds none
             pass
         await users.close()
 

@@ -13,6 +13,8 @@ import sockpq
 from sockpq.aio import Client
 
 from sockpq_http.access.credentials import Credentials, refused
+from sockpq_http.access.peer import Peer
+from sockpq_http.access.turns import Turns
 from sockpq_http.problems.errors import AGAIN, problem_of
 from sockpq_http.problems.problem import Problem
 
@@ -26,22 +28,27 @@ MakeClient = Callable[[Credentials | None], Client]
 
 class UserLimits(NamedTuple):
     """`users_max`: users with a client. `connections_max`: requests of a user that are executed at a time, each of
-    which has a connection. `waiting_max`: further ones that wait for that, `patience_s` at most.
+    which has a connection. `waiting_max`: further ones that wait for that, `patience_s` at most. `leaving_max`: further
+    ones whose clients have hung up, while they are brought to their end.
     """
 
     users_max: int = 100
     connections_max: int = 100
     waiting_max: int = 100
     patience_s: float = 10.0
+    leaving_max: int = 50
 
 
 class Account:
-    """One user with a client. `places`: for requests that are executed."""
+    """One user with a client. `turns`: of requests that are executed.
 
-    def __init__(self, client: Client, limits: UserLimits) -> None:
+    `known`: the cluster has accepted it; without credentials that is not so where only users are served.
+    """
+
+    def __init__(self, client: Client, limits: UserLimits, *, known: bool) -> None:
         self.client = client
-        self.places = asyncio.Semaphore(limits.connections_max)
-        self.waiting = 0
+        self.turns = Turns(limits.connections_max, limits.waiting_max, limits.patience_s, limits.leaving_max)
+        self.known = known
         self.requests = 0           # that are executed or wait
         self.over = False           # its secret is good no more: it is closed after its last request
 
@@ -66,17 +73,19 @@ class Users:
         return len(self._accounts)
 
     @asynccontextmanager
-    async def place(self, credentials: Credentials | None) -> AsyncIterator[Client]:
-        """Give a request the client of its user, once it has a place. Raises Problem: 401, or 503 without a place."""
+    async def place(self, credentials: Credentials | None, peer: Peer) -> AsyncIterator[Account]:
+        """Give a request of this client the account of its user, once it has a place.
+
+        Raises Problem: 401, or 503 without a place; HungUp when the client leaves before that.
+        """
         key = credentials.digest if credentials else b""
         account = await self._account(key, credentials)
+        if account.known:
+            peer.recognise()
         account.requests += 1
         try:
-            await self._wait_for_place(account)
-            try:
-                yield account.client
-            finally:
-                account.places.release()
+            async with account.turns.turn(peer):
+                yield account
         finally:
             account.requests -= 1
             if account.over and account.idle:
@@ -97,21 +106,6 @@ class Users:
         for task in self._opening.values():
             task.cancel()
         await asyncio.gather(*(account.client.close() for account in accounts), return_exceptions=True)
-
-    async def _wait_for_place(self, account: Account) -> None:
-        if account.places.locked():
-            if account.waiting >= self._limits.waiting_max:
-                raise _busy("too many requests of this user are in progress")
-            account.waiting += 1
-            try:
-                async with asyncio.timeout(self._limits.patience_s):
-                    await account.places.acquire()
-            except TimeoutError:
-                raise _busy("too many requests of this user are in progress") from None
-            finally:
-                account.waiting -= 1
-        else:
-            await account.places.acquire()
 
     async def _account(self, key: bytes, credentials: Credentials | None) -> Account:
         account = self._accounts.get(key)
@@ -146,7 +140,7 @@ class Users:
         except BaseException:
             await client.close()
             raise
-        account = Account(client, self._limits)
+        account = Account(client, self._limits, known=credentials is not None)
         self._accounts[key] = account
         return account
 

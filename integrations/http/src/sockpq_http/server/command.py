@@ -12,6 +12,7 @@ import uvloop
 from sockpq_http.access.users import UserLimits
 from sockpq_http.limits import IDEMPOTENCY_S, IDEMPOTENCY_S_MAX
 from sockpq_http.server.app import Service, application
+from sockpq_http.server.certificate import CertificateError
 from sockpq_http.server.running import instance
 from sockpq_http.server.settings import MIB, ConnectionLimits, Settings
 
@@ -71,7 +72,9 @@ def serve(
     settings = Settings(
         servers=servers, ca=ca, hosts=hosts, cors_origins=cors_origins, idempotency_s=idempotency, timeout_s=timeout,
         body_bytes_max=body_max * MIB, bodies_bytes_max=memory_max * MIB, drain_s=drain,
-        users=UserLimits(users_max, user_connections_max, user_connections_max),
+        users=UserLimits(
+            users_max, user_connections_max, user_connections_max, leaving_max=max(1, user_connections_max // 2)
+        ),
         connections=ConnectionLimits(
             connections_max=min(connections_max, most), per_address_max=max(1, min(connections_max, most) // 2)
         ),
@@ -96,7 +99,10 @@ def allow_files() -> int:
 
 async def _serve(settings: Settings, host: str, port: int, certificate: str | None, key: str | None) -> None:
     service = Service(settings)
-    running = instance(service, host, port, certificate, key)
+    try:
+        running = instance(service, host, port, certificate, key)
+    except CertificateError as error:
+        raise click.ClickException(str(error)) from None
     try:
         await running.serve()
     except SystemExit as error:         # uvicorn's way to say that it could not begin

@@ -8,6 +8,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sockpq_http.access.credentials import credentials_of
 from sockpq_http.access.hosts import Hosts
+from sockpq_http.access.peer import peer_of
+from sockpq_http.access.turns import HungUp
 from sockpq_http.access.users import Users
 from sockpq_http.problems.errors import AGAIN
 from sockpq_http.problems.problem import Problem
@@ -127,25 +129,33 @@ class UserGate:
         if scope["type"] != "http" or not scope["path"].startswith(API):
             await self._app(scope, receive, send)
             return
+        peer = peer_of(scope)
         status = 0
 
         async def noting(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
+                if status < 300:
+                    account.known = True        # the cluster has executed something for it
+                    peer.recognise()
             await send(message)
 
         try:
             credentials = credentials_of(header(scope, b"authorization"))
-            async with self._users.place(credentials) as client:
+            async with self._users.place(credentials, peer) as account:
                 scope["state"] = {
-                    **scope.get("state", {}), "client": client, "user": credentials.user if credentials else "",
+                    **scope.get("state", {}), "client": account.client,
+                    "user": credentials.user if credentials else "",
                 }
                 await self._app(scope, receive, noting)
             if status == 401:
+                account.known = False
                 await self._users.forget(credentials)
         except Problem as problem:
             await problem.answer()(scope, receive, send)
+        except HungUp:
+            pass                    # nobody is there to be answered
 
 
 def header(scope: Scope, name: bytes) -> bytes | None:

@@ -29,7 +29,6 @@ class Metrics:
         self.in_progress = Gauge(
             "sockpq_http_requests_in_progress", "Requests that are not answered yet.", registry=self.registry
         )
-        self.connections = Gauge("sockpq_http_connections", "Open connections.", registry=self.registry)
         self.cut = Counter(
             "sockpq_http_connections_cut", "Connections that were refused or cut, by the limit that they met.",
             ("limit",), registry=self.registry,
@@ -37,6 +36,11 @@ class Metrics:
         self.body_bytes = Gauge(
             "sockpq_http_body_bytes", "Bytes of bodies of requests in progress.", registry=self.registry
         )
+
+    def of_connections(self, count: Callable[[], int]) -> None:
+        """Add the number of connections."""
+        gauge = Gauge("sockpq_http_connections", "Open connections.", registry=self.registry)
+        gauge.set_function(count)
 
     def of_users(self, count: Callable[[], int]) -> None:
         """Add the number of users with a client."""

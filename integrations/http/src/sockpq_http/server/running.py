@@ -4,23 +4,34 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 from types import FrameType
-from typing import Any
+from typing import Any, cast
 
 import uvicorn
 
 from sockpq_http.server.app import Service
-from sockpq_http.server.connections import guarded
+from sockpq_http.server.certificate import Certificate
+from sockpq_http.server.connection import GuardedConnection
+from sockpq_http.server.listener import Listener, open_sockets
+from sockpq_http.server.places import Places
 
 log = logging.getLogger("sockpq-http")
+
+TICKS_PER_S = 10        # of uvicorn's server
+CANNOT_BEGIN = 3        # the status of a program that cannot begin, as uvicorn has it
 
 
 class Instance(uvicorn.Server):
     """uvicorn's server, which goes on for a while after a signal, so that balancers notice that it is not ready."""
 
-    def __init__(self, config: uvicorn.Config, service: Service) -> None:
+    def __init__(self, config: uvicorn.Config, service: Service, certificate: Certificate | None) -> None:
         super().__init__(config)
         self._service = service
+        self._certificate = certificate
+        limits = service.settings.connections
+        self._places = Places(limits.connections_max, limits.per_address_max)
+        service.metrics.of_connections(lambda: len(self._places))
         self._loop: asyncio.AbstractEventLoop | None = None
 
     @property
@@ -30,11 +41,31 @@ class Instance(uvicorn.Server):
         return port
 
     async def startup(self, sockets: Any = None) -> None:
-        """Begin to listen."""
+        """Begin to listen. Raises SystemExit if that is not possible, as uvicorn does."""
         self._loop = asyncio.get_running_loop()
-        await super().startup(sockets)
-        if self.started:
-            log.info("listening on %s:%d", self.config.host, self.port)
+        await self.lifespan.startup()
+        if self.lifespan.should_exit:
+            raise SystemExit(CANNOT_BEGIN)
+        try:
+            opened = await open_sockets(self.config.host, self.config.port)
+        except OSError as error:
+            log.error("cannot listen: %s", error.strerror or error)
+            await self.lifespan.shutdown()
+            raise SystemExit(CANNOT_BEGIN) from error
+        tls = self._certificate.context if self._certificate is not None else None
+        listener = Listener(
+            opened, self._places, self._service.metrics, self._connection, tls,
+            self._service.settings.connections.handshake_timeout_s,
+        )
+        self.servers = [cast(asyncio.base_events.Server, listener)]         # that are closed by uvicorn
+        self.started = True
+        log.info("listening on %s:%d", self.config.host, self.port)
+
+    async def on_tick(self, counter: int) -> bool:
+        """Look whether the certificate has changed, once in a second."""
+        if self._certificate is not None and counter % TICKS_PER_S == 0:
+            self._certificate.refresh()
+        return await super().on_tick(counter)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Begin to stop; a second signal ends it at once."""
@@ -53,16 +84,24 @@ class Instance(uvicorn.Server):
     def _stop(self) -> None:
         self.should_exit = True
 
+    def _connection(self, accepted: socket.socket, host: str) -> GuardedConnection:
+        service = self._service
+        return GuardedConnection(
+            accepted, host, self._places, service.settings.connections, service.metrics, self.config,
+            self.server_state, self.lifespan.state,
+        )
+
 
 def instance(
     service: Service, host: str, port: int, certificate: str | None = None, key: str | None = None
 ) -> Instance:
-    """Return an instance that listens there, with TLS if there is a certificate."""
+    """Return an instance that listens there, with TLS if there is a certificate. Raises CertificateError."""
     settings = service.settings
+    tls = Certificate(certificate, key) if certificate is not None and key is not None else None
     config = uvicorn.Config(
-        service.asgi, host=host, port=port, http=guarded(settings.connections, service.metrics), ws="none",
+        service.asgi, host=host, port=port, http="h11", ws="none",
         lifespan="on", log_config=None, access_log=False, proxy_headers=False, server_header=False,
         timeout_keep_alive=settings.connections.idle_timeout_s, timeout_graceful_shutdown=int(settings.end_s),
-        h11_max_incomplete_event_size=settings.connections.head_bytes_max, ssl_certfile=certificate, ssl_keyfile=key,
+        h11_max_incomplete_event_size=settings.connections.head_bytes_max,
     )
-    return Instance(config, service)
+    return Instance(config, service, tls)

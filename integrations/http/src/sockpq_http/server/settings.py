@@ -16,6 +16,7 @@ class ConnectionLimits:
 
     connections_max: int = 10_000
     per_address_max: int = 5_000        # half of them; this machine may have all
+    handshake_timeout_s: float = 10.0   # for which a handshake of TLS may take, as nothing can be asked before
     head_bytes_max: int = 32_768        # of a request line with its headers
     head_timeout_s: float = 10.0        # for which a request line and its headers may take
     body_timeout_s: float = 300.0       # for which a body may take

@@ -1,76 +1,77 @@
-"""Connections with the limits of docs/SECURITY.md: places, slow clients, hosts that have vanished."""
+"""A connection with the limits of docs/SECURITY.md: its place, slow clients, hosts that have vanished."""
 
 from __future__ import annotations
 
 import asyncio
 import socket
 from contextlib import suppress
-from ipaddress import IPv6Address, ip_address
 from typing import Any
 
 import h11
+import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.server import ServerState
 
+from sockpq_http.access.peer import STATE, Peer, is_local, share_of
 from sockpq_http.problems.problem import MEDIA_TYPE, Problem
 from sockpq_http.server.metrics import Metrics
+from sockpq_http.server.places import Places
 from sockpq_http.server.settings import ConnectionLimits
-
-GONE_S = 30             # after which a host that does not answer counts as gone
-SEND_BYTES = 131_072    # what the kernel holds for a client
-
-
-def guarded(limits: ConnectionLimits, metrics: Metrics) -> type[H11Protocol]:
-    """Return the protocol of connections with these limits, as uvicorn makes connections of a class."""
-
-    class Guarded(GuardedConnection):
-        pass
-
-    Guarded.limits = limits
-    Guarded.metrics = metrics
-    Guarded.by_address = {}
-    return Guarded
 
 
 class GuardedConnection(H11Protocol):
-    """A connection that is cut when its client is too slow, or has more than its share."""
+    """A connection that is cut when its client is too slow, or others need its place.
 
-    limits: ConnectionLimits
-    metrics: Metrics
-    by_address: dict[str, int]
+    `address`: what shares places, None for this machine.
+    """
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        self._address = ""
+    def __init__(
+        self, accepted: socket.socket, host: str, places: Places, limits: ConnectionLimits, metrics: Metrics,
+        config: uvicorn.Config, server_state: ServerState, app_state: dict[str, Any],
+    ) -> None:
+        """`accepted`: its socket, from a client at `host`."""
+        self.peer = Peer(share_of(host), self._recognise)
+        super().__init__(config, server_state, {**app_state, STATE: self.peer})
+        self.address = None if is_local(host) else self.peer.address
+        self._accepted = accepted
+        self._places = places
+        self._limits = limits
+        self._metrics = metrics
         self._reading: asyncio.TimerHandle | None = None
         self._reads_body = False
         self._writing: asyncio.TimerHandle | None = None
 
+    @property
+    def made(self) -> bool:
+        """True once the handshake of TLS, if there is one, has succeeded."""
+        return self.transport is not None
+
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Accept a connection if there is a place for it."""
+        """Begin, and wait for a request."""
         super().connection_made(transport)
-        host = self.client[0] if self.client else ""
-        self._address = "" if _is_local(host) else share_of(host)
-        self.by_address[self._address] = self.by_address.get(self._address, 0) + 1
-        self.metrics.connections.set(len(self.connections))
-        crowded = self._address and self.by_address[self._address] > self.limits.per_address_max
-        if crowded or len(self.connections) > self.limits.connections_max:
-            self._cut("places")
-            return
-        _prepare(transport.get_extra_info("socket"))
         self._await_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Give its place back."""
+        """Give its place back, and end what is done for its client."""
         super().connection_lost(exc)
-        left = self.by_address.get(self._address, 1) - 1
-        if left > 0:
-            self.by_address[self._address] = left
-        else:
-            self.by_address.pop(self._address, None)
-        self.metrics.connections.set(len(self.connections))
+        self._places.leave(self)
+        self.peer.leave()
+        self.app_state = {}         # whose peer refers to this connection
         for timer in (self._reading, self._writing, self.timeout_keep_alive_task):
             if timer is not None:
                 timer.cancel()
+
+    def evict(self) -> None:
+        """End at once, as others need the place."""
+        self._metrics.cut.labels("room").inc()
+        if self.made:
+            self.transport.abort()
+        else:
+            with suppress(OSError):
+                self._accepted.shutdown(socket.SHUT_RDWR)       # its handshake fails
+
+    def _recognise(self) -> None:
+        self._places.recognise(self)
 
     def data_received(self, data: bytes) -> None:
         """Handle bytes; a request that has begun must be whole in time."""
@@ -81,7 +82,7 @@ class GuardedConnection(H11Protocol):
 
     def send_400_response(self, msg: str) -> None:
         """Answer what is no request, in the form of all problems, and end the connection."""
-        self.metrics.cut.labels("malformed").inc()
+        self._metrics.cut.labels("malformed").inc()
         with suppress(h11.LocalProtocolError):          # an answer is on its way already
             body = Problem(400, msg, "no-request").answer().body
             head = h11.Response(status_code=400, reason=b"Bad Request", headers=[
@@ -116,12 +117,12 @@ class GuardedConnection(H11Protocol):
         if self.conn.their_state is h11.SEND_BODY:
             if not self._reads_body:
                 self._reads_body = True
-                self._watch(self.limits.body_timeout_s, "body")
+                self._watch(self._limits.body_timeout_s, "body")
         elif self.conn.their_state is not h11.IDLE:
             self._stop_watching()
 
     def _await_head(self) -> None:
-        self._watch(self.limits.head_timeout_s, "head")
+        self._watch(self._limits.head_timeout_s, "head")
 
     def _watch(self, seconds: float, limit: str) -> None:
         if self._reading is not None:
@@ -136,7 +137,7 @@ class GuardedConnection(H11Protocol):
 
     def _await_reader(self) -> None:
         if self._writing is None:
-            self._writing = self.loop.call_later(self.limits.answer_timeout_s, self._cut_if_unread)
+            self._writing = self.loop.call_later(self._limits.answer_timeout_s, self._cut_if_unread)
 
     def _cut_if_unread(self) -> None:
         self._writing = None
@@ -144,34 +145,6 @@ class GuardedConnection(H11Protocol):
             self._cut("answer")
 
     def _cut(self, limit: str) -> None:
-        self.metrics.cut.labels(limit).inc()
+        self._metrics.cut.labels(limit).inc()
         self.transport.abort()
 
-
-def share_of(host: str) -> str:
-    """Return what shares places: an address, of IPv6 the /64 network."""
-    with suppress(ValueError):
-        address = ip_address(host.partition("%")[0])
-        if isinstance(address, IPv6Address):
-            if address.ipv4_mapped:
-                return str(address.ipv4_mapped)
-            return str(IPv6Address(int(address) >> 64 << 64))
-    return host
-
-
-def _is_local(host: str) -> bool:
-    with suppress(ValueError):
-        return ip_address(host.partition("%")[0]).is_loopback
-    return not host
-
-
-def _prepare(sock: socket.socket | None) -> None:
-    """Let the kernel hold little, and notice a host that has vanished."""
-    if sock is None:
-        return
-    with suppress(OSError):
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BYTES)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, GONE_S // 3)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, GONE_S // 6)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 4)

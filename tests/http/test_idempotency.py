@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
+import pytest
 from sockpq import Client
 from sockpq.testing import Server
 from sockpq_http.idempotency.marker import QUEUE
@@ -99,11 +100,52 @@ def test_nobody_takes_the_markers(web: httpx.Client, http_node: Server) -> None:
     jobs = web.post("/v1/take", json={"count": 9}).json()["jobs"]
     assert [job["queue"] for job in jobs] == ["a"]
     with Client(http_node.address) as client:
-        assert client.total(QUEUE).jobs == 1
+        assert client.total(QUEUE).jobs == 2        # the key, and the key with its request
 
 
 def test_the_keys_of_a_queue_are_bounded(web: httpx.Client) -> None:
     web.post("/v1/queues", json={"name": "small", "dedup_max": 1})
     assert keyed(web, "POST", "/v1/queues/small/jobs", "k1", {"text": "x"}).status_code == 201
     full = keyed(web, "POST", "/v1/queues/small/jobs", "k2", {"text": "x"})
-    assert (full.status_code, full.json()["reason"], full.headers["retry-after"]) == (503, "Queue Full", "1")
+    assert (full.status_code, full.json()["reason"], full.headers["retry-after"]) == (503, "Queue Full", "60")
+    assert "PATCH /v1/queues/small/config" in full.json()["detail"]
+    assert web.patch("/v1/queues/small/config", json={"dedup_max": 2}).json()["settings"]["dedup_max"] == "2"
+    assert keyed(web, "POST", "/v1/queues/small/jobs", "k2", {"text": "x"}).status_code == 201
+
+
+def test_a_queue_that_does_not_exist_gets_room_for_keys(web: httpx.Client) -> None:
+    assert web.patch("/v1/queues/new/config", json={"dedup_max": 1}).status_code == 200
+    assert keyed(web, "POST", "/v1/queues/new/jobs", "k1", {"text": "x"}).status_code == 201
+    assert keyed(web, "POST", "/v1/queues/new/jobs", "k2", {"text": "x"}).status_code == 503
+
+
+@pytest.mark.parametrize(("path", "first", "second"), [
+    ("/v1/queues/mail/jobs", {"text": "1"}, {"text": "2"}),
+    ("/v1/queues/mail/jobs", {"jobs": [{"text": "1"}]}, {"jobs": [{"text": "2"}]}),
+    ("/v1/jobs", {"queues": ["mail"], "text": "1"}, {"queues": ["mail"], "text": "2"}),
+    ("/v1/transactions", {"operations": [{"op": "put", "queue": "mail", "text": "1"}]},
+     {"operations": [{"op": "put", "queue": "mail", "text": "2"}]}),
+], ids=("one", "many", "several queues", "transaction"))
+def test_a_key_is_refused_for_another_request(web: httpx.Client, path: str, first: Any, second: Any) -> None:
+    assert keyed(web, "POST", path, "k", first).is_success
+    for _ in range(2):
+        other = keyed(web, "POST", path, "k", second)
+        assert (other.status_code, other.json()["type"]) == (422, "urn:sockpq:problem:key-used")
+    assert keyed(web, "POST", path, "k", first).json()["replayed"] is True
+    assert [job["text"] for job in take(web, "mail", count=9)] == ["1"]
+
+
+def test_headers_and_parameters_of_a_raw_body_belong_to_the_request(web: httpx.Client) -> None:
+    def put_raw(priority: int, tenant: str) -> int:
+        return web.post(f"/v1/queues/mail/jobs?priority={priority}", content=b"x", headers={
+            "Idempotency-Key": "k", "Content-Type": "text/plain", "Sockpq-Header-Tenant": tenant,
+        }).status_code
+
+    assert [put_raw(1, "a"), put_raw(2, "a"), put_raw(1, "b"), put_raw(1, "a")] == [201, 422, 422, 201]
+
+
+def test_a_job_with_as_many_headers_as_there_may_be_is_put_with_a_key(web: httpx.Client) -> None:
+    headers = {f"h{number}": "x" for number in range(64)}
+    assert keyed(web, "POST", "/v1/queues/mail/jobs", "k", {"text": "x", "headers": headers}).status_code == 201
+    (job,) = take(web, "mail")
+    assert job["headers"] == headers

@@ -13,7 +13,7 @@ from sockpq.aio import Client, Transaction
 from starlette.responses import Response
 
 from sockpq_http.exchange.rates import Rates
-from sockpq_http.idempotency.key import word_of
+from sockpq_http.idempotency.key import fingerprint_of, word_of
 from sockpq_http.idempotency.marker import Markers, Subject
 from sockpq_http.problems.problem import Problem
 from sockpq_http.values.model import Replayable, View
@@ -52,6 +52,10 @@ class Caller:
         """Return what the cluster remembers for this Idempotency-Key."""
         return word_of(key, self._user, self.request.method, self.request.url.path)
 
+    async def fingerprint(self) -> str:
+        """Return what tells this request from others with the same key."""
+        return fingerprint_of(self.request.url.query, self.request.headers, await self.request.body())
+
     async def id(self, text: str) -> int:
         """Return the id or number of a job as the client has it. Raises JobNotFound if its cluster is unknown."""
         return await self.client.id_of(text) if "." in text else int(text)
@@ -81,9 +85,9 @@ class Caller:
     async def once(self, key: str, collect: Callable[[Transaction], None], subject: Subject) -> list[Any] | None:
         """Execute a transaction once for this key; returns its results, None if it was executed before.
 
-        `subject`: of one of its commands.
+        `subject`: of one of its commands. Raises Problem if another request had the key.
         """
-        return await self._markers.once(self.client, self.word(key), collect, subject)
+        return await self._markers.once(self.client, self.word(key), await self.fingerprint(), collect, subject)
 
     async def unless_gone(self, work: Coroutine[Any, Any, T]) -> T | None:
         """Await what may take long; None when its client hangs up, or this program stops, before that.

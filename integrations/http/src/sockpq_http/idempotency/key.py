@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from typing import Annotated
 
 from fastapi import Header
 
 from sockpq_http.limits import KEY_CHARACTERS_MAX
+from sockpq_http.problems.problem import Problem
+
+OF_JOBS = "sockpq-header-"      # headers of a request with which the headers of a job begin
 
 Key = Annotated[str | None, Header(
     alias="Idempotency-Key", min_length=1, max_length=KEY_CHARACTERS_MAX,
@@ -23,3 +27,16 @@ def word_of(key: str, user: str, method: str, path: str) -> str:
     plain = key[1:-1] if len(key) > 2 and key[0] == key[-1] == '"' else key
     text = "\n".join((user, method, path, plain))
     return f"http:{hashlib.sha256(text.encode('utf-8', 'surrogateescape')).hexdigest()[:48]}"
+
+
+def fingerprint_of(query: str, headers: Mapping[str, str], body: bytes) -> str:
+    """Return what tells a request from another one with the same method and path."""
+    kept = sorted(pair for pair in headers.items() if pair[0].startswith(OF_JOBS) or pair[0] == "content-type")
+    digest = hashlib.sha256(repr((query, kept)).encode("utf-8", "surrogateescape"))
+    digest.update(body)
+    return digest.hexdigest()[:32]
+
+
+def other_request() -> Problem:
+    """Return the answer to a request whose key was used for another one."""
+    return Problem(422, "this Idempotency-Key was used for another request: each needs its own", "key-used")

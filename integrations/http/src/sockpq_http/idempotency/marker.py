@@ -1,8 +1,9 @@
-"""The marker of a request with an Idempotency-Key: a job in the transaction that executes the request.
+"""The markers of a request with an Idempotency-Key: two jobs in the transaction that executes the request.
 
-Its key is in the queue of markers, so a second transaction with it is refused as a whole. It ends by its TTL; the queue
-hands out nothing, as it is paused. Where several clusters are used as one, each has a queue of markers under a name
-that it owns, as a transaction is executed by one cluster.
+Their keys are in the queue of markers, so a second transaction with one of them is refused as a whole. The first has
+the fingerprint of the request in its key, the second has not: so which of them is there says whether it was the same
+request. They end by their TTL; the queue hands out nothing, as it is paused. Where several clusters are used as one,
+each has a queue of markers under a name that it owns, as a transaction is executed by one cluster.
 """
 
 from __future__ import annotations
@@ -16,9 +17,11 @@ import sockpq
 from sockpq import ClusterMap, Key, Number, Place
 from sockpq.aio import Client, Transaction
 
+from sockpq_http.idempotency.key import other_request
 from sockpq_http.problems.problem import Problem
 
 QUEUE = "http_idempotency"
+MARKERS = 2
 PAUSED_S = 60.0             # after which the pause of a queue is renewed, in case that somebody has ended it
 READ_S = 60.0               # for which a map of clusters is good, as the client has it
 
@@ -39,26 +42,29 @@ class Markers:
         self._map_until = float("-inf")
 
     async def once(
-        self, client: Client, word: str, collect: Callable[[Transaction], None], subject: Subject
+        self, client: Client, word: str, fingerprint: str, collect: Callable[[Transaction], None], subject: Subject
     ) -> list[Any] | None:
         """Execute what `collect` puts into a transaction; returns its results, None if it was executed before.
 
-        `subject`: of one of its commands, which determines the cluster. Raises Aborted, whose position counts without
-        the marker.
+        `word`: of the key; `fingerprint`: of the request; `subject`: of one of its commands, which determines the
+        cluster. Raises Aborted, whose position counts without the markers, and Problem if another request had the key.
         """
         queue = queue_of(await self._cluster_map(client), subject, client.id_text)
         await self._pause(client, queue)
         try:
             async with client.transaction() as transaction:
-                transaction.put(queue, b"", key=word, ttl=self.seconds, number=False)
+                for key in (f"{word}:{fingerprint}", word):
+                    transaction.put(queue, b"", key=key, ttl=self.seconds, number=False)
                 collect(transaction)
         except sockpq.Aborted as error:
-            if error.position == 1:
-                if isinstance(error.reason, sockpq.JobExists):
-                    return None
+            if error.position > MARKERS:
+                raise sockpq.Aborted(str(error), error.position - MARKERS, error.reason) from error
+            if not isinstance(error.reason, sockpq.JobExists):
                 raise error.reason from error
-            raise sockpq.Aborted(str(error), error.position - 1, error.reason) from error
-        return transaction.results[1:]
+            if error.position == 1:
+                return None
+            raise other_request() from error
+        return transaction.results[MARKERS:]
 
     async def _pause(self, client: Client, queue: str) -> None:
         """Let nobody be handed a marker who takes from any queue."""

@@ -27,6 +27,7 @@ PROBLEMS = {
     "408": "Nothing came in time.",
     "409": "The state does not allow it: it exists, is running, or an operation of a transaction would be refused.",
     "413": "The body is larger than the queue or this program allows.",
+    "422": "The Idempotency-Key was used for another request; nothing was executed.",
     "501": "The cluster does not know that yet.",
     "502": "The servers of the cluster do not speak its protocol, or are those of another cluster.",
     "503": "Nothing was executed: repeat it after `Retry-After`.",
@@ -48,7 +49,7 @@ def document(app: FastAPI) -> dict[str, Any]:
     for operations in made["paths"].values():
         for operation in operations.values():
             _refine(operation)
-            _add_problems(operation["responses"])
+            _add_problems(operation)
     components = made.setdefault("components", {})
     schemas = components.setdefault("schemas", {})
     for unused in ("HTTPValidationError", "ValidationError"):
@@ -66,14 +67,22 @@ def document(app: FastAPI) -> dict[str, Any]:
     return made
 
 
+def is_keyed(operation: dict[str, Any]) -> bool:
+    """Return whether a request takes an Idempotency-Key."""
+    return any(one["name"] == "Idempotency-Key" for one in operation.get("parameters", ()))
+
+
 def text_of(made: dict[str, Any]) -> str:
     """Return the document as the file docs/openapi.json has it."""
     return json.dumps(made, indent=1, ensure_ascii=False) + "\n"
 
 
-def _add_problems(responses: dict[str, Any]) -> None:
-    responses.pop("422", None)
+def _add_problems(operation: dict[str, Any]) -> None:
+    responses = operation["responses"]
+    responses.pop("422", None)              # the framework's; here values that are not valid are 400
     for status, description in PROBLEMS.items():
+        if status == "422" and not is_keyed(operation):
+            continue
         one: dict[str, Any] = {
             "description": description,
             "content": {MEDIA_TYPE: {"schema": {"$ref": REF.format(model="ProblemView")}}},

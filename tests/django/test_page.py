@@ -129,7 +129,7 @@ def test_a_stranger_has_a_receipt_for_each_committed_order_and_none_for_others(p
         printed = project.manage("\n".join([orders, until_successful, result]), "makemigrations orders", "migrate")
         assert printed.startswith("SUCCESSFUL 67 "), printed
         assert eventually(lambda: project.counts() == (67, 67, 67)), (project.counts(), project.log())
-    project.write("shop/test_settings.py", f"from shop.settings import *\n{test_settings}")
+    project.write("shop/test_settings.py", test_settings)
     project.write("orders/tests.py", f"{test}\n        on_commit(order)\n\n{ON_COMMIT}{indented(on_commit)}")
     project.run([sys.executable, "manage.py", "test", "--settings", "shop.test_settings"])
 

@@ -19,6 +19,7 @@ import pytest
 import yaml
 from sockpq.configuration import configuration
 from sockpq.testing import Server
+from sockpq.worker.program import metrics
 from sockpq.worker.program.options import KEYS, parse, read_config
 from sockpq_http.main import main as http_program
 from sockpq_outbox.program.main import main as outbox_program
@@ -182,6 +183,8 @@ def module(words: list[str]) -> None:
     name = words[2]
     if words[1] == "manage.py":                 # tests/django/test_page.py and test_worker.py
         assert name in ("makemigrations", "migrate", "shell", "sockpq_relay", "sockpq_worker", "startapp"), name
+        if "--" in words:
+            pqworker(["pqworker", "app:app", *words[words.index("--") + 1 :]])
         return
     if name in ("pytest", "tests.lanes"):       # whose arguments go to pytest
         for word in words[3:]:
@@ -228,7 +231,9 @@ def playbook(words: list[str]) -> None:
 
 def pqworker(words: list[str]) -> None:
     """The command line is understood."""
-    parse(words[1:])
+    place = parse(words[1:]).get("metrics")
+    if place is not None:
+        metrics.check(place)
 
 
 CHECKS: dict[str, Callable[[list[str]], None]] = {

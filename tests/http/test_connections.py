@@ -167,7 +167,8 @@ def test_a_stream_that_nobody_reads_ends_the_connection(no_readers: Door) -> Non
 @pytest.fixture(scope="module")
 def narrow(http_node: Server) -> Iterator[Door]:
     """An instance with two places, and those that are reserved for this machine."""
-    with Door(http_node.address, connections=ConnectionLimits(connections_max=2, head_timeout_s=PATIENT_S)) as door:
+    patient = ConnectionLimits(connections_max=2, head_timeout_s=PATIENT_S, idle_timeout_s=int(PATIENT_S))
+    with Door(http_node.address, connections=patient) as door:
         yield door
 
 

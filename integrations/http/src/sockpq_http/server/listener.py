@@ -117,9 +117,10 @@ class Listener:
                 lambda: connection, accepted, ssl=self._tls, ssl_handshake_timeout=self._handshake_timeout_s)
         except OSError:                         # it is gone already, or its handshake failed
             if not connection.made:
-                self._metrics.cut.labels("handshake").inc()
                 self._places.leave(connection)
                 accepted.close()
+                if self._tls is not None:
+                    self._metrics.cut.labels("handshake").inc()
 
 
 def _set_up(accepted: socket.socket) -> None:

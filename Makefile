@@ -43,7 +43,7 @@ PAGED   ?=
 GROUPED ?=
 ONLY    ?= *
 
-.PHONY: install dev check test-fast test test-pythons test-deploy helm model client-faces toxiproxy kombu-tests test-celery test-beanstalkd test-http test-sqs celery-faults push-faults test-frameworks frameworks-faults laws sim sim-pulses moves chaos chaos-long chaos-results torture damage mutants hostile bench-depth docs test-browser demo play play-celery play-sqs dist proof lock deb image manual bench-record bench-plots clean
+.PHONY: install dev check test-fast test test-pythons test-deploy helm model client-faces toxiproxy kombu-tests celery-tests test-celery test-beanstalkd test-http test-sqs celery-faults push-faults test-frameworks frameworks-faults laws sim sim-pulses moves chaos chaos-long chaos-results torture damage mutants hostile bench-depth docs test-browser demo play play-celery play-sqs dist proof lock deb image manual bench-record bench-plots clean
 
 install: $(VENV)/.installed          ## .venv with sockpqd, pqctl and pqworker, nothing for developers
 	@echo "Installed in $(BIN). Next: make play, or $(BIN)/sockpqd --dev and in a second terminal $(BIN)/pqctl shell (README.md, Type along); . $(BIN)/activate puts them on your path."
@@ -116,12 +116,14 @@ kombu-tests: dev                     ## kombu's own tests of transports, from it
 		&& tar -xzf $(TOOLS)/kombu-$(KOMBU_VERSION).tar.gz -C $(TOOLS); } \
 		|| echo "no sources of kombu: its tests will be skipped"
 
-test-celery: dev                     ## Celery's own integration tests, about 20 minutes: NODES=3 BACKEND=sockpq; needs redis-server
+celery-tests: dev                    ## Celery's own integration tests, from its sources on the package index, and what they import
 	$(PIP_INSTALL) -e ./client -e ./integrations/kombu -e '.[celery]'
 	@test -e $(TOOLS)/celery-$(CELERY_VERSION)/t || { mkdir -p $(TOOLS) \
 		&& $(BIN)/python -m pip download --quiet --disable-pip-version-check --no-deps --no-binary celery \
 			--dest $(TOOLS) celery==$(CELERY_VERSION) \
 		&& tar -xzf $(TOOLS)/celery-$(CELERY_VERSION).tar.gz -C $(TOOLS); }
+
+test-celery: celery-tests            ## Celery's own integration tests, about 20 minutes: NODES=3 BACKEND=sockpq; needs redis-server
 	$(BIN)/python -m tests.kombu.celery_suite $(TOOLS)/celery-$(CELERY_VERSION) --nodes $(NODES) --backend $(BACKEND)
 
 test-beanstalkd: dev                 ## tests of beanstalkd and its clients, from the folder UPSTREAM: NODES=3 AT=proxy, leader, follower
@@ -133,10 +135,11 @@ test-http: dev                       ## the HTTP API: more random requests, gene
 	$(BIN)/python -m tests.http.campaign --requests $(REQUESTS)
 
 # The last botocore that speaks the Query protocol comes from the package index.
-test-sqs: dev kombu-tests            ## sockpq-sqs as Amazon's service: 172 checks, both protocols, on one node and three; FIFO while leaders are killed: MESSAGES=3000
+test-sqs: kombu-tests celery-tests   ## sockpq-sqs as Amazon's service: 172 checks, both protocols, on one node and three; kombu's and Celery's tests; FIFO while leaders are killed: MESSAGES=3000
 	@test -e $(TOOLS)/sqs-query/botocore || $(PIP_INSTALL) --target $(TOOLS)/sqs-query botocore==1.31.80 boto3==1.28.80
 	@test -e $(TOOLS)/sqs-kombu/kombu || $(PIP_INSTALL) --target $(TOOLS)/sqs-kombu 'kombu[sqs]==$(KOMBU_VERSION)' pytest-rerunfailures
-	$(BIN)/python -m tests.sqs.campaign --slow --messages $(MESSAGES) --query $(TOOLS)/sqs-query --kombu $(TOOLS)/sqs-kombu
+	$(BIN)/python -m tests.sqs.campaign --slow --messages $(MESSAGES) --query $(TOOLS)/sqs-query --kombu $(TOOLS)/sqs-kombu \
+		--celery $(TOOLS)/celery-$(CELERY_VERSION)
 
 celery-faults: dev toxiproxy         ## 2,000 of Celery's tasks through each fault; what 100 killed programs and 1,000 questions leave
 	$(BIN)/python -m tests.kombu.faults

@@ -51,6 +51,7 @@ ELSEWHERE = {
     ("docs/CONFIGURATION.md", "[users.op]"): "tests/gateway/auth/test_users_file.py",
     ("docs/OPERATIONS.md", "umask 077"): "tests/packaging/test_documents.py",
     ("docs/SQS.md", "# shop.py"): "tests/sqs/door/test_program.py",
+    ("docs/SQS.md", "# celeryconfig.py"): "tests/sqs/door/test_documentation.py",
     ("docs/SQS.md", "# /etc/sockpq-sqs.users.toml"): "tests/sqs/door/test_documentation.py",
     ("docs/SQS.md", "[sqs.accounts]"): "tests/sqs/door/test_documentation.py",
     ("docs/WORKERS.md", "pqworker_instances:"): "tests/worker/test_documentation.py",

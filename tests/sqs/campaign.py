@@ -1,7 +1,8 @@
 """All that is known about the service, against real clusters: `make test-sqs`.
 
 The conformance checks with both protocols, with and without signatures, on one node, and on three whose leader is
-killed again and again; then FIFO queues while leaders and front ends are killed. The exit code is 1 if anything failed.
+killed again and again; kombu's tests of SQS, and Celery's of its canvas; then FIFO queues while leaders and front ends
+are killed. The exit code is 1 if anything failed.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from devcluster.cluster import LocalCluster
+from tests.sqs.celery_canvas import canvas
 from tests.sqs.fifo_once import FifoLoad
 from tests.sqs.service import SECRET, USER, Service
 
@@ -34,6 +36,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--messages", type=int, default=3000, help="of each of four groups, for each kind of fault")
     parser.add_argument("--slow", action="store_true", help="with the checks that take minutes")
     parser.add_argument("--kombu", type=Path, help="folder with kombu[sqs]; its tests are those of make kombu-tests")
+    parser.add_argument("--celery", type=Path, help="sources of Celery; needs --kombu and redis-server")
     parser.add_argument("--query", type=Path, help="folder with a botocore that speaks the Query protocol")
     options = parser.parse_args(arguments)
     protocols = [None, options.query] if options.query else [None]
@@ -51,6 +54,8 @@ def main(arguments: list[str]) -> int:
                 failed += _conformance(service, f"one node, {_called(old)}", old, *more)
             if options.kombu and SOURCES:
                 failed += _kombu(service, options.kombu)
+            if options.kombu and options.celery:
+                failed += canvas(service, options.celery, options.kombu)
         signed = ["--config", str(settings), "--users", str(users)]
         with LocalCluster(1) as cluster, Service(cluster.servers, folder, *signed) as service:
             failed += _conformance(service, "one node, signatures verified", None, "--auth")

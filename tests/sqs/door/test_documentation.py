@@ -13,10 +13,12 @@ from sockpq_sqs.auth import Users
 from sockpq_sqs.door.figures import Figures
 from sockpq_sqs.settings import Settings, read
 
+from tests.kombu.celery_suite import SETTINGS, SQS
 from tests.packaging.blocks import ROOT, blocks
 
 PAGE = "docs/SQS.md"
 TEXT = (ROOT / PAGE).read_text()
+PYTHON = {block.first: block.text for block in blocks(PAGE) if block.language == "python"}
 TOML = {block.first: block.text for block in blocks(PAGE) if block.language == "toml"}
 
 
@@ -65,6 +67,14 @@ def test_the_users_are_a_users_file(tmp_path: Path) -> None:
     path.touch(0o600)
     path.write_text(TOML["# /etc/sockpq-sqs.users.toml"])
     assert Users(path)["shop"].account == "111122223333"
+
+
+def test_the_settings_for_celery_are_those_of_its_own_tests() -> None:
+    settings: dict[str, Any] = {}
+    exec(PYTHON["# celeryconfig.py"], settings)
+    assert settings["broker_transport_options"] == SETTINGS[SQS]["broker_transport_options"]
+    assert settings["broker_url"].startswith(SQS)
+    assert settings["broker_url"].endswith(Settings().http.listen)
 
 
 @pytest.mark.parametrize("name", ["deploy/systemd/sockpq-sqs.service", "deploy/container/Containerfile.sqs"])

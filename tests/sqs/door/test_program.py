@@ -19,7 +19,7 @@ from tests.sqs.door.doors import SECRET, send, users_file
 from tests.sqs.door.programs import PATIENCE_S, Program
 from tests.waiting import until
 
-(SHOP,) = [block.text for block in blocks("docs/SQS.md") if block.language == "python"]
+(SHOP,) = [block.text for block in blocks("docs/SQS.md") if block.first == "# shop.py"]
 
 
 @pytest.fixture(scope="module")

@@ -11,11 +11,11 @@ import pytest
 from sockpq import AuthError
 from sockpq.aio import Client
 from sockpq_http.access.credentials import Credentials
-from sockpq_http.access.peer import Peer
+from sockpq_http.access.peer import STATE, Peer
 from sockpq_http.access.users import UserLimits, Users
 from sockpq_http.problems.problem import Problem
 from sockpq_http.routes.takes import _handed
-from sockpq_http.server.gates import LARGE_BYTES, BodyGate
+from sockpq_http.server.gates import LARGE_BYTES, BodyGate, UserGate
 from sockpq_http.server.metrics import Metrics
 from starlette.types import Message, Receive, Scope, Send
 
@@ -145,6 +145,29 @@ def test_users_share_a_bounded_number_of_clients() -> None:
         await users.close()
 
     asyncio.run(run())
+
+
+def test_a_client_is_known_once_the_cluster_has_executed_something_for_its_user() -> None:
+    async def run() -> list[tuple[int, bool]]:
+        found: list[tuple[int, bool]] = []
+        users = Users(Opened(), UserLimits())
+
+        async def ask(status: int) -> None:
+            async def app(scope: Scope, receive: Receive, send: Send) -> None:
+                await send({"type": "http.response.start", "status": status})
+
+            recognised: list[None] = []
+            exchange = Exchange([])
+            exchange.scope["state"] = {STATE: Peer("a", lambda: recognised.append(None))}
+            await UserGate(app, users)(exchange.scope, exchange.receive, exchange.send)
+            found.append((exchange.status, bool(recognised)))
+
+        for status in (400, 401, 200, 404, 401, 404):
+            await ask(status)
+        await users.close()
+        return found
+
+    assert asyncio.run(run()) == [(400, False), (401, False), (200, True), (404, True), (401, True), (404, False)]
 
 
 class Refused(Client):

@@ -17,7 +17,7 @@ from tests.hostile.crowd import Crowd
 from tests.hostile.program import Program, free_door, running
 
 PLACES = 400
-SILENT = 150
+SILENT = 300
 HEAD_S = 10.0               # in which a request's head must have come
 BODIES = 60                 # which do not end
 USERS = 4                   # of each kind of costly bodies
@@ -27,7 +27,7 @@ MEMORY_MIB = 64
 BODY_MIB = 4
 READERS = 30                # that do not read; fewer than the requests that are executed at a time
 HANGING_UP = 40             # at a time; all clients are one user, who may have 100 requests in execution
-HANG_UP_S = 0.5
+HANG_UP_S = 0.05
 LEASE_S = 2
 JOBS = 200
 BOUNDS = Bounds(p50_ms=20, gap_s=1, growth_mb=150)
@@ -143,7 +143,7 @@ async def _all(client: Client, queue: str) -> AsyncIterator[Job]:
 
 
 ATTACKS = (
-    Attack("rest-halves", "360 connections to sockpq-http, which has 400 places, say nothing, or half of something",
+    Attack("rest-halves", "660 connections to sockpq-http, which has 400 places, say nothing, or half of something",
            halves, seconds=16, bounds=BOUNDS),
     Attack("rest-bodies", "clients of sockpq-http send bodies and heads that are costly to read", bodies,
            bounds=BOUNDS),

@@ -235,8 +235,8 @@ def in_progress(door: Door, number: int) -> bool:
 def test_clients_that_hang_up_while_they_wait_leave_no_place_taken(http_node: Server) -> None:
     take = (b"POST /v1/queues/none/take HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
             b'Content-Length: 12\r\n\r\n{"wait": 60}')
-    limits = UserLimits(connections_max=1, waiting_max=3, patience_s=PATIENT_S)
-    with Door(http_node.address, users=limits) as door, door.client() as web:
+    users = UserLimits(connections_max=1, waiting_max=3, patience_s=PATIENT_S)
+    with Door(http_node.address, users=users, connections=limits()) as door, door.client() as web:
         with ExitStack() as held:
             for number in range(4):             # one has the place, the others wait for it
                 connection = held.enter_context(socket.create_connection(("127.0.0.1", door.port)))

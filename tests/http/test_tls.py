@@ -11,10 +11,9 @@ import pytest
 import trustme
 from sockpq.testing import Server
 from sockpq_http.server.certificate import Certificate, CertificateError
-from sockpq_http.server.settings import ConnectionLimits
 
 from tests.http.door import Door
-from tests.http.test_connections import cut, limits, read_all
+from tests.http.test_connections import PATIENT_S, cut, limits, read_all
 from tests.waiting import until
 
 
@@ -61,7 +60,8 @@ def test_an_instance_speaks_tls(http_node: Server, files: Files) -> None:
 
 def test_a_renewed_certificate_is_used_without_a_restart(http_node: Server, files: Files) -> None:
     first = files.issue()
-    with files.door(http_node.address) as door, door.client(verify=first) as before:
+    patient = limits(handshake_timeout_s=PATIENT_S, idle_timeout_s=PATIENT_S)
+    with files.door(http_node.address, connections=patient) as door, door.client(verify=first) as before:
         assert before.get("/healthz").status_code == 200
         files.key.write_text("no key")
         assert answers(door, first)
@@ -84,7 +84,7 @@ def test_a_handshake_that_does_not_come_ends_the_connection(http_node: Server, f
 
 def test_connections_without_a_handshake_make_room(http_node: Server, files: Files) -> None:
     context = files.issue()
-    few = ConnectionLimits(connections_max=1, handshake_timeout_s=3600)
+    few = limits(connections_max=1, handshake_timeout_s=PATIENT_S)
     with files.door(http_node.address, connections=few) as door:
         silent = [socket.create_connection(("127.0.0.1", door.port)) for _ in range(20)]
         assert answers(door, context)

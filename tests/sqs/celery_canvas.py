@@ -3,7 +3,7 @@
     python -m tests.sqs.celery_canvas SOURCES PACKAGES [--choose EXPRESSION] [--log FILE] [--url URL]
 
 SOURCES are Celery's, PACKAGES a folder with kombu[sqs]: `make test-sqs` fetches both. Runs sockpq-sqs before one node,
-or uses the service at URL.
+or uses the service at URL. Takes more than ten minutes: many of the tests wait for what must not come.
 """
 
 from __future__ import annotations
@@ -21,6 +21,10 @@ from devcluster.cluster import LocalCluster
 from tests.sqs.service import SECRET, USER, Service
 
 ROOT = Path(__file__).parents[2]
+# It gives kombu a property that is not JSON, in which the transport for SQS sends all of them: "Object of type Signal
+# is not JSON serializable". Upstream expects it to fail with Redis as the broker.
+NOT_JSON = "test_chord_header_id_duplicated_on_rabbitmq_msg_duplication"
+CHOSEN = f"not {NOT_JSON}"
 
 
 def main() -> int:
@@ -29,7 +33,7 @@ def main() -> int:
     parser.add_argument("sources", type=Path)
     parser.add_argument("packages", type=Path)
     parser.add_argument("--url", help="of a service that runs already, as http://127.0.0.1:9324")
-    parser.add_argument("--choose", default="", help="the tests, as pytest's -k names them; all by default")
+    parser.add_argument("--choose", default=CHOSEN, help="the tests, as pytest's -k names them; by default all but one")
     parser.add_argument("--log", type=Path, default=Path(os.devnull), help="all that pytest says")
     options = parser.parse_args()
     more = ["--choose", options.choose, "--log", str(options.log.absolute())]
@@ -46,11 +50,11 @@ def main() -> int:
 
 def canvas(service: Service, sources: Path, packages: Path) -> list[str]:
     """Run them with this service; returns those that fail."""
-    return _run(service.url, sources, packages, [])
+    return _run(service.url, sources, packages, ["--choose", CHOSEN])
 
 
 def _run(url: str, sources: Path, packages: Path, more: Sequence[str]) -> list[str]:
-    print("== Celery's tests of its canvas", flush=True)
+    print(f"== Celery's tests of its canvas, all but {NOT_JSON}", flush=True)
     done = subprocess.run(
         [
             sys.executable, "-m", "tests.kombu.celery_suite", str(sources.absolute()), "--files", "canvas", "--backend",

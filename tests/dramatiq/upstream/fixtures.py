@@ -28,8 +28,9 @@ PATIENCE = 20.0
 TIMED = (
     "test_barriers_can_block", "test_groups_execute_jobs_in_parallel", "test_groups_execute_inner_groups",
 )
-UPSTREAM_SETTLED_S = 0.1        # what tests give the worker "to set the result"
-SETTLED_S = 0.6         # less than actors of these tests differ
+# How long to sleep instead, by how long tests do: 0.1 s to let the worker "set the result" (less than actors of these
+# tests differ by), and 1 ms until a message has reached the worker, which from a queue in memory it has at once.
+SETTLED_S = {0.1: 0.6, 0.001: 0.3}
 REJECTED_S = 0.05       # a rejection is announced before it is executed
 
 
@@ -82,9 +83,9 @@ class PatientTime:
         return time.monotonic() / self._patience
 
     def sleep(self, seconds: float) -> None:
-        """Sleep, and for longer where a test gives the worker time to store a result."""
-        settling = seconds == UPSTREAM_SETTLED_S and threading.current_thread() is threading.main_thread()
-        time.sleep(SETTLED_S if settling else seconds)
+        """Sleep, and for longer where a test gives the worker time to do something."""
+        waits = threading.current_thread() is threading.main_thread()
+        time.sleep(SETTLED_S.get(seconds, seconds) if waits else seconds)
 
 
 @pytest.fixture(autouse=True)

@@ -24,7 +24,7 @@ NAMED = re.compile(r"(?<![\w./*{<-])((?:[a-z_]\w*/)*[a-z_]\w*\.py)\b(?!\w)")
 # What is not ours: files of a reader's own project in examples, and those of other projects.
 FOREIGN = {
     "worker.py", "syncobj.py", "app.py", "proj.py", "tasks.py", "test_mail.py", "manage.py",
-    "orders/models.py", "orders/tasks.py",
+    "orders/models.py", "orders/tasks.py", "orders/tests.py", "shop/test_settings.py", "celeryconfig.py",
 }
 
 

@@ -254,7 +254,7 @@ build/generator: bench/generator/*.cpp bench/generator/*.hpp
 bench-depth: dev                     ## ten million jobs waiting, most of them on disk; DEPTHS=100000,100000000 for more
 	$(BIN)/python -m bench.load depth --depths $(DEPTHS) --hot-bytes 100000000 --priorities 1
 
-bench-record: dev build/generator    ## all tables and pictures of docs/BENCHMARKS.md, measured here: 80 minutes on a quiet machine; ONLY=depth
+bench-record: dev build/generator    ## all tables and pictures of docs/BENCHMARKS.md, measured here: over an hour on a quiet machine; ONLY=depth
 	$(PIP_INSTALL) -e ./client -e '.[bench]'
 	$(BIN)/python -m bench.record $(if $(filter-out *,$(ONLY)),--only $(ONLY))
 

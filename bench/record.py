@@ -1,6 +1,6 @@
 """Measures everything that docs/BENCHMARKS.md shows, on this machine, and writes tables and pictures into it.
 
-    python -m bench.record                          # about 80 minutes; the machine must have nothing else to do
+    python -m bench.record                          # over an hour; the machine must have nothing else to do
     python -m bench.record --list
     python -m bench.record --only depth --only celery
 
@@ -40,8 +40,8 @@ RECORDING_RUNS = ("clients",)       # a file of single runs, from which it makes
 class Step(NamedTuple):
     """One run. `section`: the place in the document. `programs` and `packages`: what the machine must have.
 
-    `kind`: "record": it records its figures, of which tables are made; "into": it writes into the document by itself;
-    "lines": the lines that it prints are what is shown.
+    `minutes`: an estimate. `kind`: "record": it records its figures, of which tables are made; "into": it writes into
+    the document by itself; "lines": the lines that it prints are what is shown.
     """
 
     section: str

@@ -27,7 +27,7 @@ def cluster() -> Iterator[FakeCluster]:
 
 @pytest.fixture
 def files(tmp_path: Path) -> tuple[Path, Path]:
-    """The file of the CA, and that of the secret."""
+    """The files of the CA and the secret."""
     secret = tmp_path / "secret"
     secret.write_text(f"{OLD}\n")
     return Path(ca_file(tmp_path)), secret

@@ -211,7 +211,7 @@ class Slow(Future[float]):
 
 
 def slow_leader(over_in_s: float, not_seen: int = 0) -> tuple[SmallCluster, SmallNode, Slow]:
-    """Return a leader whose syncs beside the loop are over then."""
+    """Return a leader whose background syncs end then."""
     cluster = SmallCluster(3)
     cluster.put_now()
     leader = cluster.leader()

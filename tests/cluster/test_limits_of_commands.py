@@ -13,8 +13,8 @@ from sockpqd.core import CloneEnd, Operation
 from tests.cluster.helpers import limits_of_commands
 from tests.cluster.helpers.limits_of_commands import CASES, World, entries, steps
 
-# Of one entry; on a quiet machine 60 ms without the counting. PUT to a topic, with groups takes up to 1.55 million:
-# that depends on the cases before it, so on how processes divide them.
+# Of one entry; 1.2 million took some 40 ms on a quiet machine, without the counting. PUT to a topic, with groups takes
+# up to 1.55 million: that depends on the cases before it, so on how processes divide them.
 STEPS_MAX = 1_800_000
 
 

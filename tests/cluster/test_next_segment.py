@@ -25,7 +25,7 @@ COMMAND = bytes(range(1, 101)) * 7      # with its head one frame of it takes tw
 
 @pytest.fixture
 def journal(disk: FaultyDisk) -> Journal:
-    """Return a journal whose second segment has just begun; what is beside the loop lasts until it is waited for."""
+    """Return a journal whose second segment has just begun; work in the background lasts until it is waited for."""
     journal = open_journal(disk)
     disk.slow = True
     while journal.segments.active == 1:

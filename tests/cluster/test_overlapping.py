@@ -45,7 +45,7 @@ class LateSync(Future[float]):
 
 
 def slow_leader() -> tuple[SmallCluster, SmallNode]:
-    """Return a leader whose measurements say that everything is slow, and whose syncs beside the loop take long now."""
+    """Return a leader whose measurements say that everything is slow, and whose background syncs take long now."""
     world = SmallCluster(3)
     leader = world.leader()
     for _ in range(2):

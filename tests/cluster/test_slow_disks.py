@@ -1,4 +1,4 @@
-"""When a sync beside the loop and a second entry are used: slow disks and networks, and many commands; nothing else."""
+"""When background syncs and a second entry are used: slow disks and networks, and many commands; nothing else."""
 
 from __future__ import annotations
 

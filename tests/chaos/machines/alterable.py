@@ -121,7 +121,7 @@ class AlterableCluster(LocalCluster):
         super()._prepare()
 
     def _doors(self, names: list[str]) -> dict[str, str]:
-        """Return the address of each node's listener for beanstalkd clients, and that of the program."""
+        """Return the addresses of each node's listener for beanstalkd clients and of the program."""
         return {name: f"{HOST}:{port}" for name, port in zip(names, free_ports(len(names)), strict=True)}
 
     def _prepare_node(self, name: str) -> None:

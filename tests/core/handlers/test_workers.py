@@ -1,4 +1,4 @@
-"""Workers: the owner of a name, how many a user may have, and what becomes of an operator's settings."""
+"""Workers: the owner of a name, how many a user may have, and the fate of an operator's settings."""
 
 from __future__ import annotations
 

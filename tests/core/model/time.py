@@ -134,7 +134,7 @@ class ModelTime(ModelFair):
         self.carry(job, name)
 
     def group_here(self, job: ModelJob) -> None:
-        """Decide its group anew: the queue to which it comes may do so by what the job has."""
+        """Decide its group again: the queue that it enters may derive it from the job."""
         settings = self.settings_of(job.queue)
         if settings.group_by is GroupBy.ITEM:
             job.group = job.item if is_group(job.item) else None

@@ -1,4 +1,4 @@
-"""Pages beside the API: health, readiness, metrics, the OpenAPI document and its viewer."""
+"""Pages in addition to the API: health, readiness, metrics, the OpenAPI document and its viewer."""
 
 from __future__ import annotations
 

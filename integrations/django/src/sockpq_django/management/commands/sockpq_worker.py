@@ -35,14 +35,14 @@ class Command(BaseCommand):
         """Declare the options."""
         parser.add_argument("--backend", metavar="ALIAS", help='the backend in TASKS; by default "default"')
         parser.add_argument("--queues", metavar="A,B", help="take tasks of these queues only, as TASKS names them")
-        parser.add_argument("-c", "--concurrency", metavar="N", help="so many tasks at a time; one for each processor")
+        parser.add_argument("-c", "--concurrency", metavar="N", help="tasks at a time; default: one for each processor")
         parser.add_argument("--relay", action="store_true", help="run the relay of the outbox as well")
         parser.add_argument(
-            "pqworker", nargs="*", metavar="-- OPTIONS", help="what else pqworker takes (`pqworker --help`), behind --"
+            "pqworker", nargs="*", metavar="-- OPTIONS", help="options of pqworker (`pqworker --help`), after --"
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Become pqworker, or run it beside the relay."""
+        """Replace this process by pqworker, or run pqworker and the relay as child processes."""
         try:
             backend = own_backend(options["backend"])
         except ImproperlyConfigured as error:

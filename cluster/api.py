@@ -5,7 +5,7 @@ The gateway is written against these protocols, and its tests implement them wit
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -221,6 +221,59 @@ class Figures(Struct, frozen=True):
     hot_bytes_max: int = 0      # the budget for that; 0: none
     paging: PagingFigures | None = None
     disk_held: tuple[tuple[str, int], ...] = ()     # who holds the disk of the data directory
+
+
+class Frame(Struct, frozen=True):
+    """An entry of the origin's log, for a replica (spec/region 1.2).
+
+    `data`: its bytes as in the origin's journal, in which `now_ms` (Unix time in milliseconds) and `seed` are as well.
+    """
+
+    index: int
+    now_ms: int
+    seed: int
+    data: bytes
+
+
+class MirrorPosition(Struct, frozen=True):
+    """The index of a replica's mirror, and the newest checkpoint of the origin's chain at or before it.
+
+    Before the first checkpoint behind a snapshot `at` is the index of the snapshot. All are 0 or empty before anything
+    has come.
+    """
+
+    index: int
+    at: int
+    hash: bytes
+
+
+class Mirror(Protocol):
+    """The mirror of a replica, as the puller of the origin's feed uses it (spec/region 5)."""
+
+    @property
+    def active(self) -> bool:
+        """True if this node leads a replica that can take frames now. Only then is anything to be pulled."""
+
+    @property
+    def halted(self) -> str | None:
+        """Why this replica takes nothing, as a sentence, if a person has to do something; otherwise None."""
+
+    def position(self) -> MirrorPosition:
+        """Return the position behind which the next frames must begin."""
+
+    async def offer(self, frames: Sequence[Frame]) -> bool:
+        """Log consecutive frames, which follow the position, or the frames offered before.
+
+        Returns once they are committed and executed here. False: that is not known, or not so; stop pulling, and begin
+        again at the position when the mirror is active. Raises ValueError if they are no entries of a log.
+        """
+
+    async def install(self, path: Path, index: int, chain: bytes) -> bool:
+        """Replace the mirror by a snapshot of the origin: a file with the stream that FEED SNAPSHOT sends.
+
+        `index`, `chain`: the entry after which it was taken, and the hash of the origin's chain there. Returns whether
+        the mirror is that far now. Raises OSError if the file cannot be read.
+        """
 
 
 class Cluster(Protocol):

@@ -7,7 +7,7 @@ from sockpqd.core.fair.levels import FairSettings
 from sockpqd.core.find import ENDED_LENGTHS, LENGTHS, UNFINISHED, FindPlace, FindStep, Search, Section, Wanted
 from sockpqd.core.handlers.dispatch import COSTS, cost, level_of
 from sockpqd.core.handlers.jobs.batch import BatchNames
-from sockpqd.core.levels import FEATURE_LEVEL, FIRST_LEVEL
+from sockpqd.core.levels import FEATURE_LEVEL, FIRST_LEVEL, REPLICAS
 from sockpqd.core.limits import (
     BACKOFF_MS_MAX,
     DEDUP_MS_MAX,
@@ -47,7 +47,7 @@ from sockpqd.core.limits import (
     SESSIONS_MAX,
     SPREAD_JOBS_MAX,
 )
-from sockpqd.core.machine import Applied, JobTotals, Machine
+from sockpqd.core.machine import Applied, FromOrigin, JobTotals, Machine
 from sockpqd.core.members.membership import Membership
 from sockpqd.core.ops.cluster import (
     AddLearner,
@@ -55,7 +55,14 @@ from sockpqd.core.ops.cluster import (
     CloneBegin,
     CloneChunk,
     CloneEnd,
+    Fence,
     Lead,
+    MirrorChunk,
+    MirrorEntries,
+    MirrorFrame,
+    MirrorPart,
+    MirrorSnapshot,
+    Promote,
     PromoteLearner,
     RaiseLevel,
     RemoveMember,
@@ -192,6 +199,7 @@ from sockpqd.core.ops.replies import (
     Life,
     MapChanged,
     Meta,
+    Mirrored,
     Moved,
     NodeExists,
     NotFound,
@@ -206,10 +214,12 @@ from sockpqd.core.ops.replies import (
     QueuePaused,
     Rearmed,
     Removed,
+    ReplicaRefused,
     Reply,
     RequestMismatch,
     RequestTooOld,
     Results,
+    ServiceFenced,
     SessionAttached,
     SessionNotFound,
     SessionOpened,
@@ -311,6 +321,7 @@ __all__ = [
     "PORTION_MAX",
     "RATE_MAX",
     "REMEMBERED_OF_QUEUE",
+    "REPLICAS",
     "REQUEST_WINDOW",
     "RETAIN_BYTES",
     "RETAIN_MAX",
@@ -380,11 +391,13 @@ __all__ = [
     "FairLevel",
     "FairSettings",
     "Feedback",
+    "Fence",
     "FindPlace",
     "FindStep",
     "Finished",
     "Fragment",
     "FragmentsMissing",
+    "FromOrigin",
     "Get",
     "GetWith",
     "GiveResult",
@@ -435,6 +448,12 @@ __all__ = [
     "MapError",
     "Membership",
     "Meta",
+    "MirrorChunk",
+    "MirrorEntries",
+    "MirrorFrame",
+    "MirrorPart",
+    "MirrorSnapshot",
+    "Mirrored",
     "Move",
     "MoveJobs",
     "Moved",
@@ -457,6 +476,7 @@ __all__ = [
     "PauseQueue",
     "Place",
     "Policy",
+    "Promote",
     "PromoteLearner",
     "Pulse",
     "PulseChange",
@@ -482,6 +502,7 @@ __all__ = [
     "ReleaseItem",
     "RemoveMember",
     "Removed",
+    "ReplicaRefused",
     "Reply",
     "Request",
     "RequestMismatch",
@@ -498,6 +519,7 @@ __all__ = [
     "Search",
     "Section",
     "Selector",
+    "ServiceFenced",
     "Session",
     "SessionAttached",
     "SessionNotFound",

@@ -6,6 +6,7 @@ When all nodes know more the leader raises it (RaiseLevel, cluster/leader/featur
 
     level   what came with it
     1       everything of release 1.0
+    2       a copy in another region
 
 A change that adds to the contents of a log or a state raises FEATURE_LEVEL, once per release, and adds a line above.
 Then
@@ -22,6 +23,7 @@ Then
 """
 
 FIRST_LEVEL = 1                 # of states and nodes that say nothing of levels
-FEATURE_LEVEL = 1               # what this program knows
+REPLICAS = 2
+FEATURE_LEVEL = 2               # what this program knows
 
 FIELD_LEVELS: dict[tuple[str, str], int] = {}       # of fields above the first level, by the operation and the field

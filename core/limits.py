@@ -104,6 +104,11 @@ UNBOUND_MAX = 10_000                # jobs that one CloseSession unbinds
 RESORTED_JOBS_MAX = 2_000           # READY jobs of a queue whose order may still be changed
 FORGOTTEN_KEYS_MAX = 1_000          # retained keys that expire, besides two for each that is added
 
+# ---- A promoted copy goes on with numbers and places that its origin, of which it may lack a part, has not given out.
+
+PROMOTED_BEYOND = 1 << 32           # at a million a second, for more than an hour
+PROMOTED_BEYOND_MS = 10_000         # by which the origin's clock may have been ahead of the copy's
+
 # ---- A grant is written within this time of its stamp, or never; a new leader relies on that (spec/pulse 2.2).
 
 GRANT_WRITTEN_MS_MAX = 5_000

@@ -22,7 +22,7 @@ from sockpqd.core.handlers.table import EXECUTE, OWNED
 from sockpqd.core.members.membership import Membership
 from sockpqd.core.ops.cluster import Lead, Resume
 from sockpqd.core.ops.effects import Effects
-from sockpqd.core.ops.entry import Operation, continues
+from sockpqd.core.ops.entry import Operation, continues, decode_entry
 from sockpqd.core.ops.events import GAP, Event
 from sockpqd.core.ops.jobs import AnySelector, AwaitSelector
 from sockpqd.core.ops.queues import JobState
@@ -54,13 +54,25 @@ from sockpqd.core.rules.select import offering
 from sockpqd.core.sessions.session import Session
 from sockpqd.core.sessions.workers import WorkerPool
 from sockpqd.core.snapshot import upload, write
-from sockpqd.core.state import State
+from sockpqd.core.state import MirrorState, State
 from sockpqd.core.store.body import Data
 from sockpqd.core.store.items.counts import ItemCounts, ItemSummary
 from sockpqd.core.store.job import AnyJob, RunningJob
 from sockpqd.core.store.latencies import Latencies
 
 GRACIOUS = (Lead, Resume)       # no lease, session or TTL ends in an entry that begins with one of these
+
+
+class FromOrigin(Struct, frozen=True):
+    """An entry of the origin that was executed on the mirror, with its replies; or a snapshot that is the mirror now.
+
+    `data`: the entry `index`; b"": a snapshot taken there. `hash`: of the origin's chain, in a snapshot.
+    """
+
+    index: int
+    data: bytes
+    hash: bytes
+    replies: list[Reply]
 
 
 class Applied(Struct):
@@ -72,6 +84,7 @@ class Applied(Struct):
     replies: list[Reply]
     effects: Effects
     events: list[Event] = []            # of the recorded types: see Machine.record
+    mirrored: list[FromOrigin] | None = None        # what the entry of a replica has executed on its mirror
 
 
 class JobTotals(Struct, frozen=True):
@@ -94,8 +107,10 @@ class Machine:
         """
         self.known_level = levels.FEATURE_LEVEL if known_level is None else known_level
         self._paging = paging
-        self._state = State()
-        self._state.keep_in(self._new_pager())
+        self._own = State()                     # of this cluster
+        self._own.keep_in(self._new_pager())
+        self._state = self._own                 # what is read: of a replica the mirror, else the same
+        self.replaced = 0                       # how often another state than before was read after an entry
         self.failed: Operation | None = None    # the operation that made apply() raise
 
     def apply(self, index: int, now_ms: int, seed: int, operations: Sequence[Operation]) -> Applied:
@@ -110,7 +125,46 @@ class Machine:
         not executed on any node: they get no reply and are proposed again. The first one is always executed, and so is
         a hand-out directly behind its Put.
         """
-        state = self._state
+        own = self._own
+        applied = self._execute(own, index, now_ms, seed, operations)
+        if own.mirror is not None and own.mirror.steps:
+            self._follow_origin(own.mirror, applied)
+        if self._state is not self._read_state():
+            self.replaced += 1
+            self._show(self._read_state())
+        return applied
+
+    def _read_state(self) -> State:
+        return self._own if self._own.mirror is None else self._own.mirror.state
+
+    def _show(self, state: State) -> None:
+        """Let this be the state that is read, with what is local to this node."""
+        before, self._state = self._state, state
+        recorded = before.events.recorded
+        before.events.recorded, before.events.of_entry = frozenset(), []
+        state.events.recorded = recorded        # the same events, where a mirror was promoted
+        state.queues.gone = None if before.queues.gone is None else {}
+        state.latencies.mask = before.latencies.mask
+
+    def _follow_origin(self, mirror: MirrorState, applied: Applied) -> None:
+        """Execute the entries of the origin that the replica's own entry has put in line."""
+        steps, mirror.steps = mirror.steps, []
+        if self._state is not mirror.state:
+            self.replaced += 1
+            self._show(mirror.state)
+        applied.mirrored, applied.events = [], []
+        for step in steps:
+            replies: list[Reply] = []
+            if step.data:
+                entry = decode_entry(step.data)
+                done = self._execute(mirror.state, step.index, entry.now_ms, entry.seed, entry.operations)
+                replies = done.replies
+                applied.events += done.events
+            applied.mirrored.append(FromOrigin(step.index, step.data, step.hash, replies))
+
+    def _execute(
+        self, state: State, index: int, now_ms: int, seed: int, operations: Sequence[Operation],
+    ) -> Applied:
         _begin_entry(state, index, now_ms, seed)
         effects, events = state.effects, state.events
         if state.watches.asked:
@@ -148,11 +202,11 @@ class Machine:
         except BaseException:
             self.failed = operation
             raise
-        return Applied(replies, effects, events.of_entry)
+        return Applied(replies, effects, state.events.of_entry)
 
     def known_work(self, operation: Operation) -> int:
         """Return the work of the operation beyond its `cost` in the current state."""
-        return known_work(self._state, operation)
+        return known_work(self._own, operation)
 
     def snapshot(self, *, by_reference: bool = False) -> Iterator[bytes]:
         """Return the state in chunks of 64 KiB to 1 MiB (the last may be smaller).
@@ -161,10 +215,13 @@ class Machine:
         The snapshot is created while it is read: `apply` must not be called before the last chunk, unless
         a forked child reads it.
         """
-        return write.write(self._state, users=True, by_reference=by_reference)
+        return write.write(self._own, users=True, by_reference=by_reference)
 
     def export(self, *, users: bool = False) -> Iterator[bytes]:
-        """Return a snapshot for a client, by default without the users, whose keys it must not learn."""
+        """Return a snapshot for a client, by default without the users, whose keys it must not learn.
+
+        Of a replica it is one of the origin.
+        """
         return write.write(self._state, users=users)
 
     def restore(self, chunks: Iterable[bytes]) -> None:
@@ -172,19 +229,21 @@ class Machine:
 
         Raises SnapshotError, or PageLost if a page that it names is missing, and then changes nothing.
         """
-        old, pager = self._state, self._new_pager()
+        old, pager = self._own, self._new_pager()
+        read = self._state
         try:
-            self._state = upload.restore(chunks, self.known_level, pager)
+            self._own = upload.restore(chunks, self.known_level, pager)
         except BaseException:
             if pager is not None:
                 pager.pages.drop()
             raise
+        self._show(self._read_state())
         old.drop_clone()
-        if old.pager is not None:
-            old.pager.pages.drop()
-        self._state.events.recorded = old.events.recorded
-        self._state.queues.gone = None if old.queues.gone is None else {}
-        self._state.latencies.mask = old.latencies.mask
+        read.drop_clone()
+        if old.mirror is not None and old.mirror.arriving is not None:
+            old.mirror.arriving.upload.drop()
+        if read.pager is not None:
+            read.pager.pages.drop()
 
     def _new_pager(self) -> Pager | None:
         return None if self._paging is None else self._paging()
@@ -286,27 +345,27 @@ class Machine:
     @property
     def index(self) -> int:
         """Index of the last applied entry."""
-        return self._state.index
+        return self._own.index
 
     @property
     def term(self) -> int:
         """Term of the last Lead."""
-        return self._state.term
+        return self._own.term
 
     @property
     def leader(self) -> str | None:
         """Node of the last Lead."""
-        return self._state.leader
+        return self._own.leader
 
     @property
     def clock_ms(self) -> int:
         """Replicated time: Unix time in milliseconds."""
-        return self._state.clock_ms
+        return self._own.clock_ms
 
     @property
     def cluster_id(self) -> bytes | None:
         """The id of the cluster, from the first Lead."""
-        return self._state.cluster_id
+        return self._own.cluster_id
 
     @property
     def cluster_map(self) -> ClusterMap | None:
@@ -320,27 +379,47 @@ class Machine:
     @property
     def membership(self) -> Membership:
         """The members of the cluster; a new object after each change."""
-        return self._state.membership
+        return self._own.membership
 
     @property
     def online(self) -> bool:
         """True if the service as a whole is online: see SwitchService."""
-        return self._state.online
+        return self._own.online
 
     @property
     def level(self) -> int:
         """The feature level of the cluster (levels.py). Above `known_level` this node must stop."""
-        return self._state.level
+        return self._own.level
+
+    @property
+    def mirrored(self) -> int | None:
+        """Of a replica: the index of the last entry of the origin that its mirror has executed. None: it is none."""
+        return None if self._own.mirror is None else self._own.mirror.reached
+
+    @property
+    def mirrored_ms(self) -> int | None:
+        """Of a replica: the origin's replicated time at that entry, in ms. None: it is none."""
+        return None if self._own.mirror is None else self._own.mirror.state.clock_ms
+
+    @property
+    def promoted(self) -> bool:
+        """True if the cluster was a replica."""
+        return self._own.promoted
+
+    @property
+    def fenced(self) -> str | None:
+        """The id of the replica for which the service was switched off for good; None: it was not."""
+        return self._own.fenced
 
     @property
     def server_ids(self) -> dict[str, int]:
         """The server id of each member (spec/cluster 5). For reading."""
-        return self._state.servers.ids
+        return self._own.servers.ids
 
     @property
     def max_id(self) -> int:
         """The greatest server id assigned so far."""
-        return self._state.servers.max_id
+        return self._own.servers.max_id
 
     def total(self, queue: str | None) -> JobTotals:
         """Return the totals of one queue, or of all if `queue` is None."""
@@ -743,7 +822,7 @@ class Machine:
 
         It may be too early, for example if a session has been used in the meantime.
         """
-        state = self._state
+        state = self._own
         times = (
             state.leases.next_due_ms(),
             state.sessions.next_due_ms(),

@@ -93,6 +93,53 @@ class Collected(Struct):
     data: bytearray
 
 
+class MirrorUpload(Protocol):
+    """The snapshot of the origin that is arriving in chunks (snapshot/upload.py)."""
+
+    chunks: CloneBuffer
+    received_bytes: int
+    total_bytes: int
+
+    def add(self, data: bytes, level: int) -> None:
+        """Add the next chunk, for a cluster of this feature level."""
+
+    def finish(self) -> State:
+        """Return the state in the complete snapshot. Raises SnapshotError."""
+
+    def drop(self) -> None:
+        """Abandon the upload and release its pages."""
+
+
+class Arriving(Struct):
+    """A snapshot of the origin that is arriving: its index, and the hash of the origin's chain there."""
+
+    index: int
+    hash: bytes
+    upload: MirrorUpload
+
+
+class ToMirror(Struct, frozen=True):
+    """A step that an operation on the mirror has completed, in the order of the origin's log.
+
+    `data`: the entry `index`; b"": a snapshot taken there, which is the mirror now. `hash`: of the origin's chain, in a
+    snapshot.
+    """
+
+    index: int
+    data: bytes
+    hash: bytes = b""
+
+
+class MirrorState(Struct):
+    """The origin's state, which a replica keeps beside its own (spec/region 1)."""
+
+    state: State
+    part: Collected | None = None           # the bytes of a large frame, with its index as their number
+    arriving: Arriving | None = None
+    steps: list[ToMirror] = []              # of the present entry; frames are executed after its operations
+    reached: int = 0                        # the index after these steps
+
+
 class UndoLog(Protocol):
     """Records each step of a batch, so that it can be undone (undo.py)."""
 
@@ -190,6 +237,7 @@ class State:
         "errors",
         "events",
         "fair",
+        "fenced",
         "fragments",
         "groups",
         "index",
@@ -199,12 +247,14 @@ class State:
         "leases",
         "level",
         "membership",
+        "mirror",
         "next_id",
         "next_seq",
         "numbers",
         "online",
         "opened",
         "pager",
+        "promoted",
         "pulses",
         "put_item",
         "queues",
@@ -243,6 +293,9 @@ class State:
         self.servers = ServerIds()                    # the same names as in the membership
         self.online = True                          # the service as a whole, see SwitchService
         self.level = FIRST_LEVEL                    # of features, see levels.py
+        self.mirror: MirrorState | None = None           # of a replica; then nothing below has anything
+        self.promoted = False                       # it was a replica
+        self.fenced: str | None = None              # the id of the replica for which the service is off
         self.next_id = 1
         self.next_seq = 1
         self.seqs_since_ms = 0                      # older seqs carry no time: their jobs count as waiting since then

@@ -312,6 +312,16 @@ SAMPLES: dict[Any, dict[str, Values]] = {
     core.SetMap: {"version": (1, 2), "text": (b"CLUSTER a 7369787465656e20 h:1\n",)},
     core.Fragment: {"number": (7,), "offset": (0, 256), "data": DATA},
     core.LastFragment: {"number": (7,), "offset": (0, 257), "data": DATA},
+    # ---- a replica, and its origin
+    core.MirrorFrame: {"index": (1, 300), "data": (core.encode_entry(7, 8, [core.Tick()], 1),)},
+    core.MirrorEntries: {"after": (0, 299), "frames": ((core.MirrorFrame(300, b"entry"),), ())},
+    core.MirrorPart: {
+        "after": (0, 299), "index": (300, 301), "offset": (0, 256), "data": DATA, "last": (False, True),
+    },
+    core.MirrorSnapshot: {"index": (300,), "hash": (b"sixteen byte hash",), "total_bytes": (1000,)},
+    core.MirrorChunk: {"index": (300,), "offset": (0, 256), "data": DATA},
+    core.Promote: {"grace_ms": (60_000, 0)},
+    core.Fence: {"replica": ("7369787465656e20",)},
 }
 OPERATIONS: tuple[Any, ...] = get_args(core.Operation)
 

@@ -29,9 +29,9 @@ EDITS: dict[str, dict[str, str]] = {
             "    dropped: bool = False\n    quiet: bool = False\n\n    @property",
     },
     "core/levels.py": {
-        "everything of release 1.0\n": "everything of release 1.0\n    2       LATER .. QUIET\n",
-        "FEATURE_LEVEL = 1 ": "FEATURE_LEVEL = 2 ",
-        "[tuple[str, str], int] = {}": '[tuple[str, str], int] = {("End", "quiet"): 2}',
+        "a copy in another region\n": "a copy in another region\n    3       LATER .. QUIET\n",
+        "FEATURE_LEVEL = 2 ": "FEATURE_LEVEL = 3 ",
+        "[tuple[str, str], int] = {}": '[tuple[str, str], int] = {("End", "quiet"): 3}',
     },
     "core/rules/complete.py": {
         '    if not expired:\n        state.events.tell("LATER"':

@@ -24,9 +24,9 @@ from sockpqd.core.handlers import (
     users,
     workers,
 )
-from sockpqd.core.handlers.cluster import clone, cluster_map, elsewhere, leadership, members
+from sockpqd.core.handlers.cluster import clone, cluster_map, elsewhere, leadership, members, mirror, promote
 from sockpqd.core.handlers.jobs import batch, edit, finish, get, move_queue, put, watch
-from sockpqd.core.levels import FIRST_LEVEL
+from sockpqd.core.levels import FIRST_LEVEL, REPLICAS
 from sockpqd.core.ops import cluster as cluster_ops
 from sockpqd.core.ops import fragments as fragment_ops
 from sockpqd.core.ops import jobs as job_ops
@@ -122,6 +122,12 @@ HANDLERS: dict[type[Any], Handler] = {
     cluster_ops.CloneEnd: Handler(clone.end, clone.end_cost, in_request=True),
     fragment_ops.Fragment: Handler(fragments.fragment, fragments.fragment_cost),
     fragment_ops.LastFragment: Handler(fragments.last_fragment, fragments.last_cost),
+    cluster_ops.MirrorEntries: Handler(mirror.entries, mirror.entries_cost, level=REPLICAS),
+    cluster_ops.MirrorPart: Handler(mirror.part, mirror.part_cost, level=REPLICAS),
+    cluster_ops.MirrorSnapshot: Handler(mirror.snapshot, cost.small, level=REPLICAS),
+    cluster_ops.MirrorChunk: Handler(mirror.chunk, mirror.chunk_cost, level=REPLICAS),
+    cluster_ops.Promote: Handler(promote.promote, promote.promote_cost, level=REPLICAS),
+    cluster_ops.Fence: Handler(promote.fence, promote.fence_cost, level=REPLICAS),
 }
 
 EXECUTE = dispatch.EXECUTE

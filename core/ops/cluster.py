@@ -1,4 +1,4 @@
-"""Operations on the cluster: leadership, time, members, service, the map of clusters, and CLONE."""
+"""Operations on the cluster: leadership, time, members, service, the map of clusters, CLONE, and replicas."""
 
 from __future__ import annotations
 
@@ -120,3 +120,74 @@ class Resume(Logged, tag=42, frozen=True):
     """
 
     grace_ms: int
+
+
+class MirrorFrame(Logged, frozen=True):
+    """An entry of the origin: its index, and its bytes as in the origin's journal."""
+
+    index: int
+    data: bytes
+
+
+class MirrorEntries(Logged, tag=121, frozen=True):
+    """Execute these consecutive entries of the origin on the mirror; those at or below its index are skipped.
+
+    `after`: the index of the frame before the first one, 0 if there is none. A mirror that has not reached it executes
+    nothing. The first operation on a mirror creates it. Replies: Mirrored, ReplicaRefused.
+    """
+
+    after: int
+    frames: tuple[MirrorFrame, ...]
+
+
+class MirrorPart(Logged, tag=122, frozen=True):
+    """Some bytes of the frame `index`, which is too large for one entry; the last ones execute it.
+
+    `offset`: of these bytes in the frame; those at 0 discard an earlier frame's. `after`: as MirrorEntries.
+
+    Replies: as MirrorEntries.
+    """
+
+    after: int
+    index: int
+    offset: int
+    data: bytes
+    last: bool
+
+
+class MirrorSnapshot(Logged, tag=123, frozen=True):
+    """A snapshot of the origin follows in chunks: `total_bytes`, taken at `index`, where its chain has `hash`.
+
+    It does nothing if the mirror is there already. Replies: Mirrored, ReplicaRefused.
+    """
+
+    index: int
+    hash: bytes
+    total_bytes: int
+
+
+class MirrorChunk(Logged, tag=124, frozen=True):
+    """The bytes at `offset` of the snapshot taken at `index`; the last ones make it the mirror.
+
+    Replies: Mirrored; NotYet, if the snapshot has a feature level that this cluster has not reached; InvalidSnapshot.
+    """
+
+    index: int
+    offset: int
+    data: bytes
+
+
+class Promote(Logged, tag=125, frozen=True):
+    """Make the mirror the state of this cluster (spec/region 3).
+
+    `grace_ms`: what leases, sessions, holds and TTLs get beyond the time that they had left. Replies: Mirrored, with
+    the index of the origin's last entry; ReplicaRefused, if there is no mirror.
+    """
+
+    grace_ms: int
+
+
+class Fence(Logged, tag=126, frozen=True):
+    """Switch the service off for good, in favour of the cluster with this id (spec/region 4). Reply: Accepted."""
+
+    replica: str

@@ -55,6 +55,12 @@ Operation = (
     | cluster.SetMap
     | fragments.Fragment
     | fragments.LastFragment
+    | cluster.MirrorEntries
+    | cluster.MirrorPart
+    | cluster.MirrorSnapshot
+    | cluster.MirrorChunk
+    | cluster.Promote
+    | cluster.Fence
 )
 
 

@@ -410,6 +410,24 @@ class MapChanged(Struct, gc=False, frozen=True):
     version: int
 
 
+class Mirrored(Struct, gc=False, frozen=True):
+    """An operation on the mirror: the index that it has reached."""
+
+    index: int
+
+
+class ReplicaRefused(Struct, gc=False, frozen=True):
+    """An operation on the mirror, Promote: refused. `reason`: "not empty", "promoted" or "no mirror"."""
+
+    reason: str
+
+
+class ServiceFenced(Struct, gc=False, frozen=True):
+    """SwitchService: the service stays off, because the replica of this id has taken its place."""
+
+    replica: str
+
+
 Reply = (
     Stored
     | StoredNumber
@@ -482,6 +500,9 @@ Reply = (
     | TooManyWorkers
     | Elsewhere
     | MapChanged
+    | Mirrored
+    | ReplicaRefused
+    | ServiceFenced
 )
 
 # Replies without fields, and a few other frequent ones, are created once.

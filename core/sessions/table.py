@@ -76,6 +76,12 @@ class Sessions:
                 session.deadline_ms = until_ms
                 session.graced = session.graced or once
 
+    def postpone(self, by_ms: int) -> None:
+        """Let all sessions that have not ended yet end this much later."""
+        for session in self.by_number.values():
+            if not session.ending:
+                session.deadline_ms += by_ms
+
     def end(self, session: Session, clock_ms: int, *, lapsed: bool) -> None:
         """Make the session unusable; it counts as due until `remove`. `lapsed`: it was unused for too long."""
         if not session.ending:

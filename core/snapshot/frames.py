@@ -746,6 +746,42 @@ class MapFrame(Struct, array_like=True, tag="map", forbid_unknown_fields=True):
     text: bytes
 
 
+class RegionFrame(Struct, array_like=True, tag="region", forbid_unknown_fields=True):
+    """The part that the cluster played for another region: State.promoted and State.fenced."""
+
+    promoted: bool
+    fenced: str | None
+
+
+class MirrorTable(Struct, array_like=True, tag="mirror", forbid_unknown_fields=True):
+    """The cluster is a replica; the snapshot of its mirror follows.
+
+    `part`: the index of a large frame of which some bytes have come. `arriving`: a snapshot of the origin of which some
+    chunks have come: its index, the hash of the origin's chain there, its size.
+    """
+
+    part: Counter | None
+    arriving: tuple[Counter, bytes, Counter] | None
+
+
+class MirrorBytes(Struct, array_like=True, tag="mirrored", forbid_unknown_fields=True):
+    """Bytes of the mirror's snapshot, which is whole by itself."""
+
+    data: bytes
+
+
+class PartBytes(Struct, array_like=True, tag="mirror part", forbid_unknown_fields=True):
+    """Bytes of the large frame."""
+
+    data: bytes
+
+
+class ArrivingBytes(Struct, array_like=True, tag="mirror chunk", forbid_unknown_fields=True):
+    """One chunk of the snapshot that is arriving."""
+
+    data: bytes
+
+
 class FragmentBytes(Struct, array_like=True, tag="fragments", forbid_unknown_fields=True):
     """Bytes of the large operation that is being collected."""
 
@@ -769,5 +805,5 @@ Frame = (
     | ErrorRows
     | BindingRows | GroupRows | FairTable | FairRows | RateRows | UsedRows | CountedRows | KeptRows | RememberedRows
     | RecordIndex | RecordPages | RecordRows | SessionTable | SessionRows | WorkerRows | UserRows | CloneFrame
-    | Chunk | FragmentBytes | EndFrame
+    | Chunk | FragmentBytes | RegionFrame | MirrorTable | MirrorBytes | PartBytes | ArrivingBytes | EndFrame
 )

@@ -61,6 +61,7 @@ _ORDER: list[type[frames.Frame]] = [
     frames.Head,
     frames.Settings,
     frames.MapFrame,
+    frames.RegionFrame,
     frames.PulseTable,
     frames.PulseRow,
     frames.OldestIndex,
@@ -89,11 +90,15 @@ _ORDER: list[type[frames.Frame]] = [
     frames.CloneFrame,
     frames.Chunk,
     frames.FragmentBytes,
+    frames.MirrorTable,
+    frames.MirrorBytes,
+    frames.PartBytes,
+    frames.ArrivingBytes,
     frames.EndFrame,
 ]
 _ONCE = (
     frames.Head, frames.Settings, frames.MapFrame, frames.PulseTable, frames.OldestIndex, frames.FairTable,
-    frames.SessionTable, frames.CloneFrame, frames.EndFrame,
+    frames.SessionTable, frames.CloneFrame, frames.RegionFrame, frames.MirrorTable, frames.EndFrame,
 )
 _WITH_DATA = (frames.Waiting, frames.GroupWaiting, frames.Delayed, frames.Buried, frames.Running, frames.ErrorRows)
 _BYTES = ("error_bytes", "retain_bytes")         # settings that are not counted on: they have 63 bits
@@ -104,7 +109,21 @@ _NEEDED: dict[type[frames.Frame], type[frames.Frame]] = {       # which must com
     frames.Chunk: frames.CloneFrame,
     frames.FairRows: frames.FairTable,
     frames.RateRows: frames.FairTable,
+    frames.MirrorBytes: frames.MirrorTable,
+    frames.PartBytes: frames.MirrorTable,
+    frames.ArrivingBytes: frames.MirrorTable,
 }
+
+
+class MirrorFrames:
+    """The mirror in the snapshot of a replica: its table, the reader of its own snapshot, and what has come beside."""
+
+    def __init__(self, table: frames.MirrorTable, reader: SnapshotReader, pager: Pager | None) -> None:
+        """`pager`: of the mirror."""
+        self.table = table
+        self.reader = reader
+        self.part = bytearray()
+        self.chunks = CloneBuffer(None if pager is None or pager.resident else pager.pages)
 
 
 class SnapshotReader:
@@ -118,7 +137,7 @@ class SnapshotReader:
         self.level = level
         self._buffer = bytearray()
         self._digest = blake2b(digest_size=CHECKSUM_BYTES)
-        self._builder = _Builder(foreign, pager)
+        self._builder = _Builder(level, foreign, pager)
         self._decoder = _DECODERS[FORMAT]       # of the format of the snapshot, once that is known
         # The reader of the next part, and that part's size. A plain function: a bound method would make a cycle with
         # the reader, and the state in it, that only the garbage collector could free.
@@ -130,6 +149,11 @@ class SnapshotReader:
     def pending(self) -> tuple[frames.CloneFrame, CloneBuffer] | None:
         """The CLONE that was in progress, and its chunks; valid after `finish`."""
         return None if self._builder.clone is None else (self._builder.clone, self._builder.chunks)
+
+    @property
+    def mirror(self) -> MirrorFrames | None:
+        """The mirror of a replica; valid after `finish`."""
+        return self._builder.mirror
 
     def feed(self, data: bytes) -> None:
         """Read the next bytes.
@@ -208,8 +232,10 @@ def _check_no_name(name: str) -> None:
 class _Builder:
     """Builds a state from frames. Raises SnapshotError when they contradict each other."""
 
-    def __init__(self, foreign: bool, pager: Pager | None) -> None:
+    def __init__(self, level: int, foreign: bool, pager: Pager | None) -> None:
+        self._level = level                             # the highest of a mirror
         self._foreign = foreign
+        self.mirror: MirrorFrames | None = None
         self.state = State()
         self.state.keep_in(pager)
         self.clone: frames.CloneFrame | None = None
@@ -523,6 +549,26 @@ class _Builder:
         check(len(collected.data) + len(frame.data) <= limits.OPERATION_BYTES_MAX, "an operation is too large")
         collected.data += frame.data
 
+    def _add_region(self, frame: frames.RegionFrame) -> None:
+        self.state.promoted, self.state.fenced = frame.promoted, frame.fenced
+
+    def _add_mirror(self, frame: frames.MirrorTable) -> None:
+        check(not self._foreign, "a mirror from a client")
+        pager = self.state.pager
+        self.mirror = MirrorFrames(frame, SnapshotReader(self._level, pager=pager), pager)
+
+    def _add_mirror_bytes(self, frame: frames.MirrorBytes) -> None:
+        assert self.mirror is not None
+        self.mirror.reader.feed(frame.data)
+
+    def _add_part(self, frame: frames.PartBytes) -> None:
+        assert self.mirror is not None
+        self.mirror.part += frame.data
+
+    def _add_arriving(self, frame: frames.ArrivingBytes) -> None:
+        assert self.mirror is not None
+        self.mirror.chunks.add(frame.data)
+
     _add: ClassVar[dict[type[frames.Frame], Callable[[_Builder, Any], None]]] = {
         frames.Head: _add_head,
         frames.Settings: _add_settings,
@@ -565,5 +611,10 @@ class _Builder:
         frames.CloneFrame: _set_clone,
         frames.Chunk: _add_chunk,
         frames.FragmentBytes: _add_fragments,
+        frames.RegionFrame: _add_region,
+        frames.MirrorTable: _add_mirror,
+        frames.MirrorBytes: _add_mirror_bytes,
+        frames.PartBytes: _add_part,
+        frames.ArrivingBytes: _add_arriving,
         frames.EndFrame: _check_sums,
     }

@@ -51,6 +51,8 @@ _BODIES = _encoder.encode(frames.BodiesFrame([]))[:len("bodies") + 2]
 _record_decoder = msgspec.msgpack.Decoder(frames.RecordPages)
 _RECORD_INDEX = _encoder.encode(frames.RecordIndex([]))[:len("record index") + 2]
 _RECORD_PAGES = _encoder.encode(frames.RecordPages("", 0, []))[:len("record pages") + 2]
+_mirror_decoder = msgspec.msgpack.Decoder(frames.MirrorBytes)
+_MIRROR = _encoder.encode(frames.MirrorBytes(b""))[:len("mirrored") + 2]
 _END = _encoder.encode(frames.EndFrame(0, 0))[:len("end") + 2]
 _PROLOGUE_BYTES = len(MAGIC) + 4
 
@@ -60,7 +62,11 @@ def references(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
     The snapshot is known to be intact only at the end of `chunks`. Raises PageLost if it certainly is not.
     """
-    for piece in _pieces(chunks):
+    pieces = _pieces(chunks)
+    for piece in pieces:
+        if piece.startswith(_MIRROR, 4):
+            yield from references(_Mirrored(piece, pieces))         # of nothing behind it a page is named
+            continue
         try:
             found = _references_in(piece)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
@@ -88,7 +94,7 @@ def expanded(chunks: Iterable[bytes], read: Callable[[bytes], bytes]) -> Iterato
     """
     digest = blake2b(digest_size=CHECKSUM_BYTES)
     chunk = bytearray()
-    for part in _with_all_jobs(_with_bodies(_pieces(chunks), read), read):
+    for part in _with_all_jobs(_with_bodies(_with_mirror(_pieces(chunks), read), read), read):
         chunk += part
         if len(chunk) >= limits.CHUNK_BYTES:
             digest.update(chunk)
@@ -96,6 +102,35 @@ def expanded(chunks: Iterable[bytes], read: Callable[[bytes], bytes]) -> Iterato
             chunk.clear()
     digest.update(chunk)
     yield bytes(chunk) + digest.digest()
+
+
+class _Mirrored:
+    """The snapshot of a replica's mirror, in pieces. `following`: the frame behind it, once it has been read."""
+
+    def __init__(self, piece: bytes, pieces: Iterator[bytes]) -> None:
+        """`piece`: the first frame with its bytes. `pieces`: the others, and all pieces that follow."""
+        self.following: bytes | None = None
+        self._pieces = chain((piece,), pieces)
+
+    def __iter__(self) -> Iterator[bytes]:
+        for piece in self._pieces:
+            if not piece.startswith(_MIRROR, 4):
+                self.following = piece
+                return
+            yield _mirror_decoder.decode(piece[4:]).data
+
+
+def _with_mirror(pieces: Iterator[bytes], read: Callable[[bytes], bytes]) -> Iterator[bytes]:
+    """Yield these frames, with a mirror that names no pages."""
+    for piece in pieces:
+        if not piece.startswith(_MIRROR, 4):
+            yield piece
+            continue
+        mirrored = _Mirrored(piece, pieces)
+        for chunk in expanded(mirrored, read):
+            yield _framed(frames.MirrorBytes(chunk))
+        if mirrored.following is not None:
+            yield mirrored.following
 
 
 def _with_bodies(pieces: Iterator[bytes], read: Callable[[bytes], bytes]) -> Iterator[bytes]:

@@ -1,7 +1,7 @@
-"""A CLONE in progress: a snapshot that arrives in chunks through the log (spec/cluster 8.6).
+"""A snapshot that arrives in chunks through the log: of a CLONE (spec/cluster 8.6), or of the origin of a replica.
 
 The chunks are decoded as they arrive, so that little work is left after the last one. They are also stored: a node
-that restores a snapshot taken in the middle of a CLONE must be able to continue.
+that restores a snapshot taken in the middle must be able to continue.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from sockpqd.core.pages.clone_buffer import CloneBuffer
 from sockpqd.core.pages.pager import Pager
 from sockpqd.core.rules.complete import undo_hand_out
 from sockpqd.core.snapshot.frames import SnapshotError
-from sockpqd.core.snapshot.read import SnapshotReader
-from sockpqd.core.state import State
+from sockpqd.core.snapshot.read import MirrorFrames, SnapshotReader
+from sockpqd.core.state import Arriving, Collected, MirrorState, State
 
 
 class PendingClone:
@@ -24,16 +24,19 @@ class PendingClone:
     It must be dropped, unless its state was adopted.
     """
 
-    __slots__ = ("_pager", "_reader", "_received_bytes", "chunks", "clone", "total_bytes")
+    __slots__ = ("_pager", "_reader", "chunks", "clone", "received_bytes", "total_bytes")
 
-    def __init__(self, clone: int, total_bytes: int, beside: Pager | None) -> None:
-        """`beside`: the pager of the current state; the upload's jobs get a memory budget of the same size."""
+    def __init__(self, clone: int, total_bytes: int, beside: Pager | None, *, foreign: bool = True) -> None:
+        """`beside`: the pager of the current state; the upload's jobs get a memory budget of the same size.
+
+        `foreign`: the bytes come from a client.
+        """
         self.clone = clone
         self.total_bytes = total_bytes
         self.chunks = CloneBuffer(None if beside is None or beside.resident else beside.pages)
         self._pager = None if beside is None else beside.another()
-        self._received_bytes = 0
-        self._reader = SnapshotReader(FIRST_LEVEL, foreign=True, pager=self._pager)
+        self.received_bytes = 0
+        self._reader = SnapshotReader(FIRST_LEVEL, foreign=foreign, pager=self._pager)
 
     def add(self, data: bytes, level: int) -> None:
         """Add the next chunk, for a cluster of this feature level.
@@ -52,15 +55,15 @@ class PendingClone:
             self._feed(data, level)
 
     def _feed(self, data: bytes, level: int) -> None:
-        self._received_bytes += len(data)
-        if self._received_bytes > self.total_bytes:
+        self.received_bytes += len(data)
+        if self.received_bytes > self.total_bytes:
             raise SnapshotError("more bytes than announced")
         self._reader.level = level
         self._reader.feed(data)
 
     def finish(self) -> State:
         """Return the state in the snapshot. Raises SnapshotError if it is incomplete or invalid."""
-        if self._received_bytes != self.total_bytes:
+        if self.received_bytes != self.total_bytes:
             raise SnapshotError("fewer bytes than announced")
         return self._reader.finish()
 
@@ -71,20 +74,58 @@ class PendingClone:
             self._pager.pages.drop()
 
 
+class PendingMirror(PendingClone):
+    """The chunks of a snapshot of the origin, which may have been taken in the middle of a CLONE."""
+
+    __slots__ = ()
+
+    def __init__(self, total_bytes: int, beside: Pager | None) -> None:
+        """`beside`: the pager of the mirror."""
+        super().__init__(0, total_bytes, beside, foreign=False)
+
+    def finish(self) -> State:
+        """Return the state in the snapshot. Raises SnapshotError if it is incomplete or invalid."""
+        state = super().finish()
+        _resume_clone(state, self._reader, self._pager)
+        return state
+
+
 def restore(chunks: Iterable[bytes], level: int, pager: Pager | None = None) -> State:
     """Return the state in a whole snapshot, with any CLONE in progress. Its level must be at most `level`.
 
-    `pager`: an empty one for the new state. Raises SnapshotError.
+    `pager`: an empty one for the new state, or for the mirror of a replica. Raises SnapshotError.
     """
     reader = SnapshotReader(level, pager=pager)
     for chunk in chunks:
         reader.feed(chunk)
     state = reader.finish()
+    _resume_clone(state, reader, pager)
+    if reader.mirror is not None:
+        state.keep_in(None)
+        state.mirror = _restored_mirror(reader.mirror, state.level, pager)
+    return state
+
+
+def _resume_clone(state: State, reader: SnapshotReader, pager: Pager | None) -> None:
     if reader.pending is not None:
         head, received = reader.pending
         state.clone = PendingClone(head.clone, head.total_bytes, pager)
         state.clone.resume(received, state.level)
-    return state
+
+
+def _restored_mirror(found: MirrorFrames, level: int, pager: Pager | None) -> MirrorState:
+    """Return the mirror in a snapshot of a replica of this feature level."""
+    state, table = found.reader.finish(), found.table
+    _resume_clone(state, found.reader, pager)
+    mirror = MirrorState(state, reached=state.index)
+    if table.part is not None:
+        mirror.part = Collected(table.part, found.part)
+    if table.arriving is not None:
+        index, chain, total_bytes = table.arriving
+        upload = PendingMirror(total_bytes, pager)
+        upload.resume(found.chunks, level)
+        mirror.arriving = Arriving(index, chain, upload)
+    return mirror
 
 
 def adopt(state: State, other: State) -> None:

@@ -6,6 +6,7 @@
     checksum    32 bytes    BLAKE2b of everything before
 
 The frames are, in this order: one Head; Settings, when any was given; MapFrame, when there is a map of clusters;
+RegionFrame, when the cluster was promoted or fenced;
 PulseTable, and PulseRows in name order, when there are pulses or have been; OldestIndex, when there is one; QueueRows,
 in name order; Waiting, queues in name order and the jobs of a queue in the order of their places; Delayed, likewise in
 the order in which they become active; Buried, likewise in the order of their burials; Running, in rising id; ItemRows,
@@ -15,7 +16,8 @@ FairTable and FairRows, in name order, when groups are in use, and RateRows, que
 and CountedRows, in name order; KeptRows and RememberedRows, queues in name order and the keys of a queue in the order
 of their expiry; RecordRows, queues in name order and the records of a queue in the order in which their jobs ended;
 SessionTable and SessionRows, in rising number, when there has been a session; WorkerRows and UserRows, in name order;
-Clone and its Chunks, when a CLONE is in progress; FragmentBytes, when an operation in fragments is; one End. Long lists
+Clone and its Chunks, when a CLONE is in progress; FragmentBytes, when an operation in fragments is; of a replica
+MirrorTable and MirrorBytes, and PartBytes and ArrivingBytes, when some have come; one End. Long lists
 are cut into several frames. A body that jobs of several queues share (Extras.body) stands in the first row that has its
 number.
 
@@ -109,6 +111,8 @@ def _frames(state: State, users: bool, by_reference: bool) -> Iterator[frames.Fr
     yield from _settings_frames(state)
     if state.cluster_map is not None:
         yield frames.MapFrame(state.cluster_map.version, state.cluster_map.text)
+    if state.promoted or state.fenced is not None:
+        yield frames.RegionFrame(state.promoted, state.fenced)
     yield from pulse_frames(state.pulses)
     yield from _queue_frames(state)
     names = sorted(state.queues.by_name)
@@ -139,6 +143,7 @@ def _frames(state: State, users: bool, by_reference: bool) -> Iterator[frames.Fr
         yield from _user_frames(state.users)
     yield from _clone_frames(state)
     yield from _fragment_frames(state)
+    yield from _mirror_frames(state, by_reference)
     delayed_jobs = sum(queue.deferred for queue in state.queues.by_name.values())
     buried_jobs = sum(queue.buried.size for queue in buried if queue.buried is not None)
     yield frames.EndFrame(state.queues.waiting, len(state.running), delayed_jobs, buried_jobs)
@@ -503,6 +508,26 @@ def _fragment_frames(state: State) -> Iterator[frames.FragmentBytes]:
         number, data = state.fragments.number, memoryview(state.fragments.data)
         for start in range(0, len(data), limits.CHUNK_BYTES_MAX):
             yield frames.FragmentBytes(number, bytes(data[start : start + limits.CHUNK_BYTES_MAX]))
+
+
+def _mirror_frames(state: State, by_reference: bool) -> Iterator[frames.Frame]:
+    mirror = state.mirror
+    if mirror is None:
+        return
+    arriving = mirror.arriving
+    yield frames.MirrorTable(
+        None if mirror.part is None else mirror.part.number,
+        None if arriving is None else (arriving.index, arriving.hash, arriving.upload.total_bytes),
+    )
+    for chunk in write(mirror.state, users=True, by_reference=by_reference):
+        yield frames.MirrorBytes(chunk)
+    if mirror.part is not None:
+        data = memoryview(mirror.part.data)
+        for start in range(0, len(data), limits.CHUNK_BYTES_MAX):
+            yield frames.PartBytes(bytes(data[start : start + limits.CHUNK_BYTES_MAX]))
+    if arriving is not None:
+        for chunk in arriving.upload.chunks:
+            yield frames.ArrivingBytes(chunk)
 
 
 _AnyJob = TypeVar("_AnyJob", Job, DelayedJob, BuriedJob, RunningJob)

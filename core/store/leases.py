@@ -103,6 +103,16 @@ class Leases:
                 self._numbers.add(number)
             self._buckets[number].update(bucket)
 
+    def postpone(self, by_ms: int) -> None:
+        """Let all leases end this much later."""
+        buckets: dict[int, _Bucket] = {}
+        for bucket in self._buckets.values():
+            for job in bucket.values():
+                assert job.deadline_ms is not None
+                job.deadline_ms += by_ms
+                buckets.setdefault(job.deadline_ms >> LEASE_BITS, {})[job.id] = job
+        self._buckets, self._numbers, self._sorted = buckets, SortedList(buckets), None
+
     def _drop(self, number: int) -> None:
         del self._buckets[number]
         self._numbers.remove(number)

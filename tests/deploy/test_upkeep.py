@@ -45,8 +45,8 @@ def newer(folder: Path) -> str:
     version_file.write_text(text.replace('"1.0.0rc1"', '"1.0.0rc2"'))
     levels = source / "sockpqd" / "core" / "levels.py"
     text = levels.read_text()
-    assert "\nFEATURE_LEVEL = 1 " in text
-    levels.write_text(text.replace("\nFEATURE_LEVEL = 1 ", "\nFEATURE_LEVEL = 2 "))
+    assert "\nFEATURE_LEVEL = 2 " in text
+    levels.write_text(text.replace("\nFEATURE_LEVEL = 2 ", "\nFEATURE_LEVEL = 3 "))
     return str(source)
 
 
@@ -81,14 +81,14 @@ def test_a_rolling_upgrade_and_the_way_back_under_load(cluster: Installed, tmp_p
         cluster, *HELD_BACK, "-e", f"sockpqd_source={newer(tmp_path)}", "-e", f"sockpqd_build_dir={tmp_path}/build"
     )
     nodes = cluster.wait_until_well()["nodes"]
-    assert {(node["version"], node["level"], node["cluster_level"]) for node in nodes} == {("1.0.0rc2", 2, 1)}
+    assert {(node["version"], node["level"], node["cluster_level"]) for node in nodes} == {("1.0.0rc2", 3, 2)}
     assert re.findall(r"Hand leadership over\] \*+\nchanged: \[(\w+)\]", run.output) == [leader]
     assert run.output.rindex(f"changed: [{leader}]") > max(
         run.output.rindex(f"changed: [{name}]") for name in cluster.names if name != leader
     )
     under_load(cluster, "-e", f"sockpqd_release={old}")
     nodes = cluster.wait_until_well()["nodes"]
-    assert {(node["version"], node["level"], node["cluster_level"]) for node in nodes} == {("1.0.0rc1", 1, 1)}
+    assert {(node["version"], node["level"], node["cluster_level"]) for node in nodes} == {("1.0.0rc1", 2, 2)}
     assert cluster.ssh("n1", "readlink /opt/sockpqd/current").strip() == old
 
 

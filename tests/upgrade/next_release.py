@@ -1,4 +1,4 @@
-"""A release that follows: this one with what feature level 2 may bring, of each kind.
+"""A release that follows: this one with what feature level 3 may bring, of each kind.
 
     python -m tests.upgrade.next_release sockpqd --config FILE
     python -m tests.upgrade.next_release sim SEEDS              simulated upgrades; a line of JSON says what happened
@@ -27,8 +27,8 @@ from typing import Any
 # What is replaced in each module; each of the texts stands there once.
 PRODUCT: dict[str, dict[str, str]] = {
     "sockpqd.core.levels": {
-        "FEATURE_LEVEL = 1 ": "FEATURE_LEVEL = 2 ",
-        "[tuple[str, str], int] = {}": '[tuple[str, str], int] = {("End", "quiet"): 2}',
+        "FEATURE_LEVEL = 2 ": "FEATURE_LEVEL = 3 ",
+        "[tuple[str, str], int] = {}": '[tuple[str, str], int] = {("End", "quiet"): 3}',
     },
     "sockpqd.core.ops.jobs": {
         "    dropped: bool = False\n\n    @property":
@@ -48,7 +48,7 @@ PRODUCT: dict[str, dict[str, str]] = {
     },
     "sockpqd.core.handlers.table": {
         "    queue_ops.CreateQueue:":
-            "    queue_ops.Poke: Handler(queues.poke, cost.on_queue, in_request=True, level=2),\n"
+            "    queue_ops.Poke: Handler(queues.poke, cost.on_queue, in_request=True, level=3),\n"
             "    queue_ops.CreateQueue:",
     },
     "sockpqd.core.state": {
@@ -62,7 +62,7 @@ PRODUCT: dict[str, dict[str, str]] = {
     },
     "sockpqd.core.snapshot.write": {
         "    return frames.Head(\n":
-            "    kind, more = (frames.Head, {'poked': state.poked}) if state.level >= 2 else (frames.AnyHead, {})\n"
+            "    kind, more = (frames.Head, {'poked': state.poked}) if state.level >= 3 else (frames.AnyHead, {})\n"
             "    return kind(\n        **more,\n",
     },
     "sockpqd.core.snapshot.read": {
@@ -79,7 +79,7 @@ PRODUCT: dict[str, dict[str, str]] = {
         "        self.transport.broadcast(self.info())\n":
             "        self.transport.broadcast(self.info())\n"
             "        for peer in self.peers.values():\n"
-            "            if peer.up and peer.info is not None and peer.info.level >= 2:\n"
+            "            if peer.up and peer.info is not None and peer.info.level >= 3:\n"
             "                self.transport.context.send(peer, Poked(self.machine._state.poked))\n",
         "        elif isinstance(event, Notice | Listening | Heard):\n":
             "        elif isinstance(event, Poked):\n"
@@ -123,7 +123,7 @@ SIMULATION: dict[str, dict[str, str]] = {
     "tests.sim.world.node": {
         "        self.up.inbox.append((sender, event))\n":
             "        if type(event).__name__ == 'Poked':\n"
-            "            if self.known_level == 1:\n"
+            "            if self.known_level == 2:\n"
             "                raise Violation(f'{self.name} is sent a message that it does not know')\n"
             "            self.world.trace.seen['pokes heard of'] += event.times > 0\n"
             "        self.up.inbox.append((sender, event))\n",

@@ -21,7 +21,7 @@ from tests.waiting import until
 from tests.wire import Wire
 
 NEXT = (sys.executable, "-m", "tests.upgrade.next_release")
-HELD_BACK = {"SOCKPQD_RAFT_FEATURE_LEVEL_MAX": "1"}
+HELD_BACK = {"SOCKPQD_RAFT_FEATURE_LEVEL_MAX": "2"}
 CALL_S = 60.0
 SEEDS = 8                   # simulated clusters
 HEAD_AT = 12                # in a snapshot: behind its magic and its format
@@ -132,20 +132,20 @@ def test_a_rolling_upgrade_and_the_way_back(cluster: Rolling) -> None:
     for name in cluster.names:
         cluster.replace(name, newer=True, held_back=True)
         assert cluster.ask_for_news() in (OLDER, HELD)
-    assert cluster.levels() == {(2, 1)}
+    assert cluster.levels() == {(3, 2)}
     assert cluster.ask_for_news() == HELD
     for name in cluster.names:
         assert cluster.pokes_in_snapshot(name) is None
         cluster.write_snapshot(name)
     for name in cluster.names:
         cluster.replace(name, newer=False)
-    assert cluster.levels() == {(1, 1)}
+    assert cluster.levels() == {(2, 2)}
     assert cluster.ask_for_news() == OLDER
     for name in cluster.names:
-        assert {level for _, level in cluster.levels()} == {1}
+        assert {level for _, level in cluster.levels()} == {2}
         cluster.replace(name, newer=True)
     cluster.wait_until(lambda views: all(
-        (node.level, node.cluster_level) == (2, 2) for view in views for node in view.nodes), "the level is raised")
+        (node.level, node.cluster_level) == (3, 3) for view in views for node in view.nodes), "the level is raised")
     assert cluster.ask_for_news() == NEWER
     for name in cluster.names:
         cluster.wait_until_logged(name, " was poked, ")

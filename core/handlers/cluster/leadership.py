@@ -8,7 +8,7 @@ from sockpqd.core.handlers.cost import BASE_BYTES, JOB, Cost, of_names
 from sockpqd.core.members.membership import seeded
 from sockpqd.core.ops.cluster import Lead, RaiseLevel, Resume, SwitchService, Tick
 from sockpqd.core.ops.jobs import Then
-from sockpqd.core.ops.replies import ACCEPTED, ChangeInProgress, Reply
+from sockpqd.core.ops.replies import ACCEPTED, ChangeInProgress, Reply, ServiceFenced
 from sockpqd.core.state import State
 
 _MEMBERS_CHANGED = ChangeInProgress()
@@ -73,7 +73,9 @@ def raise_level_cost(operation: RaiseLevel) -> Cost:
 
 
 def switch_service(state: State, operation: SwitchService, seed: int) -> Reply:
-    """Switch the whole service offline or online."""
+    """Switch the whole service offline or online; a fenced one stays offline."""
+    if state.fenced is not None:
+        return ServiceFenced(state.fenced) if operation.online else ACCEPTED
     if operation.online and not state.online:
         state.grant_grace(operation.grace_ms)
     state.online = operation.online

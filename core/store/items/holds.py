@@ -71,3 +71,9 @@ class Holds:
             extended = True
         if extended:
             self._ends.replace((hold.deadline_ms, item) for item, hold in self._by_item.items())
+
+    def postpone(self, by_ms: int) -> None:
+        """Let all holds end this much later."""
+        for hold in self._by_item.values():
+            hold.deadline_ms += by_ms
+        self._ends.replace((hold.deadline_ms, item) for item, hold in self._by_item.items())

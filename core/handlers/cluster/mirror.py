@@ -1,0 +1,150 @@
+"""Handlers of what a replica takes in from its origin: entries, large ones in parts, and snapshots (spec/region 1).
+
+They only put entries in line: Machine.apply executes them on the mirror when the operations of the replica's own entry
+are done. Everything that has come before is skipped, and nothing is executed behind a gap.
+"""
+
+from __future__ import annotations
+
+from sockpqd.core import limits
+from sockpqd.core.handlers.cost import BASE_BYTES, ID_BYTES, JOB, NAME_BYTES, Cost
+from sockpqd.core.ops.cluster import MirrorChunk, MirrorEntries, MirrorPart, MirrorSnapshot
+from sockpqd.core.ops.replies import INVALID_SNAPSHOT, NOT_YET, Mirrored, ReplicaRefused, Reply
+from sockpqd.core.snapshot.frames import LevelError, SnapshotError
+from sockpqd.core.snapshot.upload import PendingMirror
+from sockpqd.core.state import Arriving, Collected, MirrorState, State, ToMirror
+
+NOT_EMPTY = ReplicaRefused("not empty")
+PROMOTED = ReplicaRefused("promoted")
+
+
+def entries(state: State, operation: MirrorEntries, seed: int) -> Reply:
+    """Execute the frames that the mirror has not executed, unless others before them are missing."""
+    mirror = _mirror_of(state)
+    if isinstance(mirror, ReplicaRefused):
+        return mirror
+    if operation.after <= mirror.reached:
+        for frame in operation.frames:
+            if frame.index > mirror.reached:
+                _execute(mirror, frame.index, frame.data)
+    return Mirrored(mirror.reached)
+
+
+def entries_cost(operation: MirrorEntries) -> Cost:
+    """Return the bytes and work of a MirrorEntries: the work of its frames is unknown, so it gets its own entry."""
+    size = sum(ID_BYTES + NAME_BYTES + len(frame.data) for frame in operation.frames)
+    return BASE_BYTES + size, limits.OPERATION_WORK_MAX
+
+
+def part(state: State, operation: MirrorPart, seed: int) -> Reply:
+    """Collect the bytes of a large frame, and execute it with the last ones."""
+    mirror = _mirror_of(state)
+    if isinstance(mirror, ReplicaRefused):
+        return mirror
+    collected, mirror.part = mirror.part, None
+    if operation.offset == 0:
+        collected = Collected(operation.index, bytearray())
+    elif collected is None or (collected.number, len(collected.data)) != (operation.index, operation.offset):
+        return Mirrored(mirror.reached)
+    if operation.after <= mirror.reached < operation.index:
+        collected.data += operation.data
+        if operation.last:
+            _execute(mirror, operation.index, bytes(collected.data))
+        else:
+            mirror.part = collected
+    return Mirrored(mirror.reached)
+
+
+def part_cost(operation: MirrorPart) -> Cost:
+    """Return the bytes and work of a MirrorPart."""
+    return BASE_BYTES + len(operation.data), limits.OPERATION_WORK_MAX if operation.last else JOB
+
+
+def snapshot(state: State, operation: MirrorSnapshot, seed: int) -> Reply:
+    """Begin to take in a snapshot, in place of any earlier one that is incomplete."""
+    mirror = _mirror_of(state)
+    if isinstance(mirror, ReplicaRefused):
+        return mirror
+    _drop_arriving(mirror)
+    if operation.index > mirror.reached:
+        upload = PendingMirror(operation.total_bytes, mirror.state.pager)
+        mirror.arriving = Arriving(operation.index, operation.hash, upload)
+    return Mirrored(mirror.reached)
+
+
+def chunk(state: State, operation: MirrorChunk, seed: int) -> Reply:
+    """Add bytes of the snapshot, which is the mirror when all have come."""
+    mirror = state.mirror
+    if mirror is None:
+        return PROMOTED if state.promoted else NOT_EMPTY
+    arriving = mirror.arriving
+    if arriving is None or (arriving.index, arriving.upload.received_bytes) != (operation.index, operation.offset):
+        return Mirrored(mirror.reached)
+    upload = arriving.upload
+    try:
+        upload.add(operation.data, state.level)
+        if upload.received_bytes < upload.total_bytes:
+            return Mirrored(mirror.reached)
+        other = upload.finish()
+        if other.index != arriving.index:
+            raise SnapshotError("taken at another index than announced")
+    except LevelError:
+        _drop_arriving(mirror)
+        return NOT_YET
+    except SnapshotError:
+        _drop_arriving(mirror)
+        return INVALID_SNAPSHOT
+    upload.chunks.drop()
+    mirror.arriving = mirror.part = None
+    _replace(mirror, other)
+    mirror.steps.append(ToMirror(arriving.index, b"", arriving.hash))
+    state.effects.restored = True
+    return Mirrored(mirror.reached)
+
+
+def chunk_cost(operation: MirrorChunk) -> Cost:
+    """Return the bytes and work of a MirrorChunk, whose jobs are decoded."""
+    return BASE_BYTES + len(operation.data), limits.OPERATION_WORK_MAX
+
+
+def _execute(mirror: MirrorState, index: int, data: bytes) -> None:
+    mirror.steps.append(ToMirror(index, data))
+    mirror.reached = index
+
+
+def _replace(mirror: MirrorState, other: State) -> None:
+    """Make this state the mirror, and release the pages of the one before it."""
+    before = mirror.state
+    before.drop_clone()
+    if before.pager is not None and other.pager is not None:
+        other.pager.pages.replace(before.pager.pages)
+    mirror.state, mirror.reached = other, other.index
+
+
+def _drop_arriving(mirror: MirrorState) -> None:
+    if mirror.arriving is not None:
+        mirror.arriving.upload.drop()
+        mirror.arriving = None
+
+
+def _mirror_of(state: State) -> MirrorState | ReplicaRefused:
+    """Return the mirror of this cluster, which the first operation on it creates, with the jobs' pages."""
+    if state.mirror is None:
+        if state.promoted:
+            return PROMOTED
+        if not _is_empty(state):
+            return NOT_EMPTY
+        state.mirror = MirrorState(State())
+        state.mirror.state.keep_in(state.pager)
+        state.keep_in(None)
+    return state.mirror
+
+
+def _is_empty(state: State) -> bool:
+    """Return whether nobody has used this cluster for anything that is still there."""
+    queues = state.queues
+    return not (
+        queues.by_name or queues.idle or queues.settings or state.running or state.sessions.by_number
+        or state.users or state.topics.by_name or state.pulses.by_name or state.groups.by_name
+        or state.cluster_map or len(state.records)
+    )

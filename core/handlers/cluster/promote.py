@@ -1,0 +1,121 @@
+"""Handlers of Promote, which makes the mirror of a replica the state of its cluster, and of Fence (spec/region 3)."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from msgspec.structs import force_setattr, replace
+
+from sockpqd.core import limits
+from sockpqd.core.clusters.cluster_map import ID_BYTES, ClusterMap
+from sockpqd.core.clusters.map_text import MapError, read_map
+from sockpqd.core.handlers.cost import BASE_BYTES, JOB, Cost, of_names
+from sockpqd.core.members.membership import Membership
+from sockpqd.core.ops.cluster import Fence, Promote
+from sockpqd.core.ops.replies import ACCEPTED, Mirrored, ReplicaRefused, Reply
+from sockpqd.core.state import State
+from sockpqd.core.store.job import Job
+
+NO_MIRROR = ReplicaRefused("no mirror")
+
+# What stays of the replica's own state: of the cluster, and of the present entry.
+_OWN = frozenset({
+    "index", "term", "leader", "cluster_id", "membership", "servers", "online", "level", "mirror", "promoted", "fenced",
+    "clock_ms", "before_ms", "seed", "spent", "effects", "undo", "put_item", "spread_left", "route_steps_left",
+    "turned_items", "allowed", "opened", "watches",
+})
+_TAKEN_OVER = tuple(name for name in State.__slots__ if name not in _OWN)
+
+
+def promote(state: State, operation: Promote, seed: int) -> Reply:
+    """Make the mirror the state, with the numbers and times that let it go on apart from the origin."""
+    mirror = state.mirror
+    if mirror is None:
+        return NO_MIRROR
+    other = mirror.state
+    if mirror.arriving is not None:
+        mirror.arriving.upload.drop()
+    other.drop_clone()
+    passed_ms = max(0, state.clock_ms - other.clock_ms)
+    state.clock_ms += max(0, other.clock_ms - state.clock_ms)
+    for name in _TAKEN_OVER:
+        setattr(state, name, getattr(other, name))
+    state.level = max(state.level, other.level)
+    state.mirror, state.fragments, state.promoted = None, None, True
+    _rise(state)
+    _postpone(state, passed_ms + min(max(0, operation.grace_ms), limits.DURATION_MS_MAX))
+    for pulse in state.pulses.by_name.values():         # the origin may have given as many since
+        pulse.window = deque([(state.clock_ms, pulse.now)])
+    if state.fair is not None:
+        state.fair.now_ms = state.clock_ms
+    if state.cluster_map is not None:
+        state.cluster_map = _own_map(state.cluster_map, other.cluster_id, state)
+    state.effects.restored = True
+    state.events.of_entry = []
+    return Mirrored(other.index)
+
+
+def promote_cost(operation: Promote) -> Cost:
+    """Return the bytes and work of a Promote, which gets an entry of its own."""
+    return BASE_BYTES, limits.OPERATION_WORK_MAX
+
+
+def fence(state: State, operation: Fence, seed: int) -> Reply:
+    """Switch the service off; nothing switches it on again."""
+    state.fenced = operation.replica
+    state.online = False
+    return ACCEPTED
+
+
+def fence_cost(operation: Fence) -> Cost:
+    """Return the bytes and work of a Fence."""
+    return BASE_BYTES + of_names(operation.replica), JOB
+
+
+def _rise(state: State) -> None:
+    """Raise all numbers beyond those that the origin may have given out after the mirror's last entry."""
+    state.next_id += limits.PROMOTED_BEYOND
+    state.items.next_item += limits.PROMOTED_BEYOND
+    state.sessions.next_session += limits.PROMOTED_BEYOND
+    state.pulses.next_ticket += limits.PROMOTED_BEYOND
+    state.events.seq += limits.PROMOTED_BEYOND
+    beyond = (state.clock_ms + limits.PROMOTED_BEYOND_MS) << limits.SEQ_BITS
+    if state.next_seq < beyond <= limits.SEQ_MAX:
+        state.next_seq = beyond
+
+
+def _postpone(state: State, by_ms: int) -> None:
+    """Let everything that a worker or client must do in time end that much later."""
+    state.leases.postpone(by_ms)
+    state.items.holds.postpone(by_ms)
+    state.sessions.postpone(by_ms)
+    ends: list[tuple[int, int, Job | str]] = []
+    for end_ms, seq, due in state.ttls:
+        if isinstance(due, str):            # the end of a pause, which was set to a time
+            ends.append((end_ms, seq, due))
+            continue
+        # Its place, key and number stay, so no other list has to know; there may be a million.
+        assert due.extras is not None
+        force_setattr(due, "extras", replace(due.extras, expires_at_ms=end_ms + by_ms))
+        ends.append((end_ms + by_ms, seq, due))
+    state.ttls.replace(ends)
+
+
+def _own_map(known: ClusterMap, origin: bytes | None, state: State) -> ClusterMap:
+    """Return the map with this cluster in the origin's place; the same map if the origin has none in it."""
+    line = next((one for one in known.clusters if one.id == (origin or b"")[:ID_BYTES]), None)
+    servers = _servers(state.membership)
+    if line is None or state.cluster_id is None or not servers:
+        return known
+    own = f"CLUSTER {line.name} {state.cluster_id[:ID_BYTES].hex()} {servers}"
+    lines = [
+        own if text.startswith(f"CLUSTER {line.name} ") else text for text in known.text.decode("ascii").split("\n")
+    ]
+    try:
+        return read_map(min(known.version + 1, limits.MAP_VERSION_MAX), "\n".join(lines).encode(), state.cluster_id)
+    except MapError:            # an address that a map cannot have
+        return known
+
+
+def _servers(membership: Membership) -> str:
+    return ",".join(address.client for address in membership.addresses.values() if address.client)

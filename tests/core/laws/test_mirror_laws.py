@@ -1,0 +1,111 @@
+"""The law of the mirror: however a log reaches a replica, its mirror is the origin at each index.
+
+The replica's leader may change, offer what has been offered, leave parts and snapshots unfinished, and its nodes may
+restart from a snapshot at any moment, with pages or without.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+
+import pytest
+
+from sockpqd.core import Machine, MirrorChunk, MirrorPart, MirrorSnapshot, digests_of, expanded, references
+from tests.core.helpers.logs import KNOWN_LEVEL, LogEntry, random_log, restored, snapshot_of
+from tests.core.helpers.mirrors import (
+    Replica,
+    assert_mirrors,
+    frames_of,
+    mirrored_state,
+    something_of_its_own,
+)
+from tests.core.helpers.paging import MemoryStore, page_out, paged_machine, small_collections
+from tests.core.helpers.session_logs import random_session_log
+from tests.core.helpers.time_logs import random_time_log
+
+Made = Callable[[int, int], list[LogEntry]]
+LOGS = [random_log, random_time_log, random_session_log]
+
+
+def play_both(log: list[LogEntry], seed: int, machine: Machine, between: Callable[[Replica, Random], None]) -> None:
+    """Let the machine mirror the log in random steps; `between` may do anything between them. Compare at each."""
+    random, frames = Random(seed), frames_of(log)
+    origin, replica = Machine(), Replica(machine)
+    replies: list[object] = []
+    while origin.index < len(log):
+        begin = origin.index
+        end = min(len(log), begin + random.choice([1, 1, 2, 5, 20]))
+        for entry in log[begin:end]:
+            replies.append(digests_of(origin.apply(origin.index + 1, *entry).replies))
+        taken = frames[max(0, begin - random.choice([0, 0, 3])):end]
+        way = random.random()
+        if way < 0.6:
+            assert replica.take(*taken, after=taken[0].index - 1) == end
+        elif way < 0.8:
+            for frame in frames[begin:end]:
+                replica.take_parts(frame, random.choice([1 + len(frame.data) // 3, 1000]))
+        elif way < 0.9 and begin:
+            for _ in replica.install(origin, random.choice([300, 5000])):
+                between(replica, random)
+        else:
+            assert replica.take(*frames[begin + 1:end], after=frames[begin].index) == begin     # one is missing
+            replica.log(MirrorPart(begin, begin + 1, 0, b"begun", last=False))
+            replica.log(MirrorSnapshot(end, b"", 1 << 40), MirrorChunk(end, 0, snapshot_of(origin)[:100]))
+            between(replica, random)
+            replica.take(*taken, after=taken[0].index - 1)
+        between(replica, random)
+        assert_mirrors(replica.machine, origin)
+    executed = {one.index: digests_of(one.replies) for one in replica.executed if one.data}
+    assert executed == {index: replies[index - 1] for index in executed}
+    assert all(frames[one.index - 1].data == one.data for one in replica.executed if one.data)
+
+
+def lives_on(replica: Replica, random: Random) -> None:
+    """Let the replica's own cluster do something, or let it restart from its snapshot."""
+    way = random.random()
+    if way < 0.3:
+        replica.log(something_of_its_own(random), now_ms=random.choice([0, 1 << 50]))
+    elif way < 0.5:
+        before = snapshot_of(replica.machine)
+        replica.machine = restored(before)
+        assert snapshot_of(replica.machine) == before
+
+
+@pytest.mark.parametrize("made", LOGS)
+@pytest.mark.parametrize("seed", range(3))
+def test_the_mirror_is_the_origin_at_each_index(made: Made, seed: int) -> None:
+    play_both(made(seed, 400), seed, Machine(), lives_on)
+
+
+@pytest.mark.parametrize("made", LOGS)
+@pytest.mark.parametrize("seed", range(2))
+def test_pages_of_a_mirror_show_nowhere(made: Made, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    small_collections(monkeypatch)
+    store, paged = MemoryStore(), 0
+
+    def restarts(replica: Replica, random: Random) -> None:
+        nonlocal paged
+        page_out(replica.machine, random)
+        if random.random() < 0.7:
+            return
+        before, named = snapshot_of(replica.machine), list(replica.machine.snapshot(by_reference=True))
+        paged += len(list(references(named)))
+        store.restart()
+        whole = expanded(named, lambda reference: store.left[int.from_bytes(reference, "big")])
+        assert snapshot_of(restored(b"".join(whole))) == before
+        replica.machine = paged_machine(store)
+        replica.machine.restore(named)
+        assert snapshot_of(replica.machine) == before
+
+    play_both(made(seed, 300), seed, paged_machine(store), restarts)
+    assert paged or made is random_session_log
+
+
+def test_a_snapshot_of_a_replica_needs_its_level() -> None:
+    replica = Replica(Machine())
+    replica.take(*frames_of(random_log(0, 5)))
+    assert mirrored_state(restored(snapshot_of(replica.machine))) == mirrored_state(replica.machine)
+    with pytest.raises(Exception, match="feature level 2, known are those up to 1"):
+        Machine(1).restore([snapshot_of(replica.machine)])
+    assert replica.machine.level <= KNOWN_LEVEL

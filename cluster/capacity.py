@@ -59,6 +59,7 @@ class Capacity:
         self.disk_marked = False
         self.free_bytes = 0
         self.disk_bytes = 0
+        self.free_bytes_min = 0         # the watermark of the disk
         self.ballast = ballast
         self.short = False
         self.exhausted = False
@@ -109,6 +110,9 @@ class Capacity:
         needed = journal.segments.segment_bytes + self._expected_bytes()
         lacking = journal.segments.short or store.lacks_space
         self.short = lacking or self.disk_marked or self.free_bytes + self.ballast.bytes < needed
+        room_bytes = limits.FEED_ROOM_SEGMENTS * journal.segments.segment_bytes
+        if self.short or self.free_bytes < self.free_bytes_min + room_bytes:
+            self._cut_feeds()
         if not self.short:
             return
         if now - self._reported_at >= limits.ROOM_REPORT_S:
@@ -123,6 +127,12 @@ class Capacity:
             if store.older_bytes:
                 store.release()
         self._pages.make_room()
+
+    def _cut_feeds(self) -> None:
+        """Delete the part of the journal that is kept for copies in other regions."""
+        if self._journal.feed_bytes and self._journal.release_feeds(self._store.needed_from):
+            log.warning("the disk of node.data_dir is short of room: what feed.keep_bytes keeps of the journal is "
+                        "deleted. A replica that needs it starts again from a snapshot.")
 
     def holders(self) -> Holders:
         """Return the current use of the disk."""

@@ -167,6 +167,7 @@ class Driver:
 
         Raises an error if this node cannot run.
         """
+        self.journal.feed_bytes = self.settings.feed_keep_bytes
         self.replica.tick()
         self._recover_to = self.replica.commit_index
         if self.store.load_error is not None:

@@ -158,6 +158,8 @@ READ_AHEAD_BYTES = 256 << 10
 # ever, and touching a page for the first time costs a virtual machine several times as much as a warm one.
 FORGOTTEN_BYTES = 1 << 20
 LOG_CACHE_BYTES = 16 << 20      # the newest entries in memory
+FEED_SLICE_BYTES = 1 << 20      # entries read at once for a copy in another region
+FEED_ROOM_SEGMENTS = 4          # with less room than this beyond the watermark of the disk, nothing is kept for copies
 LOG_SLICE_BYTES_MAX = 40 << 20  # a slice keeps what it has read: pysyncobj walks over it and then takes what it wants
 
 # ---- Snapshots and compaction

@@ -82,6 +82,7 @@ from sockpqd.core.ops.entry import (
     decode_operation,
     encode_entry,
     encode_operation,
+    head_of_entry,
     name_of,
 )
 from sockpqd.core.ops.events import EVENT_TYPES, GAP, Event
@@ -576,6 +577,7 @@ __all__ = [
     "expanded",
     "flow_of",
     "head_of",
+    "head_of_entry",
     "level_of",
     "name_of",
     "number_of",

@@ -272,6 +272,7 @@ def settings(config: Config, *, bootstrap: bool, certificates: Certificates | No
         memory_mark_bytes=memory_mark_bytes(config.limits.memory_mark),
         disk_free_bytes_min=config.limits.disk_free_bytes_min,
         hot_bytes=config.limits.hot_bytes,
+        feed_keep_bytes=config.feed.keep_bytes,
         tls=None if certificates is None else certificates.peers,
         http_port=split_address(config.listen.http)[1] if config.listen.http and with_dashboard(config) else 0,
     )

@@ -46,6 +46,8 @@ class Repair:
         if not self._segment and not self._snapshot:
             return False
         kept = self._store.kept()
+        if self._segment:
+            self._journal.release_feeds(self._store.needed_from)
         if self._journal.segments.oldest > self._segment and (not kept or kept[0] > self._snapshot):
             log.info("the damaged files are removed")
             self._segment = self._snapshot = 0

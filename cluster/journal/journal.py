@@ -9,6 +9,8 @@ Entries are kept for longer than the Raft library asks: it removes the entries t
 (deleteEntriesTo), but the journal removes only those that the previous snapshot covers. So the log reaches back to the
 older of the two snapshots that are kept. A follower that was away for a moment still finds its entries, and a damaged
 newest snapshot can be replaced by the older one and the log. A node that is short of room gives that up: release().
+For copies in other regions `feed_bytes` more are kept; these are not shown to the library, and go first when room is
+short: release_feeds().
 Segments without any kept entry are deleted, one at each sync.
 
 The camel-case names are those that pysyncobj calls (`createJournal`). Positions count from the first entry; indexes are
@@ -21,13 +23,14 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 from concurrent.futures import Future
+from itertools import islice
 from pathlib import Path
 
 from sockpqd.cluster import limits
 from sockpqd.cluster.journal import journal_format
 from sockpqd.cluster.journal.journal_format import Header, JournalRecord, PlacedRecord
 from sockpqd.cluster.journal.journal_state import JournalState, StateSummary
-from sockpqd.cluster.journal.log_index import Entry
+from sockpqd.cluster.journal.log_index import Entry, Stretch
 from sockpqd.cluster.journal.log_view import LogView
 from sockpqd.cluster.journal.segments import Segments
 from sockpqd.cluster.storage.disk import Disk
@@ -95,6 +98,7 @@ class Journal(LogView):
         self._synced_state = self._state.restated()     # what a new segment begins with
         self._replayed = False                      # a frame was found when the journal was opened
         self._lock: int | None = None
+        self.feed_bytes = 0                         # of segments to keep, beyond what this node needs itself
         self.forgetful = False                      # what was here before was set aside (damage/rejoin.py)
 
     # Opening
@@ -188,9 +192,28 @@ class Journal(LogView):
         covered = self._state.covered
         keep = max(self._table.first, min(covered, index))
         self.bytes_total -= self._table.bytes_between(covered, index)
-        self._change(journal_format.PREFIX, keep, max(covered, index))
+        self._change(journal_format.PREFIX, self._kept_for_feeds(keep), max(covered, index))
         self._show_from(max(self.first_index, keep))
         self._shrunk = True
+
+    def _kept_for_feeds(self, keep: int) -> int:
+        """Return the first entry to keep if this node itself needs those from `keep` on."""
+        if not self.feed_bytes:
+            return keep
+        count = -(-self.feed_bytes // self.segments.segment_bytes)
+        return self._table.first_in(self._table.location(keep).segment - count, keep)
+
+    def release_feeds(self, keep: int) -> bool:
+        """Remove the entries before `keep` that are kept only for feeds; returns whether there were any.
+
+        `keep`: the first entry that this node itself needs.
+        """
+        keep = min(keep, self._state.covered, self.first_index)
+        if keep <= self._table.first:
+            return False
+        self._change(journal_format.PREFIX, keep, self._state.covered)
+        self._shrunk = True
+        return True
 
     def release(self) -> None:
         """Remove all entries that the newest snapshot covers, because their segments are needed."""
@@ -322,6 +345,47 @@ class Journal(LogView):
         if len(command) != length or journal_format.body_crc(index, command) != crc:
             self.segments.damaged(segment, offset, f"entry {index} has changed since it was written")
         return command, index, self._table.term(index)
+
+    # For feeds (feed/log_feed.py)
+
+    @property
+    def oldest_index(self) -> int:
+        """The first entry that is kept; those before `first_index` are there for feeds only."""
+        return self._table.first
+
+    def is_recent(self, index: int) -> bool:
+        """Return whether the entries from this one on are in memory."""
+        return index >= self._cache.first
+
+    def recent(self, index: int, last: int, bytes_max: int) -> list[Entry]:
+        """The entries from `index` to `last`, within about `bytes_max`; empty if the first is not in memory."""
+        found: list[Entry] = []
+        if index >= self._cache.first:
+            for entry in islice(self._cache.entries, index - self._cache.first, last + 1 - self._cache.first):
+                found.append(entry)
+                bytes_max -= len(entry[0])
+                if bytes_max <= 0:
+                    break
+        return found
+
+    def stretch(self, index: int, last: int, bytes_max: int) -> Stretch:
+        """Return the places of the entries from `index` on, which must be kept, and not in memory only."""
+        return self._table.stretch(index, last, bytes_max)
+
+    def read_stretch(self, file: int, stretch: Stretch) -> list[Entry]:
+        """Read entries from their segment, which is open as `file`; may be called in a thread.
+
+        Raises OSError, and JournalDamaged if one reads back changed.
+        """
+        data = self._disk.read(file, stretch.length, stretch.offset)
+        found: list[Entry] = []
+        for index, term, start, length, crc in stretch.entries:
+            command = data[start:start + length]
+            if len(command) != length or journal_format.body_crc(index, command) != crc:
+                self.segments.damaged(
+                    stretch.segment, stretch.offset + start, f"entry {index} has changed since it was written")
+            found.append((command, index, term))
+        return found
 
     def _recall_last(self) -> None:
         """Load the last entry into memory after later ones were removed, because it is needed constantly."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, overload
 
@@ -18,6 +19,15 @@ class EntryLocation(NamedTuple):
     offset: int
     length: int
     crc: int
+
+
+class Stretch(NamedTuple):
+    """Some entries one after the other in one segment, to be read at once."""
+
+    segment: int
+    offset: int                             # of the first one's command
+    length: int                             # up to the end of the last one's
+    entries: list[tuple[int, int, int, int, int]]    # index, term, place in the stretch, length and CRC
 
 
 class LogIndex:
@@ -86,6 +96,24 @@ class LogIndex:
         position = index - self.first
         place = self._places[position]
         return EntryLocation(place >> 40, place & (1 << 40) - 1, self._lengths[position], self._crcs[position])
+
+    def first_in(self, segment: int, before: int) -> int:
+        """The first entry in this segment or in a later one, at most `before`; the place of each entry is known."""
+        return self.first + bisect_left(self._places, segment << 40, 0, before - self.first)
+
+    def stretch(self, index: int, last: int, bytes_max: int) -> Stretch:
+        """The entries from `index` to at most `last` that lie in its segment, within `bytes_max`; at least that one."""
+        segment, offset, _, _ = self.location(index)
+        entries: list[tuple[int, int, int, int, int]] = []
+        end = 0
+        for position in range(index - self.first, min(last + 1 - self.first, len(self._places))):
+            place, length = self._places[position], self._lengths[position]
+            start = (place & (1 << 40) - 1) - offset
+            if entries and (place >> 40 != segment or start + length > bytes_max):
+                break
+            entries.append((self.first + position, self._terms[position], start, length, self._crcs[position]))
+            end = start + length
+        return Stretch(segment, offset, end, entries)
 
     def bytes_between(self, low: int, high: int) -> int:
         """The total length of all commands with low <= index < high."""

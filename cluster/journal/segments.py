@@ -404,6 +404,14 @@ class Segments:
             self._read_ahead = (segment, offset, data)
         return data[offset - start:offset - start + length]
 
+    def open(self, segment: int) -> int:
+        """Open a segment for a reader of its own, who closes it by close_file(). Raises OSError."""
+        return self._disk.open(self.path(segment))
+
+    def close_file(self, file: int) -> None:
+        """Close what open() returned."""
+        self._disk.close(file)
+
     def _file(self, segment: int) -> int:
         file = self._files.get(segment)
         if file is None:

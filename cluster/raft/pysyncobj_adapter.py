@@ -274,7 +274,7 @@ class Replica(SyncObj):  # type: ignore[misc]  # pysyncobj has no types
                 return                  # only a snapshot can help
             command, _, term = journal.entry(index)
             callbacks = waiting.pop(index, ())
-            data = self._argument(command)
+            data = self.argument(command)
             result = self._SyncObj__doApplyCommand(command) if data is None else self._apply(index, data)
             for proposed_in, callback in callbacks:
                 if proposed_in == term:
@@ -295,11 +295,11 @@ class Replica(SyncObj):  # type: ignore[misc]  # pysyncobj has no types
         """Index and data of the proposed entries behind the last one that is known to be committed."""
         journal = self._SyncObj__raftLog
         for index in range(max(self.applied_index, self.commit_index) + 1, journal.last_index + 1):
-            data = self._argument(journal.entry(index)[0])
+            data = self.argument(journal.entry(index)[0])
             if data is not None:
                 yield index, data
 
-    def _argument(self, command: bytes) -> bytes | None:
+    def argument(self, command: bytes) -> bytes | None:
         """The data of an entry that was proposed by propose(); None if it is anything else."""
         head = 1 + _CALL_HEAD_BYTES.get(command[4], 0) if len(command) > 4 else 1
         if command[:head] != _REGULAR + _call_head(self._entry_id, len(command) - head):

@@ -3,7 +3,7 @@
     file     := head 16 | CRC of head and map 4 | map | the machine's stream | trailer 16
     head     := magic 8 | version 2 | 0 2 | length of the map 4
     map      := MessagePack {"last": [command, index, term], "prev": .., "members": [names],
-                 "chain": hash, "pages": [numbers]}
+                 "chain": hash, "checkpoints": saved, "pages": [numbers]}
     trailer  := length of the stream 8 | CRC of all before it 4 | mark 4                          (all little-endian)
 
 `pages` are the files with pages of jobs that the stream names, in a snapshot by reference (core/snapshot): they are as
@@ -19,7 +19,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from zlib import crc32
 
 import msgpack
@@ -51,11 +51,15 @@ class SnapshotContents(NamedTuple):
     members: list[str]
     chain: bytes = bytes(DIGEST_BYTES)      # state_hash.py; unknown in the first snapshots of this format
     pages: tuple[int, ...] = ()             # numbers of files, of a snapshot by reference
+    checkpoints: bytes = b""                # of the chain, before it (Chain.saved)
 
 
 def write(disk: Disk, path: Path, contents: SnapshotContents, chunks: Iterable[bytes]) -> None:
     """Write a snapshot to a new file and make its bytes, but not its name, durable. Raises OSError."""
-    described = {"last": contents.last, "prev": contents.prev, "members": contents.members, "chain": contents.chain}
+    described: dict[str, Any] = {
+        "last": contents.last, "prev": contents.prev, "members": contents.members, "chain": contents.chain}
+    if contents.checkpoints:
+        described["checkpoints"] = contents.checkpoints
     if contents.pages:
         described["pages"] = contents.pages
     entries: bytes = msgpack.packb(described, use_bin_type=True)
@@ -117,7 +121,10 @@ class SnapshotFile:
         described = msgpack.unpackb(entries)
         chain = described.get("chain", bytes(DIGEST_BYTES))
         pages = tuple(described.get("pages", ()))
-        return SnapshotContents(tuple(described["last"]), tuple(described["prev"]), described["members"], chain, pages)
+        return SnapshotContents(
+            tuple(described["last"]), tuple(described["prev"]), described["members"], chain, pages,
+            described.get("checkpoints", b""),
+        )
 
     def _damaged(self, what: str) -> SnapshotDamaged:
         return SnapshotDamaged(f"snapshot {self.path} is damaged: {what}")

@@ -140,6 +140,12 @@ class SnapshotStore:
         """The indexes of all snapshots on the disk, the newest last."""
         return self._files.indexes()
 
+    @property
+    def needed_from(self) -> int:
+        """The first entry that the log must reach back to for all snapshots on the disk; 0 if there are none."""
+        kept = self.kept()
+        return kept[0] - 1 if kept else 0
+
     def path(self, index: int) -> Path:
         """The file of a snapshot."""
         return self._files.path(index)
@@ -181,8 +187,10 @@ class SnapshotStore:
         try:
             by_reference = self.names_pages and not self.whole_wanted
             self._task_pages = self._pages.name(last[1]) if by_reference else {}
+            self.chain.forget_before(self._journal.oldest_index)
             contents = SnapshotContents(
-                last, prev, sorted(node.id for node in nodes), self.chain.value, tuple(sorted(self._task_pages)))
+                last, prev, sorted(node.id for node in nodes), self.chain.value, tuple(sorted(self._task_pages)),
+                self.chain.saved())
             self._task = self._start_task(lambda: self._write(temporary, contents))
         except OSError as error:
             self._write_failed(str(error))
@@ -320,7 +328,7 @@ class SnapshotStore:
         finally:
             file.close()
         self._restored = contents = file.contents
-        self.chain.start(contents.last[1], contents.chain)
+        self.chain.start(contents.last[1], contents.chain, contents.checkpoints)
 
     def deserialize(self) -> tuple[None, Entry, Entry, list[str]]:
         """pysyncobj: load the newest snapshot, which the machine has already. Returns (None, last, prev, members)."""

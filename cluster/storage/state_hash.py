@@ -6,7 +6,11 @@ Each node extends its chain by every applied entry and the replies of its operat
 from __future__ import annotations
 
 import logging
+import struct
+from array import array
+from bisect import bisect_left, bisect_right
 from collections import deque
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from hashlib import blake2b
 from typing import Any
@@ -19,6 +23,7 @@ log = logging.getLogger("sockpqd.cluster")
 
 CHECKPOINT_ENTRIES = 256        # entries between two values to compare; the same on all nodes
 DIGEST_BYTES = 16
+_SAVED = struct.Struct(f">Q{DIGEST_BYTES}s")      # a checkpoint in a snapshot: its index and its hash
 
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -45,7 +50,8 @@ class Chain:
         self._due_bytes = 0
         self._hashing: Future[bytes] | None = None      # the hash of the first of these
         self._thread = ThreadPoolExecutor(1, "chain")   # starts its thread on first use
-        self._checkpoints: deque[tuple[int, bytes]] = deque(maxlen=limits.CHECKPOINTS_KEPT)
+        self._checkpoints = array("Q")                  # indexes, rising,
+        self._values = bytearray()                      # and the hash at each
 
     @property
     def value(self) -> bytes:
@@ -53,11 +59,25 @@ class Chain:
         self._link(wait=True)
         return self._value
 
-    def start(self, index: int, value: bytes) -> None:
-        """Restart the chain from a snapshot, forgetting all checkpoints."""
+    def start(self, index: int, value: bytes, checkpoints: bytes = b"") -> None:
+        """Restart the chain from a snapshot. `checkpoints`: those known before it, as saved() returned them."""
         self._link(wait=True)
         self.index, self._linked, self._value = index, index, value
-        self._checkpoints.clear()
+        self._checkpoints, self._values = array("Q"), bytearray()
+        for known, hash_ in _SAVED.iter_unpack(checkpoints):
+            self._add(known, hash_)
+
+    def saved(self) -> bytes:
+        """The checkpoints up to `index`, to be kept in a snapshot."""
+        self._link(wait=True)
+        return b"".join(_SAVED.pack(index, self._value_at(place)) for place, index in enumerate(self._checkpoints))
+
+    def forget_before(self, index: int) -> None:
+        """Forget the checkpoints before this index, but for the last few."""
+        count = min(bisect_left(self._checkpoints, index), len(self._checkpoints) - limits.CHECKPOINTS_KEPT)
+        if count > 0:
+            del self._checkpoints[:count]
+            del self._values[:count * DIGEST_BYTES]
 
     def extend(self, index: int, entry: bytes, replies: list[Any]) -> None:
         """Add an applied entry and its replies, as core.digests_of returns them."""
@@ -90,19 +110,27 @@ class Chain:
 
     def _passed(self, index: int, value: bytes) -> None:
         if index // CHECKPOINT_ENTRIES > self._linked // CHECKPOINT_ENTRIES:
-            self._checkpoints.append((index, value))
+            self._add(index, value)
         self._linked, self._value = index, value
+
+    def _add(self, index: int, value: bytes) -> None:
+        self._checkpoints.append(index)
+        self._values += value
+
+    def _value_at(self, place: int) -> bytes:
+        return bytes(self._values[place * DIGEST_BYTES:(place + 1) * DIGEST_BYTES])
 
     def checkpoint(self) -> tuple[int, bytes]:
         """The newest value to compare, as (index, value); index 0 while there is none."""
         self._link(wait=False)
-        return self._checkpoints[-1] if self._checkpoints else (0, b"")
+        return (self._checkpoints[-1], self._value_at(len(self._checkpoints) - 1)) if self._checkpoints else (0, b"")
 
     def at(self, index: int) -> bytes | None:
         """The hash at a checkpoint, None if there is none at this index."""
-        self._link(wait=False)
-        for known, value in reversed(self._checkpoints):
-            if known == index:
-                return value
-        return None
+        return next((value for _, value in self.between(index - 1, index)), None)
 
+    def between(self, after: int, up_to: int) -> Iterator[tuple[int, bytes]]:
+        """The checkpoints with `after` < index <= `up_to`, in order, each with its hash."""
+        self._link(wait=False)
+        for place in range(bisect_right(self._checkpoints, after), bisect_right(self._checkpoints, up_to)):
+            yield self._checkpoints[place], self._value_at(place)

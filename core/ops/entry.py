@@ -82,7 +82,17 @@ class Entry(Struct, array_like=True, forbid_unknown_fields=True, frozen=True):
     operations: list[Operation]
 
 
+class EntryHead(Struct, array_like=True, frozen=True):
+    """An entry of which only the first fields are decoded."""
+
+    format: int
+    now_ms: int
+    seed: int
+    operations: msgspec.Raw
+
+
 _encoder = msgspec.msgpack.Encoder()
+_head_decoder = msgspec.msgpack.Decoder(EntryHead)
 _decoder = msgspec.msgpack.Decoder(Entry)
 _OLD_HEAD = _encoder.encode([_OLD_FORMAT, 0, 0, []])[:2]
 _operation_decoder: msgspec.msgpack.Decoder[Operation] = msgspec.msgpack.Decoder(Operation)
@@ -114,6 +124,11 @@ def decode_entry(data: bytes) -> Entry:
             return entry
         raise OldEntry(_unread(_OLD_FORMAT))
     raise ValueError(_unread(entry.format))
+
+
+def head_of_entry(data: bytes) -> EntryHead:
+    """Decode time and seed of a log entry, which must be one, without its operations."""
+    return _head_decoder.decode(data)
 
 
 def _unread(number: int) -> str:

@@ -7,6 +7,7 @@ from sockpqd.gateway.config.sections import (
     Auth,
     BeanstalkdSection,
     Config,
+    FeedSection,
     GatewaySection,
     LegacyListen,
     Listen,
@@ -14,11 +15,12 @@ from sockpqd.gateway.config.sections import (
     Node,
     QueueSection,
     Raft,
+    ReplicaSection,
     Tls,
 )
 
 __all__ = [
-    "Auth", "BeanstalkdSection", "Config", "ConfigError", "GatewaySection", "LegacyListen", "Listen", "Log", "Node",
-    "QueueSection", "Raft", "Tls",
+    "Auth", "BeanstalkdSection", "Config", "ConfigError", "FeedSection", "GatewaySection", "LegacyListen", "Listen",
+    "Log", "Node", "QueueSection", "Raft", "ReplicaSection", "Tls",
     "load", "read", "split_address",
 ]

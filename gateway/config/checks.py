@@ -9,12 +9,13 @@ from sockpqd.connections import is_loopback
 from sockpqd.core import SESSIONS_MAX
 from sockpqd.gateway.config.addresses import split_address
 from sockpqd.gateway.config.errors import ConfigError
-from sockpqd.gateway.config.sections import Auth, Config, Log, Raft, Tls
+from sockpqd.gateway.config.sections import Auth, Config, FeedSection, Log, Raft, ReplicaSection, Tls
 from sockpqd.gateway.limits import DATA_BYTES_CEILING, KIB, Limits
 from sockpqd.gateway.protocol.arguments import NODE_NAME
 
 ELECTION_MS_MAX = 3_600_000
 GRACE_MS_MAX = 86_400_000
+_CLUSTER_ID = re.compile(r"[0-9a-f]{16}")
 _HOST = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.-]{0,252})?")
 
 
@@ -29,6 +30,8 @@ def check(config: Config) -> None:
         _check_tls(config.tls)
     _check_auth(config.auth)
     _check_log(config.log)
+    _check_feed(config.feed)
+    _check_replica(config.replica)
 
 
 def _require(right: bool, key: str, reason: str) -> None:
@@ -177,3 +180,21 @@ def _check_log(log: Log) -> None:
              'must be "debug", "info", "warning" or "error"')
     _require(log.when_full in ("drop", "wait"), "log.when_full", 'must be "drop" or "wait"')
     _require(log.audit_file != "", "log.audit_file", "must not be empty")
+
+
+def _check_feed(feed: FeedSection) -> None:
+    _require(0 <= feed.keep_bytes <= 2**50, "feed.keep_bytes", f"must be from 0 to {2**50}, not {feed.keep_bytes}")
+    _require(feed.replica is None or _CLUSTER_ID.fullmatch(feed.replica) is not None, "feed.replica",
+             "must be the id of a cluster, 16 hexadecimal digits, as CLUSTER ID answers in the replica")
+
+
+def _check_replica(replica: ReplicaSection) -> None:
+    _require((replica.user is None) == (replica.secret_file is None), "replica.user",
+             "and replica.secret_file go together")
+    for key in ("user", "secret_file", "ca"):
+        _require(getattr(replica, key) != "", f"replica.{key}", "must not be empty")
+        _require(bool(replica.of) or getattr(replica, key) is None, f"replica.{key}", "needs replica.of")
+    servers = [_address("replica.of", address.strip()) for address in replica.of.split(",")] if replica.of else []
+    _require(replica.ca is not None or all(is_loopback(host) for host, _ in servers), "replica.ca",
+             "names the authority of the origin's certificates, which servers on other machines need: a feed has all "
+             "data, and is sent over TLS only")

@@ -20,12 +20,14 @@ from sockpqd.gateway.config.sections import (
     Auth,
     BeanstalkdSection,
     Config,
+    FeedSection,
     GatewaySection,
     Listen,
     Log,
     Node,
     QueueSection,
     Raft,
+    ReplicaSection,
     Tls,
 )
 from sockpqd.gateway.limits import Limits
@@ -71,6 +73,7 @@ def _refuse_nul(value: object, key: str) -> None:
 _SECTIONS: dict[str, type[Struct]] = {
     "node": Node, "listen": Listen, "queue": QueueSection, "limits": Limits, "raft": Raft, "gateway": GatewaySection,
     "tls": Tls, "auth": Auth, "log": Log, "beanstalkd": BeanstalkdSection,
+    "feed": FeedSection, "replica": ReplicaSection,
 }
 
 

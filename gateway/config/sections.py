@@ -112,6 +112,22 @@ class Log(Struct, frozen=True, forbid_unknown_fields=True):
     audit_file: str | None = None       # the lines of the audit log go there instead; reopened at SIGHUP
 
 
+class FeedSection(Struct, frozen=True, forbid_unknown_fields=True):
+    """[feed]: what this cluster does for its copy in another region."""
+
+    keep_bytes: int = 0                 # of the journal, beyond what this node needs; goes first when room is short
+    replica: str | None = None          # the id of the cluster that may fence this one (CLUSTER FENCED)
+
+
+class ReplicaSection(Struct, frozen=True, forbid_unknown_fields=True):
+    """[replica]: the cluster of which this one is a copy, and how its feed is read."""
+
+    of: str = ""                        # "host:port,..": client ports of the origin; "": this cluster is no copy
+    user: str | None = None             # with the right admin there, and
+    secret_file: str | None = None      # a file with its secret, mode 0600
+    ca: str | None = None               # PEM: who signed the origin's certificates; without it there is no TLS
+
+
 class Config(Struct, frozen=True, forbid_unknown_fields=True):
     """The whole configuration of a node."""
 
@@ -126,3 +142,5 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     auth: Auth = field(default_factory=Auth)
     log: Log = field(default_factory=Log)
     beanstalkd: BeanstalkdSection = field(default_factory=BeanstalkdSection)
+    feed: FeedSection = field(default_factory=FeedSection)
+    replica: ReplicaSection = field(default_factory=ReplicaSection)

@@ -215,6 +215,58 @@ class TestSegments:
         assert list(journal[:]) == entries
         assert journal.first_index == 16
 
+    def test_segments_are_kept_for_feeds_and_not_shown_to_the_library(self) -> None:
+        disk = FaultyDisk()
+        journal = open_journal(disk)
+        journal.feed_bytes = 8192
+        fill(journal, 1, 30)
+        for position in (15, 20):
+            journal.deleteEntriesTo(position)
+            journal.sync()
+        seconds(journal, 9)
+        assert journal.first_index == 16
+        assert segments(disk) == [3, 4, 5, 6, 7, 8], "the one before that of entry 16 is kept"
+        oldest = journal.oldest_index
+        assert 1 < oldest < 16
+        journal.close()
+        journal = open_journal(disk)
+        assert journal.oldest_index == oldest
+        stretch = journal.stretch(oldest, 30, 1 << 20)
+        file = journal.segments.open(stretch.segment)
+        found = journal.read_stretch(file, stretch)
+        assert [entry[1] for entry in found] == list(range(oldest, oldest + len(found)))
+        assert found == [journal.entry(index) for index in range(oldest, oldest + len(found))]
+        journal.segments.close_file(file)
+
+    def test_what_is_kept_for_feeds_goes_when_room_is_short(self) -> None:
+        disk = FaultyDisk()
+        journal = open_journal(disk)
+        journal.feed_bytes = 1 << 20
+        fill(journal, 1, 30)
+        for position in (15, 20):
+            journal.deleteEntriesTo(position)
+            journal.sync()
+        assert journal.oldest_index == 1
+        assert journal.release_feeds(12)
+        journal.sync()
+        assert not journal.release_feeds(12)
+        assert journal.oldest_index == 12, "another snapshot still needs it"
+        assert journal.release_feeds(99)
+        journal.sync()
+        assert (journal.oldest_index, journal.first_index) == (16, 16), "never what this node needs itself"
+        seconds(journal, 9)
+        assert segments(disk) == [4, 5, 6, 7, 8]
+
+    def test_a_stretch_that_reads_back_changed_is_refused(self) -> None:
+        disk = FaultyDisk()
+        journal = open_journal(disk)
+        fill(journal, 1, 3)
+        stretch = journal.stretch(1, 3, 1 << 20)
+        wrong = stretch._replace(offset=stretch.offset + 1)
+        file = journal.segments.open(stretch.segment)
+        with pytest.raises(JournalDamaged, match="entry 1 has changed"):
+            journal.read_stretch(file, wrong)
+
     def test_a_new_process_goes_on_with_the_deletion_of_segments(self) -> None:
         disk = FaultyDisk()
         journal = open_journal(disk)

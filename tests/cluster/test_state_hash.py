@@ -58,6 +58,27 @@ def test_a_chain_goes_on_from_a_snapshot() -> None:
     assert rest.checkpoint() == whole.checkpoint()
 
 
+def test_checkpoints_are_kept_by_a_snapshot() -> None:
+    whole, rest = chain_of(1000), Chain()
+    rest.start(1000, whole.value, whole.saved())
+    assert [index for index, _ in rest.between(0, 1000)] == [256, 512, 768]
+    assert list(rest.between(256, 768)) == list(whole.between(256, 768))
+    assert rest.at(512) == chain_of(512).value
+    assert rest.at(513) is None
+    assert rest.checkpoint() == whole.checkpoint()
+    rest.start(7, whole.value)
+    assert rest.at(512) is None
+
+
+def test_checkpoints_are_forgotten_with_the_journal_but_for_the_last_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "CHECKPOINTS_KEPT", 2)
+    chain = chain_of(1200)
+    chain.forget_before(512)
+    assert [index for index, _ in chain.between(0, 1200)] == [512, 768, 1024]
+    chain.forget_before(1200)
+    assert list(chain.between(0, 1200)) == [(768, chain_of(768).value), (1024, chain_of(1024).value)]
+
+
 def test_the_hashes_of_large_entries_are_made_beside_and_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(state_hash, "CHECKPOINT_ENTRIES", 4)
     large = limits.BACKGROUND_HASH_BYTES

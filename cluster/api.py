@@ -6,6 +6,7 @@ The gateway is written against these protocols, and its tests implement them wit
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from enum import Enum
 from pathlib import Path
 from typing import Protocol
 
@@ -235,6 +236,54 @@ class Frame(Struct, frozen=True):
     data: bytes
 
 
+class Checkpoint(Struct, frozen=True):
+    """The hash of a cluster's log and replies up to an entry; see `state_hash`."""
+
+    index: int
+    hash: bytes
+
+
+class FeedRefusal(Enum):
+    """Why a node cannot feed a copy from the entry for which it asks."""
+
+    TOO_OLD = "its journal, or what it knows of the chain of hashes, does not reach back that far"
+    TOO_NEW = "it has not executed the entries before that yet"
+    DIFFERENT = "it has another hash at that checkpoint: the copy is one of another log"
+
+
+class FeedSlice(Struct, frozen=True):
+    """Some entries of the log, in order, and the index from which to read on.
+
+    Indexes are missing between them where the Raft library has entries of its own.
+    """
+
+    frames: list[Frame]
+    next: int
+
+
+class Feed(Protocol):
+    """The log of a node as copies in other regions read it."""
+
+    @property
+    def executed(self) -> int:
+        """The index of the last entry that this node has executed: frames are there up to it."""
+
+    def refusal(self, index: int, checkpoint: Checkpoint | None) -> FeedRefusal | None:
+        """Return why this node cannot feed a copy from this entry on; None: it can.
+
+        `checkpoint`: of the copy, at or before the entry that precedes; None: it has none yet.
+        """
+
+    def checkpoints(self, after: int, up_to: int) -> list[Checkpoint]:
+        """The checkpoints with `after` < index <= `up_to`, in order, as far as they are computed and kept."""
+
+    async def read(self, index: int) -> FeedSlice | None:
+        """Read the entries from this one on, about FEED_SLICE_BYTES of them, none if none is executed yet.
+
+        Waits for the disk if they are not in memory. None: they are gone from the journal.
+        """
+
+
 class MirrorPosition(Struct, frozen=True):
     """The index of a replica's mirror, and the newest checkpoint of the origin's chain at or before it.
 
@@ -281,6 +330,8 @@ class Cluster(Protocol):
 
     name: str                   # of this node
     machine: Machine            # the applied state; read-only, and valid only until the next call
+    feed: Feed                  # its log, for copies in other regions
+    mirror: Mirror | None       # of the replica that this cluster is; None: it is none
 
     @property
     def serving(self) -> bool:
@@ -384,6 +435,12 @@ class Cluster(Protocol):
         """Write the applied state to a new file at `path` while the loop continues. Raises OSError.
 
         `users`: with the users that are kept in the log, and their keys.
+        """
+
+    async def export_for_copy(self, path: Path) -> tuple[int, bytes]:
+        """Write the applied state, with users, to a new file as export_snapshot() does, for a copy to begin with.
+
+        Returns the index of its last executed entry, and the hash of the chain there. Raises OSError.
         """
 
     async def add_node(self, name: str, peer: str, client: str) -> AddNodeReply:

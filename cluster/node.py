@@ -220,6 +220,7 @@ class ClusterNode(DrivenNode):
         marks = self._marks
         capacity.marked, capacity.disk_marked = marks.reached, marks.disk_reached
         capacity.free_bytes, capacity.disk_bytes = marks.free_bytes, marks.disk_bytes
+        capacity.free_bytes_min = marks.disk_free_bytes_min
 
     def _synced(self, _: Future[float]) -> None:
         """Continue in the loop; called in the thread that synced."""
@@ -299,6 +300,11 @@ class ClusterNode(DrivenNode):
         if status != 0:
             self._driver.store.note(child.error)
             raise OSError(f"the snapshot could not be written to {path} (exit status {status})")
+
+    async def export_for_copy(self, path: Path) -> tuple[int, bytes]:
+        position = self.state_hash()            # the export below begins with the same state
+        await self.export_snapshot(path, users=True)
+        return position
 
     async def add_node(self, name: str, peer: str, client: str) -> AddNodeReply:
         return await self._administration.add_node(name, peer, client)

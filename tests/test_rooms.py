@@ -24,12 +24,12 @@ ORDER = {
     ),
     "cluster": (
         "limits", "metrics", "api", "settings", "errors", "storage", "paging", "journal", "snapshots", "damage", "wire",
-        "raft", "capacity", "leader", "sync_pace", "syncing", "execution", "forwarding", "driver", "idle",
-        "driven_node", "stats", "administration", "exit_codes", "node",
+        "raft", "capacity", "leader", "sync_pace", "syncing", "execution", "forwarding", "feed", "driver",
+        "idle", "driven_node", "stats", "administration", "exit_codes", "node",
     ),
     "gateway": (
-        "limits", "link", "rights", "audit", "events", "protocol", "config", "process", "auth", "pulses", "waiting",
-        "counters", "commands", "server", "beanstalkd", "monitoring", "samples", "dashboard",
+        "limits", "link", "rights", "audit", "events", "protocol", "config", "replica", "process", "auth", "pulses",
+        "waiting", "counters", "commands", "server", "beanstalkd", "monitoring", "samples", "dashboard",
         "dev", "daemon", "main",
     ),
     "beanstalk": (

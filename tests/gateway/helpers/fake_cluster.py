@@ -13,9 +13,15 @@ from typing import cast
 from sockpqd.cluster.api import (
     BACKLOG_BYTES_MAX,
     Channels,
+    Checkpoint,
     ClientPending,
     ClusterListener,
+    Feed,
+    FeedRefusal,
+    FeedSlice,
     Figures,
+    Frame,
+    Mirror,
     NodeStatus,
     NotLeader,
     NotPossible,
@@ -46,6 +52,7 @@ from sockpqd.core import (
     Return,
     SwitchService,
     UnknownNode,
+    encode_entry,
 )
 
 MEMBERS = ("n1", "n2", "n3")
@@ -73,6 +80,37 @@ class Promise:
         self.reply.set_exception(OutcomeUnknown())
 
 
+class FakeFeed:
+    """Implements cluster.api.Feed on the entries of the fake cluster. `lost`: entries before this one are gone."""
+
+    def __init__(self, cluster: FakeCluster) -> None:
+        self.lost = 0
+        self.hashes: dict[int, bytes] = {}
+        self._cluster = cluster
+
+    @property
+    def executed(self) -> int:
+        """Implement cluster.api."""
+        return len(self._cluster.frames)
+
+    def refusal(self, index: int, checkpoint: Checkpoint | None) -> FeedRefusal | None:
+        """Implement cluster.api."""
+        if index > self.executed + 1:
+            return FeedRefusal.TOO_NEW
+        if index < self.lost or (checkpoint is not None and checkpoint.index not in self.hashes):
+            return FeedRefusal.TOO_OLD
+        differs = checkpoint is not None and self.hashes[checkpoint.index] != checkpoint.hash
+        return FeedRefusal.DIFFERENT if differs else None
+
+    def checkpoints(self, after: int, up_to: int) -> list[Checkpoint]:
+        """Implement cluster.api."""
+        return [Checkpoint(index, value) for index, value in self.hashes.items() if after < index <= up_to]
+
+    async def read(self, index: int) -> FeedSlice | None:
+        """Implement cluster.api."""
+        return None if index < self.lost else FeedSlice(self._cluster.frames[index - 1:], self.executed + 1)
+
+
 class FakeCluster:
     """Implements cluster.api.Cluster. `log` keeps the operations of each committed entry."""
 
@@ -84,6 +122,7 @@ class FakeCluster:
         self.leased = True              # whether the lease holds while this node serves
         self.automatic = automatic
         self.log: list[list[Operation]] = []
+        self.frames: list[Frame] = []   # the same as a feed has them
         self.now_ms = 1_700_000_000_000
         self.backlog_bytes = 0
         self.over_share = False         # the result of propose_for()
@@ -95,6 +134,8 @@ class FakeCluster:
         self.silence_s = 0.0                    # since the last message of its leader
         self.impossible: str | None = None      # why REMOVE and TRANSFER are refused
         self.broken_disk = False
+        self.feed: Feed = FakeFeed(self)
+        self.mirror: Mirror | None = None
         self.recorded: frozenset[str] = frozenset()     # types of events
         self.channels: list[Channels] = []              # of NOTIFY, that somebody listens to
         self.listening_known = True
@@ -281,6 +322,11 @@ class FakeCluster:
         """Implement cluster.api."""
         path.write_bytes(b"".join(self.machine.export(users=users)))
 
+    async def export_for_copy(self, path: Path) -> tuple[int, bytes]:
+        """Implement cluster.api."""
+        await self.export_snapshot(path, users=True)
+        return self.state_hash()
+
     async def add_node(self, name: str, peer: str, client: str) -> Joined | NodeExists | ChangeInProgress:
         """Implement cluster.api."""
         reply = await self._ask(AddLearner(name, peer, client))
@@ -371,6 +417,8 @@ class FakeCluster:
     def _apply(self, operations: list[Operation], pendings: list[Pending] | None = None) -> None:
         self._index += 1
         self.log.append(operations)
+        seed = self._index * 7919
+        self.frames.append(Frame(self._index, self.now_ms, seed, encode_entry(self.now_ms, seed, operations)))
         applied = self.machine.apply(self._index, self.now_ms, self._index * 7919, operations)
         executed = len(applied.replies)
         if pendings and executed < len(pendings):       # the entry had enough: the next one begins with the others

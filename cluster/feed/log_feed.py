@@ -1,0 +1,112 @@
+"""Reads executed entries out of the journal for copies of this cluster.
+
+Nobody waits for a copy: a feed holds neither entries nor files between two slices. A copy that is too slow finds that
+the entries it needs are gone from the journal, and starts again from a snapshot.
+
+The newest entries are in memory. Older ones are read from the disk in a thread, one slice at a time for all feeds
+together, so that they do not compete with each other for the disk that the journal is written to.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+from sockpqd.cluster import limits
+from sockpqd.cluster.api import Checkpoint, FeedRefusal, FeedSlice, Frame
+from sockpqd.cluster.journal.journal import Journal
+from sockpqd.cluster.journal.log_index import Entry, Stretch
+from sockpqd.cluster.raft.pysyncobj_adapter import Replica
+from sockpqd.cluster.storage.errors import JournalDamaged
+from sockpqd.cluster.storage.state_hash import Chain
+from sockpqd.core import head_of_entry
+
+log = logging.getLogger("sockpqd.cluster")
+
+class LogFeed:
+    """Implements cluster.api.Feed."""
+
+    def __init__(self, journal: Journal, replica: Replica, chain: Chain) -> None:
+        self._journal = journal
+        self._replica = replica
+        self._chain = chain
+        self._line = asyncio.Lock()                     # one slice of the disk at a time
+        self._thread = ThreadPoolExecutor(1, "feed")    # starts its thread on first use
+
+    @property
+    def executed(self) -> int:
+        return self._replica.applied_index
+
+    def refusal(self, index: int, checkpoint: Checkpoint | None) -> FeedRefusal | None:
+        if index > self.executed + 1:
+            return FeedRefusal.TOO_NEW
+        if index < self._journal.oldest_index:
+            return FeedRefusal.TOO_OLD
+        if checkpoint is None:
+            return None
+        value = self._chain.at(checkpoint.index)
+        if value is None:
+            return FeedRefusal.TOO_OLD
+        return None if value == checkpoint.hash else FeedRefusal.DIFFERENT
+
+    def checkpoints(self, after: int, up_to: int) -> list[Checkpoint]:
+        return [Checkpoint(index, value) for index, value in self._chain.between(after, up_to)]
+
+    async def read(self, index: int) -> FeedSlice | None:
+        recent = self._recent(index)
+        if recent is not None:
+            return recent
+        async with self._line:
+            stretch = self._stretch(index)
+            if stretch is None:             # it was read into memory, or is gone, while this waited
+                return self._recent(index)
+            loop = asyncio.get_running_loop()
+            try:
+                with self._opened(stretch) as file:
+                    commands = await loop.run_in_executor(self._thread, self._journal.read_stretch, file, stretch)
+            except (OSError, JournalDamaged) as error:
+                log.error("entry %d cannot be read for a copy in another region: %s", index, error)
+                return None
+            return self._slice(index, commands)
+
+    def read_now(self, index: int) -> FeedSlice | None:
+        """Like read(), but wait for the disk: for a simulation, which has no threads."""
+        recent = self._recent(index)
+        stretch = None if recent is not None else self._stretch(index)
+        if stretch is None:
+            return recent
+        with self._opened(stretch) as file:
+            return self._slice(index, self._journal.read_stretch(file, stretch))
+
+    @contextmanager
+    def _opened(self, stretch: Stretch) -> Iterator[int]:
+        file = self._journal.segments.open(stretch.segment)
+        try:
+            yield file
+        finally:
+            self._journal.segments.close_file(file)
+
+    def _recent(self, index: int) -> FeedSlice | None:
+        """The entries from this one on if they are in memory, or if there are none yet."""
+        if index > self.executed:
+            return FeedSlice([], index)
+        entries = self._journal.recent(index, self.executed, limits.FEED_SLICE_BYTES)
+        return self._slice(index, entries) if entries else None
+
+    def _stretch(self, index: int) -> Stretch | None:
+        """Return the places of the entries from this one on; None: they are in memory, or gone."""
+        if self._journal.is_recent(index) or index < self._journal.oldest_index:
+            return None
+        return self._journal.stretch(index, self.executed, limits.FEED_SLICE_BYTES)
+
+    def _slice(self, index: int, commands: Sequence[Entry]) -> FeedSlice:
+        frames = []
+        for command, at, _ in commands:
+            data = self._replica.argument(command)
+            if data is not None:            # otherwise it is the library's own, and nothing is executed for it
+                head = head_of_entry(data)
+                frames.append(Frame(at, head.now_ms, head.seed, bytes(data)))
+        return FeedSlice(frames, commands[-1][1] + 1 if commands else index)

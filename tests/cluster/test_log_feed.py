@@ -1,0 +1,206 @@
+"""The log of a node as its copies read it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from sockpqd.cluster import limits
+from sockpqd.cluster.api import Checkpoint, FeedRefusal, Frame
+from sockpqd.cluster.feed.log_feed import LogFeed
+from sockpqd.cluster.journal.journal import Journal
+from sockpqd.cluster.storage.state_hash import Chain
+from sockpqd.core import Machine, decode_entry, digests_of
+from tests.cluster.helpers.small_cluster import SmallCluster, SmallNode
+
+SEGMENT_BYTES = 1 << 20         # of a small cluster
+
+
+def feed_of(node: SmallNode) -> LogFeed:
+    driver = node.up
+    return LogFeed(driver.journal, driver.replica, driver.chain)
+
+
+def frames_of(feed: LogFeed, index: int = 1) -> Iterator[Frame]:
+    """All frames from there on."""
+    while index <= feed.executed:
+        found = feed.read_now(index)
+        assert found is not None
+        yield from found.frames
+        index = found.next
+
+
+def copied(frames: Iterator[Frame], machine: Machine, chain: Chain) -> None:
+    """Execute the frames as a copy does."""
+    for frame in frames:
+        entry = decode_entry(frame.data)
+        assert (entry.now_ms, entry.seed) == (frame.now_ms, frame.seed)
+        applied = machine.apply(frame.index, frame.now_ms, frame.seed, entry.operations)
+        chain.extend(frame.index, frame.data, digests_of(applied.replies))
+
+
+def snapshot(node: SmallNode, world: SmallCluster) -> None:
+    """Let a node write a snapshot and cut its journal."""
+    driver = node.up
+    before = driver.store.newest_index
+    driver.replica.compact()
+    world.run_until(lambda: driver.store.newest_index > before)
+
+
+def fill(world: SmallCluster, count: int, length: int = 10) -> None:
+    for _ in range(count):
+        world.put_now(bytes(length))
+    world.run_until(world.settled)
+
+
+@pytest.fixture
+def world() -> SmallCluster:
+    world = SmallCluster(3)
+    world.leader()
+    return world
+
+
+def test_a_copy_that_executes_the_feed_has_the_same_state_and_chain(world: SmallCluster) -> None:
+    fill(world, 300)
+    for node in world:
+        machine, chain = Machine(), Chain()
+        copied(frames_of(feed_of(node)), machine, chain)
+        assert b"".join(machine.snapshot()) == b"".join(node.machine.snapshot())
+        assert (chain.index, chain.value) == (node.up.chain.index, node.up.chain.value)
+
+
+def test_entries_of_the_library_are_left_out(world: SmallCluster) -> None:
+    fill(world, 3)
+    feed = feed_of(world.followers()[0])
+    indexes = [frame.index for frame in frames_of(feed)]
+    assert indexes == sorted(set(indexes))
+    assert 1 not in indexes, "what pysyncobj puts into an empty log"
+    assert indexes[-1] == feed.executed
+
+
+def test_old_entries_are_read_from_the_disk_a_slice_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "FEED_SLICE_BYTES", 20_000)
+    world = SmallCluster(1)
+    node = world.leader()
+    feed, journal = feed_of(node), node.up.journal
+    journal._cache._window_bytes = 1 << 16
+    fill(world, 200, 3000)
+    assert not journal.is_recent(2)
+    index, slices = 1, 0
+    while index <= feed.executed:
+        found = feed.read_now(index)
+        assert found is not None
+        assert sum(len(frame.data) for frame in found.frames) < 20_000 + 4000
+        index, slices = found.next, slices + 1
+    assert slices > 10
+    machine, chain = Machine(), Chain()
+    copied(frames_of(feed), machine, chain)
+    assert chain.value == node.up.chain.value
+
+
+def test_the_disk_is_read_in_a_thread_one_slice_at_a_time(
+    world: SmallCluster, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fill(world, 20)
+    node = world.leader()
+    feed, journal = feed_of(node), node.up.journal
+    expected = [frame for frame in frames_of(feed) if frame.index < feed.executed - 3]
+    monkeypatch.setattr(Journal, "is_recent", lambda self, index: index >= feed.executed - 3)
+    monkeypatch.setattr(Journal, "recent", lambda self, index, last, bytes_max: [])
+    reading: list[str] = []
+    read = journal.read_stretch
+
+    def noted(file: int, stretch: object) -> object:
+        reading.append(threading.current_thread().name)
+        assert len(reading) == 1
+        found = read(file, stretch)     # type: ignore[arg-type]
+        reading.pop()
+        return found
+
+    monkeypatch.setattr(journal, "read_stretch", noted)
+
+    async def read_all() -> list[list[Frame]]:
+        slices = await asyncio.gather(*(feed.read(1) for _ in range(4)))
+        assert not reading
+        return [found.frames for found in slices if found is not None]
+
+    for frames in asyncio.run(read_all()):
+        assert frames[:len(expected)] == expected
+
+
+def test_a_feed_begins_where_the_copy_is_or_says_why_not(
+    world: SmallCluster, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("sockpqd.cluster.storage.state_hash.CHECKPOINT_ENTRIES", 10)
+    fill(world, 50)
+    feed, chain = feed_of(world.leader()), world.leader().up.chain
+    at, value = chain.checkpoint()
+    assert feed.refusal(1, None) is None
+    assert feed.refusal(at + 1, Checkpoint(at, value)) is None
+    assert feed.refusal(at + 1, Checkpoint(at, bytes(16))) is FeedRefusal.DIFFERENT
+    assert feed.refusal(at + 1, Checkpoint(at - 1, value)) is FeedRefusal.TOO_OLD, "no checkpoint is there"
+    assert feed.refusal(feed.executed + 1, None) is None
+    assert feed.refusal(feed.executed + 2, None) is FeedRefusal.TOO_NEW
+    assert [one.index for one in feed.checkpoints(at - 20, at)] == [at - 10, at]
+
+
+def test_what_a_snapshot_covers_is_kept_as_configured_and_a_feed_goes_on_after_a_restart(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("sockpqd.cluster.storage.state_hash.CHECKPOINT_ENTRIES", 16)
+    kept, cut = (SmallCluster(1, feed_keep_bytes=keep) for keep in (64 * SEGMENT_BYTES, 0))
+    for world in (kept, cut):
+        node = world.leader()
+        for _ in range(3):
+            fill(world, 150, 10_000)
+            snapshot(node, world)
+        fill(world, 20)
+        world.kill("n1")
+        node = world.start("n1")
+        world.leader()
+        feed = feed_of(node)
+        assert node.up.journal.first_index > 1
+        if world is cut:
+            assert feed.refusal(2, None) is FeedRefusal.TOO_OLD
+            assert feed.read_now(2) is None
+            continue
+        machine, chain = Machine(), Chain()
+        copied(frames_of(feed), machine, chain)
+        assert chain.value == node.up.chain.value
+        assert node.up.store.newest_index > 64
+        assert feed.refusal(65, Checkpoint(*next(chain.between(63, 64)))) is None, "as a snapshot kept it"
+
+
+def test_a_node_that_is_short_of_room_keeps_nothing_for_feeds() -> None:
+    world = SmallCluster(1, feed_keep_bytes=64 * SEGMENT_BYTES)
+    node = world.leader()
+    for _ in range(3):
+        fill(world, 150, 10_000)
+        snapshot(node, world)
+    journal, capacity = node.up.journal, node.up.capacity
+    world.run(3)
+    assert journal.oldest_index == 1
+    capacity.free_bytes_min = capacity.free_bytes       # nearly at the watermark
+    world.run(3)
+    assert journal.oldest_index == node.up.store.needed_from > 1
+    assert journal.segments.oldest > 1
+
+
+def test_entries_that_are_gone_while_their_slice_waits_are_lost(
+    world: SmallCluster, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture,
+) -> None:
+    fill(world, 20)
+    node = world.leader()
+    feed, journal = feed_of(node), node.up.journal
+    monkeypatch.setattr(Journal, "is_recent", lambda self, index: False)
+    monkeypatch.setattr(Journal, "recent", lambda self, index, last, bytes_max: [])
+
+    def broken(file: int, stretch: object) -> None:
+        raise OSError("the disk is broken")
+
+    monkeypatch.setattr(journal, "read_stretch", broken)
+    assert asyncio.run(feed.read(1)) is None
+    assert "entry 1 cannot be read for a copy in another region: the disk is broken" in caplog.text

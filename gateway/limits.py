@@ -203,6 +203,17 @@ LOOKED_PER_COMMAND = 64
 # Snapshots made for clients concurrently: each costs a copy of the state on disk.
 EXPORTS_MAX = 2
 
+# Feeds of copies in other regions on one node, each with the buffers of a connection and a share of the loop's time. A
+# feed looks for new entries so often (more often costs the leader more, and copies are hundreds of milliseconds away),
+# and says at least so often how far it is. One that has much to catch up sends pieces of so many entries, and rests for
+# so many times as long as it took to make them.
+FEEDS_MAX = 8
+FEED_LOOK_S, FEED_MARK_S = 0.05, 0.25
+FEED_PIECE_FRAMES, FEED_RESTS = 250, 4
+
+# How long a snapshot for a copy is kept for the rest of a broken transfer.
+FEED_SNAPSHOT_KEPT_S = 600.0
+
 # After a final answer, input is read and dropped for this long, so that a TCP reset does not destroy the answer; longer
 # while the client is still reading it.
 LINGER_S = 1.0

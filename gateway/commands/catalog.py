@@ -26,6 +26,7 @@ from sockpqd.gateway.commands import (
     write,
 )
 from sockpqd.gateway.commands.context.audited import audited
+from sockpqd.gateway.commands.region import feed
 from sockpqd.gateway.protocol.command import InTransaction, Kind, Row
 from sockpqd.gateway.protocol.grammar import events as event_lines
 from sockpqd.gateway.protocol.grammar import find as find_line
@@ -244,6 +245,8 @@ ROWS = (
         ALONE, PLAIN, counted_as="CLUSTER ONLINE"),
     Row(b"CLUSTER SNAPSHOT", alone,                       may.admin,        audited(admin.cluster_snapshot),
         ALONE, PLAIN),
+    Row(b"CLUSTER FEED",     servers.cluster_feed,        may.admin,        audited(feed.feed),    ALONE,   LIST),
+    Row(b"CLUSTER FEED",     servers.cluster_feed_snapshot, may.admin,      audited(feed.snapshot), ALONE,  LIST),
     Row(b"SYNC",             servers.sync,                may.any_user,     immediate.say,         AT_ONCE, PLAIN,
         body=bodies.OF_SYNC, counted_as=""),
     # ---- this node and this connection

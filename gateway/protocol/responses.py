@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import UNSET, Struct
 
-from sockpqd.cluster.api import NodeStatus, NotPossible
+from sockpqd.cluster.api import Checkpoint, Frame, NodeStatus, NotPossible
 from sockpqd.core import (
     Aborted,
     Accepted,
@@ -145,6 +145,8 @@ LAST_NODE = b"409 Last Node\r\n"
 NODE_EXISTS = b"409 Node Exists\r\n"
 QUEUE_EXISTS = b"409 Queue Exists\r\n"
 QUEUE_NOT_EMPTY = b"409 Queue Not Empty\r\n"
+DIFFERENT = b"409 Different\r\n"
+TOO_NEW = b"409 Too New\r\n"
 TOO_OLD = b"409 Too Old\r\n"
 WORKER_EXISTS = b"409 Worker Exists\r\n"
 USER_IN_FILE = b"409 User In File\r\n"
@@ -481,6 +483,26 @@ def cluster_leader(leader: NodeStatus | None) -> bytes:
 def cluster_hash(index: int, value: bytes) -> bytes:
     """The answer to CLUSTER HASH."""
     return f"200 OK {index} {value.hex()}\r\n".encode()
+
+
+def feed_frame(frame: Frame) -> bytes:
+    """The line before an entry of CLUSTER FEED."""
+    return b"%d %d %d %d\r\n" % (frame.index, frame.now_ms, frame.seed, len(frame.data))
+
+
+def feed_checkpoint(checkpoint: Checkpoint) -> bytes:
+    """The line of CLUSTER FEED by which a copy compares itself with its origin."""
+    return f"HASH {checkpoint.index} {checkpoint.hash.hex()}\r\n".encode()
+
+
+def feed_mark(index: int, executed: int, now_ms: int) -> bytes:
+    """The line of CLUSTER FEED that says how far it is: all entries up to `index`, of `executed`, were sent."""
+    return b"NOW %d %d %d\r\n" % (index, executed, now_ms)
+
+
+def feed_snapshot(index: int, value: bytes, length: int) -> bytes:
+    """The first line of the answer to CLUSTER FEED SNAPSHOT; `length` bytes follow."""
+    return f"200 OK {index} {value.hex()} {length}\r\n".encode()
 
 
 def cluster_id(id_: bytes | None, known: ClusterMap | None) -> bytes:

@@ -19,6 +19,7 @@ from sockpqd.core import Effects, Event
 from sockpqd.gateway.auth.authenticator import Access
 from sockpqd.gateway.commands.catalog import VERBS
 from sockpqd.gateway.commands.context.reason_log import ReasonLog
+from sockpqd.gateway.commands.region.feeds import Feeds
 from sockpqd.gateway.counters import Tally
 from sockpqd.gateway.events.subscriptions import Subscriptions
 from sockpqd.gateway.limits import (
@@ -104,6 +105,7 @@ class Hub:
         self.budget = COMMANDS_PER_TURN_MAX         # commands that may still be executed in this turn
         self._debt = 0                              # what large commands have cost beyond the budget of their turn
         self.exports = asyncio.Semaphore(EXPORTS_MAX)
+        self.feeds = Feeds()
         self.searches = 0                           # FINDs that search at present,
         self.search_line = asyncio.Lock()           # and have their slices one after the other
         self.audit_behind: Callable[[], bool] = lambda: False   # many lines of the audit log wait to be written,

@@ -13,6 +13,7 @@ from sockpqd.gateway.auth.authenticator import Access
 from sockpqd.gateway.auth.authorizer import Guard
 from sockpqd.gateway.commands.context.client_state import ClientState
 from sockpqd.gateway.commands.context.reason_log import ReasonLog
+from sockpqd.gateway.commands.region.feeds import Feeds
 from sockpqd.gateway.counters import Tally
 from sockpqd.gateway.events.subscriptions import Subscriptions
 from sockpqd.gateway.limits import LINES_PER_PIECE, Limits
@@ -47,6 +48,7 @@ class Services(Protocol):
     reasons: ReasonLog
     budget: int                                 # what may still be executed in this turn, in plain commands
     exports: asyncio.Semaphore                  # limits concurrent snapshot exports
+    feeds: Feeds                                # of copies in other regions
     searches: int                               # FINDs that search at present,
     search_line: asyncio.Lock                   # and have their slices one after the other
     audit_behind: Callable[[], bool]            # many lines of the audit log wait to be written,

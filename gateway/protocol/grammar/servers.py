@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+import re
+
 from sockpqd.core import MAP_BYTES_MAX, MAP_VERSION_MAX, Put, SetMap
-from sockpqd.gateway.protocol.arguments import LENGTH, ArgumentError, address, between, name, node, signed, unsigned
+from sockpqd.gateway.protocol.arguments import (
+    INDEX_MAX,
+    LENGTH,
+    ArgumentError,
+    address,
+    between,
+    name,
+    node,
+    signed,
+    unsigned,
+)
 from sockpqd.gateway.protocol.command import Command, Words
 from sockpqd.gateway.protocol.grammar.jobs.puts import put, put_wait
 from sockpqd.gateway.protocol.responses import NOT_SUPPORTED, TOO_LARGE
 
 _version = between(1, MAP_VERSION_MAX)
+_entry = between(1, INDEX_MAX)
+_HASH = re.compile(rb"[0-9A-Fa-f]{32}")
 
 
 def between_servers(words: Words) -> Command:
@@ -62,6 +76,32 @@ def map_set(words: Words) -> Command:
         raise ArgumentError("MAP SET takes a version and a length")
     version, length = _version(words[1]), unsigned(words[2], LENGTH)
     return Command(SetMap(version, b""), length, "text", answer=TOO_LARGE if length > MAP_BYTES_MAX else None)
+
+
+def cluster_feed(words: Words) -> Command | None:
+    """CLUSTER FEED. Arguments: the first entry, then index and hash of a checkpoint, None and "" without one."""
+    if len(words) > 1 and words[1] == b"SNAPSHOT":
+        return None
+    if len(words) not in (2, 4):
+        raise ArgumentError("CLUSTER FEED takes an index, and perhaps a checkpoint: its index and its hash")
+    index = _entry(words[1])
+    if len(words) == 2:
+        return Command(arguments=(index, None, ""))
+    at = _entry(words[2])
+    if at >= index:
+        raise ArgumentError("the checkpoint of CLUSTER FEED must be before its index")
+    if not _HASH.fullmatch(words[3]):
+        raise ArgumentError("the hash of a checkpoint must be 32 hexadecimal digits")
+    return Command(arguments=(index, at, words[3].decode().lower()))
+
+
+def cluster_feed_snapshot(words: Words) -> Command:
+    """CLUSTER FEED SNAPSHOT. Arguments: none, or which snapshot to continue, and the bytes of it that are there."""
+    if len(words) == 2:
+        return Command()
+    if len(words) != 4:
+        raise ArgumentError("CLUSTER FEED SNAPSHOT takes nothing, or the index of a snapshot and an offset")
+    return Command(arguments=(_entry(words[2]), unsigned(words[3], "the offset must be")))
 
 
 def cluster_add(words: Words) -> Command:

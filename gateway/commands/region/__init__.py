@@ -1,0 +1,4 @@
+"""Commands for copies of the cluster in other regions.
+
+Uses what the other commands use.
+"""

@@ -1,0 +1,114 @@
+"""A connection to one server of the origin."""
+
+from __future__ import annotations
+
+import asyncio
+from types import TracebackType
+
+from sockpqd.gateway.replica.settings import OriginSettings
+
+CONNECT_S = 10.0            # for TCP and TLS,
+ANSWER_S = 30.0             # for the answer to a command,
+SNAPSHOT_S = 3600.0         # for the first line of a snapshot, which is written to the disk first,
+SILENCE_S = 20.0            # and for anything of a feed or a snapshot
+READ_BYTES = 256 << 10
+LINE_BYTES_MAX = 1 << 20    # rows of CLUSTER STATUS and the like
+
+Address = tuple[str, int]
+
+
+class OriginError(Exception):
+    """This server of the origin cannot be used now; the message says why."""
+
+
+class OriginConnection:
+    """An authenticated connection. All methods raise OriginError when it breaks or is silent for too long."""
+
+    def __init__(self, address: Address, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.address = address
+        self._reader = reader
+        self._writer = writer
+
+    @classmethod
+    async def connect(cls, address: Address, settings: OriginSettings) -> OriginConnection:
+        """Connect to a server, and authenticate. Raises OriginError."""
+        host, port = address
+        try:
+            async with asyncio.timeout(CONNECT_S):
+                reader, writer = await asyncio.open_connection(
+                    host, port, ssl=settings.context, limit=LINE_BYTES_MAX,
+                    server_hostname=host if settings.context is not None else None)
+        except (OSError, TimeoutError) as error:
+            raise OriginError(f"no connection ({_reason(error)})") from error
+        origin = cls(address, reader, writer)
+        try:
+            await origin._authenticate(settings)
+        except BaseException:
+            origin.close()
+            raise
+        return origin
+
+    async def __aenter__(self) -> OriginConnection:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection at once."""
+        self._writer.transport.abort()
+
+    async def _authenticate(self, settings: OriginSettings) -> None:
+        if settings.user is None:
+            return
+        try:
+            secret = settings.secret()
+        except (OSError, ValueError) as error:
+            raise OriginError(f"replica.secret_file cannot be read: {error}") from error
+        answer = await self.ask(f"AUTH {settings.user} {secret}")
+        if not answer.startswith("200"):
+            raise OriginError(f"it refuses the user {settings.user}: {answer}")
+
+    async def ask(self, line: str, answer_s: float = ANSWER_S) -> str:
+        """Send a command; return the first line of the answer."""
+        self._writer.write(f"{line}\r\n".encode())
+        return await self.line(answer_s)
+
+    async def line(self, answer_s: float = ANSWER_S) -> str:
+        """Return the next line, without its end."""
+        try:
+            async with asyncio.timeout(answer_s):
+                line = await self._reader.readuntil(b"\n")
+        except TimeoutError:
+            raise OriginError(f"no answer for {answer_s:.0f} s") from None
+        except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
+            raise OriginError(f"the connection broke ({_reason(error)})") from error
+        return line.decode("utf-8", "replace").strip()
+
+    async def read(self) -> bytes:
+        """Return the next bytes, at least one."""
+        try:
+            async with asyncio.timeout(SILENCE_S):
+                data = await self._reader.read(READ_BYTES)
+        except TimeoutError:
+            raise OriginError(f"it was silent for {SILENCE_S:.0f} s") from None
+        except OSError as error:
+            raise OriginError(f"the connection broke ({_reason(error)})") from error
+        if not data:
+            raise OriginError("it closed the connection")
+        return data
+
+    async def leads(self) -> bool:
+        """Return whether this server is the leader, as far as it knows."""
+        number = (await self.ask("INTERCONNECT")).split()[-1:]
+        words = (await self.ask("CLUSTER STATUS")).split()
+        if len(words) != 3 or not words[2].isdigit():
+            raise OriginError(f"CLUSTER STATUS was answered {' '.join(words)}")
+        rows = [(await self.line()).split() for _ in range(int(words[2]))]
+        return any(row[:1] == number and row[4:5] == ["LEADER"] for row in rows)
+
+
+def _reason(error: BaseException) -> str:
+    return str(error) or type(error).__name__

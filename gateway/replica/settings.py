@@ -1,0 +1,57 @@
+"""Where the origin of a replica is, and as which user the replica reads its feed."""
+
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+
+from msgspec import Struct
+
+from sockpqd.gateway.config import ConfigError, ReplicaSection, split_address
+
+OTHERS_MAY = 0o077              # the mode bits of a file for anyone but its owner
+
+
+class OriginSettings(Struct, frozen=True):
+    """The origin as [replica] describes it."""
+
+    servers: tuple[tuple[str, int], ...]
+    user: str | None
+    secret_file: Path | None
+    context: ssl.SSLContext | None      # None: without TLS, to servers of this machine
+
+    def secret(self) -> str:
+        """Read the secret of the user. Raises OSError, and ValueError if the file holds no word."""
+        assert self.secret_file is not None
+        secret = self.secret_file.read_text("utf-8").strip()
+        if not secret or len(secret.split()) != 1:
+            raise ValueError(f"{self.secret_file} holds no secret: it must be one word")
+        return secret
+
+
+def origin_settings(section: ReplicaSection) -> OriginSettings | None:
+    """Return the origin that is configured, None if this cluster is no replica. Raises ConfigError."""
+    if not section.of:
+        return None
+    servers = tuple(split_address(address.strip()) for address in section.of.split(","))
+    secret_file = None if section.secret_file is None else Path(section.secret_file)
+    if secret_file is not None:
+        try:
+            mode = secret_file.stat().st_mode
+        except OSError as error:
+            raise ConfigError(f"replica.secret_file: {secret_file}: {error.strerror}") from None
+        if mode & OTHERS_MAY:
+            raise ConfigError(f"replica.secret_file: {secret_file} may be read or changed by others "
+                              f"(mode {mode & 0o777:04o}); make it 0600 or 0400")
+    return OriginSettings(servers, section.user, secret_file, _context(section.ca))
+
+
+def _context(ca: str | None) -> ssl.SSLContext | None:
+    if ca is None:
+        return None
+    try:
+        return ssl.create_default_context(cafile=ca)
+    except OSError as error:
+        reason = "no certificate in PEM" if isinstance(error, ssl.SSLError) else error.strerror
+        raise ConfigError(f"replica.ca: {ca}: {reason}") from None
+

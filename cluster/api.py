@@ -246,7 +246,7 @@ class Checkpoint(Struct, frozen=True):
 class FeedRefusal(Enum):
     """Why a node cannot feed a copy from the entry for which it asks."""
 
-    TOO_OLD = "its journal, or what it knows of the chain of hashes, does not reach back that far"
+    TOO_OLD = "its journal does not reach back that far"
     TOO_NEW = "it has not executed the entries before that yet"
     DIFFERENT = "it has another hash at that checkpoint: the copy is one of another log"
 
@@ -271,7 +271,8 @@ class Feed(Protocol):
     def refusal(self, index: int, checkpoint: Checkpoint | None) -> FeedRefusal | None:
         """Return why this node cannot feed a copy from this entry on; None: it can.
 
-        `checkpoint`: of the copy, at or before the entry that precedes; None: it has none yet.
+        `checkpoint`: of the copy, at or before the entry that precedes; None: it has none yet. One at which this node
+        knows no hash is not compared.
         """
 
     def checkpoints(self, after: int, up_to: int) -> list[Checkpoint]:
@@ -331,7 +332,6 @@ class Cluster(Protocol):
     name: str                   # of this node
     machine: Machine            # the applied state; read-only, and valid only until the next call
     feed: Feed                  # its log, for copies in other regions
-    mirror: Mirror | None       # of the replica that this cluster is; None: it is none
 
     @property
     def serving(self) -> bool:

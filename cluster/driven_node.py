@@ -5,7 +5,7 @@ node.py runs it on a real event loop, the simulation in simulated time.
 
 from __future__ import annotations
 
-from sockpqd.cluster.api import Channels, ClientPending, Feed, Mirror, NodeStatus, Pending
+from sockpqd.cluster.api import Channels, ClientPending, Feed, NodeStatus, Pending
 from sockpqd.cluster.driver import Driver
 from sockpqd.cluster.feed.log_feed import LogFeed
 from sockpqd.cluster.raft.peer import Peer
@@ -25,7 +25,6 @@ class DrivenNode:
         self._proposer = driver.proposer
         self._scheduled = False         # the driver's next turn comes at once
         self.feed: Feed = LogFeed(driver.journal, driver.replica, driver.chain)
-        self.mirror: Mirror | None = None
 
     def _wake(self) -> None:
         """Let the driver take a turn soon."""

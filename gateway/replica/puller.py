@@ -113,18 +113,19 @@ class Puller:
     @property
     def lag_entries(self) -> int:
         """The entries that the copy lacks of those that the origin last reported."""
-        return max(0, self.figures.executed - self._mirror.position()[0])
+        return max(0, self.figures.executed - self._mirror.position().index)
 
     async def _run(self) -> None:
         retry_s = RETRY_S
         while True:
             connections = self.figures.connections
             try:
-                if not await self._mirror.offer([]):
+                if not self._mirror.active:
                     raise _NotLeading
                 await self._pull()
             except _NotLeading:
                 self._become(Phase.IDLE)
+                self.figures.problem = self._mirror.halted or ""
                 retry_s = RETRY_S
                 await asyncio.sleep(LEADS_LOOK_S)
                 continue
@@ -184,8 +185,9 @@ class Puller:
 
     async def _follow(self, origin: OriginConnection) -> None:
         """Read the feed from the mirror's position on. Raises _TooOld if that server does not reach back to it."""
-        index, at, value = self._mirror.position()
-        checkpoint = f" {at} {value.hex()}" if at else ""
+        position = self._mirror.position()
+        index, at = position.index, position.at
+        checkpoint = f" {at} {position.hash.hex()}" if at else ""
         answer = await origin.ask(f"CLUSTER FEED {index + 1}{checkpoint}")
         if answer == "409 Too Old":
             raise _TooOld
@@ -253,10 +255,10 @@ class Puller:
 
     def _compare(self, origin: OriginConnection) -> None:
         """Raise Different if the mirror has another hash than the origin at its newest checkpoint."""
-        _, at, value = self._mirror.position()
+        mine = self._mirror.position()
         for checkpoint in self._checkpoints:
-            if checkpoint.index == at and checkpoint.hash != value:
-                raise Different(f"the copy differs from {_text(origin.address)} at entry {at}: one of them was "
+            if checkpoint.index == mine.at and checkpoint.hash != mine.hash:
+                raise Different(f"the copy differs from {_text(origin.address)} at entry {mine.at}: one of them was "
                                 "damaged, or executed the log differently. Keep a copy of the data directories of "
                                 "both for the developers")
 

@@ -141,7 +141,7 @@ def test_a_feed_begins_where_the_copy_is_or_says_why_not(
     assert feed.refusal(1, None) is None
     assert feed.refusal(at + 1, Checkpoint(at, value)) is None
     assert feed.refusal(at + 1, Checkpoint(at, bytes(16))) is FeedRefusal.DIFFERENT
-    assert feed.refusal(at + 1, Checkpoint(at - 1, value)) is FeedRefusal.TOO_OLD, "no checkpoint is there"
+    assert feed.refusal(at + 1, Checkpoint(at - 1, value)) is None, "there is no checkpoint, but that of a snapshot"
     assert feed.refusal(feed.executed + 1, None) is None
     assert feed.refusal(feed.executed + 2, None) is FeedRefusal.TOO_NEW
     assert [one.index for one in feed.checkpoints(at - 20, at)] == [at - 10, at]
@@ -171,7 +171,9 @@ def test_what_a_snapshot_covers_is_kept_as_configured_and_a_feed_goes_on_after_a
         copied(frames_of(feed), machine, chain)
         assert chain.value == node.up.chain.value
         assert node.up.store.newest_index > 64
-        assert feed.refusal(65, Checkpoint(*next(chain.between(63, 64)))) is None, "as a snapshot kept it"
+        at, value = next(chain.between(63, 80))
+        assert feed.refusal(at + 1, Checkpoint(at, value)) is None
+        assert feed.refusal(at + 1, Checkpoint(at, bytes(16))) is FeedRefusal.DIFFERENT, "as a snapshot kept it"
 
 
 def test_a_node_that_is_short_of_room_keeps_nothing_for_feeds() -> None:

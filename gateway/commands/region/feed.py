@@ -60,7 +60,7 @@ def _refusal(client: Client) -> bytes | None:
     if not client.link.secure:
         hub.access.complain("CLUSTER FEED without TLS", client.guard.user, client.link.peer)
         return responses.FORBIDDEN
-    return None if hub.cluster.mirror is None else responses.OFFLINE_MODE
+    return None if hub.cluster.machine.mirrored is None else responses.OFFLINE_MODE
 
 
 def _refusal_of_place(client: Client, index: int, at: int | None, value: str) -> bytes | None:

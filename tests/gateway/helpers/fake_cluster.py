@@ -21,7 +21,6 @@ from sockpqd.cluster.api import (
     FeedSlice,
     Figures,
     Frame,
-    Mirror,
     NodeStatus,
     NotLeader,
     NotPossible,
@@ -97,10 +96,11 @@ class FakeFeed:
         """Implement cluster.api."""
         if index > self.executed + 1:
             return FeedRefusal.TOO_NEW
-        if index < self.lost or (checkpoint is not None and checkpoint.index not in self.hashes):
+        if index < self.lost:
             return FeedRefusal.TOO_OLD
-        differs = checkpoint is not None and self.hashes[checkpoint.index] != checkpoint.hash
-        return FeedRefusal.DIFFERENT if differs else None
+        if checkpoint is None or self.hashes.get(checkpoint.index, checkpoint.hash) == checkpoint.hash:
+            return None
+        return FeedRefusal.DIFFERENT
 
     def checkpoints(self, after: int, up_to: int) -> list[Checkpoint]:
         """Implement cluster.api."""
@@ -135,7 +135,6 @@ class FakeCluster:
         self.impossible: str | None = None      # why REMOVE and TRANSFER are refused
         self.broken_disk = False
         self.feed: Feed = FakeFeed(self)
-        self.mirror: Mirror | None = None
         self.recorded: frozenset[str] = frozenset()     # types of events
         self.channels: list[Channels] = []              # of NOTIFY, that somebody listens to
         self.listening_known = True

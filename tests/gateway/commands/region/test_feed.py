@@ -143,13 +143,15 @@ def test_only_so_many_feeds_run_at_a_time() -> None:
 
 
 @pytest.mark.parametrize("line", [b"CLUSTER FEED 1", b"CLUSTER FEED SNAPSHOT"])
-def test_a_feed_is_only_for_connections_that_cannot_be_overheard_and_not_of_a_copy(line: bytes) -> None:
+def test_a_feed_is_only_for_connections_that_cannot_be_overheard_and_not_of_a_copy(
+    line: bytes, monkeypatch: pytest.MonkeyPatch,
+) -> None:
     async def test(gateway: MemoryGateway) -> None:
         client = gateway.connect(secure=False)
         client.send(line + b"\r\nPING\r\n")
         await gateway.settle()
         assert client.take() == b"403 Forbidden\r\n200 OK\r\n"
-        gateway.cluster.mirror = object()       # type: ignore[assignment]
+        monkeypatch.setattr(Machine, "mirrored", 5)
         assert await gateway.talk(line + b"\r\nPING\r\n") == b"500 Offline Mode\r\n200 OK\r\n"
     with_gateway(test)
 

@@ -1,4 +1,4 @@
-"""Where the origin of a replica is, and as which user the replica reads its feed."""
+"""The origin of a replica as the configuration describes it: its servers, and the user that reads its feed."""
 
 from __future__ import annotations
 

@@ -7,10 +7,31 @@ import logging
 from collections.abc import Callable
 
 from sockpqd.cluster import limits
-from sockpqd.cluster.api import AddNodeReply, NotLeader, NotPossible, OutcomeUnknown, Pending, RemoveNodeReply
+from sockpqd.cluster.api import (
+    AddNodeReply,
+    FenceReply,
+    NotLeader,
+    NotPossible,
+    OutcomeUnknown,
+    Pending,
+    PromoteReply,
+    RemoveNodeReply,
+    SwitchServiceReply,
+)
 from sockpqd.cluster.driver import Driver
 from sockpqd.cluster.raft.peer import Peer
-from sockpqd.core import Accepted, AddLearner, Operation, RemoveMember, Reply, SwitchService, UnknownNode
+from sockpqd.core import (
+    Accepted,
+    AddLearner,
+    Fence,
+    Mirrored,
+    Operation,
+    Promote,
+    RemoveMember,
+    Reply,
+    SwitchService,
+    UnknownNode,
+)
 
 log = logging.getLogger("sockpqd.cluster")
 
@@ -118,9 +139,27 @@ class Administration:
         served = leader == self._driver.machine.leader and leader != self._driver.settings.name
         return leader if served else None
 
-    async def switch_service(self, online: bool) -> None:
-        await self._execute(SwitchService(online, self._driver.settings.failover_grace_ms))
-        log.info("the service is switched %s", "online" if online else "offline")
+    async def switch_service(self, online: bool) -> SwitchServiceReply:
+        reply, _ = await self._execute(SwitchService(online, self._driver.settings.failover_grace_ms))
+        assert isinstance(reply, SwitchServiceReply)
+        if isinstance(reply, Accepted):
+            log.info("the service is switched %s", "online" if online else "offline")
+        return reply
+
+    async def promote(self, grace_ms: int) -> PromoteReply:
+        reply, _ = await self._execute(Promote(grace_ms))
+        assert isinstance(reply, PromoteReply)
+        if isinstance(reply, Mirrored):
+            log.warning("this replica was promoted: it goes on from entry %d of its origin, and follows nobody",
+                        reply.index)
+        return reply
+
+    async def fence(self, replica: str) -> FenceReply:
+        reply, _ = await self._execute(Fence(replica))
+        assert isinstance(reply, FenceReply)
+        if isinstance(reply, Accepted):
+            log.warning("the service is switched off for good: the replica %s takes its place", replica)
+        return reply
 
     async def compact(self) -> int:
         driver = self._driver

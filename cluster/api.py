@@ -22,17 +22,25 @@ from sockpqd.core import (
     Joined,
     LastNode,
     Machine,
+    Mirrored,
     NodeExists,
+    NotYet,
     Operation,
+    ReplicaRefused,
     Reply,
+    ServiceFenced,
     UnknownNode,
 )
 
 Channels = tuple[list[str], list[str], int]     # names, prefixes, and how many subscribers listen to these
 
-# The replies to CLUSTER ADD and CLUSTER REMOVE.
+# The replies to CLUSTER ADD and REMOVE.
 AddNodeReply = Joined | NodeExists | ChangeInProgress
 RemoveNodeReply = Accepted | UnknownNode | LastNode | ChangeInProgress
+# The replies to CLUSTER ONLINE, PROMOTE and FENCED. NotYet: not all nodes of the cluster know it.
+SwitchServiceReply = Accepted | ServiceFenced
+PromoteReply = Mirrored | ReplicaRefused | NotYet
+FenceReply = Accepted | NotYet
 
 
 class NotLeader(Exception):
@@ -342,6 +350,14 @@ class Cluster(Protocol):
         """True if this node serves and no other can at this moment; `serving` may lag by milliseconds."""
 
     @property
+    def is_replica(self) -> bool:
+        """True if this cluster serves nobody because it follows an origin in another region, or is going to."""
+
+    @property
+    def mirror(self) -> Mirror:
+        """The mirror, for the puller of a replica."""
+
+    @property
     def online(self) -> bool:
         """True if this node is switched online (OFFLINE, ONLINE)."""
 
@@ -462,8 +478,20 @@ class Cluster(Protocol):
         progress), timeout. Raises NotLeader.
         """
 
-    async def switch_service(self, online: bool) -> None:
+    async def switch_service(self, online: bool) -> SwitchServiceReply:
         """CLUSTER OFFLINE and ONLINE: switch the whole service permanently. Raises NotLeader and OutcomeUnknown."""
+
+    async def promote(self, grace_ms: int) -> PromoteReply:
+        """CLUSTER PROMOTE: make the mirror of this replica the state of its cluster (spec/region 3).
+
+        Raises NotLeader and OutcomeUnknown.
+        """
+
+    async def fence(self, replica: str) -> FenceReply:
+        """CLUSTER FENCED: switch the service off for good, in favour of the replica with this id (spec/region 4).
+
+        Raises NotLeader and OutcomeUnknown.
+        """
 
     async def forward_command(self, user: str | None, address: str, command: bytes) -> bytes:
         """Let the leader execute a command of the protocol, with its data, as this user; returns the whole answer.

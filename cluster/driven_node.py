@@ -99,7 +99,8 @@ class DrivenNode:
 
     def interconnect_id(self) -> int:
         ids, mine = self.machine.server_ids, self.machine.server_ids.get(self.name)
-        if mine is not None and (self.holds_lease or (not self.machine.online and self._driver.is_sole_leader())):
+        quiet = not self.machine.online or self.is_replica      # it leads and does not serve
+        if mine is not None and (self.holds_lease or (quiet and self._driver.is_sole_leader())):
             return mine
         leader = self.leader()
         in_contact = self._driver.transport.elections.silence_s() * 1000 < self._driver.settings.lease_ms
@@ -128,8 +129,14 @@ class DrivenNode:
             info.host,
         )
 
+    @property
+    def is_replica(self) -> bool:
+        return self._driver.leadership.is_replica
+
     def state_hash(self) -> tuple[int, bytes]:
-        return self._driver.chain.index, self._driver.chain.value
+        driver = self._driver
+        chain = driver.chain if self.machine.mirrored is None else driver.store.mirror_chain
+        return chain.index, chain.value
 
     def go_online(self) -> None:
         self._driver.leadership.online = True

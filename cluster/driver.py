@@ -21,6 +21,7 @@ import logging
 import random
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cached_property
 from typing import Protocol
 
 from sockpqd.cluster import limits
@@ -38,6 +39,7 @@ from sockpqd.cluster.leader.leadership import Leadership
 from sockpqd.cluster.leader.membership import Members
 from sockpqd.cluster.leader.proposer import Proposer
 from sockpqd.cluster.leader.state_for_entries import StateForEntries
+from sockpqd.cluster.mirroring import Mirroring
 from sockpqd.cluster.paging.page_files import PageFiles
 from sockpqd.cluster.paging.paging import Paging
 from sockpqd.cluster.raft.peer import Network
@@ -138,7 +140,7 @@ class Driver:
         self.inbox: list[tuple[str, Hello | Message | None]] = []
         self.transport = transport = RaftTransport(settings, journal, store, network, rng)
         self.peers = transport.peers
-        execution = Execution(machine, store.chain, listener.events, clock.monotonic)
+        execution = Execution(machine, store.chain, store.mirror_chain, listener, clock.monotonic)
         self.replica = Replica(
             PeerNode(settings.name), transport=self.transport, journal=journal, snapshots=store,
             dump_path=store.newest_path(), monotonic=clock.monotonic, heartbeat_s=settings.heartbeat_ms / 1000,
@@ -183,6 +185,11 @@ class Driver:
             self.journal.sync()
         except NoRoom as error:
             self.capacity.pause(self._clock.monotonic(), error)
+
+    @cached_property
+    def mirroring(self) -> Mirroring:
+        """The leader's part in following an origin."""
+        return Mirroring(self.machine, self.store.mirror_chain, self.leadership)
 
     @property
     def recovering(self) -> bool:
@@ -245,7 +252,8 @@ class Driver:
                 raise OutOfMemory("no memory to give out replies: start this node again") from failure
             raise FailStop("a listener failed") from failure
         self.syncing.pipelining.committed(now)
-        heard_at = now if self.leadership.serving else transport.elections.heard_at
+        heads = self.leadership.serving or (replica.is_leader and self.leadership.heads_replica())
+        heard_at = now if heads else transport.elections.heard_at
         if heard_at > self._level_at and transport.leader_commit <= replica.applied_index:
             self._level_at = heard_at
         if self.recording.active:
@@ -525,9 +533,12 @@ class Driver:
     def age_s(self) -> float:
         """Return the seconds since this node last knew that it had applied all committed entries; inf if it never knew.
 
-        A leader knows it while it serves, a follower whenever it has applied what its leader reported as committed.
+        A leader knows it while it serves or heads a replica, a follower whenever it has applied what its leader
+        reported as committed.
         """
-        return 0.0 if self.leadership.serving else max(0.0, self._clock.monotonic() - self._level_at)
+        if self.leadership.serving or self.leadership.heads_replica():
+            return 0.0
+        return max(0.0, self._clock.monotonic() - self._level_at)
 
     def lag(self) -> int:
         """The number of entries that the leader has committed and this node has not applied."""

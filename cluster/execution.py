@@ -8,9 +8,20 @@ from collections.abc import Callable
 
 import msgspec
 
+from sockpqd.cluster.api import ClusterListener
 from sockpqd.cluster.errors import ApplyFailed, EntryTooNew, EntryTooOld, OutOfMemory
-from sockpqd.cluster.storage.state_hash import Chain
-from sockpqd.core import Applied, Entry, Event, Machine, OldEntry, PageLost, decode_entry, digests_of, name_of
+from sockpqd.cluster.storage.state_hash import DIGEST_BYTES, Chain
+from sockpqd.core import (
+    Applied,
+    Entry,
+    FromOrigin,
+    Machine,
+    OldEntry,
+    PageLost,
+    decode_entry,
+    digests_of,
+    name_of,
+)
 
 log = logging.getLogger("sockpqd.cluster")
 
@@ -34,15 +45,21 @@ class Execution:
     """Executes committed entries for the Raft library, and extends the hash chain by each of them."""
 
     def __init__(
-        self, machine: Machine, chain: Chain, on_events: Callable[[list[Event]], None],
+        self, machine: Machine, chain: Chain, mirror_chain: Chain, listener: ClusterListener,
         monotonic: Callable[[], float],
     ) -> None:
-        """`on_events` is called with the events of each entry that has any of a recorded type."""
+        """`mirror_chain`: of the origin, in a replica.
+
+        `listener` gets the events of each entry that has any of a recorded type, and hears of each entry that has
+        replaced the state that is read.
+        """
         self.took_s = 0.0               # for the last entry
-        self._on_events = on_events
         self._monotonic = monotonic
         self._machine = machine
         self._chain = chain
+        self._mirror_chain = mirror_chain
+        self._listener = listener
+        self._replaced = machine.replaced
 
     def apply(self, index: int, data: bytes) -> Applied | None:
         """Execute one committed entry; None: it has been executed.
@@ -81,9 +98,29 @@ class Execution:
         if level > known:
             raise EntryTooNew(f"entry {index} raises the cluster to feature level {level}, this version of sockpqd "
                               f"knows levels up to {known}: start a newer one on this node")
-        self._chain.extend(index, data, digests_of(applied.replies))
+        digests = digests_of(applied.replies)
+        if applied.mirrored is not None:
+            digests += self._extend_mirror(applied.mirrored)
+        self._chain.extend(index, data, digests)
+        if self._machine.replaced != self._replaced:
+            self._replaced = self._machine.replaced
+            if self._machine.mirrored is None:
+                self._mirror_chain.start(0, bytes(DIGEST_BYTES))        # promoted
+            self._listener.state_replaced()
         if applied.events:
-            self._on_events(applied.events)
+            self._listener.events(applied.events)
         while self._machine.crowded and self._machine.page_out():
             pass                # at a start, or when entries come faster than jobs leave memory between turns
         return applied
+
+    def _extend_mirror(self, steps: list[FromOrigin]) -> list[object]:
+        """Extend the chain of the origin by what was executed on the mirror; returns the digests of its replies."""
+        chain, found = self._mirror_chain, list[object]()
+        for step in steps:
+            if step.data:
+                digests = digests_of(step.replies)
+                chain.extend(step.index, step.data, digests)
+                found += digests
+            else:
+                chain.begin_at(step.index, step.hash)
+        return found

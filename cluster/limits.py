@@ -17,6 +17,7 @@ ENTRY_BYTES_MAX = 512 << 10     # an entry is closed at this size; a larger oper
 WHOLE_BYTES_MAX = 512 << 10     # a client's operation above this size goes into the log in fragments
 FRAGMENT_BYTES = 256 << 10      # of this size, one in each entry: others wait for one of them instead of megabytes
 FRAGMENT_S = 0.02               # larger in proportion where they take longer: 8 MiB are there after some 0.7 s
+MIRROR_PORTION_BYTES = 256 << 10    # of the origin's entries that a replica takes in one of its own
 ENTRY_WORK_MAX = 16_000         # work in an entry, in names (core/handlers/cost.py): about 10 ms
 
 # The same while a client that has one command at a time waits for an entry among others that take turns. It is the work

@@ -19,11 +19,15 @@ from sockpqd.cluster.administration import Administration
 from sockpqd.cluster.api import (
     AddNodeReply,
     ClusterListener,
+    FenceReply,
     Figures,
     NodeStatus,
     NotPossible,
+    PromoteReply,
     RemoveNodeReply,
+    SwitchServiceReply,
 )
+from sockpqd.cluster.awaited_mirror import AwaitedMirror
 from sockpqd.cluster.capacity import Capacity
 from sockpqd.cluster.damage.rejoin import Rejoin
 from sockpqd.cluster.damage.scrubber import FileToRead, Finding, Scrubber, files_to_read
@@ -98,6 +102,7 @@ class ClusterNode(DrivenNode):
         self._driver.host = partial(host_figures, self._marks, settings.http_port)
         self._watch = WatermarkMonitor(settings.data_dir, self._marks, self._loop)
         self._administration = Administration(self._driver, self._wake)
+        self.mirror = AwaitedMirror(self._driver.mirroring, self._wake)
         self._commands = ForwardedCommands(self._driver.peers, self._driver.leader, listener, self._send_beside)
         self._calls = ForwardedCalls(
             self._driver.peers, self._driver.leader, listener, self._send_beside, self._network)
@@ -316,8 +321,14 @@ class ClusterNode(DrivenNode):
         leader = await self._administration.transfer(name)
         return self._status(leader) if isinstance(leader, str) else leader
 
-    async def switch_service(self, online: bool) -> None:
-        await self._administration.switch_service(online)
+    async def switch_service(self, online: bool) -> SwitchServiceReply:
+        return await self._administration.switch_service(online)
+
+    async def promote(self, grace_ms: int) -> PromoteReply:
+        return await self._administration.promote(grace_ms)
+
+    async def fence(self, replica: str) -> FenceReply:
+        return await self._administration.fence(replica)
 
     def forward_call(self, user: str | None, address: str, data: bytes, on_outcome: OnOutcome) -> int | None:
         return self._calls.send(user, address, data, on_outcome)

@@ -49,6 +49,7 @@ class NodeSettings(Struct, frozen=True):
     feature_level_max: int = 0          # the cluster's level is not raised beyond that; 0: no limit
     http_port: int = 0                  # of this node's pages for browsers, which the others link to; 0: none
     feed_keep_bytes: int = 0            # of the journal, beyond what this node needs, for copies in other regions
+    replica: bool = False               # the cluster follows an origin in another region, until it is promoted
     prefer: int = 50                    # 1 to 100: a leader hands over to a node with more
 
     def member(self, name: str) -> Member:

@@ -225,6 +225,19 @@ class Leadership:
         now = self._clock.monotonic()
         return self._replica.is_leader and self.announced and now < self._transport.lease_until()
 
+    @property
+    def is_replica(self) -> bool:
+        """True if this cluster serves nobody because it follows an origin, or is going to."""
+        machine = self._machine
+        return machine.mirrored is not None or (self._settings.replica and not machine.promoted)
+
+    def heads_replica(self) -> bool:
+        """Return whether this node leads a replica, and can log what its origin has executed."""
+        return (
+            self.is_replica and self.online and not self.handover.wanted and not self.halted and not self._exhausted
+            and self.leading()
+        )
+
     def _in_contact(self, now: float) -> bool:
         """Return whether this node believes that it leads and a majority has answered it recently."""
         return self._replica.is_leader and self.announced and now < self._transport.in_contact_until()
@@ -233,6 +246,7 @@ class Leadership:
         return (
             self.online
             and self._machine.online
+            and not self.is_replica
             and not self.handover.wanted
             and not self.halted
             and self._members.belongs

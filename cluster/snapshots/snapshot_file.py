@@ -3,11 +3,13 @@
     file     := head 16 | CRC of head and map 4 | map | the machine's stream | trailer 16
     head     := magic 8 | version 2 | 0 2 | length of the map 4
     map      := MessagePack {"last": [command, index, term], "prev": .., "members": [names],
-                 "chain": hash, "checkpoints": saved, "pages": [numbers]}
+                 "chain": hash, "checkpoints": saved, "pages": [numbers], "mirror": [index, hash, checkpoints]}
     trailer  := length of the stream 8 | CRC of all before it 4 | mark 4                          (all little-endian)
 
 `pages` are the files with pages of jobs that the stream names, in a snapshot by reference (core/snapshot): they are as
 much a part of it as its own file. It has VERSION_WITH_PAGES, and never leaves its node.
+
+`mirror` is there in a replica: how far the chain of its origin is, and the newest checkpoint of that.
 
 `last` is the last log entry in the state and `prev` the one before it; the Raft library wants both in its log. Unknown
 keys of the map are ignored. Any other change of the format raises VERSION by one; head and its CRC keep their places in
@@ -52,6 +54,7 @@ class SnapshotContents(NamedTuple):
     chain: bytes = bytes(DIGEST_BYTES)      # state_hash.py; unknown in the first snapshots of this format
     pages: tuple[int, ...] = ()             # numbers of files, of a snapshot by reference
     checkpoints: bytes = b""                # of the chain, before it (Chain.saved)
+    mirror: tuple[int, bytes, bytes] | None = None      # of a replica: the same of the chain of its origin
 
 
 def write(disk: Disk, path: Path, contents: SnapshotContents, chunks: Iterable[bytes]) -> None:
@@ -62,6 +65,8 @@ def write(disk: Disk, path: Path, contents: SnapshotContents, chunks: Iterable[b
         described["checkpoints"] = contents.checkpoints
     if contents.pages:
         described["pages"] = contents.pages
+    if contents.mirror is not None:
+        described["mirror"] = contents.mirror
     entries: bytes = msgpack.packb(described, use_bin_type=True)
     head = _HEAD.pack(_MAGIC, max(VERSION, VERSION_WITH_PAGES) if contents.pages else VERSION, 0, len(entries))
     pieces = [head, _CRC.pack(crc32(entries, crc32(head))), entries]
@@ -120,10 +125,10 @@ class SnapshotFile:
             raise self._damaged("it is cut off")
         described = msgpack.unpackb(entries)
         chain = described.get("chain", bytes(DIGEST_BYTES))
-        pages = tuple(described.get("pages", ()))
+        pages, mirror = tuple(described.get("pages", ())), described.get("mirror")
         return SnapshotContents(
             tuple(described["last"]), tuple(described["prev"]), described["members"], chain, pages,
-            described.get("checkpoints", b""),
+            described.get("checkpoints", b""), None if mirror is None else tuple(mirror),
         )
 
     def _damaged(self, what: str) -> SnapshotDamaged:

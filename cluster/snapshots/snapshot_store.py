@@ -107,7 +107,8 @@ class SnapshotStore:
         self.disk = disk
         self._journal = journal
         self._machine = machine
-        self.chain = Chain()                    # saved and restored with the state
+        self.chain = Chain()                    # saved and restored with the state,
+        self.mirror_chain = Chain()             # as is the origin's, in a replica
         self._start_task: Callable[[Callable[[], None]], BackgroundTask] = (
             (lambda work: ForkedTask(work, pages.descriptors())) if fork else InlineTask)
         self._pages = pages
@@ -190,10 +191,17 @@ class SnapshotStore:
             self.chain.forget_before(self._journal.oldest_index)
             contents = SnapshotContents(
                 last, prev, sorted(node.id for node in nodes), self.chain.value, tuple(sorted(self._task_pages)),
-                self.chain.saved())
+                self.chain.saved(), self._mirrored())
             self._task = self._start_task(lambda: self._write(temporary, contents))
         except OSError as error:
             self._write_failed(str(error))
+
+    def _mirrored(self) -> tuple[int, bytes, bytes] | None:
+        chain = self.mirror_chain
+        if not chain.index:
+            return None
+        chain.forget_before(chain.index)        # the last few are enough to go on from
+        return chain.index, chain.value, chain.saved()
 
     @property
     def names_pages(self) -> bool:
@@ -329,6 +337,8 @@ class SnapshotStore:
             file.close()
         self._restored = contents = file.contents
         self.chain.start(contents.last[1], contents.chain, contents.checkpoints)
+        if contents.mirror is not None:
+            self.mirror_chain.start(*contents.mirror)
 
     def deserialize(self) -> tuple[None, Entry, Entry, list[str]]:
         """pysyncobj: load the newest snapshot, which the machine has already. Returns (None, last, prev, members)."""

@@ -67,6 +67,10 @@ class Chain:
         for known, hash_ in _SAVED.iter_unpack(checkpoints):
             self._add(known, hash_)
 
+    def begin_at(self, index: int, value: bytes) -> None:
+        """Restart the chain from another one's value at this index, which counts as a checkpoint."""
+        self.start(index, value, _SAVED.pack(index, value))
+
     def saved(self) -> bytes:
         """The checkpoints up to `index`, to be kept in a snapshot."""
         self._link(wait=True)

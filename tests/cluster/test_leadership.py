@@ -27,9 +27,11 @@ class Node:
         self.alone: list[Any] = []
         self.proposed: list[Any] = []
         self.settings = SimpleNamespace(
+            replica=False,
             name="me", members=[], election_min_ms=500, failover_grace_ms=1000, expire_default=60, feature_level_max=0,
             prefer=50)
         self.machine = SimpleNamespace(
+            mirrored=None, promoted=False,
             term=TERM, leader="me", online=True, clock_ms=500, level=1, known_level=1, due_ms=None,
             next_due_ms=lambda: self.machine.due_ms, membership=SimpleNamespace(learner=None, addresses={}))
         self.members = SimpleNamespace(belongs=True, learner=None)
@@ -119,6 +121,27 @@ class TestServing:
         assert node.leadership.serving
         assert node.update() == []
         assert (node.promotes[-1], node.raises[-1]) == (True, True)
+
+    def test_a_replica_serves_nobody_until_it_is_promoted(self, node: Node) -> None:
+        node.settings.replica = True
+        node.update()
+        assert not node.leadership.serving
+        assert node.leadership.heads_replica()
+        node.machine.promoted = True
+        node.update()
+        assert node.leadership.serving
+        assert not node.leadership.heads_replica()
+        node.machine.mirrored = 7           # whatever its file says
+        node.update()
+        assert not node.leadership.serving
+
+    @pytest.mark.parametrize("what", [
+        "online", "wanted", "halted", "belongs", "is_leader", "term", "leader", "contact"])
+    def test_without_one_condition_it_heads_no_replica(self, what: str, node: Node) -> None:
+        node.machine.mirrored = 7
+        node.spoil(what)
+        node.update()
+        assert not node.leadership.heads_replica()
 
     @pytest.mark.parametrize("what", [
         "online", "machine.online", "wanted", "halted", "belongs", "is_leader", "term", "leader", "contact"])

@@ -21,6 +21,7 @@ from sockpqd.cluster.api import (
     FeedSlice,
     Figures,
     Frame,
+    Mirror,
     NodeStatus,
     NotLeader,
     NotPossible,
@@ -36,19 +37,25 @@ from sockpqd.core import (
     Address,
     ChangeInProgress,
     CloneChunk,
+    Fence,
     Get,
     Joined,
     LastNode,
     Lead,
     Machine,
+    Mirrored,
     NodeExists,
+    NotYet,
     Operation,
+    Promote,
     Put,
     PutWith,
     RemoveMember,
+    ReplicaRefused,
     Reply,
     Request,
     Return,
+    ServiceFenced,
     SwitchService,
     UnknownNode,
     encode_entry,
@@ -351,9 +358,34 @@ class FakeCluster:
         self.follow(name or "n2")
         return self._status(self.machine.membership.addresses[name or "n2"])
 
-    async def switch_service(self, online: bool) -> None:
+    async def switch_service(self, online: bool) -> Accepted | ServiceFenced:
         """Implement cluster.api."""
-        await self._ask(SwitchService(online))
+        reply = await self._ask(SwitchService(online))
+        assert isinstance(reply, Accepted | ServiceFenced)
+        return reply
+
+    @property
+    def is_replica(self) -> bool:
+        """Implement cluster.api."""
+        return self.machine.mirrored is not None
+
+    @property
+    def mirror(self) -> Mirror:
+        """Implement cluster.api: nothing is pulled."""
+        raise NotImplementedError
+
+    async def promote(self, grace_ms: int) -> Mirrored | ReplicaRefused | NotYet:
+        """Implement cluster.api."""
+        reply = await self._ask(Promote(grace_ms))
+        assert isinstance(reply, Mirrored | ReplicaRefused | NotYet)
+        self._judge()
+        return reply
+
+    async def fence(self, replica: str) -> Accepted | NotYet:
+        """Implement cluster.api."""
+        reply = await self._ask(Fence(replica))
+        assert isinstance(reply, Accepted | NotYet)
+        return reply
 
     async def compact(self) -> int:
         """Implement cluster.api."""
@@ -434,7 +466,7 @@ class FakeCluster:
 
     def _judge(self) -> None:
         """Return whether this node serves."""
-        serving = self._leader == self.name and self.machine.online
+        serving = self._leader == self.name and self.machine.online and not self.is_replica
         if serving != self.serving:
             self.serving = serving
             if self._listener is not None:

@@ -1,0 +1,75 @@
+"""The mirror of a replica for coroutines: implements cluster.api.Mirror (spec/region 5)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import BinaryIO, TypeVar
+
+from sockpqd.cluster import limits
+from sockpqd.cluster.api import Frame, MirrorPosition
+from sockpqd.cluster.mirroring import Mirroring, MirrorOperation
+from sockpqd.core import MirrorChunk, MirrorSnapshot, Reply
+
+_Value = TypeVar("_Value")
+
+
+class AwaitedMirror:
+    """Implements api.Mirror on the leader's part of a node; `wake` lets the node take a turn."""
+
+    def __init__(self, mirroring: Mirroring, wake: Callable[[], None]) -> None:
+        self._mirroring = mirroring
+        self._wake = wake
+
+    @property
+    def active(self) -> bool:
+        return self._mirroring.active
+
+    @property
+    def halted(self) -> str | None:
+        return self._mirroring.halted
+
+    def position(self) -> MirrorPosition:
+        return self._mirroring.position()
+
+    async def offer(self, frames: Sequence[Frame]) -> bool:
+        outcome: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._mirroring.offer(frames, partial(_settle, outcome))
+        self._wake()
+        return await outcome
+
+    async def install(self, path: Path, index: int, chain: bytes) -> bool:
+        file = await asyncio.to_thread(path.open, "rb")
+        try:
+            return await self._install(file, index, chain)
+        finally:
+            await asyncio.to_thread(file.close)
+
+    async def _install(self, file: BinaryIO, index: int, chain: bytes) -> bool:
+        total_bytes = await asyncio.to_thread(file.seek, 0, 2)
+        await asyncio.to_thread(file.seek, 0)
+        if not self._mirroring.active:
+            return False
+        if not self._mirroring.judge(await self._execute(MirrorSnapshot(index, chain, total_bytes)), 0):
+            return False
+        offset = 0
+        while offset < total_bytes:
+            data = await asyncio.to_thread(file.read, limits.MIRROR_PORTION_BYTES)
+            reply = await self._execute(MirrorChunk(index, offset, data))
+            offset += len(data)
+            if not data or not self._mirroring.judge(reply, index if offset == total_bytes else 0):
+                return False
+        return True
+
+    async def _execute(self, operation: MirrorOperation) -> Reply | None:
+        outcome: asyncio.Future[Reply | None] = asyncio.get_running_loop().create_future()
+        self._mirroring.propose(operation, partial(_settle, outcome))
+        self._wake()
+        return await outcome
+
+
+def _settle(outcome: asyncio.Future[_Value], value: _Value) -> None:
+    if not outcome.done():
+        outcome.set_result(value)

@@ -103,7 +103,9 @@ class Mirroring:
         self._machine = machine
         self._chain = chain
         self._leadership = leadership
-        self._tail: int | None = None   # the last frame that was proposed; None: the mirror's index
+        # The last frame that was proposed; None: the mirror's index, after a failure. Frames must follow it without a
+        # gap. They do, because an offer that failed makes the puller begin again behind the mirror's index.
+        self._tail: int | None = None
 
     @property
     def active(self) -> bool:
@@ -114,8 +116,7 @@ class Mirroring:
 
     def position(self) -> MirrorPosition:
         """Return the position behind which the next frames must begin."""
-        self._tail = None
-        return MirrorPosition(self._machine.mirrored or 0, *self._chain.checkpoint())
+        return MirrorPosition(self._reached, *self._chain.checkpoint())
 
     def offer(self, frames: Sequence[Frame], done: Callable[[bool], None]) -> None:
         """Propose consecutive frames; `done` is called once, as api.Mirror.offer returns. Raises ValueError."""
@@ -132,7 +133,7 @@ class Mirroring:
             complete = False
             self._halt(str(error))
         if not taken:
-            done(complete)
+            done(complete and after <= self._reached)       # otherwise the outcome of these frames is not known yet
             return
         self._tail = taken[-1][1]
         offer = _Offer(len(taken), complete, done)

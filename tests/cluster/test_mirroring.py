@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from random import Random
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
-from sockpqd.cluster.api import Frame
+from sockpqd.cluster.api import Frame, Pending
+from sockpqd.cluster.leader.leadership import Leadership
+from sockpqd.cluster.mirroring import Mirroring
+from sockpqd.cluster.storage.state_hash import Chain
 from sockpqd.core import (
     Accepted,
     Fence,
     Get,
     JobState,
+    Lead,
     Machine,
     Mirrored,
+    MirrorEntries,
+    MirrorPart,
     Operation,
     Put,
     RaiseLevel,
@@ -301,3 +309,80 @@ def test_a_fenced_origin_serves_nobody_when_it_comes_back() -> None:
     both.run_until_level()
     both.promote()
     assert both.replica.leader().machine.total("q").jobs == 3
+
+
+class TestOffers:
+    """Frames never follow a gap, whatever becomes of those before them and whoever asks for the position."""
+
+    def setup_method(self) -> None:
+        self.proposed: list[tuple[Operation, Pending]] = []
+        self.machine = Machine()
+        leadership = SimpleNamespace(
+            heads_replica=lambda: True, propose_alone=lambda operation, pending: self.proposed.append(
+                (operation, pending)))
+        self.machine.apply(1, 0, 0, [Lead("n1", 1, ("n1",), b"sixteen bytes id", 0)])
+        self.machine.apply(2, 0, 0, [RaiseLevel(2, ("n1",))])
+        self.mirroring = Mirroring(self.machine, Chain(), cast(Leadership, leadership))
+        self.outcomes: list[bool] = []
+
+    def offer(self, *indexes: int) -> list[int]:
+        """Offer frames with these indexes; returns the index which each operation follows."""
+        before = len(self.proposed)
+        self.mirroring.offer([frame(index, Tick()) for index in indexes], self.outcomes.append)
+        operations = [operation for operation, _ in self.proposed[before:]]
+        return [one.after for one in operations if isinstance(one, MirrorEntries)]
+
+    def execute(self) -> None:
+        """Execute what was proposed first."""
+        operation, pending = self.proposed.pop(0)
+        (reply,) = self.machine.apply(self.machine.index + 1, 0, 0, [operation]).replies
+        pending.applied(reply)
+
+    def test_they_follow_those_in_flight(self) -> None:
+        assert self.offer(1, 2, 4) == [0]
+        assert self.mirroring.position().index == 0
+        assert self.offer(5) == [4]
+        self.execute()
+        self.execute()
+        assert self.outcomes == [True, True]
+        assert self.machine.mirrored == 5
+
+    def test_what_is_offered_again_has_no_outcome_before_the_first_has_one(self) -> None:
+        self.offer(1, 2)
+        assert self.offer(1, 2) == []
+        assert self.outcomes == [False]
+        self.execute()
+        assert self.outcomes == [False, True]
+        assert self.offer(1, 2) == []
+        assert self.outcomes == [False, True, True]
+
+    def test_after_a_failure_they_follow_the_mirror(self) -> None:
+        self.offer(1, 2)
+        self.execute()
+        self.offer(3)
+        self.offer(4)
+        self.proposed.pop(0)[1].unknown()
+        self.execute()                      # what was behind it follows a gap now
+        assert self.outcomes == [True, False, False]
+        assert self.machine.mirrored == 2
+        assert self.offer(3, 4) == [2]
+        self.execute()
+        assert self.machine.mirrored == 4
+
+    def test_large_frames_go_in_parts_and_many_in_portions(self) -> None:
+        large = Frame(3, 7, 8, encode_entry(7, 8, [Put("q", 0, bytes(600_000))]))
+        self.mirroring.offer([frame(1, Tick()), frame(2, Tick()), large, frame(4, Tick())], self.outcomes.append)
+        kinds = [type(operation) for operation, _ in self.proposed]
+        assert kinds == [MirrorEntries, MirrorPart, MirrorPart, MirrorPart, MirrorEntries]
+        assert max(len(encode_entry(0, 0, [operation])) for operation, _ in self.proposed) < 257 << 10
+        while self.proposed:
+            self.execute()
+        assert self.outcomes == [True]
+        assert self.machine.mirrored == 4
+        assert self.machine.total("q").jobs == 1
+
+    def test_a_portion_has_the_work_of_an_entry_at_most(self) -> None:
+        puts = [Put("q", 0, b"%d" % number) for number in range(500)]       # 4,000 units of work
+        self.mirroring.offer([frame(index, *puts) for index in range(1, 11)], self.outcomes.append)
+        sizes = [len(operation.frames) for operation, _ in self.proposed if isinstance(operation, MirrorEntries)]
+        assert sizes == [4, 4, 2]

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from sockpqd.cluster.api import Frame
 from sockpqd.cluster.driver import Driver
+from sockpqd.cluster.feed.log_feed import LogFeed
 from sockpqd.cluster.storage.state_hash import Chain
-from sockpqd.core import InvalidSnapshot, MirrorChunk, Mirrored, MirrorSnapshot, NotYet, Promote, Reply, decode_entry
+from sockpqd.core import InvalidSnapshot, MirrorChunk, Mirrored, MirrorSnapshot, NotYet, Promote, Reply
 from tests.cluster.helpers.small_cluster import Outcome, SmallCluster, SmallNode
 
 STEP_S = 0.02
@@ -17,16 +18,19 @@ STEP_S = 0.02
 
 def frames_behind(driver: Driver, index: int, most: int) -> list[Frame] | None:
     """Return up to `most` executed entries behind `index`; None: the journal does not reach back so far."""
-    if index + 1 < driver.journal.first_index:
-        return None
+    feed = LogFeed(driver.journal, driver.replica, driver.chain)
     found: list[Frame] = []
-    while index < driver.replica.applied_index and len(found) < most:
-        index += 1
-        data = driver.replica._argument(driver.journal.entry(index)[0])
-        if data is not None:
-            entry = decode_entry(bytes(data))
-            found.append(Frame(index, entry.now_ms, entry.seed, bytes(data)))
-    return found
+    if feed.refusal(index + 1, None) is not None:
+        return None
+    while len(found) < most:
+        piece = feed.read_now(index + 1)
+        if piece is None:
+            return found or None
+        if piece.next == index + 1:
+            break
+        found += piece.frames
+        index = piece.next - 1
+    return found[:most]
 
 
 class Regions:

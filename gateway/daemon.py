@@ -98,7 +98,7 @@ async def _run(
     try:
         hub = Hub(
             limits, Path(config.node.data_dir) / EXPORTS, config.gateway.offline_close,
-            shut_down=lambda reason: _stop(stopping, reason),
+            shut_down=lambda reason: _stop(stopping, reason), fencing_replica=config.feed.replica,
             access=Access(None if config.auth.users_file is None else lambda: users_of(config)),
         )
         server = Server(hub, Doors(hub.connection_manager, handshakes_max))
@@ -273,6 +273,7 @@ def settings(config: Config, *, bootstrap: bool, certificates: Certificates | No
         disk_free_bytes_min=config.limits.disk_free_bytes_min,
         hot_bytes=config.limits.hot_bytes,
         feed_keep_bytes=config.feed.keep_bytes,
+        replica=bool(config.replica.of),
         tls=None if certificates is None else certificates.peers,
         http_port=split_address(config.listen.http)[1] if config.listen.http and with_dashboard(config) else 0,
     )

@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from sockpqd.cluster.api import Cluster, NotLeader, NotPossible, OutcomeUnknown
-from sockpqd.core import MapError, SetMap, read_map
+from sockpqd.core import Accepted, MapError, SetMap, read_map
 from sockpqd.gateway.commands.context.client import Client
 from sockpqd.gateway.commands.context.client_state import Run
 from sockpqd.gateway.commands.context.proposing import propose
@@ -89,8 +89,27 @@ async def cluster_offline(cluster: Cluster) -> bytes:
 @_work
 async def cluster_online(cluster: Cluster) -> bytes:
     """CLUSTER ONLINE: switch the service online on all nodes."""
-    await cluster.switch_service(True)
-    return responses.SWITCHED_ONLINE
+    reply = await cluster.switch_service(True)
+    return responses.SWITCHED_ONLINE if isinstance(reply, Accepted) else responses.answer(reply)
+
+
+@_work
+async def cluster_promote(cluster: Cluster, grace_ms: int) -> bytes:
+    """CLUSTER PROMOTE: let this replica go on without its origin."""
+    return responses.answer(await cluster.promote(grace_ms))
+
+
+@_work
+async def _fence(cluster: Cluster, replica: str) -> bytes:
+    return responses.answer(await cluster.fence(replica))
+
+
+def cluster_fenced(client: Client, command: Command) -> None:
+    """CLUSTER FENCED: switch the service off for good, if the file of this node names that replica."""
+    if command.arguments[0] == client.hub.fencing_replica:
+        _fence(client, command)
+    else:
+        client.say(responses.UNKNOWN_REPLICA)
 
 
 @_work

@@ -47,6 +47,7 @@ from sockpqd.core import (
     Machine,
     MapChanged,
     Meta,
+    Mirrored,
     Moved,
     NodeExists,
     NotFound,
@@ -62,10 +63,12 @@ from sockpqd.core import (
     QueuePaused,
     Rearmed,
     Removed,
+    ReplicaRefused,
     Reply,
     RequestMismatch,
     RequestTooOld,
     Results,
+    ServiceFenced,
     SessionAttached,
     SessionNotFound,
     SessionOpened,
@@ -145,6 +148,8 @@ LAST_NODE = b"409 Last Node\r\n"
 NODE_EXISTS = b"409 Node Exists\r\n"
 QUEUE_EXISTS = b"409 Queue Exists\r\n"
 QUEUE_NOT_EMPTY = b"409 Queue Not Empty\r\n"
+NO_REPLICA = b"409 No Replica\r\n"
+UNKNOWN_REPLICA = b"409 Unknown Replica\r\n"
 DIFFERENT = b"409 Different\r\n"
 TOO_NEW = b"409 Too New\r\n"
 TOO_OLD = b"409 Too Old\r\n"
@@ -376,6 +381,9 @@ ENCODERS: dict[type, Callable[[Any], bytes]] = {
     )),
     TicketNotFound: _always(TICKET_NOT_FOUND),
     Elsewhere: lambda reply: f"409 Elsewhere {reply.cluster or UNKNOWN}\r\n".encode(),
+    Mirrored: lambda reply: number(reply.index),
+    ReplicaRefused: _always(NO_REPLICA),
+    ServiceFenced: lambda reply: f"409 Fenced {reply.replica}\r\n".encode(),
     MapChanged: lambda reply: f"409 Map Changed {reply.version}\r\n".encode(),
     AtWriting: lambda answer: answer.form(),
     TooManyUsers: _always(BUSY),

@@ -95,7 +95,7 @@ class Hub:
 
     def __init__(
         self, limits: Limits, export_dir: Path, offline_close: bool, shut_down: Callable[[str], None],
-        access: Access | None = None, verbs: Verbs = VERBS,
+        access: Access | None = None, verbs: Verbs = VERBS, fencing_replica: str | None = None,
     ) -> None:
         self.verbs = verbs
         self.limits = limits
@@ -106,6 +106,7 @@ class Hub:
         self._debt = 0                              # what large commands have cost beyond the budget of their turn
         self.exports = asyncio.Semaphore(EXPORTS_MAX)
         self.feeds = Feeds()
+        self.fencing_replica = fencing_replica      # the id of the cluster that may fence this one
         self.searches = 0                           # FINDs that search at present,
         self.search_line = asyncio.Lock()           # and have their slices one after the other
         self.audit_behind: Callable[[], bool] = lambda: False   # many lines of the audit log wait to be written,

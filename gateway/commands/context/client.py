@@ -49,6 +49,7 @@ class Services(Protocol):
     budget: int                                 # what may still be executed in this turn, in plain commands
     exports: asyncio.Semaphore                  # limits concurrent snapshot exports
     feeds: Feeds                                # of copies in other regions
+    fencing_replica: str | None                 # the id of the cluster that may fence this one
     searches: int                               # FINDs that search at present,
     search_line: asyncio.Lock                   # and have their slices one after the other
     audit_behind: Callable[[], bool]            # many lines of the audit log wait to be written,

@@ -140,6 +140,8 @@ SYNOPSIS = (
     "CLUSTER OFFLINE",
     "CLUSTER ONLINE",
     "CLUSTER SNAPSHOT",
+    "CLUSTER PROMOTE [GRACE <seconds>]",
+    "CLUSTER FENCED <id>",
     "CLUSTER FEED <index> [<at> <hash>]",
     "CLUSTER FEED SNAPSHOT [<index> <offset>]",
     "OFFLINE",

@@ -11,6 +11,7 @@ from sockpqd.gateway.protocol.arguments import (
     ArgumentError,
     address,
     between,
+    milliseconds,
     name,
     node,
     signed,
@@ -22,6 +23,9 @@ from sockpqd.gateway.protocol.responses import NOT_SUPPORTED, TOO_LARGE
 
 _version = between(1, MAP_VERSION_MAX)
 _entry = between(1, INDEX_MAX)
+PROMOTE_GRACE_MS = 60_000       # what leases, sessions, holds and TTLs get beyond what they had left
+_PROMOTE = "CLUSTER PROMOTE takes nothing, or GRACE and seconds"
+_ID = re.compile(rb"[0-9A-Fa-f]{16}")
 _HASH = re.compile(rb"[0-9A-Fa-f]{32}")
 
 
@@ -76,6 +80,22 @@ def map_set(words: Words) -> Command:
         raise ArgumentError("MAP SET takes a version and a length")
     version, length = _version(words[1]), unsigned(words[2], LENGTH)
     return Command(SetMap(version, b""), length, "text", answer=TOO_LARGE if length > MAP_BYTES_MAX else None)
+
+
+def cluster_promote(words: Words) -> Command:
+    """CLUSTER PROMOTE. Arguments: the grace in milliseconds."""
+    if len(words) == 1:
+        return Command(arguments=(PROMOTE_GRACE_MS,))
+    if len(words) != 3 or words[1] != b"GRACE":
+        raise ArgumentError(_PROMOTE)
+    return Command(arguments=(milliseconds(words[2]),))
+
+
+def cluster_fenced(words: Words) -> Command:
+    """CLUSTER FENCED. Arguments: the id of the replica."""
+    if len(words) != 2 or not _ID.fullmatch(words[1]):
+        raise ArgumentError("CLUSTER FENCED takes the id of a replica: 16 hexadecimal digits, as CLUSTER ID shows")
+    return Command(arguments=(words[1].decode().lower(),))
 
 
 def cluster_feed(words: Words) -> Command | None:

@@ -15,8 +15,11 @@ from sockpqd.core import (
     Joined,
     LastNode,
     Machine,
+    Mirrored,
     NodeExists,
+    NotYet,
     RemoveMember,
+    ReplicaRefused,
     UnknownNode,
 )
 from sockpqd.gateway.protocol import responses
@@ -31,6 +34,7 @@ COMMANDS = {        # the method of the cluster each one calls
     b"CLUSTER TRANSFER": "transfer",
     b"CLUSTER TRANSFER n2": "transfer",
     b"CLUSTER SNAPSHOT": "compact",
+    b"CLUSTER PROMOTE": "promote",
 }
 
 
@@ -72,6 +76,9 @@ def test_addresses_reach_the_cluster_as_the_configuration_writes_them() -> None:
     ("remove_node", NotPossible("quorum"), b"409 Not Possible quorum"),
     ("transfer", NotPossible("alone"), b"409 Not Possible alone"),
     ("compact", 815, b"200 OK 815"),
+    ("promote", Mirrored(4711), b"200 OK 4711"),
+    ("promote", ReplicaRefused("no mirror"), b"409 No Replica"),
+    ("promote", NotYet(), b"501 Not Yet"),
 ])
 def test_each_reply_has_its_line(method: str, reply: object, line: bytes) -> None:
     async def test(gateway: MemoryGateway) -> None:

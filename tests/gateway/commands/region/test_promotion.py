@@ -1,0 +1,90 @@
+"""What a replica answers, its promotion, and the fence at its origin."""
+
+from __future__ import annotations
+
+import pytest
+
+from sockpqd.core import Fence, Lead, MirrorEntries, MirrorFrame, Promote, Put, RaiseLevel, encode_entry
+from tests.gateway.helpers.memory import MemoryGateway, with_gateway
+
+ORIGIN = b"id of the origin"
+REPLICA = "0011223344556677"
+
+
+async def follow(gateway: MemoryGateway, *entries: list[object]) -> None:
+    """Make this cluster a replica that has executed these entries of its origin."""
+    now_ms = gateway.cluster.now_ms
+    log = [[Lead("o1", 1, ("o1",), ORIGIN, 0)], *entries]
+    frames = [
+        MirrorFrame(index, encode_entry(now_ms, 0, list(entry)))        # type: ignore[arg-type]
+        for index, entry in enumerate(log, start=1)
+    ]
+    await gateway.cluster._ask(RaiseLevel(2, tuple(gateway.cluster.machine.membership.addresses)))
+    await gateway.cluster._ask(MirrorEntries(0, tuple(frames)))
+    gateway.cluster._judge()
+
+
+def test_reads_speak_of_the_mirror_and_all_else_is_offline() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        own = gateway.cluster.machine.cluster_id
+        await follow(gateway, [Put("q", 3, b"job"), Put("q", 0, b"more")])
+        assert await gateway.talk(b"TOTAL q\r\nQUEUE LIST\r\nPEEK q READY COUNT 1\r\n") == (
+            b"200 OK 1 2 2 0\r\n200 OK 1\r\nq 2 0 0 0 0\r\n200 OK 1\r\nq - 3 3 READY TRY 0\r\njob")
+        assert (await gateway.talk(b"FIND *\r\n")).startswith(b"200 OK 2\r\n")
+        assert own is not None
+        assert (await gateway.talk(b"CLUSTER ID\r\n")).startswith(b"200 OK " + own[:8].hex().encode())
+        for line in (
+            b"PUT q 0 1\r\nx\r\n", b"GET q\r\n", b"DONE 1\r\n", b"SESSION\r\n", b"QUEUE PURGE q ALL\r\n",
+            b"USER SET ann put " + b"a" * 40 + b"\r\n", b"MAP SET 1 34\r\nCLUSTER main 3031323334353637 h:1\n\r\n",
+            b"NOTIFY c 1\r\nx\r\n", b"QUEUE CONFIG q LIMIT 1\r\n",
+        ):
+            answer = await gateway.talk(line)
+            assert answer.startswith(b"500 Offline Mode\r\n"), (line, answer)
+    with_gateway(test)
+
+
+def test_a_promoted_replica_serves_the_jobs_of_its_origin() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        await follow(gateway, [Put("q", 3, b"job")])
+        assert await gateway.talk(b"CLUSTER PROMOTE GRACE 2.5\r\n") == b"200 OK 2\r\n"
+        assert gateway.cluster.operations(Promote) == [Promote(2500)]
+        assert await gateway.talk(b"GET q\r\n") == b"200 OK q %d 3 3\r\njob" % (1 + (1 << 32))
+        assert await gateway.talk(b"CLUSTER PROMOTE\r\n") == b"409 No Replica\r\n"
+    with_gateway(test)
+
+
+def test_the_grace_is_a_minute_unless_it_is_given() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        await follow(gateway)
+        await gateway.talk(b"CLUSTER PROMOTE\r\n")
+        assert gateway.cluster.operations(Promote) == [Promote(60_000)]
+    with_gateway(test)
+
+
+@pytest.mark.parametrize("line", [
+    b"CLUSTER PROMOTE now", b"CLUSTER PROMOTE GRACE", b"CLUSTER PROMOTE GRACE x", b"CLUSTER PROMOTE GRACE 1 2",
+    b"CLUSTER FENCED", b"CLUSTER FENCED x", b"CLUSTER FENCED 00112233445566778", b"CLUSTER FENCED 0011223344556677 1",
+])
+def test_bad_lines_change_nothing(line: bytes) -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        gateway.hub.fencing_replica = REPLICA
+        await follow(gateway)
+        assert (await gateway.talk(line + b"\r\n")).startswith(b"400 Bad Arguments")
+        assert gateway.cluster.operations(Promote) == gateway.cluster.operations(Fence) == []
+    with_gateway(test)
+
+
+def test_only_the_replica_that_the_file_names_may_fence() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        await gateway.cluster._ask(RaiseLevel(2, tuple(gateway.cluster.machine.membership.addresses)))
+        line = f"CLUSTER FENCED {REPLICA}\r\n".encode()
+        assert await gateway.talk(line) == b"409 Unknown Replica\r\n"
+        gateway.hub.fencing_replica = "7766554433221100"
+        assert await gateway.talk(line) == b"409 Unknown Replica\r\n"
+        gateway.hub.fencing_replica = REPLICA
+        assert await gateway.talk(line) == b"200 OK\r\n"
+        gateway.cluster._judge()
+        assert await gateway.talk(b"CLUSTER ONLINE\r\n") == f"409 Fenced {REPLICA}\r\n".encode()
+        assert await gateway.talk(b"PUT q 0 1\r\nx\r\n") == b"500 Offline Mode\r\n"
+        assert await gateway.talk(b"TOTAL\r\n") == b"200 OK 0 0 0 0\r\n"
+    with_gateway(test)

@@ -14,7 +14,7 @@ from sockpqd.cluster.paging.page_files import PageFiles
 from sockpqd.cluster.storage.ballast import Ballast
 from sockpqd.cluster.storage.errors import NoRoom
 from sockpqd.cluster.wire.messages import Ack, SnapshotChunk
-from sockpqd.core import Done, Get, Handed, Put, Request, SwitchService
+from sockpqd.core import FIRST_LEVEL, Done, Get, Handed, Put, Request, SwitchService
 from sockpqd.core.ops.replies import SessionOpened
 from sockpqd.core.ops.sessions import OpenSession
 from tests.cluster.helpers.memory_disk import PLENTY_BYTES, MemoryDisk
@@ -514,7 +514,10 @@ def test_a_node_that_is_short_of_room_says_once_who_holds_the_disk(
 # Snapshots of others
 
 def test_a_snapshot_for_which_a_follower_has_no_room_is_sent_again() -> None:
-    world = SmallCluster(3)
+    world = SmallCluster(3, start=False)
+    for node in list(world):
+        node.known_level = FIRST_LEVEL          # no entry raises the level when the follower is back
+        world.start(node.name)
     away = lagging(world)
     leader = world.leader()
     away.disk.free_bytes = 0

@@ -46,7 +46,7 @@ GROUPED = 0.1                   # in so many runs all clients are of groups
 OPERATIONS = 120                # of clients, answered; then faults stop (the end adds about as many),
 TROUBLE_S = 3.5                 # or after so long
 DRIFT_MAX = 0.024               # of each clock: two run apart by less than the 5% that leases allow for
-OLD_LEVEL, NEW_LEVEL = 1, 2     # the feature levels of the two releases: the newer one brought Later
+OLD_LEVEL, NEW_LEVEL = 2, 3     # the feature levels of the two releases: the newer one brought Later
 
 
 @dataclass

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from types import TracebackType
 
 from sockpqd.gateway.replica.settings import OriginSettings
@@ -44,7 +45,7 @@ class OriginConnection:
         try:
             await origin._authenticate(settings)
         except BaseException:
-            origin.close()
+            await origin.close()
             raise
         return origin
 
@@ -54,11 +55,13 @@ class OriginConnection:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None,
     ) -> None:
-        self.close()
+        await self.close()
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Close the connection at once."""
         self._writer.transport.abort()
+        with contextlib.suppress(OSError):
+            await self._writer.wait_closed()
 
     async def _authenticate(self, settings: OriginSettings) -> None:
         if settings.user is None:

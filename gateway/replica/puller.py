@@ -169,7 +169,7 @@ class Puller:
                 origin = await OriginConnection.connect(server, self._settings)
                 if (self._partial is not None and server == self._partial_server) or not await origin.leads():
                     return origin
-                origin.close()
+                await origin.close()
                 leader = server
             except OriginError as error:
                 problems.append(f"{_text(server)}: {error}")

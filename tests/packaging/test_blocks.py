@@ -305,7 +305,8 @@ def check_data(block: Block, folder: Path, monkeypatch: pytest.MonkeyPatch) -> N
     path = folder / "file.toml"
     path.write_text(block.text)
     if (document, first) in {("README.md", "[node]"), ("docs/BEANSTALKD.md", "[listen]"),
-                             ("docs/OPERATIONS.md", "[limits]"), ("docs/SCALING.md", "[raft]")}:
+                             ("docs/OPERATIONS.md", "[limits]"), ("docs/SCALING.md", "[raft]"),
+                                 ("docs/REGIONS.md", "[feed]"), ("docs/REGIONS.md", "[replica]")}:
         read(node_with(block.text), {})
     elif document == "docs/OPERATIONS.md" and first.startswith("servers ="):
         for name in os.environ:

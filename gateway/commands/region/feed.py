@@ -75,6 +75,7 @@ async def _feed(client: Client, index: int) -> None:
     hub, source, loop = client.hub, client.hub.cluster.feed, asyncio.get_running_loop()
     log.info("%s: a copy of this cluster is fed from entry %d on", client.link.peer, index)
     hub.feeds.running += 1
+    hub.feeds.forget_before(index)
     try:
         await client.stream(responses.number(index))
         checked, marked_at = index - 1, float("-inf")
@@ -180,10 +181,7 @@ async def _stream(client: Client, found: FeedSnapshot, offset: int) -> None:
             await hub.turn()
     finally:
         found.leave()
-        if offset == found.size:
-            hub.feeds.forget(found)
-        else:
-            _forget_later(hub, found)
+        _forget_later(hub, found)           # what was sent last may be lost, if the connection breaks
 
 
 def _forget_later(hub: Services, found: FeedSnapshot) -> None:

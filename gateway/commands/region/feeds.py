@@ -60,6 +60,11 @@ class Feeds:
         self.forget(self.snapshot)
         self.snapshot = snapshot
 
+    def forget_before(self, index: int) -> None:
+        """Forget a snapshot that nobody reads, because a copy has come to the entries behind it."""
+        if self.snapshot is not None and self.snapshot.index < index and not self.snapshot.users:
+            self.forget(self.snapshot)
+
     def forget(self, snapshot: FeedSnapshot | None) -> None:
         """Keep this snapshot no longer."""
         if snapshot is not None:

@@ -19,12 +19,14 @@ from sockpqd.gateway.config import (
     BeanstalkdSection,
     Config,
     ConfigError,
+    FeedSection,
     GatewaySection,
     Listen,
     Log,
     Node,
     QueueSection,
     Raft,
+    ReplicaSection,
     Tls,
     load,
     read,
@@ -35,6 +37,7 @@ from sockpqd.gateway.limits import MIB, Limits
 SECTIONS = {
     "node": Node, "listen": Listen, "queue": QueueSection, "limits": Limits, "raft": Raft, "gateway": GatewaySection,
     "tls": Tls, "auth": Auth, "log": Log, "beanstalkd": BeanstalkdSection,
+    "feed": FeedSection, "replica": ReplicaSection,
 }
 
 GOOD = """
@@ -195,6 +198,13 @@ def test_the_raft_defaults_are_those_of_the_cluster() -> None:
     ("[tls]\ncert = \"a\"\nkey = \"b\"", {}, "tls.ca: this key is required"),
     ("", {"tls": {**TLS, "ca": ""}}, "tls.ca: must not be empty"),
     ("", {"tls": {**TLS, "client_cert": "x"}}, "tls.client_cert: and tls.client_key go together"),
+    ("[feed]\nkeep_bytes = -1", {}, "feed.keep_bytes: must be from 0"),
+    ("[feed]\nreplica = \"n1\"", {}, "feed.replica: must be the id of a cluster"),
+    ("[replica]\nof = \"127.0.0.1\"", {}, "replica.of: '127.0.0.1' is not host:port"),
+    ("[replica]\nof = \"127.0.0.1:1,10.0.0.1:2\"", {}, "replica.ca: names the authority"),
+    ("[replica]\nof = \"127.0.0.1:1\"\nuser = \"copy\"", {}, "replica.user: and replica.secret_file go together"),
+    ("[replica]\nca = \"ca.crt\"", {}, "replica.ca: needs replica.of"),
+    ("", {"replica": {"of": "127.0.0.1:1", "ca": ""}}, "replica.ca: must not be empty"),
     ("[log]\nformat = \"xml\"", {}, "log.format: must be"),
     ("[log]\nlevel = \"loud\"", {}, "log.level: must be"),
     ("[limits]\nidle_timeout_s = -1", {}, "limits.idle_timeout_s: must be from 0"),
@@ -284,7 +294,7 @@ def test_which_addresses_stand_for_this_machine_alone(host: str, alone: bool) ->
 
 def test_every_key_is_documented_with_its_default() -> None:
     text = (Path(__file__).parents[3] / "docs" / "CONFIGURATION.md").read_text()
-    for section in (QueueSection, Limits, Raft, GatewaySection, Log, BeanstalkdSection):
+    for section in (QueueSection, Limits, Raft, GatewaySection, Log, BeanstalkdSection, FeedSection, ReplicaSection):
         name = section.__name__.removesuffix("Section").lower()
         for field in msgspec.structs.fields(section):
             default = json.dumps(field.default)

@@ -168,7 +168,11 @@ def test_a_snapshot_has_users_and_the_rest_of_a_broken_one_is_sent(tmp_path: Pat
         machine.restore([data])
         assert "ann" in machine.users
         assert b"".join(machine.snapshot()) == b"".join(gateway.cluster.machine.snapshot())
-        assert await gateway.talk(b"CLUSTER FEED SNAPSHOT %d 10\r\n" % index) == b"409 Too Old\r\n", "it was sent whole"
+        rest = await gateway.talk(b"CLUSTER FEED SNAPSHOT %d 10\r\n" % index)
+        assert rest == b"200 OK %d %b %d\r\n" % (index, b"ab" * 16, len(data) - 10) + data[10:]
+        await started(gateway, index + 1)
+        assert gateway.hub.feeds.snapshot is None, "the copy has it"
+        assert await gateway.talk(b"CLUSTER FEED SNAPSHOT %d 10\r\n" % index) == b"409 Too Old\r\n"
         client = gateway.connect()
         client.transport.stuck = True
         client.send(b"CLUSTER FEED SNAPSHOT\r\n")

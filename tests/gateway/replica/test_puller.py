@@ -1,0 +1,347 @@
+"""The puller of a replica, before real servers of an origin on loopback and a mirror in memory."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from sockpqd.gateway.commands.region import feed as feed_command
+from sockpqd.gateway.replica import OriginSettings, Phase, Puller
+from sockpqd.gateway.replica import puller as puller_module
+from tests.gateway.helpers.fake_cluster import FakeFeed
+from tests.gateway.helpers.fake_mirror import FakeMirror
+from tests.gateway.helpers.sockets import Gateway
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Look and try again without pauses."""
+    monkeypatch.setattr(feed_command, "FEED_LOOK_S", 0.001)
+    monkeypatch.setattr(puller_module, "LEADS_LOOK_S", 0.001)
+    monkeypatch.setattr(puller_module, "RETRY_S", 0.01)
+    monkeypatch.setattr(puller_module, "RETRY_S_MAX", 0.02)
+
+
+class World:
+    """Servers of an origin, and the puller of a replica."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.mirror = FakeMirror()
+        self.origins: list[Gateway] = []
+        self.puller = Puller(self.mirror, OriginSettings((), None, None, None), folder, time.monotonic)
+
+    @property
+    def origin(self) -> Gateway:
+        return self.origins[0]
+
+    async def add(self) -> Gateway:
+        """Start another server of the origin; it leads."""
+        gateway = Gateway()
+        gateway.hub._export_dir = self.folder / f"exports-{len(self.origins)}"
+        gateway.hub.empty_export_dir()
+        await gateway.start()
+        self.origins.append(gateway)
+        return gateway
+
+    def start(self) -> None:
+        """Start to pull from all servers."""
+        servers = tuple(gateway.address for gateway in self.origins)
+        self.puller = Puller(
+            self.mirror, OriginSettings(servers, None, None, None), self.folder / "replica", time.monotonic,
+            random.Random(1))
+        self.puller.start()
+
+    async def caught_up(self) -> None:
+        """Wait until the mirror has what the first server has."""
+        await self.origin.until(lambda: self.mirror.index == self.origin.cluster.machine.index)
+        assert self.mirror.bytes() == b"".join(self.origin.cluster.machine.snapshot())
+
+    async def cut(self) -> None:
+        """Break all connections to the first server."""
+        for connection in list(self.origin.hub.connections):
+            connection.abort()
+        await asyncio.sleep(0)
+
+
+def with_world(test: Callable[[World], Awaitable[None]], folder: Path) -> None:
+    async def run() -> None:
+        world = World(folder)
+        await world.add()
+        try:
+            await test(world)
+        finally:
+            await world.puller.stop()
+            for gateway in world.origins:
+                await gateway.close()
+    asyncio.run(run())
+
+
+def test_the_mirror_gets_all_entries_in_order_also_after_connections_broke(tmp_path: Path) -> None:
+    async def test(world: World) -> None:
+        await world.origin.talk(b"PUT q 0 5\r\nhello")
+        world.start()
+        await world.caught_up()
+        for number in range(3):
+            await world.cut()
+            await world.origin.talk(b"PUT q %d 5\r\nthere" % number)
+            await world.caught_up()
+        taken = [index for offer in world.mirror.offers for index in offer]
+        assert taken == sorted(set(taken))
+        assert world.mirror.installed == []
+        figures = world.puller.figures
+        assert figures.phase is Phase.FOLLOWING
+        assert figures.connections >= 4
+        assert figures.entries == len(taken)
+        assert figures.server == f"127.0.0.1:{world.origin.address[1]}"
+    with_world(test, tmp_path)
+
+
+def test_lag_is_known_from_the_marks_of_the_feed(tmp_path: Path) -> None:
+    async def test(world: World) -> None:
+        assert world.puller.lag_s is None
+        world.start()
+        await world.caught_up()
+        await world.origin.until(lambda: world.puller.figures.caught_up_at is not None)
+        assert world.puller.lag_entries == 0
+        at = world.puller.figures.caught_up_at
+        await world.origin.until(lambda: world.puller.figures.caught_up_at != at)
+        await world.cut()
+        await world.origin.close()
+        assert world.puller.lag_s is not None
+        lag_s = world.puller.lag_s
+        await asyncio.sleep(0.01)
+        assert world.puller.lag_s > lag_s
+    with_world(test, tmp_path)
+
+
+def test_nothing_is_pulled_while_this_node_does_not_lead(tmp_path: Path) -> None:
+    async def test(world: World) -> None:
+        world.mirror.active, world.mirror.halted = False, "the origin has feature level 3"
+        world.start()
+        await asyncio.sleep(0.05)
+        assert world.puller.figures.connections == 0
+        assert world.puller.figures.phase is Phase.IDLE
+        assert world.puller.figures.problem == "the origin has feature level 3"
+        world.mirror.active, world.mirror.halted = True, None
+        await world.caught_up()
+        world.mirror.active = False
+        await world.origin.talk(b"PUT q 0 1\r\nx")
+        await world.origin.until(lambda: world.puller.figures.phase is Phase.IDLE)
+        assert world.mirror.index < world.origin.cluster.machine.index
+        world.mirror.active = True
+        await world.caught_up()
+    with_world(test, tmp_path)
+
+
+def test_a_copy_begins_with_a_snapshot_where_the_log_is_gone(tmp_path: Path) -> None:
+    async def test(world: World) -> None:
+        source = world.origin.cluster.feed
+        assert isinstance(source, FakeFeed)
+        await world.origin.talk(b"PUT q 0 5\r\nhello")
+        source.lost = source.executed + 1
+        index = source.executed
+        world.start()
+        await world.caught_up()
+        assert world.mirror.installed == [index]
+        await world.origin.talk(b"PUT q 0 5\r\nthere")
+        await world.caught_up()
+        assert world.mirror.installed == [index]
+        assert world.puller.figures.snapshots == 1
+        assert not list((tmp_path / "replica").iterdir())
+    with_world(test, tmp_path)
+
+
+def test_a_copy_that_is_too_slow_begins_again_with_a_snapshot(tmp_path: Path) -> None:
+    async def test(world: World) -> None:
+        world.start()
+        await world.caught_up()
+        source = world.origin.cluster.feed
+        assert isinstance(source, FakeFeed)
+        world.mirror.refuses = True
+        await world.origin.talk(b"PUT q 0 5\r\nhello")
+        source.lost = source.executed + 1
+        world.mirror.refuses = False
+        await world.caught_up()
+        assert len(world.mirror.installed) == 1
+    with_world(test, tmp_path)
+
+
+class Breaking:
+    """A proxy before a server that breaks each connection after this many bytes of answers, as long as it is told."""
+
+    def __init__(self, target: tuple[str, int], bytes_max: int) -> None:
+        self._target = target
+        self._bytes_max = bytes_max
+        self.broken = 0
+        self.whole = False
+        self._serving = 0
+        self.asked: list[bytes] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def start(self) -> tuple[str, int]:
+        """Listen; return the address."""
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        host, port = self._server.sockets[0].getsockname()[:2]
+        return host, port
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._serving += 1
+        try:
+            await self._pass_on(reader, writer)
+        finally:
+            self._serving -= 1
+
+    async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        behind_reader, behind = await asyncio.open_connection(*self._target)
+
+        async def forward() -> None:
+            while data := await reader.read(1 << 16):
+                self.asked.append(data)
+                behind.write(data)
+            behind.transport.abort()        # the client is gone, and a feed has no end of its own
+
+        task = asyncio.ensure_future(forward())
+        self._tasks.add(task)
+        left = self._bytes_max
+        while data := await behind_reader.read(1 << 16):
+            if not self.whole and len(data) >= left:
+                writer.write(data[:left])
+                self.broken += 1
+                break
+            left -= len(data)
+            writer.write(data)
+            await writer.drain()
+        await asyncio.sleep(0.01)
+        task.cancel()
+        for each in (behind, writer):
+            each.transport.abort()
+            with suppress(OSError):
+                await each.wait_closed()
+
+    async def close(self) -> None:
+        """Stop listening."""
+        self._server.close()
+        await self._server.wait_closed()
+        while self._serving:
+            await asyncio.sleep(0.01)
+
+
+def test_a_snapshot_continues_where_its_connection_broke(tmp_path: Path) -> None:
+    async def test(world: World) -> None:
+        for _ in range(20):
+            await world.origin.talk(b"PUT q 0 100000\r\n" + random.Random(2).randbytes(100_000))
+        source = world.origin.cluster.feed
+        assert isinstance(source, FakeFeed)
+        source.lost = source.executed + 1
+        proxy = Breaking(world.origin.address, 700_000)
+        address = await proxy.start()
+        world.puller = Puller(
+            world.mirror, OriginSettings((address,), None, None, None), tmp_path / "replica", time.monotonic)
+        world.puller.start()
+        await world.origin.until(lambda: proxy.broken >= 2)
+        await world.caught_up()
+        assert len(world.mirror.installed) == 1
+        asked = b"".join(proxy.asked)
+        assert asked.count(b"CLUSTER FEED SNAPSHOT\r\n") == 1
+        assert asked.count(b"CLUSTER FEED SNAPSHOT %d " % world.mirror.installed[0]) >= 2
+        await world.puller.stop()
+        await proxy.close()
+    with_world(test, tmp_path)
+
+
+def test_another_snapshot_is_fetched_when_the_rest_of_one_is_gone(tmp_path: Path) -> None:
+    async def test(world: World) -> None:
+        for _ in range(20):
+            await world.origin.talk(b"PUT q 0 100000\r\n" + bytes(100_000))
+        source = world.origin.cluster.feed
+        assert isinstance(source, FakeFeed)
+        source.lost = source.executed + 1
+        proxy = Breaking(world.origin.address, 500_000)
+        address = await proxy.start()
+        world.puller = Puller(
+            world.mirror, OriginSettings((address,), None, None, None), tmp_path / "replica", time.monotonic)
+        world.puller.start()
+        await world.origin.until(lambda: proxy.broken >= 1)
+        world.origin.hub.feeds.forget(world.origin.hub.feeds.snapshot)
+        proxy.whole = True
+        await world.caught_up()
+        assert b"".join(proxy.asked).count(b"CLUSTER FEED SNAPSHOT\r\n") == 2
+        await world.puller.stop()
+        await proxy.close()
+    with_world(test, tmp_path)
+
+
+def test_a_follower_is_read_rather_than_the_leader_and_any_server_when_it_fails(tmp_path: Path) -> None:
+    async def test(world: World) -> None:
+        await world.add()
+        world.origin.cluster.follow("n2")
+        world.start()
+        await world.caught_up()
+        assert world.puller.figures.server.endswith(f":{world.origin.address[1]}")
+        await world.cut()
+        await world.caught_up()
+        assert world.puller.figures.server.endswith(f":{world.origin.address[1]}")
+    with_world(test, tmp_path)
+
+
+def test_a_server_that_cannot_be_reached_is_passed_over(tmp_path: Path) -> None:
+    async def test(world: World) -> None:
+        gone = await world.add()
+        await gone.close()
+        world.origins.pop()
+        servers = (gone.address, world.origin.address)
+        world.puller = Puller(
+            world.mirror, OriginSettings(servers, None, None, None), tmp_path / "replica", time.monotonic)
+        world.puller.start()
+        await world.caught_up()
+    with_world(test, tmp_path)
+
+
+def test_a_copy_of_another_log_is_told_apart(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def test(world: World) -> None:
+        source = world.origin.cluster.feed
+        assert isinstance(source, FakeFeed)
+        source.hashes[1] = b"a" * 16
+        world.mirror.index, world.mirror.checkpoint = 1, (1, b"b" * 16)
+        world.start()
+        await world.origin.until(lambda: "differs from 127.0.0.1" in world.puller.figures.problem)
+        assert world.mirror.offers == []
+        assert "at entry 1" in world.puller.figures.problem
+    with_world(test, tmp_path)
+    assert caplog.text.count("this replica does not follow its origin") == 1
+
+
+def test_a_hash_that_differs_on_the_way_ends_following(tmp_path: Path) -> None:
+    async def test(world: World) -> None:
+        source = world.origin.cluster.feed
+        assert isinstance(source, FakeFeed)
+        world.start()
+        await world.caught_up()
+        await world.origin.talk(b"PUT q 0 1\r\nx")
+        await world.caught_up()
+        world.mirror.checkpoint = (3, b"b" * 16)
+        source.hashes[3] = b"a" * 16
+        await world.origin.talk(b"PUT q 0 1\r\nx")
+        await world.origin.until(lambda: "at entry 3" in world.puller.figures.problem)
+    with_world(test, tmp_path)
+
+
+def test_a_user_logs_in_with_the_secret_of_a_file(tmp_path: Path) -> None:
+    async def test(world: World) -> None:
+        secret_file = tmp_path / "secret"
+        settings = OriginSettings((world.origin.address,), "copy", secret_file, None)
+        world.puller = Puller(world.mirror, settings, tmp_path / "replica", time.monotonic)
+        world.puller.start()
+        await world.origin.until(lambda: "replica.secret_file cannot be read" in world.puller.figures.problem)
+        secret_file.write_text("two words\n")
+        await world.origin.until(lambda: "holds no secret" in world.puller.figures.problem)
+        secret_file.write_text("wrong\n")
+        await world.origin.until(lambda: "refuses the user copy: 403 Forbidden" in world.puller.figures.problem)
+    with_world(test, tmp_path)

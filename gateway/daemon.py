@@ -41,6 +41,7 @@ from sockpqd.gateway.process.logs import Logs
 from sockpqd.gateway.process.memory_limit import hot_complaint, memory_mark_bytes
 from sockpqd.gateway.process.restarts import Restarts
 from sockpqd.gateway.process.systemd import ServiceManager, describe
+from sockpqd.gateway.replica import Puller, origin_settings
 from sockpqd.gateway.samples import FigureSampler
 from sockpqd.gateway.server.doors import Doors
 from sockpqd.gateway.server.hub import Hub
@@ -51,6 +52,7 @@ log = logging.getLogger("sockpqd")
 
 SAMPLES = "samples"             # below data_dir: the figures of the last days, for the dashboard
 EXPORTS = "exports"             # below data_dir: snapshots on their way to clients
+ORIGIN = "origin"               # below data_dir: a snapshot on its way from the origin of a replica
 REJOIN_MEMBERS = 3              # of a cluster in which a damaged node rejoins, by default
 DAY_S = 86_400                  # between two warnings about expiring certificates
 
@@ -111,6 +113,7 @@ async def _run(
         hub.execute, hub.call_executor = partial(execute, hub), partial(execute_call, hub)
         hub.empty_export_dir()
         await node.start()
+        hub.puller = _pull(node, config)
         beanstalkd = await _listen(server, hub, config, certificates)
         loop_lag = LoopLag()
         http, samples, site = await _listen_http(server.doors, config, Sources(
@@ -141,13 +144,22 @@ async def _run(
         raise NodeFailed("the node stopped itself", failure) from failure
     manager.stopping()
     server.stop_accepting()
-    if beanstalkd is not None:
-        await beanstalkd.close()        # while there is a leader, so that the jobs of its clients go back
+    await _stop_using_cluster(beanstalkd, hub.puller)
     await node.stop()           # operations in flight are settled and answered, leadership is handed over
     await server.close()
     loop_lag.stop()
     await _close_http(http, samples, site)  # last, so that probes see "not ready" in the meantime
     log.info("stopped")
+
+
+def _pull(node: ClusterNode, config: Config) -> Puller | None:
+    """Begin to follow the origin, if this cluster is to be a replica. Raises ConfigError and OSError."""
+    origin = origin_settings(config.replica)
+    if origin is None:
+        return None
+    puller = Puller(node.mirror, origin, Path(config.node.data_dir) / ORIGIN, asyncio.get_running_loop().time)
+    puller.start()
+    return puller
 
 
 async def _pause(restarts: Restarts, stopping: asyncio.Event) -> bool:
@@ -195,6 +207,14 @@ async def _listen_beanstalkd(
     await opened.start()
     log.info("node %s: clients of beanstalkd on %s", config.node.name, config.listen.beanstalkd)
     return opened
+
+
+async def _stop_using_cluster(beanstalkd: BeanstalkdListener | None, puller: Puller | None) -> None:
+    """Stop what must end while there is still a leader."""
+    if puller is not None:
+        await puller.stop()
+    if beanstalkd is not None:
+        await beanstalkd.close()        # so that the jobs of its clients go back
 
 
 async def _listen_http(

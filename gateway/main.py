@@ -134,11 +134,13 @@ def _config(file: Path | None) -> Config:
     from sockpqd.gateway.config import load
     from sockpqd.gateway.dev import alone
     from sockpqd.gateway.process.certificates import Certificates
+    from sockpqd.gateway.replica import origin_settings
 
     config = alone.configuration(Path.cwd(), os.environ) if file is None else load(file, os.environ)
     if config.tls is not None:
         Certificates(config.tls, config.node.name)
     users_of(config)
+    origin_settings(config.replica)
     return config
 
 

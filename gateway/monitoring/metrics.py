@@ -20,6 +20,7 @@ from sockpqd.gateway.monitoring.map_figures import map_figures
 from sockpqd.gateway.monitoring.pulse_figures import busiest_pulses
 from sockpqd.gateway.monitoring.queue_depths import Depths
 from sockpqd.gateway.monitoring.readiness import why_not_ready
+from sockpqd.gateway.replica import Phase
 from sockpqd.gateway.server.hub import Hub
 
 ROLES = ("LEADER", "FOLLOWER", "CANDIDATE", "LEARNER")
@@ -98,6 +99,7 @@ class _Gathered(Collector):
         yield from self._pulses()
         yield from _fair_shares(self._sources.hub.cluster.machine)
         yield from self._clients(figures)
+        yield from _regions(self._sources.hub)
         yield from self._process(figures)
 
     def _node(self, figures: Figures) -> Iterator[Metric]:
@@ -192,6 +194,30 @@ class _Gathered(Collector):
                        sources.lines_lost())
         yield _labelled("certificate_expiry_seconds", "Unix time at which a certificate expires.", "certificate",
                         sources.certificates())
+
+
+def _regions(hub: Hub) -> Iterator[Metric]:
+    yield _gauge("feeds", "Copies of this cluster in other regions that this node feeds.", hub.feeds.running)
+    yield _counter("feed_entries", "Entries of the log sent to copies.", hub.feeds.sent_entries)
+    yield _counter("feed_bytes", "Size of these entries, with their lines.", hub.feeds.sent_bytes)
+    puller = hub.puller
+    if puller is None:
+        return
+    figures = puller.figures
+    yield _labelled("replica_phase", "1 for what this node does as a part of a replica.", "phase",
+                    [(phase.value, phase is figures.phase) for phase in Phase])
+    index = hub.cluster.machine.mirrored
+    yield _gauge("replica_index", "Last entry of the origin that the mirror has executed.", index or 0)
+    yield _counter("replica_entries", "Entries of the origin received.", figures.entries)
+    yield _counter("replica_bytes", "Size of these entries.", figures.entry_bytes)
+    yield _counter("replica_snapshot_bytes", "Bytes of the origin's snapshots received.", figures.snapshot_bytes)
+    yield _counter("replica_connections", "Connections to servers of the origin.", figures.connections)
+    if figures.phase is not Phase.IDLE:
+        yield _gauge("replica_lag_entries", "Entries that the origin last reported and the mirror lacks.",
+                     puller.lag_entries)
+        if puller.lag_s is not None:
+            yield _gauge("replica_lag_seconds", "How long ago the mirror had all that the origin had executed.",
+                         puller.lag_s)
 
 
 def _histories(depths: Depths) -> Iterator[Metric]:

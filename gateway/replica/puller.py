@@ -238,6 +238,8 @@ class Puller:
                 frames, size = [], 0
                 self._note(item, heard_at)
         await self._offer(frames, size)
+        if not self._mirror.active:         # this node leads no longer, or the replica was promoted
+            raise _NotLeading
         self._compare(origin)
 
     async def _offer(self, frames: list[Frame], size: int) -> None:

@@ -38,6 +38,7 @@ from sockpqd.gateway.process.memory_limit import memory_mark_bytes
 from sockpqd.gateway.protocol.responses import BUSY, OFFLINE_MODE
 from sockpqd.gateway.protocol.verbs import Verbs
 from sockpqd.gateway.pulses.windows import PulseWindows
+from sockpqd.gateway.replica import Puller
 from sockpqd.gateway.server.client_output import SharedOutput
 from sockpqd.gateway.server.slow_commands import SlowCommands
 from sockpqd.gateway.waiting.end_waiters import EndWaiters
@@ -106,6 +107,7 @@ class Hub:
         self._debt = 0                              # what large commands have cost beyond the budget of their turn
         self.exports = asyncio.Semaphore(EXPORTS_MAX)
         self.feeds = Feeds()
+        self.puller: Puller | None = None           # follows the origin, on a node of a replica
         self.fencing_replica = fencing_replica      # the id of the cluster that may fence this one
         self.searches = 0                           # FINDs that search at present,
         self.search_line = asyncio.Lock()           # and have their slices one after the other

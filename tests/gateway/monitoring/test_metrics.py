@@ -40,10 +40,12 @@ from sockpqd.gateway.monitoring.group_figures import fullest_groups
 from sockpqd.gateway.monitoring.map_figures import CLUSTERS_NAMED_MAX, map_figures
 from sockpqd.gateway.monitoring.queue_depths import QUEUES_NAMED_MAX, depths
 from sockpqd.gateway.monitoring.readiness import LAG_MAX, why_not_ready
+from sockpqd.gateway.replica import OriginSettings, Puller
 from sockpqd.gateway.rights import Rights
 from sockpqd.gateway.server.hub import Hub
 from tests.client.certificates import ca_file, server_tls
 from tests.gateway.helpers.fake_cluster import FakeCluster
+from tests.gateway.helpers.fake_mirror import FakeMirror
 from tests.gateway.helpers.sockets import Client, Gateway
 
 PATIENCE_S = 60.0       # far more than anything takes
@@ -198,6 +200,31 @@ def test_a_node_is_not_ready_while_the_service_is_switched_offline() -> None:
 
 
 # ---- metrics
+
+
+def test_a_feed_is_counted_where_it_is_read_and_where_it_is_sent(tmp_path: Path) -> None:
+    async def test(watched: Watched) -> None:
+        found = await watched.samples()
+        assert found["sockpqd_feeds", ()] == 0
+        assert not [name for name, _ in found if name.startswith("sockpqd_replica")]
+        mirror = FakeMirror()
+        origin = OriginSettings((watched.gateway.address,), None, None, None)
+        puller = watched.hub.puller = Puller(mirror, origin, tmp_path / "origin", asyncio.get_running_loop().time)
+        found = await watched.samples()
+        assert found["sockpqd_replica_phase", ("idle",)] == 1
+        assert ("sockpqd_replica_lag_seconds", ()) not in found
+        puller.start()
+        await watched.gateway.until(lambda: mirror.index > 0 and puller.figures.caught_up_at is not None)
+        found = await watched.samples()
+        assert (found["sockpqd_feeds", ()], found["sockpqd_feed_entries_total", ()]) == (1, 1)
+        assert found["sockpqd_feed_bytes_total", ()] > found["sockpqd_replica_bytes_total", ()] > 0
+        assert found["sockpqd_replica_entries_total", ()] == 1
+        assert found["sockpqd_replica_phase", ("following",)] == 1
+        assert found["sockpqd_replica_lag_entries", ()] == 0
+        assert found["sockpqd_replica_lag_seconds", ()] >= 0
+        await puller.stop()
+
+    run(test)
 
 
 def test_counters_move_as_commands_are_sent() -> None:

@@ -132,8 +132,8 @@ def test_nothing_is_pulled_while_this_node_does_not_lead(tmp_path: Path) -> None
         world.mirror.active, world.mirror.halted = True, None
         await world.caught_up()
         world.mirror.active = False
-        await world.origin.talk(b"PUT q 0 1\r\nx")
         await world.origin.until(lambda: world.puller.figures.phase is Phase.IDLE)
+        await world.origin.talk(b"PUT q 0 1\r\nx")
         assert world.mirror.index < world.origin.cluster.machine.index
         world.mirror.active = True
         await world.caught_up()

@@ -20,14 +20,14 @@ from sockpqd.pqctl.output.text import one_line
 from sockpqd.pqctl.settings import Options
 
 COMMANDS = (
-    "cluster", "node", "map", "queue", "topic", "job", "item", "group", "sched", "pulse", "backup", "verify",
+    "cluster", "node", "map", "region", "queue", "topic", "job", "item", "group", "sched", "pulse", "backup", "verify",
     "restore", "import", "session", "worker", "user", "cron", "config", "bench", "doctor", "shell", "events", "top",
 )
 
 # The modules of commands that are not in one of their own name.
 HOMES = {
     "top": "events", "sched": "config", "topic": "queue", "verify": "backup", "restore": "backup", "import": "backup",
-    "cron": "worker", "bench": "doctor", "session": "user",
+    "cron": "worker", "bench": "doctor", "session": "user", "region": "map",
 }
 
 RANGE_OF = re.compile(r"a valid (integer|float) range\b")      # what click calls a number that has limits

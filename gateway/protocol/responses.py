@@ -110,7 +110,7 @@ FEATURES: dict[int, tuple[bytes, ...]] = {1: (
     b"workers", b"pulse", b"events", b"notify", b"number", b"cluster", b"auth", b"help",
     b"head", b"dedup", b"backoff",
     b"retain", b"await", b"find", b"progress", b"items", b"movequeue", b"life", b"map", b"groups",
-)}
+), 2: (b"feed",)}
 EXISTS = b"200 OK EXISTS\r\n"
 DROPPED = b"200 OK DROPPED\r\n"
 REPLACED = b"200 OK REPLACED\r\n"

@@ -27,8 +27,8 @@ PLACES = {
     "map": "/v1/cluster/map", "groups": "/v1/groups", "life": "JobView.life", "items": "/v1/items",
     "movequeue": "/v1/queues/{queue}/move", "progress": "Touch.progress", "seq": "/v1/queues/{queue}/places/{seq}",
 }
-# Extensions of connections, which requests do not have.
-OF_CONNECTIONS = {"session", "bound", "auth", "help"}
+# Extensions of connections and of operators, which requests do not have.
+OF_CONNECTIONS = {"session", "bound", "auth", "help", "feed"}
 
 
 @pytest.fixture(scope="module")

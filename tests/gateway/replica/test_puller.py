@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import random
+import ssl
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
+import trustme
 
 from sockpqd.gateway.commands.region import feed as feed_command
 from sockpqd.gateway.replica import OriginSettings, Phase, Puller
 from sockpqd.gateway.replica import puller as puller_module
+from tests.client.certificates import ca_file, server_tls
 from tests.gateway.helpers.fake_cluster import FakeFeed
 from tests.gateway.helpers.fake_mirror import FakeMirror
 from tests.gateway.helpers.sockets import Gateway
@@ -344,4 +347,21 @@ def test_a_user_logs_in_with_the_secret_of_a_file(tmp_path: Path) -> None:
         await world.origin.until(lambda: "holds no secret" in world.puller.figures.problem)
         secret_file.write_text("wrong\n")
         await world.origin.until(lambda: "refuses the user copy: 403 Forbidden" in world.puller.figures.problem)
+    with_world(test, tmp_path)
+
+
+def test_the_feed_is_read_over_tls_from_servers_of_the_right_authority(tmp_path: Path) -> None:
+    async def test(world: World) -> None:
+        address = await world.origin.server.start("127.0.0.1", 0, context=server_tls())
+        wrong = ssl.create_default_context(cadata=trustme.CA().cert_pem.bytes().decode())
+        world.puller = Puller(
+            world.mirror, OriginSettings((address,), None, None, wrong), tmp_path / "replica", time.monotonic)
+        world.puller.start()
+        await world.origin.until(lambda: "CERTIFICATE_VERIFY_FAILED" in world.puller.figures.problem)
+        await world.puller.stop()
+        right = ssl.create_default_context(cafile=ca_file(tmp_path))
+        world.puller = Puller(
+            world.mirror, OriginSettings((address,), None, None, right), tmp_path / "replica", time.monotonic)
+        world.puller.start()
+        await world.caught_up()
     with_world(test, tmp_path)

@@ -1644,6 +1644,21 @@ class Client:
         """Put the whole service back in operation after cluster_offline()."""
         await run(self._executor.run_at_leader(cluster.cluster_online(), timeout=timeout))
 
+    async def cluster_promote(self, grace: float | None = None, *, timeout: float | None = None) -> int:
+        """Make this replica of another cluster a cluster of its own, with the state that it has (docs/REGIONS.md).
+
+        Returns how many entries of the origin's log are in it. What still runs has `grace` seconds more, 60 by default.
+        Raises Refused if this cluster is no replica.
+        """
+        return await run(self._executor.run_at_leader(cluster.cluster_promote(grace), timeout=timeout))
+
+    async def cluster_fence(self, replica: str, *, timeout: float | None = None) -> None:
+        """Switch the service of this cluster off for good, because the replica with this id takes its place.
+
+        The configuration of the servers must name the replica (`feed.replica`), otherwise Refused is raised.
+        """
+        await run(self._executor.run_at_leader(cluster.cluster_fence(replica), timeout=timeout))
+
     async def sessions(self, server: str | None = None, *, timeout: float | None = None) -> list[SessionInfo]:
         """List the sessions of all clients; a `server` that is named may lag."""
         return await run(self._executor.run_where(cluster.sessions(), server, timeout=timeout))

@@ -30,6 +30,7 @@ from sockpq.model import ClusterId, Leader, NodeStatus, SessionInfo, StateHash, 
 _HASH = re.compile(r"[0-9a-f]{1,128}")
 _SECONDS = re.compile(r"[0-9]{1,20}(?:\.[0-9]{1,20})?")
 _VERB = re.compile(r"[A-Za-z]{1,32}(?: [A-Za-z]{1,32})?")
+GRACE_S_MAX = 86_400.0          # of a promotion
 _ROLES = ("LEADER", "FOLLOWER", "CANDIDATE", "LEARNER", "DOWN")
 
 
@@ -143,6 +144,26 @@ def cluster_offline() -> Command[None]:
 def cluster_online() -> Command[None]:
     """Put the whole service back in operation after cluster_offline()."""
     return single("CLUSTER ONLINE", _switched_on, Repeat.HARMLESS, slow=True)
+
+
+@call("elected")
+def cluster_promote(grace: float | None = None) -> Command[int]:
+    """Make this replica of another cluster a cluster of its own, with the state that it has (docs/REGIONS.md).
+
+    Returns how many entries of the origin's log are in it. What still runs has `grace` seconds more, 60 by default.
+    Raises Refused if this cluster is no replica.
+    """
+    words = "" if grace is None else f" GRACE {arguments.seconds(grace, 'grace', 0, GRACE_S_MAX)}"
+    return single(f"CLUSTER PROMOTE{words}", number_of, Repeat.IF_ASKED, slow=True)
+
+
+@call("elected")
+def cluster_fence(replica: str) -> Command[None]:
+    """Switch the service of this cluster off for good, because the replica with this id takes its place.
+
+    The configuration of the servers must name the replica (`feed.replica`), otherwise Refused is raised.
+    """
+    return single(f"CLUSTER FENCED {arguments.cluster_of(replica)}", accepted, Repeat.HARMLESS, slow=True)
 
 
 # the sessions of all clients

@@ -1,0 +1,1 @@
+"""`pqctl region ..`: a cluster and its copy in another region."""

@@ -1,0 +1,80 @@
+"""`pqctl region status` and `region diff`: a replica beside its origin."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+
+from sockpq import Client, SockpqError
+
+from sockpqd.pqctl.actions.hashes import ANSWER_S, PAUSE_S, Comparison
+from sockpqd.pqctl.connect import Servers, cluster_of
+from sockpqd.pqctl.invocation import Call
+from sockpqd.pqctl.output.exit_codes import DONE, REFUSED, UNREACHED
+
+
+def origin_of(call: Call, servers: str) -> Call:
+    """Return the same call for the origin at these servers."""
+    return Call(call.options._replace(servers=servers), call.as_json, call.timeout)
+
+
+def hashes(call: Call, client: Client, servers: Servers) -> Iterator[tuple[str, int, str]]:
+    """Yield name, position and hash of each node that answers; a node of a replica reports its copy."""
+    for name, address in servers.named():
+        with suppress(SockpqError):
+            yield name, *client.cluster_hash(address, timeout=min(ANSWER_S, call.timeout))
+
+
+def status(call: Call, origin: str | None) -> int:
+    """Show how far the copy is on each node of the replica, and how far its origin is if that is given."""
+    with cluster_of(call) as (client, servers):
+        copies = list(hashes(call, client, servers))
+    executed = None
+    if origin is not None:
+        with cluster_of(origin_of(call, origin)) as (client, servers):
+            executed = max((applied for _, applied, _ in hashes(call, client, servers)), default=None)
+    lines, nodes = [], []
+    for name, applied, _ in copies:
+        behind = None if executed is None else max(0, executed - applied)
+        lines.append(f"{name}  {applied}" + ("" if behind is None else f"  {behind} entries behind"))
+        nodes.append({"name": name, "applied": applied, "behind": behind})
+    call.answer("\n".join(lines), {"origin": executed, "nodes": nodes})
+    return DONE if copies and (origin is None or executed is not None) else UNREACHED
+
+
+def diff(call: Call, origin: str) -> int:
+    """Ask until a node of each has answered at the same position; prints whether they are equal there."""
+    until = time.monotonic() + call.timeout
+    comparison = Comparison()
+    with cluster_of(call) as (replica, copies), cluster_of(origin_of(call, origin)) as (there, originals):
+        while True:
+            for name, applied, value in hashes(call, replica, copies):
+                comparison.add(f"{name} (replica)", applied, value)
+            for name, applied, value in hashes(call, there, originals):
+                comparison.add(f"{name} (origin)", applied, value)
+            met = _met(comparison)
+            if comparison.different is not None or met is not None or time.monotonic() > until:
+                break
+            time.sleep(PAUSE_S)
+    different = comparison.different
+    if different is not None:
+        equal, position, sentence, code = False, different, f"DIFFERENT at position {different}", REFUSED
+    elif met is not None:
+        equal, position, sentence, code = True, met, f"equal at position {met}", DONE
+    else:
+        sentence = "not compared: never seen at the same position, try again"
+        call.answer(sentence, {"equal": None, "position": None})
+        return UNREACHED
+    rows = [row for row in comparison.rows(position) if row[1] == position]
+    lines = [sentence, *(f"  {name}  {value}" for name, _, value in rows)]
+    call.answer("\n".join(lines), {"equal": equal, "position": position})
+    return code
+
+
+def _met(comparison: Comparison) -> int | None:
+    """Return the newest position at which a node of each has answered, None if there is none."""
+    positions: dict[str, set[int]] = {}
+    for name, answers in comparison.told.items():
+        positions.setdefault(name.partition(" ")[2], set()).update(answers)
+    return max(set.intersection(*positions.values()), default=None) if len(positions) > 1 else None

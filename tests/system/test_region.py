@@ -1,0 +1,71 @@
+"""A replica of real processes: it has what its origin has, and becomes the service when it is promoted."""
+
+from __future__ import annotations
+
+from devcluster.cluster import LocalCluster
+from tests.system.load import Producer, check, drain
+from tests.waiting import PATIENCE_S, until
+
+JOBS = 200
+
+
+def state_of(cluster: LocalCluster, name: str) -> str:
+    """The answer to CLUSTER HASH of a node."""
+    return cluster.say(name, "CLUSTER HASH", PATIENCE_S) or ""
+
+
+def index_of(cluster: LocalCluster, name: str) -> int:
+    words = state_of(cluster, name).split()
+    return int(words[2]) if len(words) == 4 else 0
+
+
+def equal(origin: LocalCluster, replica: LocalCluster) -> bool:
+    """Return whether all nodes of both are at the same index, with the same hash."""
+    answers = {state_of(cluster, name) for cluster in (origin, replica) for name in cluster.names}
+    return len(answers) == 1
+
+
+def acknowledged(producer: Producer) -> int:
+    return len(producer.acknowledged)
+
+
+def progress(producer: Producer, more: int = JOBS) -> None:
+    target = acknowledged(producer) + more
+    until(lambda: acknowledged(producer) >= target, "no progress")
+
+
+def feeding(origin: LocalCluster, replica: LocalCluster) -> str | None:
+    """The node of the origin from which the replica reads now, as the replica logged last."""
+    lines = [line for name in replica.names for line in replica.logs(name).splitlines() if "follows its origin" in line]
+    last = max(lines, default="")           # each begins with its time
+    return next((name for name in origin.names if origin.direct(name) in last), None)
+
+
+def test_a_replica_follows_whatever_fails_and_has_all_when_it_is_promoted() -> None:
+    with (
+        LocalCluster(3, {"feed": {"keep_bytes": 1 << 28}}) as origin,
+        LocalCluster(3, {"replica": {"of": ",".join(origin.servers)}}) as replica,
+    ):
+        producer = Producer(origin.servers, "p")
+        producer.start()
+        progress(producer)
+        until(lambda: feeding(origin, replica) is not None, "the replica follows nobody")
+        fed = feeding(origin, replica) or ""
+        origin.kill(fed)
+        progress(producer)
+        leader = replica.wait_for_leader(PATIENCE_S)
+        replica.kill(leader)
+        progress(producer)
+        replica.restart(leader)
+        origin.restart(fed)
+        progress(producer)
+        producer.finish()
+        until(lambda: equal(origin, replica), "the replica does not come to the state of its origin")
+        assert replica.say(leader, "GET load", PATIENCE_S) == "500 Offline Mode"
+        leader = replica.wait_for_leader(PATIENCE_S)
+        answer = replica.say(leader, "CLUSTER PROMOTE", PATIENCE_S)
+        assert answer == f"200 OK {index_of(origin, origin.names[0])}"
+        check([producer], drain(replica))
+        for cluster in (origin, replica):
+            for name in cluster.names:
+                assert "Traceback" not in cluster.logs(name), cluster.logs(name)

@@ -48,6 +48,7 @@ from sockpqd.core import (
     Empty,
     End,
     ExpireQueue,
+    Fence,
     Finished,
     Fragment,
     FragmentsMissing,
@@ -98,6 +99,7 @@ from sockpqd.core import (
     ResumeQueue,
     RetryItem,
     Return,
+    ServiceFenced,
     SessionNotFound,
     SetMap,
     SetPulse,
@@ -160,6 +162,7 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
         self.term = 0
         self.leader: str | None = None
         self.online = True
+        self.fenced: str | None = None
         self.users: dict[str, tuple[str, bytes]] = {}      # rights and key
         self.clone: tuple[int, int, bytes] | None = None
         self.fragments = (0, b"")            # number and bytes of what is collected
@@ -244,6 +247,9 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
                 return self._set_map(operation)
             case SwitchService():
                 return self._switch(operation)
+            case Fence():
+                self.online, self.fenced = False, operation.replica
+                return Accepted()
             case Resume():
                 grace_ms = operation.grace_ms if self.settings.grace_ms is None else self.settings.grace_ms
                 self.grant_grace(grace_ms, once=False)
@@ -517,6 +523,8 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
         return Accepted()
 
     def _switch(self, switch: SwitchService) -> Reply:
+        if self.fenced is not None:
+            return ServiceFenced(self.fenced) if switch.online else Accepted()
         if switch.online and not self.online:
             self.grant_grace(switch.grace_ms)
         self.online = switch.online

@@ -26,6 +26,10 @@ from sockpqd.core import (
     HandedMany,
     LastFragment,
     Lead,
+    MirrorChunk,
+    MirrorEntries,
+    MirrorPart,
+    MirrorSnapshot,
     Operation,
     PromoteLearner,
     RaiseLevel,
@@ -46,7 +50,9 @@ from tests.sim.world.digest_codes import Kind, node_number
 from tests.sim.world.trace import Trace, Violation
 
 # Proposed by the leader itself, not by a client or an operator, and without an answer for these.
-LEADERS_OWN = (Lead, Resume, Tick, PromoteLearner, RaiseLevel, Fragment)
+LEADERS_OWN = (
+    Lead, Resume, Tick, PromoteLearner, RaiseLevel, Fragment, MirrorEntries, MirrorPart, MirrorSnapshot, MirrorChunk,
+)
 
 
 class Past(NamedTuple):

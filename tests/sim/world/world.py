@@ -38,6 +38,8 @@ log = logging.getLogger("sockpqd")
 class World:
     """The state of a run. `fixed` overrides fields of the seed's plan."""
 
+    replica = False                 # the nodes are configured to follow a cluster in another region
+
     def __init__(self, seed: int, *, digesting: bool = False, **fixed: Any) -> None:
         self.seed = seed
         self.plan = plans.draw(seed, **fixed)

@@ -1,0 +1,1 @@
+"""A simulated cluster and its copy in another region, with a bad line between them."""

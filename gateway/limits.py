@@ -208,7 +208,7 @@ EXPORTS_MAX = 2
 # and says at least so often how far it is. One that has much to catch up sends pieces of so many entries, and rests for
 # so many times as long as it took to make them.
 FEEDS_MAX = 8
-FEED_LOOK_S, FEED_MARK_S = 0.05, 0.25
+FEED_LOOK_S, FEED_MARK_S = 0.1, 0.25
 FEED_PIECE_FRAMES, FEED_RESTS = 250, 4
 
 # How long a snapshot for a copy is kept for the rest of a broken transfer.

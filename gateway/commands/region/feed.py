@@ -84,14 +84,14 @@ async def _feed(client: Client, index: int) -> None:
             found = await source.read(index)
             if found is None:
                 break
-            sent_bytes, busy_s = await _send(client, found.frames)
             index = found.next
             checkpoints = source.checkpoints(checked, index - 1)
             checked = checkpoints[-1].index if checkpoints else checked
-            if found.frames or loop.time() >= marked_at + FEED_MARK_S:
+            sent_bytes, busy_s = 0, 0.0
+            if found.frames or checkpoints or loop.time() >= marked_at + FEED_MARK_S:
                 marked_at = loop.time()
-                await client.stream(b"".join([
-                    *(responses.feed_checkpoint(one) for one in checkpoints),
+                sent_bytes, busy_s = await _send(client, found.frames, b"".join([
+                    *map(responses.feed_checkpoint, checkpoints),
                     responses.feed_mark(index - 1, executed, hub.cluster.time_ms),
                 ]))
             # One that is far behind goes on at once, but takes a share of the loop's time only.
@@ -104,21 +104,24 @@ async def _feed(client: Client, index: int) -> None:
         hub.feeds.running -= 1
 
 
-async def _send(client: Client, frames: list[Frame]) -> tuple[int, float]:
-    """Send frames in pieces; return their bytes, and the seconds that it took to make the pieces."""
+async def _send(client: Client, frames: list[Frame], end: bytes) -> tuple[int, float]:
+    """Send frames in pieces, the last with `end`; return their bytes, and the seconds that it took to make them."""
     feeds, sent, sent_bytes, busy_s = client.hub.feeds, 0, 0, 0.0
     left = iter(frames)
-    while sent < len(frames):
-        if sent:
-            await client.hub.turn()
+    while True:
         began = time.perf_counter()
         count, piece = _piece(left)
+        sent += count
+        if sent == len(frames):
+            piece += end
         busy_s += time.perf_counter() - began
         await client.stream(piece)
-        sent, sent_bytes = sent + count, sent_bytes + len(piece)
+        sent_bytes += len(piece)
         feeds.sent_entries += count
         feeds.sent_bytes += len(piece)
-    return sent_bytes, busy_s
+        if sent == len(frames):
+            return sent_bytes, busy_s
+        await client.hub.turn()
 
 
 def _piece(frames: Iterator[Frame]) -> tuple[int, bytes]:

@@ -52,7 +52,7 @@ class Feeds:
     def __init__(self) -> None:
         self.running = 0            # connections that are fed
         self.sent_entries = 0
-        self.sent_bytes = 0         # of entries with their lines, not of snapshots
+        self.sent_bytes = 0         # of all lines and entries, not of snapshots
         self.snapshot: FeedSnapshot | None = None
 
     def keep(self, snapshot: FeedSnapshot) -> None:

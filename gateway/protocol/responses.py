@@ -96,6 +96,7 @@ from sockpqd.gateway.limits import LARGE_BODY_BYTES
 from sockpqd.gateway.protocol.tokens import meta, of_life, seconds, unix
 
 UNKNOWN = "-"                   # a value that this node does not know
+FEED_AGE_S_MAX = 1e9            # stands for any longer time, and for one that is not known
 CLUSTER_ID_BYTES = 8            # of the 16 random ones: no two clusters that anybody mixes up share them
 
 REFUSAL = b"4"                  # sorts above every successful answer (2xx, 334) and below every error
@@ -503,9 +504,12 @@ def feed_checkpoint(checkpoint: Checkpoint) -> bytes:
     return f"HASH {checkpoint.index} {checkpoint.hash.hex()}\r\n".encode()
 
 
-def feed_mark(index: int, executed: int, now_ms: int) -> bytes:
-    """The line of CLUSTER FEED that says how far it is: all entries up to `index`, of `executed`, were sent."""
-    return b"NOW %d %d %d\r\n" % (index, executed, now_ms)
+def feed_mark(index: int, executed: int, age_s: float) -> bytes:
+    """The line of CLUSTER FEED that says how far it is: all entries up to `index`, of `executed`, were sent.
+
+    `age_s`: of the state of this node; infinite if it has heard of no leader.
+    """
+    return b"NOW %d %d %d\r\n" % (index, executed, min(age_s, FEED_AGE_S_MAX) * 1000)
 
 
 def feed_snapshot(index: int, value: bytes, length: int) -> bytes:

@@ -23,7 +23,7 @@ class Mark(Struct, frozen=True):
 
     index: int
     executed: int
-    now_ms: int                     # the origin's clock, Unix time in milliseconds
+    age_ms: int                     # of the server's state: it may be cut off from its cluster
 
 
 Item = Frame | Checkpoint | Mark

@@ -30,6 +30,7 @@ log = logging.getLogger("sockpqd.replica")
 LEADS_LOOK_S = 0.25             # between two looks whether this node leads
 RETRY_S, RETRY_S_MAX = 0.5, 30.0    # before the next connection: twice as long each time, up to this
 RESUMED_S_MAX = 300.0           # so long a broken snapshot is asked for again where it was, before another is begun
+AGE_S_MAX = 5.0                 # another server is tried when this one has heard nothing of its cluster for so long
 CHECKPOINTS_KEPT = 64           # of the origin, to be compared with the mirror's
 OFFER_BYTES = 1 << 20           # of frames given to the mirror at a time
 FOLDER_MODE = 0o700
@@ -118,7 +119,7 @@ class Puller:
     async def _run(self) -> None:
         retry_s = RETRY_S
         while True:
-            connections = self.figures.connections
+            began, received = self._monotonic(), self._received
             try:
                 if not self._mirror.active:
                     raise _NotLeading
@@ -134,8 +135,13 @@ class Puller:
             except Exception:
                 log.exception("the log of the origin cannot be taken over: report it, with this line")
             self._become(Phase.CONNECTING)
-            retry_s = RETRY_S if self.figures.connections > connections else min(retry_s * 2, RETRY_S_MAX)
+            useful = self._received > received or self._monotonic() - began > RETRY_S_MAX
+            retry_s = RETRY_S if useful else min(retry_s * 2, RETRY_S_MAX)
             await asyncio.sleep(retry_s * self._random.uniform(0.5, 1.0))
+
+    @property
+    def _received(self) -> int:
+        return self.figures.entry_bytes + self.figures.snapshot_bytes
 
     def _become(self, phase: Phase) -> None:
         self.figures.phase = phase
@@ -236,7 +242,7 @@ class Puller:
             else:
                 await self._offer(frames, size)
                 frames, size = [], 0
-                self._note(item, heard_at)
+                self._note(item, heard_at, origin)
         await self._offer(frames, size)
         if not self._mirror.active:         # this node leads no longer, or the replica was promoted
             raise _NotLeading
@@ -250,10 +256,14 @@ class Puller:
         if not await self._mirror.offer(frames):
             raise _NotLeading
 
-    def _note(self, mark: Mark, heard_at: float) -> None:
-        self.figures.executed = mark.executed
-        if mark.index >= mark.executed:
-            self.figures.caught_up_at = heard_at
+    def _note(self, mark: Mark, heard_at: float, origin: OriginConnection) -> None:
+        """Note how far the server is. Raises OriginError once it has sent all that it has, if that is old."""
+        self.figures.executed = max(mark.executed, self.figures.executed)
+        if mark.index < mark.executed:
+            return
+        self.figures.caught_up_at = max(heard_at - mark.age_ms / 1000, self.figures.caught_up_at or float("-inf"))
+        if mark.age_ms > AGE_S_MAX * 1000:
+            raise OriginError(f"{_text(origin.address)} has not heard its leader for {mark.age_ms / 1000:.0f} s")
 
     def _compare(self, origin: OriginConnection) -> None:
         """Raise Different if the mirror has another hash than the origin at its newest checkpoint."""

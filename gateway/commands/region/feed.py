@@ -92,7 +92,7 @@ async def _feed(client: Client, index: int) -> None:
                 marked_at = loop.time()
                 sent_bytes, busy_s = await _send(client, found.frames, b"".join([
                     *map(responses.feed_checkpoint, checkpoints),
-                    responses.feed_mark(index - 1, executed, hub.cluster.time_ms),
+                    responses.feed_mark(index - 1, executed, hub.cluster.age_s()),
                 ]))
             # One that is far behind goes on at once, but takes a share of the loop's time only.
             await asyncio.sleep(busy_s * FEED_RESTS if sent_bytes > STREAM_PIECE_BYTES else FEED_LOOK_S)

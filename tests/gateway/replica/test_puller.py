@@ -307,6 +307,20 @@ def test_a_server_that_cannot_be_reached_is_passed_over(tmp_path: Path) -> None:
     with_world(test, tmp_path)
 
 
+def test_a_server_that_is_cut_off_is_left_for_another_with_all_that_it_has(tmp_path: Path) -> None:
+    async def test(world: World) -> None:
+        await world.origin.talk(b"PUT q 0 5\r\nhello")
+        world.origin.cluster.silence_s = 1000.0
+        world.start()
+        await world.caught_up()
+        await world.origin.until(lambda: "has not heard its leader for 1000 s" in world.puller.figures.problem)
+        assert world.puller.lag_s is not None
+        assert world.puller.lag_s > 900
+        world.origin.cluster.silence_s = 0.0
+        await world.origin.until(lambda: (world.puller.lag_s or 1000) < 900)
+    with_world(test, tmp_path)
+
+
 def test_a_copy_of_another_log_is_told_apart(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async def test(world: World) -> None:
         source = world.origin.cluster.feed

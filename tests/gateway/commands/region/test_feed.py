@@ -49,7 +49,7 @@ def test_a_feed_has_all_entries_from_its_index_on_and_those_that_come() -> None:
         assert b"".join(machine.snapshot()) == b"".join(gateway.cluster.machine.snapshot())
         last = items[-1]
         assert isinstance(last, Mark)
-        assert (last.index, last.executed, last.now_ms) == (len(frames), len(frames), gateway.cluster.time_ms)
+        assert last == Mark(len(frames), len(frames), 0)
         assert gateway.hub.feeds.running == 1
         assert gateway.hub.feeds.sent_entries == len(frames)
         client.vanish()
@@ -61,7 +61,13 @@ def test_a_feed_has_all_entries_from_its_index_on_and_those_that_come() -> None:
 def test_a_feed_of_nothing_says_that_it_lives() -> None:
     async def test(gateway: MemoryGateway) -> None:
         _, rest = await started(gateway, 2)
-        assert FeedStream().items(rest) == [Mark(1, 1, gateway.cluster.time_ms)]
+        assert FeedStream().items(rest) == [Mark(1, 1, 0)]
+        gateway.cluster.silence_s = 2.5
+        _, rest = await started(gateway, 2)
+        assert FeedStream().items(rest) == [Mark(1, 1, 2500)]
+        gateway.cluster.silence_s = float("inf")
+        _, rest = await started(gateway, 2)
+        assert FeedStream().items(rest) == [Mark(1, 1, 10**12)]
     with_gateway(test)
 
 

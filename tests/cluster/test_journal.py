@@ -257,6 +257,49 @@ class TestSegments:
         seconds(journal, 9)
         assert segments(disk) == [4, 5, 6, 7, 8]
 
+    @pytest.mark.parametrize("seed", range(20))
+    def test_what_is_kept_for_feeds_is_right_and_changes_nothing_else(self, seed: int) -> None:
+        rng = random.Random(seed)
+        disks = FaultyDisk(), FaultyDisk()
+        plain, feeding = map(open_journal, disks)
+        written: dict[int, bytes] = {}
+        for _ in range(150):
+            feeding.feed_bytes = 3 * 8192
+            step, last = rng.random(), plain.last_index
+            if step < 0.7 or last < 3:
+                written[last + 1] = command = rng.randbytes(rng.choice((10, 700, 3000)))
+                for journal in (plain, feeding):
+                    journal.add(command, last + 1, 1)
+            elif step < 0.75:
+                cut = rng.randrange(max(plain._state.covered, plain.first_index), last) + 1
+                for journal in (plain, feeding):
+                    journal.deleteEntriesFrom(cut - journal.first_index)
+            elif step < 0.85 and (index := rng.randrange(plain.first_index, last)) > plain._state.covered:
+                for journal in (plain, feeding):
+                    journal.sync()
+                    journal.deleteEntriesTo(index - journal.first_index)
+            elif step < 0.87:
+                feeding.release_feeds(plain.first_index)
+            elif step < 0.9:
+                for journal in (plain, feeding):
+                    journal.sync()
+                    journal.close()
+                plain, feeding = map(open_journal, disks)
+                feeding.align(plain.first_index - feeding.first_index)
+            for journal in (plain, feeding):
+                journal.sync()
+                seconds(journal, 1)
+            assert list(feeding[:]) == list(plain[:])
+            assert feeding.oldest_index <= plain.oldest_index
+            index = feeding.oldest_index
+            while index <= feeding.last_index:
+                stretch = feeding.stretch(index, feeding.last_index, 5000)
+                file = feeding.segments.open(stretch.segment)
+                for command, at, _ in feeding.read_stretch(file, stretch):
+                    assert (at, command) == (index, written[index])
+                    index += 1
+                feeding.segments.close_file(file)
+
     def test_a_stretch_that_reads_back_changed_is_refused(self) -> None:
         disk = FaultyDisk()
         journal = open_journal(disk)

@@ -89,6 +89,27 @@ def test_what_is_damaged_is_written_anew_and_removed(
     assert node.up.journal.last_index >= before
 
 
+def test_a_damaged_file_that_is_kept_only_for_copies_elsewhere_is_removed() -> None:
+    world = SmallCluster(1, feed_keep_bytes=1 << 30)
+    node = world.leader()
+    for _ in range(4):
+        for _ in range(12):
+            world.put_now(bytes([1]) * 100_000)
+        node.up.replica.compact()
+        world.run(1)
+    journal = node.up.journal
+    assert journal.segments.oldest == 1
+    assert journal.oldest_index < journal.first_index
+    node.disk.file(journal.segments.path(1))[100] ^= 1
+    (finding,) = findings(node)
+    node.up.repair.begin(finding)
+    for _ in range(4):
+        put(world, 2)
+        world.run(limits.COMPACTION_REST_S)
+    assert journal.segments.oldest > 1
+    assert findings(node) == []
+
+
 def test_the_thread_reads_real_files_and_tells_of_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "SCRUB_PAUSE_S", 0.01)
     monkeypatch.setattr(limits, "SCRUB_BYTES_PER_S", 1 << 30)

@@ -24,6 +24,10 @@ OPERATIONS = (ROOT / "docs" / "OPERATIONS.md").read_text()
 
 SCRAPED = {"job", "instance"}               # labels that Prometheus adds
 WITH_TLS = {"sockpqd_certificate_expiry_seconds": {"certificate"}}     # has no series without
+# Of the leader of a replica only; tests/gateway/monitoring/test_metrics.py looks at them.
+OF_REPLICAS: dict[str, set[str]] = {f"sockpqd_replica_{name}": set() for name in (
+    "lag_seconds", "lag_entries", "index", "entries_total", "bytes_total", "snapshot_bytes_total", "connections_total",
+)} | {"sockpqd_replica_phase": {"phase"}}
 WORDS = {
     "by", "without", "on", "ignoring", "and", "or", "unless", "group_left", "sum", "max", "min", "count", "rate",
     "increase", "topk", "absent", "histogram_quantile", "time", "vector", "up", "bool",
@@ -63,7 +67,7 @@ def exported() -> Iterator[dict[str, set[str]]]:
             client.group_config("tenant", limit=3, rate=1, per=1, weight=2)
             own = MappedCluster(str(client.cluster_id().id), tuple(cluster.servers))
             client.set_cluster_map(ClusterMap(1, {"a": own}))
-        labels: dict[str, set[str]] = {name: set(found) for name, found in WITH_TLS.items()}
+        labels: dict[str, set[str]] = {name: set(found) for name, found in (WITH_TLS | OF_REPLICAS).items()}
         for family in text_string_to_metric_families(get(cluster.http(leader), "metrics")[1]):
             for sample in family.samples:
                 labels.setdefault(sample.name, set()).update(sample.labels)

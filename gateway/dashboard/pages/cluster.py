@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sockpqd.cluster import Figures, NodeStatus, PagingFigures
+from sockpqd.core import Machine
 from sockpqd.gateway.dashboard.markup import Child, Markup, pairs, table, tag
 from sockpqd.gateway.dashboard.pages.parts.nodes import who_may_be_lost
 from sockpqd.gateway.dashboard.pages.parts.view import View, counted, details, form, page, section, size
 from sockpqd.gateway.monitoring.readiness import why_not_ready
+from sockpqd.gateway.replica import Phase, Puller
 
 
 async def show(view: View) -> str:
@@ -30,6 +32,7 @@ async def show(view: View) -> str:
             ("sessions", cluster.machine.session_count), ("connections here", len(view.hub.connections)),
             ("blocked here", len(view.hub.job_waiters) + len(view.hub.end_waiters)),
         ])),
+        None if view.hub.puller is None else section("Replica", pairs(_origin(view.hub.puller, cluster.machine))),
         section("This node", pairs(_figures(figures))),
         section("Actions", list(_actions(view, nodes))) if view.visitor.admin else None,
     )
@@ -41,6 +44,19 @@ def _row(node: NodeStatus) -> list[Child]:
         node.name, tag("span", node.role, class_=f"role {node.role.lower()}"), node.server_id, node.client,
         None if node.online is None else "online" if node.online else "OFFLINE", node.term, node.applied, node.lag,
         ahead, node.version, node.level,
+    ]
+
+
+def _origin(puller: Puller, machine: Machine) -> list[tuple[str, Child]]:
+    """Return how far this node has followed the origin of the replica."""
+    figures, index = puller.figures, machine.mirrored
+    idle = "nothing here: the leader of the replica follows the origin"
+    return [
+        ("copied up to entry", "nothing, or it was promoted" if index is None else index),
+        ("follows", idle if figures.phase is Phase.IDLE else figures.server or figures.phase.value),
+        ("behind", None if puller.lag_s is None or figures.phase is Phase.IDLE
+         else f"{puller.lag_entries} entries, {puller.lag_s:.1f} s"),
+        ("problem", figures.problem or "none"),
     ]
 
 

@@ -7,6 +7,7 @@ import base64
 import html
 import logging
 import re
+from pathlib import Path
 from urllib.parse import quote, urlencode
 
 import pytest
@@ -21,7 +22,9 @@ from sockpqd.gateway.dashboard.pages.parts.view import PAGES, NotThere, View, wh
 from sockpqd.gateway.dashboard.site import PAGES as SHOWN
 from sockpqd.gateway.dashboard.site import PAGES_AT_ONCE
 from sockpqd.gateway.monitoring.http import CONNECTIONS_MAX
+from sockpqd.gateway.replica import OriginSettings, Phase, Puller
 from tests.gateway.helpers.dashboard import HOST, PATIENCE_S, XSS, Site, Users, run
+from tests.gateway.helpers.fake_mirror import FakeMirror
 
 
 async def fill(found: Site) -> None:
@@ -54,6 +57,22 @@ def test_every_page_is_there_and_says_what_it_should() -> None:
         assert (await found.ask("POST", "/queues"))[0] == 405
         assert (await found.ask("GET", "/act"))[0] == 405
         assert (await found.ask("HEAD", "/"))[2] == ""
+
+    run(test)
+
+
+def test_the_page_of_a_replica_says_how_far_behind_it_is(tmp_path: Path) -> None:
+    async def test(found: Site) -> None:
+        assert "Replica" not in await found.get("/cluster")
+        origin = OriginSettings((("127.0.0.1", 1),), None, None, None)
+        puller = found.hub.puller = Puller(FakeMirror(), origin, tmp_path, asyncio.get_running_loop().time)
+        assert "the leader of the replica follows the origin" in await found.get("/cluster")
+        puller.figures.phase, puller.figures.server = Phase.FOLLOWING, "10.1.0.1:11361"
+        puller.figures.executed = 12
+        puller.figures.caught_up_at = asyncio.get_running_loop().time() - 7200
+        page = await found.get("/cluster")
+        assert "10.1.0.1:11361" in page
+        assert "12 entries, 720" in page
 
     run(test)
 

@@ -52,10 +52,11 @@ def check_delay(delay_s: int | None, *, fifo: bool) -> None:
         raise wrong(delay_s, "DelaySeconds", f"DelaySeconds must be >= 0 and <= {DELAY_S_MAX}.")
 
 
-def check_size(size: int, size_max: int) -> None:
+def check_size(size: int, size_max: int, *, in_batch: bool) -> None:
     """Check the size of a message, body and attributes. Raises SqsError."""
     if size > size_max:
-        raise invalid(f"One or more parameters are invalid. Reason: Message must be shorter than {size_max} bytes.")
+        what = "cannot be validated" if in_batch else "are invalid"
+        raise invalid(f"One or more parameters {what}. Reason: Message must be shorter than {size_max} bytes.")
 
 
 def check_timeout(timeout_s: int | None) -> None:

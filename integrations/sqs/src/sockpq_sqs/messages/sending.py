@@ -127,7 +127,8 @@ class Sending:
         system = message.message_system_attributes or {}
         body = message.message_body.encode()
         check_attributes(attributes)
-        check_size(len(body) + attributes_size(attributes), entry.size_max)
+        check_size(
+            len(body) + attributes_size(attributes), entry.size_max, in_batch=isinstance(message, requests.SendEntry))
         check_system_attributes(system)
         group, identifier = self._ids(queue, entry, message)
         headers: dict[str, str] = {}
@@ -165,7 +166,8 @@ class Sending:
                 raise wrong(identifier, "MessageDeduplicationId", OTHER_KIND)
             return group, None
         if group is None:
-            raise missing("MessageGroupId")
+            absent = missing("MessageGroupId")
+            raise invalid(absent.message) if isinstance(message, requests.SendEntry) else absent
         if identifier is None:
             if not entry.deduplicates_content:
                 raise invalid(

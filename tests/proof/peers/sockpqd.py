@@ -96,7 +96,7 @@ class _Client:
 
     def left(self) -> int:
         try:
-            return self._client.totals().jobs
+            return self._client.total().jobs
         except SockpqError as error:
             raise Lost from error
 

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from sockpq.aio import Client, Job
+from sockpq_http.values.breadth import VALUES_MAX
 
 from tests.hostile.arena import Arena, say
 from tests.hostile.attack import MIB, Attack, Bounds
@@ -40,6 +41,11 @@ def request(method: str, path: str, body: bytes = b"", *, close: bool = False, l
         f"Content-Length: {len(body) if length is None else length}", *(["Connection: close"] if close else []),
     ]
     return "\r\n".join([*lines, "", ""]).encode() + body
+
+
+def names(count: int) -> bytes:
+    """Return so many members of an object, each of which is wrong as a field and as a header."""
+    return b",".join(b'"%d":1' % number for number in range(count))
 
 
 async def _put(door: str) -> bytes:
@@ -75,7 +81,8 @@ async def halves(arena: Arena) -> None:
 
 
 async def bodies(arena: Arena) -> None:
-    """Bodies that are costly to read: deep and wide JSON, thousands of jobs, wrong values, headers without end."""
+    """Bodies that are costly to read: deep and wide JSON, thousands of jobs, as many wrong values as there may be, long
+    texts, headers without end."""
     async with program(arena) as rest, AsyncExitStack() as stack:
         size = BODY_MIB * MIB - 100
         many = b'{"jobs":[' + b",".join([b'{"json":1}'] * 300_000) + b"]}"
@@ -87,6 +94,10 @@ async def bodies(arena: Arena) -> None:
             request("POST", "/v1/queues/rest_bodies/take", b'{"queues":[' + b",".join([b'"q"'] * 900_000) + b"]}"),
             request("POST", "/v1/jobs/done", b'{"ids":[' + b",".join([b'"a"'] * 900_000) + b"]}"),
             request("POST", "/v1/queues/rest_bodies/jobs", b" " * (2 * size)),
+            request("POST", "/v1/queues/rest_bodies/jobs", b'{"ttl":1,"text":"' + b"," * (size - 100) + b'"}'),
+            request("POST", "/v1/queues/rest_bodies/jobs", b"{" + names(VALUES_MAX - 1) + b"}"),
+            request("POST", "/v1/transactions",
+                    b'{"operations":[{"op":"put","queue":"q","headers":{' + names(VALUES_MAX - 10) + b"}}]}"),
             b"GET /v1/queues HTTP/1.1\r\nHost: localhost\r\n" + b"X: 1\r\n" * 100_000,
             b"GET /" + b"a" * MIB + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
         ]

@@ -13,6 +13,7 @@ from sockpq import Put as OneOfMany
 from starlette.responses import Response
 
 from sockpq_http.exchange.caller import BEFORE, REPLAYED_HEADER, Caller, Calling, answer, given, replay
+from sockpq_http.exchange.decoding import decodable
 from sockpq_http.exchange.views import CountView, JobView, StoredView, stored_view, taken_view
 from sockpq_http.idempotency.key import Key, other_request
 from sockpq_http.limits import KEYS_AGAIN_S, OPERATIONS_MAX, WAIT_S_MAX
@@ -123,9 +124,9 @@ def _is_json(kind: str | None) -> bool:
 
 
 def _read(data: bytes) -> Put:
-    """Return the job, or the jobs, that a body describes. Raises RequestValidationError."""
+    """Return the job, or the jobs, that a body describes. Raises RequestValidationError and Problem."""
     try:
-        return Put.model_validate_json(data)
+        return Put.model_validate_json(decodable(data))
     except ValidationError as error:
         raise _not_valid(error, "body") from None
 

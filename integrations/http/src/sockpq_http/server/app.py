@@ -20,6 +20,7 @@ from sockpq_http.access.credentials import Credentials
 from sockpq_http.access.hosts import Hosts
 from sockpq_http.access.users import Users
 from sockpq_http.exchange.caller import refuse_key
+from sockpq_http.exchange.decoding import DecodingRoute
 from sockpq_http.exchange.rates import Rates
 from sockpq_http.idempotency.marker import Markers
 from sockpq_http.problems.errors import problem_of, problem_of_http, problem_of_values
@@ -89,6 +90,7 @@ def application(service: Service | None = None) -> FastAPI:
         await service.users.close()
 
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, lifespan=running, redirect_slashes=False)
+    app.router.route_class = DecodingRoute
     for family, routes in ROUTES.items():
         for route in routes:
             _add(app, family, route)

@@ -11,7 +11,7 @@ import django
 from django.apps import apps
 
 from sockpq_django.backends import own_backend
-from sockpq_django.serving import BACKEND, worker_app
+from sockpq_django.operations.serving import BACKEND, worker_app
 
 if not apps.ready:
     django.setup()

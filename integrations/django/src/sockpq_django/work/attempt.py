@@ -14,7 +14,7 @@ from sockpq import DataTooLarge
 from sockpq.worker import GiveUp, JobCancelled, Retry, Sleep, SlowDown
 
 from sockpq_django.api import TaskContext, TaskError, TaskResultStatus, normalize_json, signals
-from sockpq_django.options import TaskOptions
+from sockpq_django.configuration.options import TaskOptions
 from sockpq_django.tasks.body import FailedAttempt, in_json
 from sockpq_django.tasks.reading import SeenJob, shown_time
 from sockpq_django.work.current import CURRENT, CurrentTask

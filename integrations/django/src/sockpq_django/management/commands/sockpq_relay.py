@@ -12,7 +12,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from sockpq_django.backends import own_backend
-from sockpq_django.relaying import relay_of
+from sockpq_django.operations.relaying import relay_of
 
 
 class Command(BaseCommand):

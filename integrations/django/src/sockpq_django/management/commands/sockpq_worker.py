@@ -18,7 +18,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from sockpq_django.backend import SockpqBackend
 from sockpq_django.backends import own_backend
-from sockpq_django.serving import BACKEND
+from sockpq_django.operations.serving import BACKEND
 
 APP = "sockpq_django.worker:app"
 FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)

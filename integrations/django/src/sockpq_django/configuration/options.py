@@ -9,7 +9,7 @@ from django.core.exceptions import ImproperlyConfigured
 from sockpq import BadArguments
 from sockpq.names import escape_name
 
-from sockpq_django.clients import shared_client
+from sockpq_django.configuration.clients import shared_client
 
 RETENTION_S = 86_400.0
 TRIES = 1

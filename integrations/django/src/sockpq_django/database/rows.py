@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from django.db import transaction
 from sockpq_outbox import outbox
 
-from sockpq_django.options import TaskOptions
+from sockpq_django.configuration.options import TaskOptions
 from sockpq_django.tasks.body import TaskBody, parsed_body
 from sockpq_django.tasks.names import TaskId, queue_of
 from sockpq_django.tasks.reading import SeenJob

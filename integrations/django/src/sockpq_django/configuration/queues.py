@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from sockpq import Client, ForbiddenError, QueueNotFound
 
-from sockpq_django.options import TaskOptions
+from sockpq_django.configuration.options import TaskOptions
 from sockpq_django.tasks.names import queue_of
 
 LOG = logging.getLogger("sockpq_django")

@@ -11,7 +11,7 @@ from sockpq import Job
 from sockpq.worker import App
 
 from sockpq_django.backend import SockpqBackend
-from sockpq_django.queues import set_up_queues
+from sockpq_django.configuration.queues import set_up_queues
 from sockpq_django.work.attempt import LOSSES_MAX
 from sockpq_django.work.processing import process
 

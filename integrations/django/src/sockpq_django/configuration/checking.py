@@ -9,7 +9,7 @@ from django.apps import apps
 from django.conf import settings as project
 from django.core import checks
 
-from sockpq_django.options import TaskOptions
+from sockpq_django.configuration.options import TaskOptions
 from sockpq_django.tasks.names import DEAD, QUEUE_MAX, queue_of
 
 APP = "sockpq_django"

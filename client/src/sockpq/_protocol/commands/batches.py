@@ -35,6 +35,7 @@ from sockpq._protocol.commands.jobs import (
     of_when,
     put,
     put_line,
+    put_marks,
     put_of,
     put_options,
     shown_by,
@@ -123,13 +124,18 @@ def puts(
     on_duplicate: OnDuplicate | None = None,
     tries: int | None = None,
     group: str | None = None,
+    number: bool = False,
+    lease: float | None = None,
     headers: Mapping[str, str] | None = None,
     of_client: Bodies = PLAIN,
 ) -> list[Command[Stored]]:
     """Return one PUT for each body, each with its key if there are `keys`."""
+    marks = put_marks(number, every, lease, None)
+    needs = (("number",) if number or lease is not None else ()) + of_when(when)
+
     def line(one: str | None) -> tuple[str, str, Callable[[str], Stored]]:
-        options = put_options(delay, at, ttl, every, after, one, on_duplicate, tries, group, when)
-        return put_line(queue, priority, item, False, options, one)
+        options = put_options(delay, at, ttl, every, after, one, on_duplicate, tries, group, when) + marks
+        return put_line(queue, priority, item, False, options, one, number=number)
 
     contents = (arguments.content_of(body, headers, of_client) for body in bodies)
     if keys is None:
@@ -137,7 +143,7 @@ def puts(
         pairs = ((frame, content) for content in contents)
     else:
         pairs = ((line(one), content) for content, one in zip(contents, keys, strict=True))
-    return [put_of(start, end, content, of_line, of_when(when)) for (start, end, of_line), content in pairs]
+    return [put_of(start, end, content, of_line, needs) for (start, end, of_line), content in pairs]
 
 
 def bodies_of(

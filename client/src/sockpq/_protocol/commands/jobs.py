@@ -172,7 +172,8 @@ def put_to(
 ) -> Command[int]:
     """Queue the same job in several queues (at most 1,000), in all of them or in none; returns in how many.
 
-    The rest is as for put(). Raises the errors of put(), for the first queue that refuses.
+    The options are those of put() with the same names. There is no `number`: in a queue with the setting NUMBERED
+    each job has one. Raises the errors of put(), for the first queue that refuses.
     """
     names = dict.fromkeys(arguments.name(queue, "queue") for queue in arguments.several(queues, "queues"))
     if not 0 < len(names) <= SPREAD_QUEUES_MAX:
@@ -209,7 +210,8 @@ def publish(
     """Queue a job in all queues that are bound to `topic` (topic_bind()), or in none; returns in how many.
 
     `route`: its routing key, words with dots between them; queues bound with a pattern get it only if that matches.
-    The rest is as for put(). Raises the errors of put(), for the first queue that refuses.
+    The other options are those of put() with the same names. There is no `number`: in a queue with the setting
+    NUMBERED each job has one. Raises the errors of put(), for the first queue that refuses.
     """
     route = "" if route is None else arguments.route(route)
     options = f" ROUTE {route}" if route else ""        # the empty key has no word that could be written

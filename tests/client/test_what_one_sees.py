@@ -55,7 +55,7 @@ def test_connections_leaders_and_retries_are_logged_and_counted(
         client.done(7)
     told = [record.getMessage() for record in caplog.records if record.name == "sockpq"]
     for server in cluster.addresses[:2]:
-        assert f"the leader is {server}" in told
+        assert f"commands go to {server}" in told
         assert f"connected to {server}" in told
     assert any("attempt 1 failed" in line for line in told)
     stats = client.stats()
@@ -65,6 +65,16 @@ def test_connections_leaders_and_retries_are_logged_and_counted(
     assert stats.retries >= 2
     assert stats.connects >= 2
     assert stats.leader_changes == 1
+
+
+def test_of_a_call_that_nobody_answers_the_first_repetition_is_logged_for_people(
+    cluster: FakeCluster, client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, "sockpq")
+    cluster.servers[0].fail("PUT", Fault.CLOSE, Fault.CLOSE, Fault.CLOSE)
+    client.put("q", b"1")
+    repetitions = [record.levelno for record in caplog.records if "the next one begins" in record.getMessage()]
+    assert repetitions == [logging.INFO, logging.DEBUG, logging.DEBUG]
 
 
 def test_the_time_of_a_done_is_not_that_of_the_wait_for_the_next_job(client: Client) -> None:

@@ -13,6 +13,7 @@ const AGAIN_MS = 2000;        // after which a source that the browser has given
 function inUse() {
   const active = document.activeElement;
   return document.hidden || content.querySelector("details[open], .chart:hover") !== null
+    || document.querySelector("nav:popover-open") !== null
     || (content.contains(active) && active.matches("input, select, textarea, button")) || active.matches("header input")
     || !getSelection().isCollapsed;
 }
@@ -129,14 +130,25 @@ if (content !== null && content.dataset.live && location.pathname !== "/act") {
 
 const events = document.getElementById("events");
 const EVENTS_MAX = 200;
+const FAILURES = new Set(["DEAD", "EXPIRED", "TTL", "LATER", "DROP", "FAILI"]);
+
+// Returns a line of an event, never as HTML: when it came, its type, and the rest.
+function eventLine(type, data) {
+  const line = document.createElement("li");
+  const [time, name, rest] = ["time", "b", "span"].map((tag) => document.createElement(tag));
+  time.textContent = new Date().toLocaleTimeString([], { hour12: false });
+  name.textContent = type;
+  rest.textContent = data.startsWith(`${type} `) ? data.slice(type.length + 1) : data;
+  line.append(time, " ", name, " ", rest);
+  line.classList.toggle("bad", FAILURES.has(type));
+  return line;
+}
 
 if (events !== null) {
   const source = new EventSource("/events");
   for (const type of events.dataset.types.split(" ")) {
     source.addEventListener(type, (event) => {
-      const line = document.createElement("li");
-      line.textContent = `${new Date().toLocaleTimeString([], { hour12: false })} ${event.data}`;    // never as HTML
-      events.prepend(line);
+      events.prepend(eventLine(type, event.data));
       while (events.children.length > EVENTS_MAX) events.lastElementChild.remove();
     });
   }

@@ -39,11 +39,11 @@ async def show(view: View) -> str:
     reasons = [] if counts is None else held_back(view, name, counts)
     settings = listings.settings_of_group(cluster.machine.group_settings(name), cluster.time_ms)
     return page(
-        view, f"Group {name}", tag("p", link("/groups", "All groups")),
+        view, f"Group {name}",
         section("Held back by", tag("p", ", ".join(reasons) or "nothing that is a setting of this group")),
         section("Jobs", pairs(known), tag("p", "In the queues ", list(_queues(view, name)))) if known else None,
         section("Settings", pairs([(key.lower(), value) for key, value in settings])),
-        section("Actions", list(_actions(view, name))) if view.visitor.admin else None,
+        section("Actions", list(_actions(view, name))) if view.visitor.admin else None, above=("/groups", "Groups"),
     )
 
 

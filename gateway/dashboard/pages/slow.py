@@ -24,7 +24,7 @@ async def show(view: View) -> str:
         tag("p", f"Commands that took this node more than {SLOW_S * 1000:.0f} ms from when it took them up until it "
                  f"answered; those that wait for a job on purpose are not here. The last {KEPT_MAX} are kept."),
         await table(("answered", "took, ms", "command", "about", "answer", "user", "address"), _rows(view, first),
-                    f"{slow.count} since this node was started"),
+                    f"{slow.count:,} since this node was started", empty="None was slow since this node was started."),
         tag("p", link(f"/slow?first={first + ROWS}", "older →")) if first + ROWS < kept else None,
     )
 

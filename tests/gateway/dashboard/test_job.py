@@ -72,7 +72,7 @@ def test_a_job_that_is_dead_or_has_ended_is_retried() -> None:
     async def test(found: Site) -> None:
         await found.say(b"QUEUE CREATE mail RETAIN 600\r\nPUT mail 0 1 KEY k\r\nxGET mail\r\nBURY 1 REASON bad\r\n")
         page = await found.get("/job?queue=mail_dead&key=k")
-        assert "<dd>DEAD</dd>" in page
+        assert '<span class="badge dead">dead</span> It died of <strong>bad</strong>' in page
         assert "died in" in page
         seq = re.search(r'name="seq" value="([0-9]+)"', page)
         assert seq is not None

@@ -179,7 +179,7 @@ def test_queues_are_sorted_by_rates_and_filtered_by_what_is_wrong_with_them() ->
         assert listed(await found.get("/queues?sort=in"))[:2] == ["c", "b"]
         assert listed(await found.get("/queues?sort=waiting"))[0] == "c"
         for state, names in (
-            ("paused", ["d"]), ("with+dead+or+buried+jobs", ["a"]), ("waiting,+and+none+runs", ["a_dead", "c"]),
+            ("paused", ["d"]), ("with+dead+or+buried+jobs", ["a"]), ("waiting,+and+none+runs", ["c"]),
             ("without+jobs", ["a", "d"]), ("nonsense", ["a", "a_dead", "b", "c", "d"]),
         ):
             page = await found.get(f"/queues?state={state}")
@@ -188,6 +188,8 @@ def test_queues_are_sorted_by_rates_and_filtered_by_what_is_wrong_with_them() ->
         assert 'value="paused" selected' in page
         assert "state=paused&amp;sort=waiting" in page      # the heads keep what is shown
         assert "PAUSED" in page.upper()
+        page = await found.get("/queues")
+        assert re.findall(r'(\w+)</a> <small>dead jobs of <a href="/queue[?]name=a">a</a>', page) == ["a_dead"]
 
     run(test)
 

@@ -16,7 +16,7 @@ def tabs(page: str) -> dict[str, str]:
 
 def setting(page: str, name: str) -> str:
     """Return the words of a setting."""
-    found = re.search(f"<dt>{name}</dt><dd>(.*?)</dd>", page)
+    found = re.search(f"<dt>{name}</dt><dd>(.*?)</dd>", page.partition("<h2>Settings</h2>")[2])
     assert found is not None, name
     return found[1]
 

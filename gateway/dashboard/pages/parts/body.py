@@ -25,8 +25,7 @@ LINES = 50                      # lines of hex
 def preview(data: bytes) -> Markup:
     """Return the beginning of a body in one line."""
     text = data[:PREVIEW_BYTES].decode("utf-8", "backslashreplace").replace("\n", "⏎")
-    more = f"… {len(data)} bytes" if len(data) > PREVIEW_BYTES else ""
-    return tag("code", text, more)
+    return tag("code", text + "…" * (len(data) > PREVIEW_BYTES))
 
 
 async def whole(data: bytes, form: str) -> Markup:

@@ -37,7 +37,7 @@ from sockpqd.gateway.dashboard.pages import (
 )
 from sockpqd.gateway.dashboard.pages.finding import background, dead, find, jobs
 from sockpqd.gateway.dashboard.pages.overview import page as overview
-from sockpqd.gateway.dashboard.pages.parts.view import Elsewhere, NotAllowed, NotThere, View, form, page
+from sockpqd.gateway.dashboard.pages.parts.view import NotAllowed, NotThere, Redirect, View, form, page
 from sockpqd.gateway.dashboard.pages.several import clusters
 from sockpqd.gateway.dashboard.pages.workers import page as workers
 from sockpqd.gateway.dashboard.visitor import Tokens, Visitor, same_origin, visitor_of
@@ -137,7 +137,7 @@ class Dashboard:
             if visitor.user is not None and self._guard(visitor).rights != visitor.rights:
                 return _text(401, "the rights of the user have changed meanwhile", CHALLENGE)
             return _html(200, content)
-        except Elsewhere as found:
+        except Redirect as found:
             return web.Response(status=303, headers={**HEADERS, "Location": f"{found}"})
         except NotAllowed:
             return _html(403, page(view, "Not allowed", tag("p", "You have no right to see this.")))

@@ -12,7 +12,7 @@ from sockpqd.gateway.dashboard.markup import Child, link, table, tag
 from sockpqd.gateway.dashboard.pages.parts.badge import badge
 from sockpqd.gateway.dashboard.pages.parts.body import preview
 from sockpqd.gateway.dashboard.pages.parts.trouble import queue_link
-from sockpqd.gateway.dashboard.pages.parts.view import Elsewhere, View, counted, page, section
+from sockpqd.gateway.dashboard.pages.parts.view import Redirect, View, counted, page, section
 from sockpqd.gateway.dashboard.pages.queue import address, label, named, state_of
 
 NAMES_PER_PORTION = 100     # queues in which a key is looked for before others have a turn
@@ -21,12 +21,12 @@ NUMBER_DIGITS_MAX = 19
 
 
 async def show(view: View) -> str:
-    """Return the page. Raises Elsewhere if a single job is all that is found."""
+    """Return the page. Raises Redirect if a single job is all that is found."""
     word = view.word("search").strip()
     count, queues, jobs = await _matches(view, word) if word else (0, [], [])
     jobs = [*_numbered(view, word), *jobs]
     if len(jobs) == 1 and not queues and named(jobs[0]):
-        raise Elsewhere(f"/job?{address(jobs[0])}")
+        raise Redirect(f"/job?{address(jobs[0])}")
     await asyncio.sleep(0)
     nothing = None if queues or jobs or not word else tag(
         "p", f"No job that you may see has the number, id or key {word}, and no queue has it in its name.",

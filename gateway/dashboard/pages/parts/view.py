@@ -67,7 +67,7 @@ class NotThere(Exception):
     """The subject of the page does not exist."""
 
 
-class Elsewhere(Exception):
+class Redirect(Exception):
     """The answer is another page; the message is its address."""
 
 

@@ -73,7 +73,7 @@
           const row = plot.data[line + 1];
           value.textContent = amount(row[plot.cursor.idx ?? newest(row)], unit);
         });
-        when.textContent = plot.cursor.idx === null || plot.cursor.idx === undefined ? "" : clock(plot.data[0][at], 1, days);
+        when.textContent = plot.cursor.idx === null || plot.cursor.idx === undefined ? "" : clock(plot.data[0][plot.cursor.idx], 1, days);
       }] },
     }, data(figure, rows), place);
   }

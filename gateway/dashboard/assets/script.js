@@ -22,6 +22,7 @@ function inUse() {
 function localTimes(root) {
   for (const element of root.querySelectorAll("time[data-ms]")) {
     const time = new Date(Number(element.dataset.ms));
+    if (Number.isNaN(time.getTime())) continue;         // beyond what a browser knows
     const today = time.toDateString() === new Date().toDateString();
     const shown = today ? time.toLocaleTimeString([], { hour12: false }) : time.toLocaleString([], { hour12: false });
     if (element.title === "") element.textContent += element.dataset.since ? `, since ${shown}` : ` (${shown})`;

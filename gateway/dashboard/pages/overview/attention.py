@@ -13,6 +13,7 @@ from sockpqd.core import OWN_PREFIX, SEQ_BITS, RunningJob
 from sockpqd.gateway.auth.permissions import owner_of
 from sockpqd.gateway.dashboard.markup import link
 from sockpqd.gateway.dashboard.pages.group import held_back
+from sockpqd.gateway.dashboard.pages.parts.nodes import NEAR
 from sockpqd.gateway.dashboard.pages.parts.trouble import (
     OLD_MS,
     Concern,
@@ -31,7 +32,6 @@ UNLEASED_MS = 3_600_000     # so is one without a lease that was put before that
 SILENT_MS = 6_000           # workers are heard every two seconds
 CLOCK_MS = 1_000            # clocks that differ by more
 LAG_MAX = 1_000             # entries
-NEAR_MEMORY = 0.9           # of its mark: a node that uses more is near it
 NEAR_DISK = 2               # times what it needs: a node with less disk left is near that
 EXPIRY_S = 14 * 86_400      # certificates that expire sooner
 
@@ -67,7 +67,7 @@ def _room(node: NodeStatus) -> Iterator[Concern]:
     if its is None:
         return
     name, used, mark = link("/cluster", node.name), its.memory_used_bytes, its.memory_mark_bytes
-    if mark and used > mark * NEAR_MEMORY:
+    if mark and used > mark * NEAR:
         over = f"more than its mark, {size(mark)}" if used > mark else f"near its mark, {size(mark)}"
         yield Concern("memory", [name, f" uses {size(used)} of memory, {over}"], severe=used > mark)
     left, least = its.disk_free_bytes, its.disk_free_bytes_min

@@ -186,6 +186,10 @@ PAGE_FILES_MAX = 256            # of 256 MiB, all of them open; beyond that jobs
 
 BALLAST_STEP_BYTES = 16 << 20   # the ballast grows by this much at a time, so that no turn takes long,
 BALLAST_BYTES_MAX = 4 << 30     # up to this
+# Kept for the state that a leader sends which has got rid of what fills this disk: several times what such a state has
+# (STATE_FOR_ENTRIES_BYTES), and little next to a segment of the journal.
+RESERVE_BYTES = 4 << 20
+RECEIVING_S = 2.0               # an incoming snapshot of which nothing has come for so long is not waited for
 ROOM_LOOK_S = 1.0               # how often the room is looked at: the ballast grows, or what can go is given up
 ROOM_REPORT_S = 60.0            # and how often the log says, while it is short, who holds it
 STATE_FOR_ENTRIES_S = 10.0      # a follower without room that applies nothing for so long is sent the state,

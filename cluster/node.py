@@ -92,7 +92,7 @@ class ClusterNode(DrivenNode):
         self._commit_delay = CommitDelay(self._proposer, self._clock.monotonic)
         self._turns = LoopTurns()
         self._marks = Watermarks(
-            settings.memory_mark_bytes, settings.disk_free_bytes_min, lambda: self._driver.capacity.ballast.bytes,
+            settings.memory_mark_bytes, settings.disk_free_bytes_min, lambda: self._driver.capacity.ballast_bytes,
             lambda: pages.written_bytes,
         )
         self._driver.host = partial(host_figures, self._marks, settings.http_port)

@@ -9,22 +9,27 @@ answered, and the install is acknowledged only when the machine has the new stat
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
 from sockpqd.cluster import limits
 from sockpqd.cluster.raft.peer import Context, IncomingTransfer, OutgoingTransfer, Peer
 from sockpqd.cluster.snapshots.snapshot_store import SnapshotDamaged, SnapshotStore
-from sockpqd.cluster.storage.disk import NO_ROOM, passes
+from sockpqd.cluster.storage.disk import NO_ROOM, NO_SPACE, passes
 from sockpqd.cluster.wire.messages import SnapshotChunk
 
 log = logging.getLogger("sockpqd.cluster")
 
 
 class SnapshotTransfers:
-    """Sends snapshots to peers and receives them."""
+    """Sends snapshots to peers and receives them.
+
+    `make_way()`: gives up something for an incoming one without room; returns whether there was anything.
+    """
 
     def __init__(self, context: Context, store: SnapshotStore) -> None:
         self._context = context
         self._store = store
+        self.make_way: Callable[[], bool] = lambda: False
         self._numbers = 0
         self._not_before: dict[str, float] = {}     # when a peer that could not use a snapshot may get another
 
@@ -133,14 +138,26 @@ class SnapshotTransfers:
         Returns None, or the complete transfer with index and term of its last entry. Raises SnapshotDamaged,
         SnapshotTooNew and OSError.
         """
+        while True:
+            try:
+                incoming = self._write_chunk(peer, chunk)
+                break
+            except OSError as error:
+                if error.errno not in NO_SPACE or not passes(error) or not self.make_way():
+                    raise
+        return (incoming, *incoming.sink.finish()) if incoming is not None and chunk.last else None
+
+    def _write_chunk(self, peer: Peer, chunk: SnapshotChunk) -> IncomingTransfer | None:
+        """Write a chunk to the file of its transfer; None: the start of it was not seen. Raises OSError."""
         if chunk.offset == 0:
-            self._give_up(peer)
+            for other in self._context.peers.values():
+                self._give_up(other)            # what an earlier leader began to send takes room
             peer.receiving = IncomingTransfer(chunk.transfer, self._store.begin_incoming(peer.name))
         incoming = peer.receiving
         if incoming is None or incoming.number != chunk.transfer or incoming.sink.offset != chunk.offset:
-            return None                         # a chunk of a transfer whose start we have not seen
+            return None
         incoming.sink.write(chunk.data)
-        return (incoming, *incoming.sink.finish()) if chunk.last else None
+        return incoming
 
     def _install(self, peer: Peer, chunk: SnapshotChunk, incoming: IncomingTransfer, index: int, term: int) -> int:
         context, journal = self._context, self._context.journal

@@ -93,6 +93,12 @@ class RaftTransport(WatchedTransport):
         self.right.started()
         self.elections.started()
 
+    def use_room(self, make_way: Callable[[], bool]) -> None:
+        """Call `make_way()`, which gives up something and returns whether there was anything, where a snapshot of
+        another node has no room.
+        """
+        self._transfers.make_way = make_way
+
     def change_members(self, voters: Iterable[str], peers: Iterable[str], now: float, *, learns: bool) -> None:
         """Count `voters` and replicate to `peers`, which are all members but this one, learners included.
 

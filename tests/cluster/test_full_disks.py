@@ -24,13 +24,15 @@ from tests.cluster.test_hazards import lagging, snapshot_everywhere
 BODY = bytes(range(256)) * 80       # 20 KiB: fifty of them fill a segment
 HOLD_MS = 5000
 STEP = 1 << 18
+RESERVE = 1 << 17
 SOON_S = 5.0                        # after there is room again all must serve
 
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Use segments of 1 MiB in these tests."""
+    """Use ballast in proportion to the segments of these tests, of 1 MiB."""
     monkeypatch.setattr(limits, "BALLAST_STEP_BYTES", STEP)
+    monkeypatch.setattr(limits, "RESERVE_BYTES", RESERVE)
 
 
 def fill(world: SmallCluster, *names: str) -> None:
@@ -286,7 +288,7 @@ def bounded(monkeypatch: pytest.MonkeyPatch) -> SmallCluster:
     """Return a node whose disk has 3 MiB: two segments of the journal, and a ballast."""
     monkeypatch.setattr(limits, "COMPACTION_BYTES_MIN", 64 << 20)   # only want of room is a reason for a snapshot
     world = SmallCluster(1, start=False)
-    world["n1"].disk.free_bytes = 4 << 20
+    world["n1"].disk.free_bytes = (4 << 20) + RESERVE
     world.start("n1")
     world.leader()
     world.run(5)
@@ -436,14 +438,40 @@ def test_a_segment_waits_for_a_snapshot_if_there_is_no_room_for_both(monkeypatch
     assert follower.failure is None
 
 
-def test_a_follower_full_of_jobs_that_are_done_is_sent_the_state(monkeypatch: pytest.MonkeyPatch) -> None:
-    world, follower = small(monkeypatch, 0)
+def full_of_done_jobs(world: SmallCluster, follower: SmallNode) -> None:
+    """Fill a disk without free bytes with jobs that are done since, of which the node does not hear."""
     puts = put_until(world, lambda: follower.up.capacity.exhausted)
     put_until(world, lambda: applied(puts) > 120, puts)
     assert follower.up.machine.index < world.leader().up.machine.index
     while isinstance(answered(world, world.leader().propose(Get(("q",), 0))).reply, Handed):
         for job in list(world.leader().machine.running()):
             answered(world, world.leader().propose(Done(job.id)))
+
+
+@pytest.mark.parametrize("cured", [True, False], ids=["cured", "cure-removed"])
+def test_a_follower_without_a_free_byte_stores_the_state_it_is_sent(
+    cured: bool, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world, follower = small(monkeypatch, 0)
+    if not cured:
+        monkeypatch.setattr(follower.up.capacity.reserve, "give_up", lambda: False)
+    full_of_done_jobs(world, follower)
+    world.run(4 * limits.STATE_FOR_ENTRIES_S)
+    assert world.settled() is cured
+    assert follower.up.store.taken_over == cured
+    if cured:
+        assert len(world.states()) == 1
+        world.run_until(lambda: follower.up.capacity.reserve.bytes >= RESERVE / 4)  # for the next one
+        put_until(world, lambda: follower.up.capacity.exhausted)                    # it takes entries again, until then
+    assert [node.failure for node in world] == [None] * 3
+
+
+def test_a_follower_full_of_jobs_that_are_done_is_sent_the_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    world, follower = small(monkeypatch, 0)
+    monkeypatch.setattr(limits, "RESERVE_BYTES", 0)
+    follower.up.capacity.reserve.give_up()
+    follower.disk.free_bytes = 0
+    full_of_done_jobs(world, follower)
     follower.disk.free_bytes = 64 << 10                 # for no segment, and for no snapshot of what it has
     world.run(limits.STATE_FOR_ENTRIES_S / 2)
     assert not world.settled()                          # it may only take a moment
@@ -476,7 +504,8 @@ def test_jobs_leave_memory_only_as_far_as_a_segment_and_a_snapshot_have_room() -
     up = world.leader().up
     pages, ballast = PageFiles(Path("/pages"), world["n1"].disk), Ballast(MemoryDisk(), Path("/other/ballast"))
     hot_bytes = 0
-    capacity = Capacity(up.journal, up.store, up.transport.quorum, ballast, pages, lambda: hot_bytes)
+    reserve = Ballast(MemoryDisk(), Path("/other/reserve"))
+    capacity = Capacity(up.journal, up.store, up.transport.quorum, ballast, reserve, pages, lambda: hot_bytes)
     capacity.free_bytes = 5 << 20
     capacity.update(world.now)
     assert (pages.free_bytes, pages.room_bytes) == (5 << 20, 4 << 20)
@@ -507,7 +536,7 @@ def test_a_node_that_is_short_of_room_says_once_who_holds_the_disk(
     (line,) = [record.message for record in caplog.records if "short of room" in record.message]
     assert line.startswith(f"the disk of node.data_dir is short of room: {1 << 19} bytes of {10 << 20} are free. The "
                            f"journal has {3 << 20}, snapshots 0, files of pages 0 ")
-    assert line.endswith(f"the ballast 0, others {(10 << 20) - (1 << 19) - (3 << 20)}.")
+    assert line.endswith(f"the ballast {RESERVE}, others {(10 << 20) - (1 << 19) - (3 << 20) - RESERVE}.")
     assert sum(follower.up.capacity.holders()[:3]) == 3 << 20
 
 
@@ -519,7 +548,7 @@ def test_a_snapshot_for_which_a_follower_has_no_room_is_sent_again() -> None:
     leader = world.leader()
     away.disk.free_bytes = 0
     newest = leader.up.store.newest_index
-    world.start(away.name)
+    world.start(away.name).up.transport.use_room(lambda: False)     # nothing could be given up for it
     world.run(10)
     assert away.failure is None
     assert away.up.machine.index < leader.up.machine.index
@@ -527,6 +556,110 @@ def test_a_snapshot_for_which_a_follower_has_no_room_is_sent_again() -> None:
     away.disk.free_bytes = PLENTY_BYTES
     world.run_until(world.settled, SOON_S)
     assert len(world.states()) == 1
+
+
+def test_a_follower_gives_up_its_next_segment_for_a_snapshot_without_room() -> None:
+    world = SmallCluster(3)
+    away = lagging(world)
+    away.disk.free_bytes = 0
+    world.start(away.name)
+    world.run_until(world.settled, SOON_S)
+    assert away.up.store.taken_over == 1
+    world.run(2)
+    assert away.up.journal.segments.short           # the rest of what that had is too little for another one
+    empty(world, away.name)
+    world.run_until(lambda: not away.up.journal.segments.short)
+    put_until(world, lambda: away.up.journal.segments.active == 2)
+    world.run_until(world.settled, SOON_S)
+    world.kill(away.name)
+    world.start(away.name)
+    world.run_until(world.settled, SOON_S)
+    assert len(world.states()) == 1
+    assert [node.failure for node in world] == [None] * 3
+
+
+class Endless:
+    """A task that goes on until it is killed."""
+
+    error = ""
+
+    def __init__(self, work: Callable[[], None]) -> None:
+        self.killed = False
+
+    def poll(self) -> int | None:
+        return None
+
+    def kill(self) -> None:
+        self.killed = True
+
+
+def test_what_can_be_done_without_makes_way_one_thing_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = SmallCluster(1)
+    node = world.leader()
+    snapshot_everywhere(world, ["n1"])
+    world.put_now(BODY)
+    up, disk = node.up, node.disk
+    capacity, store = up.capacity, up.store
+    older, newest = store.kept()
+    monkeypatch.setattr(store, "_start_task", Endless)
+    up.replica.compact()
+    world.run_until(lambda: store.writing)
+    writing = store._task
+    assert isinstance(writing, Endless)
+
+    def given_up() -> set[str]:
+        """Return the files that went with the next thing."""
+        before = set(disk._files)
+        assert capacity.make_way()
+        assert (up.capacity._pages.free_bytes, up.capacity._pages.room_bytes) == (0, 0)
+        return before - set(disk._files)
+
+    assert given_up() == {f"/snapshots/snapshot-{older:016d}"}
+    assert given_up() == {"/ballast"}
+    assert given_up() == {"/journal/journal-00000002"}
+    assert given_up() == {"/reserve"}
+    assert not writing.killed
+    assert given_up() == set()
+    assert (writing.killed, store.writing, store.failing) == (True, False, True)    # and does not begin again at once
+    assert not capacity.make_way()
+    assert store.kept() == [newest]                 # what this node vouches for stays
+    world.kill("n1")
+    assert world.start("n1").failure is None
+    world.leader()
+    assert len(world.bodies("n1")) == 3
+
+
+def test_while_a_state_comes_in_nothing_else_takes_the_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = SmallCluster(1)
+    up = world.leader().up
+    world.run(2)
+    capacity, store = up.capacity, up.store
+    up.journal.segments.short = True
+    capacity.ballast.give_up()
+    capacity.reserve.give_up()
+    incoming = store.begin_incoming("n2")
+    for _ in range(3):
+        incoming.write(b"a part of it")
+        world.now += 1.0
+        capacity.update(world.now)
+        assert (capacity._pages.free_bytes, capacity._pages.room_bytes) == (0, 0)
+        assert up.journal.segments.held_back
+        assert (capacity.ballast.bytes, capacity.reserve.bytes) == (0, 0)
+        assert store.busy                           # no snapshot of its own
+    world.now += limits.RECEIVING_S                 # its sender has fallen silent
+    capacity.update(world.now)
+    assert capacity._pages.free_bytes > 0
+    assert capacity.reserve.bytes == RESERVE
+    incoming.write(b"or not")
+    assert store.busy
+    incoming.abort()
+    assert not store.busy
+    up.journal.segments.short = False
+    world.now += limits.ROOM_LOOK_S
+    capacity.update(world.now)
+    store.begin_incoming("n2")
+    capacity.update(world.now)
+    assert capacity._pages.free_bytes > 0           # where there is room, jobs leave memory as ever
 
 
 def test_a_snapshot_that_cannot_be_opened_is_sent_later() -> None:
@@ -585,6 +718,24 @@ def test_what_there_is_stays_when_there_is_no_more() -> None:
     disk.files_max, disk.free_bytes = None, STEP
     kept.keep(2 * STEP, 5 * STEP)
     assert kept.bytes == 2 * STEP
+
+
+def test_the_reserve_has_what_is_wanted_or_half_of_what_is_free() -> None:
+    disk = MemoryDisk()
+    kept = Ballast(disk, PATH)
+    kept.hold(STEP, 3 * STEP)
+    assert kept.bytes == STEP
+    kept.hold(STEP, 3 * STEP)
+    assert kept.bytes == STEP == disk.size(disk.open(PATH))
+    assert kept.give_up()
+    kept.hold(STEP, STEP)
+    assert kept.bytes == STEP / 2
+    kept.hold(STEP, STEP // 2)
+    assert kept.bytes == STEP * 3 / 4
+    kept.hold(STEP, STEP // 4)              # small snapshots of this node need room as well
+    assert kept.bytes == STEP * 3 / 4
+    kept.hold(0, STEP)
+    assert kept.bytes == STEP * 3 / 4
 
 
 def test_without_room_there_is_none() -> None:

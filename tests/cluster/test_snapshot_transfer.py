@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -13,6 +14,7 @@ from sockpqd.cluster.raft.peer import Peer
 from sockpqd.cluster.raft.pysyncobj_adapter import PeerNode
 from sockpqd.cluster.raft.snapshot_transfer import SnapshotTransfers
 from sockpqd.cluster.snapshots.snapshot_store import SnapshotDamaged
+from sockpqd.cluster.storage.disk import SyncFailed
 from sockpqd.cluster.wire.messages import SnapshotChunk
 
 TERM = 7
@@ -39,8 +41,9 @@ class Source:
 class Sink:
     """A snapshot that arrives, up to an entry of the last term."""
 
-    def __init__(self, index: int) -> None:
+    def __init__(self, index: int, full: Callable[[], bool]) -> None:
         self.offset = 0
+        self._full = full
         self.aborted = False
         self.error: Exception | None = None
         self._index = index
@@ -48,6 +51,8 @@ class Sink:
     def write(self, data: bytes) -> None:
         if self.error is not None:
             raise self.error
+        if self._full():
+            raise OSError(errno.ENOSPC, "full")
         self.offset += len(data)
 
     def finish(self) -> tuple[int, int]:
@@ -69,6 +74,7 @@ class Node:
         self.given: list[dict[str, Any]] = []
         self.compacted = 0
         self.scarce = 0
+        self.full = False
         self.sinks: list[Sink] = []
         self.index = 20                 # of the snapshot that arrives
         self.loads = True
@@ -108,7 +114,7 @@ class Node:
         self.scarce += 1
 
     def _begin(self, name: str) -> Sink:
-        self.sinks.append(Sink(self.index))
+        self.sinks.append(Sink(self.index, lambda: self.full))
         return self.sinks[-1]
 
     def _deliver(self, node: PeerNode, message: dict[str, Any]) -> None:
@@ -280,6 +286,39 @@ class TestReceiving:
         node.sinks[0].error = OSError(number, "full")
         assert node.receive(10) == 0
         assert (node.sinks[0].aborted, node.peer.receiving, node.scarce) == (True, None, 1)
+
+    @pytest.mark.parametrize("offset", [0, 10])
+    def test_without_room_others_make_way_until_there_is(self, offset: int, node: Node) -> None:
+        left = 3
+
+        def make_way() -> bool:
+            nonlocal left
+            left -= 1
+            if not left:
+                node.full = False
+            return True
+        node.transfers.make_way = make_way
+        if offset:
+            node.receive(0)
+        node.full = True
+        assert node.receive(offset, last=True) == 20
+        assert (left, node.scarce) == (0, 0)
+        assert [sink.aborted for sink in node.sinks] == [True] * (len(node.sinks) - 1) + [False]
+
+    def test_nothing_makes_way_for_lack_of_descriptors_or_a_failed_sync(self, node: Node) -> None:
+        node.transfers.make_way = lambda: pytest.fail("what for?")
+        for error in (OSError(errno.EMFILE, "too many files"), SyncFailed(errno.ENOSPC, "full")):
+            node.receive(0)
+            node.sinks[-1].error = error
+            assert node.receive(10) == 0
+
+    def test_what_an_earlier_leader_began_to_send_is_given_up(self, node: Node) -> None:
+        other = Peer(PeerNode("q"))
+        node.context.peers["q"] = other
+        node.receive(0)
+        node.transfers.receive_chunk(other, SnapshotChunk(TERM + 1, 1, 9.0, 20, 1, 0, b"new", False, 300))
+        assert node.sinks[0].aborted
+        assert (node.peer.receiving, other.receiving is None) == (None, False)
 
     def test_a_disk_that_fails_ends_the_node(self, node: Node) -> None:
         node.receive(0)

@@ -150,7 +150,6 @@ class Driver:
         self.notices = Notices(settings.name, network, self.peers, self.leader, listener)
         ballast, reserve = (Ballast(store.disk, settings.data_dir / name) for name in ("ballast", "reserve"))
         self.capacity = Capacity(journal, store, transport.quorum, ballast, reserve, pages, lambda: machine.hot_bytes)
-        transport.use_room(self.capacity.make_way)
         self.paging = Paging(machine, pages, clock.monotonic)
         self._state_for_entries = StateForEntries(machine, journal, store, transport, pages)
         self._comparison = ReplicaCheck(store.chain, transport.quorum)
@@ -168,6 +167,7 @@ class Driver:
 
         Raises an error if this node cannot run.
         """
+        self.transport.use_room(self.capacity.make_way)
         self.replica.tick()
         self._recover_to = self.replica.commit_index
         if self.store.load_error is not None:

@@ -7,6 +7,8 @@ from typing import Any
 
 import httpx
 import pytest
+from sockpq_http.exchange.decoding import ERRORS_MAX
+from sockpq_http.problems.errors import SHOWN_MAX
 from sockpq_http.values.breadth import VALUES_MAX, is_too_wide
 
 from tests.http.test_jobs import put, take
@@ -60,6 +62,24 @@ def test_a_request_with_very_many_values_is_refused(web: httpx.Client, path: str
     answer = web.post(path, json=body)
     assert (answer.status_code, answer.json()["type"]) == (413, "urn:sockpq:problem:too-many-values")
     assert take(web, "wide") == []
+
+
+@pytest.mark.parametrize(("path", "body"), [
+    ("/v1/queues/wide/jobs", {str(number): 1 for number in range(ERRORS_MAX + 1)}),
+    ("/v1/queues/wide/take", {str(number): 1 for number in range(ERRORS_MAX + 1)}),
+    ("/v1/transactions", {"operations": [{"op": "put", "queue": "wide", "headers": {
+        str(number): 1 for number in range(ERRORS_MAX + 1)}}]}),
+], ids=("put", "take", "transaction"))
+def test_very_many_wrong_values_are_not_described_each(web: httpx.Client, path: str, body: Any) -> None:
+    answer = web.post(path, json=body)
+    assert (answer.status_code, answer.json()["type"]) == (400, "urn:sockpq:problem:not-valid")
+    assert answer.json()["detail"].endswith("too many to name them")
+    assert "errors" not in answer.json()
+
+
+def test_some_wrong_values_are_described(web: httpx.Client) -> None:
+    answer = web.post("/v1/queues/wide/take", json={str(number): 1 for number in range(30)})
+    assert [one["pointer"] for one in answer.json()["errors"]] == [f"#/{number}" for number in range(SHOWN_MAX)]
 
 
 def test_json_that_is_not_in_utf_8_is_refused(web: httpx.Client) -> None:

@@ -27,6 +27,7 @@ SAY_S = 10.0
 MEMORY_MIB = 64
 BODY_MIB = 4
 READERS = 30                # that do not read; fewer than the requests that are executed at a time
+UNREADING = 60              # of large answers, which is four times what the program may hold
 HANGING_UP = 40             # at a time; all clients are one user, who may have 100 requests in execution
 HANG_UP_S = 0.05
 LEASE_S = 2
@@ -118,6 +119,18 @@ async def unread(arena: Arena) -> None:
         await asyncio.sleep(arena.seconds)
 
 
+async def answers(arena: Arena) -> None:
+    """Clients that ask for one large job and do not read it, and others that do."""
+    data = b"x" * (BODY_MIB * MIB - 1000)
+    with arena.client() as client:
+        client.put("rest_large", data, key="k")
+    async with program(arena) as rest, AsyncExitStack() as stack:
+        peek = request("GET", "/v1/queues/rest_large/keys/k")
+        await stack.enter_async_context(Crowd(rest.door, UNREADING, repeated=peek, reads=False, again_s=AGAIN_S))
+        await stack.enter_async_context(Crowd(rest.door, READERS // 3, repeated=peek, again_s=AGAIN_S))
+        await asyncio.sleep(arena.seconds)
+
+
 async def hang_ups(arena: Arena) -> None:
     """Clients that wait for jobs and hang up: what they would have got is for others."""
     async with program(arena) as rest, Client(arena.cluster.servers, tls=arena.cluster.ca) as client:
@@ -159,5 +172,7 @@ ATTACKS = (
     Attack("rest-bodies", "clients of sockpq-http send bodies and heads that are costly to read", bodies,
            bounds=BOUNDS),
     Attack("rest-unread", "clients of sockpq-http read no answers", unread, bounds=BOUNDS),
+    Attack("rest-answers", "clients of sockpq-http ask for a job of 4 MiB, and most of them read nothing", answers,
+           bounds=BOUNDS),
     Attack("rest-hang-ups", "clients of sockpq-http that wait for jobs hang up", hang_ups, bounds=BOUNDS),
 )

@@ -26,7 +26,8 @@ from sockpq_http.idempotency.marker import Markers
 from sockpq_http.problems.errors import problem_of, problem_of_http, problem_of_values
 from sockpq_http.problems.problem import Problem
 from sockpq_http.routes.table import ROUTES, Route
-from sockpq_http.server.gates import BodyGate, HostGate, UserGate
+from sockpq_http.server.account import Account
+from sockpq_http.server.gates import AnswerGate, BodyGate, HostGate, UserGate
 from sockpq_http.server.metrics import Counting, Metrics
 from sockpq_http.server.openapi import document, text_of
 from sockpq_http.server.pages import Readiness, pages
@@ -34,6 +35,7 @@ from sockpq_http.server.settings import Settings
 
 log = logging.getLogger("sockpq-http")
 
+READING_BYTES = 32 << 20        # for the largest job, which is there four times while it becomes an answer
 METHODS = ["GET", "POST", "PATCH", "PUT", "DELETE"]
 HEADERS = ["authorization", "content-type", "idempotency-key", "last-event-id"]
 SHOWN = ["idempotency-replayed", "retry-after", "ratelimit-policy"]
@@ -66,10 +68,9 @@ class Service:
     def _behind_gates(self, app: ASGIApp) -> ASGIApp:
         settings = self.settings
         inner: ASGIApp = UserGate(app, self.users)
-        inner = BodyGate(
-            inner, self.metrics, settings.body_bytes_max, settings.bodies_bytes_max,
-            settings.connections.body_timeout_s,
-        )
+        account = Account(settings.memory_bytes_max, self.metrics)
+        inner = BodyGate(inner, account, settings.body_bytes_max, settings.connections.body_timeout_s)
+        inner = AnswerGate(inner, account)
         if settings.cors_origins:
             inner = CORSMiddleware(
                 inner, allow_origins=settings.cors_origins, allow_methods=METHODS, allow_headers=HEADERS,
@@ -102,6 +103,7 @@ def application(service: Service | None = None) -> FastAPI:
         app.state.stopping = service.stopping
         app.state.markers = Markers(service.settings.idempotency_s)
         app.state.rates = Rates()
+        app.state.readings = asyncio.Semaphore(max(1, service.settings.memory_bytes_max // READING_BYTES))
     return app
 
 

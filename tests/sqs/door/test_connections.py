@@ -209,9 +209,11 @@ def test_slow_clients_are_cut_off(sent: bytes, limit: str, reason: str) -> None:
 
 
 def test_the_kernel_keeps_nothing_of_a_connection_that_is_cut() -> None:
-    with RunningDoor(limits={**PATIENT, "hello_timeout_s": 1}) as door, door.socket() as client:
-        with pytest.raises(ConnectionResetError):
-            client.recv(1)
+    with (
+        RunningDoor(limits={**PATIENT, "hello_timeout_s": 1}) as door, door.socket() as client,
+        pytest.raises(ConnectionResetError),
+    ):
+        client.recv(1)
 
 
 def test_bytes_that_trickle_in_are_no_request() -> None:

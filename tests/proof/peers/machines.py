@@ -15,7 +15,7 @@ from typing import Self
 
 from devcluster.guardian import Guardian
 from tests.proof import power
-from tests.proof.network import Network
+from tests.proof.network import Network, run
 from tests.proof.peers.system import Server, System
 
 NAMES = "n1", "n2", "n3"
@@ -53,6 +53,7 @@ class Machines:
             servers = [self.server(name) for name in self.names]
             for name in self.names:
                 self.system.prepare(self.server(name), servers)
+                run(["sync", "-f", str(self.disk(name))])       # before faults begin
                 self.start(name)
             self._wait(lambda: self.system.form(servers), "the cluster")
         except BaseException:

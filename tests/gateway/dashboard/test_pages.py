@@ -660,6 +660,18 @@ def test_secrets_do_not_travel_unencrypted(monkeypatch: pytest.MonkeyPatch) -> N
     run(test, Users())
 
 
+def test_dead_jobs_are_not_counted_as_waiting_on_the_page_of_the_cluster() -> None:
+    async def test(found: Site) -> None:
+        await found.say(b"PUT mail 0 1\r\nxPUT mail 0 1\r\nxGET mail\r\nBURY 1\r\n")
+        await found.samples.sample()
+        page = await found.get("/cluster")
+        assert "<dt>waiting</dt><dd>1</dd>" in page
+        assert "<dt>dead</dt><dd>1</dd>" in page
+        assert re.search(r'<a href="/dead">Dead jobs <b>1</b></a>', page)
+
+    run(test)
+
+
 def test_slow_commands_are_shown_without_what_is_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     async def test(found: Site) -> None:
         assert "None was slow" in await found.get("/slow")

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
+from sockpqd.gateway.dashboard.pages.parts import trouble
 from tests.gateway.helpers.dashboard import Site, run
 
 
@@ -60,5 +63,42 @@ def test_settings_are_words_and_those_that_are_not_set_say_what_that_means() -> 
             "numbers": "each job gets one, by which it is found",
         }.items():
             assert setting(page, name) == words
+
+    run(test)
+
+
+def to_look_at(page: str) -> str:
+    """Return the problems of the queue as text."""
+    found = re.search(r"<section><h2>To look at</h2>(.*?)</section>", page)
+    return "" if found is None else re.sub(r"<[^>]*>", "", found[1])
+
+
+def test_problems_of_the_queue_come_first_with_the_reasons_of_its_dead_jobs() -> None:
+    async def test(found: Site) -> None:
+        await found.say(b"PUT mail 0 1\r\nx")
+        assert to_look_at(await found.get("/queue?name=mail")) == ""
+        for number, reason in enumerate((b"slow", b"bad", b"bad"), start=1):
+            await found.say(b"GET mail\r\nBURY %d REASON %s\r\nPUT mail 0 1\r\nx" % (number, reason))
+        await found.say(b"QUEUE PAUSE mail IN\r\n")
+        found.cluster.now_ms += 600_000
+        assert to_look_at(await found.get("/queue?name=mail")) == (
+            "dead3 dead jobs of mail, the first died 10 min ago: 2 of bad, 1 of slow"
+            "no workernobody takes the jobs of mail: 1 job waits, the oldest for 10 min, and none runs"
+            "pausedmail takes no jobs")
+        # Dead jobs do not wait for a worker, though they are ready to be taken where they lie.
+        assert to_look_at(await found.get("/queue?name=mail_dead")) == \
+            "Dead jobs of mail lie here: what they died of, and how to retry them."
+
+    run(test)
+
+
+def test_reasons_of_very_many_dead_jobs_are_said_without_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(found: Site) -> None:
+        monkeypatch.setattr(trouble, "DEAD_LOOKED", 2)
+        for number in range(1, 4):
+            await found.say(b"PUT mail 0 1\r\nxGET mail\r\nBURY %d REASON bad\r\n" % number)
+        assert to_look_at(await found.get("/queue?name=mail")).endswith("the first died just now, mostly of bad")
+        monkeypatch.setattr(trouble, "DEAD_LOOKED", 3)
+        assert to_look_at(await found.get("/queue?name=mail")).endswith("the first died just now, of bad")
 
     run(test)

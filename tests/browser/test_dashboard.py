@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import socket
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -20,17 +19,14 @@ from sockpqd.gateway.dashboard.site import PAGES
 
 pytest.importorskip("selenium", reason="selenium is not installed: make test-browser")
 
-from selenium import webdriver
-from selenium.common.exceptions import StaleElementReferenceException
-from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
+from tests.browser.driving import PATIENCE_S, complaints, picture, point_at, press, text, wait
+
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
-PATIENCE_S = 30.0
 XSS = "<script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"
 AXE = Path(__file__).parent / "axe" / "axe.min.js"      # https://github.com/dequelabs/axe-core 4.14.1, MPL 2.0
-PICTURES = os.environ.get("SOCKPQD_PICTURES")      # a folder for pictures of each page
 
 # Whether something is drawn: how many pixels of a canvas are not transparent.
 DRAWN_PIXELS = """
@@ -48,61 +44,10 @@ def cluster() -> Iterator[LocalCluster]:
         yield running
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    options = webdriver.ChromeOptions()
-    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1200,900"):
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
-    try:
-        yield driver
-    finally:
-        driver.quit()
-
-
-def wait(condition: Callable[[], object], what: str) -> None:
-    until = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < until, what
-        time.sleep(0.1)
-
-
-def text(browser: Any) -> str:
-    return str(browser.execute_script("return document.body.innerText"))
-
-
-def press(browser: Any, label: str) -> None:
-    """Press the button of this label, opening what it is in."""
-    while True:
-        browser.execute_script("document.querySelectorAll('details').forEach(one => { one.open = true })")
-        try:
-            browser.find_element(By.XPATH, f"//button[normalize-space()='{label}']").click()
-            return
-        except StaleElementReferenceException:      # the page was just made fresh
-            continue
-
-
-def point_at(browser: Any, element: Any) -> None:
-    """Scroll to the element and move the pointer there."""
-    browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", element)
-    ActionChains(browser).move_to_element(element).perform()
-
-
-def picture(browser: Any, name: str) -> None:
-    if PICTURES:
-        browser.save_screenshot(str(Path(PICTURES, f"{name}.png")))
-
-
 def client_address(cluster: LocalCluster) -> tuple[str, int]:
     """Of the leader."""
     host, _, port = cluster.server(cluster.wait_for_leader()).rpartition(":")
     return host, int(port)
-
-
-def complaints(browser: Any) -> list[str]:
-    """Return what the browser has to complain of: policies that were violated, scripts that failed."""
-    return [entry["message"] for entry in browser.get_log("browser") if "favicon" not in entry["message"]]
 
 
 def test_every_page_is_shown_and_nothing_is_complained_of(cluster: LocalCluster, browser: Any) -> None:

@@ -18,6 +18,7 @@ from sockpq import Client
 from devcluster.cluster import LocalCluster
 
 DEAD, OTHERS = 412, 17
+SMALL_NODE, SMALL_BYTES = "n2", 256 << 20
 TRACE = """Traceback (most recent call last):
   File "/srv/shop/mail.py", line 88, in send
     server.sendmail(sender, [to], text)
@@ -28,12 +29,12 @@ smtplib.SMTPServerDisconnected: Connection unexpectedly closed: {}
 
 
 class TroubledCluster(LocalCluster):
-    """Nodes of which one may use less memory than the others."""
+    """Nodes of which SMALL_NODE may use less memory than the others."""
 
     def _configure(self, name: str) -> None:
         before = self._config
-        if name == "n2":
-            self._config = {**before, "limits": {"memory_mark": 90 << 20}}
+        if name == SMALL_NODE:
+            self._config = {**before, "limits": {"memory_mark": SMALL_BYTES}}
         super()._configure(name)
         self._config = before
 
@@ -75,11 +76,16 @@ def prepare(client: Client) -> None:
     client.put("cron", json=run, key="app.nightly.1", delay=7200)
 
 
+def hold_tenants(client: Client) -> None:
+    """Take two jobs of each tenant, which is as many as acme may have."""
+    for _ in range(4):
+        client.get("thumbnails", expire=86_400, policy="fair")
+
+
 def work(servers: list[str], over: threading.Event) -> None:
-    """Hold two jobs of the tenant, and let others go through."""
+    """Hold jobs of the tenants, and let others go through."""
     with Client(servers) as client:
-        for _ in range(4):          # of both tenants in turn
-            client.get("thumbnails", expire=86400, policy="fair")
+        hold_tenants(client)
         while not over.is_set():
             client.put("reports", json={"report": random.randint(1, 99)})
             if (job := client.get("reports", expire=60)) is not None:

@@ -65,7 +65,7 @@
         { stroke: faint, grid, ticks: grid, space: 64, size: 32, values: (_, splits, __, ___, step) =>
           splits.map((split) => days ? new Date(split * 1000).toLocaleDateString([], { weekday: "short", day: "numeric" })
             : clock(split, step, false)) },
-        { stroke: faint, grid, ticks: grid, space: 32, size: 72, incrs: unit === "bytes" ? POWERS : undefined,
+        { stroke: faint, grid, ticks: grid, space: 32, size: 60, incrs: unit === "bytes" ? POWERS : undefined,
           values: (_, splits) => splits.map((split) => amount(split, unit)) },
       ],
       hooks: { setCursor: [(plot) => {

@@ -23,7 +23,7 @@ CHARTS = (
     Chart("Oldest waiting", "seconds", ("oldest",), ("oldest",)),
 )
 NODE_CHARTS = (
-    Chart("Commit latency", "ms", ("commit_p50", "commit_p95"), ("p50", "p95")),
+    Chart("Commit latency, as leader", "ms", ("commit_p50", "commit_p95"), ("p50", "p95")),
     Chart("Processor", "percent", ("cpu",), ("of one core",)),
     Chart("Memory", "bytes", ("memory",), ("in use",)),
     Chart("Clients", "count", ("connections", "blocked"), ("connected", "blocked")),

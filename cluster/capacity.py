@@ -13,7 +13,8 @@ one of these two, it also deletes the snapshot before the newest one, with the p
 
 Its own files can be all that fills the disk of a follower, while the others have long got rid of what is in them. Then
 only the leader's state helps, which replaces them all. A reserve is kept for it; where that is too small, the follower
-gives up one thing after another that it can do without (make_way()).
+gives up one thing after another that it can do without (make_way()). In the end it gives up its own state, to come back
+like a node with an empty disk (give_up_state()), if all it ever acknowledged is on the disks of a majority without it.
 
 A lack of file descriptors is treated like a lack of space.
 """
@@ -30,7 +31,7 @@ from sockpqd.cluster.paging.page_files import PageFiles
 from sockpqd.cluster.raft.quorum import Quorum
 from sockpqd.cluster.snapshots.snapshot_store import SnapshotStore
 from sockpqd.cluster.storage.ballast import Ballast
-from sockpqd.cluster.storage.errors import NoRoom
+from sockpqd.cluster.storage.errors import NoRoom, StorageError
 
 log = logging.getLogger("sockpqd.cluster")
 
@@ -77,6 +78,8 @@ class Capacity:
         self._look_at = float("-inf")
         self._reported_at = float("-inf")
         self._lacked_bytes = 0          # what was free when a snapshot had no room
+        # Decides durably that the next start deletes all files; returns the error with which this process must end.
+        self.delete_state: Callable[[str], StorageError | None] = lambda why: None
 
     def update(self, now: float, *, recovering: bool = False) -> None:
         """Reassess the room and adjust the ballast; `now`: monotonic seconds.
@@ -237,6 +240,20 @@ class Capacity:
                 return False
             store.abandon()         # it would have helped, but so does what comes in
         return True
+
+    def give_up_state(self, size: int) -> StorageError | None:
+        """Decide durably that the next start deletes all files of this node, for another node's state of `size` bytes.
+
+        Returns the error with which this process must end; None if that would not help, or may not be.
+        """
+        own = self.holders()
+        room = self.free_bytes + own.journal + own.snapshots + own.pages + own.ballast
+        needed = size + 2 * self._journal.segments.segment_bytes + limits.RESERVE_BYTES
+        if not size or room < needed:
+            return None
+        return self.delete_state(
+            f"There is no room for the leader's state of {size} bytes beside the files of this node, and the others "
+            "have all that is in them.")
 
     def release_ballast(self) -> None:
         """Make room for a snapshot that is about to be written."""

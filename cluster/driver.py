@@ -167,7 +167,7 @@ class Driver:
 
         Raises an error if this node cannot run.
         """
-        self.transport.use_room(self.capacity.make_way)
+        self.transport.use_room(self.capacity)
         self.replica.tick()
         self._recover_to = self.replica.commit_index
         if self.store.load_error is not None:
@@ -465,7 +465,9 @@ class Driver:
 
     def _check_rejoining(self, now: float) -> None:
         """Give up if this node has set its damaged files aside and no other node can bring it up to date."""
-        if not self.journal.forgetful or self.journal.voter or self.transport.elections.leader_alive():
+        journal = self.journal
+        aside = journal.forgetful and not journal.deleted
+        if not aside or journal.voter or self.transport.elections.leader_alive():
             self._led_at = now
         elif now - self._led_at > limits.REJOIN_S:
             raise RejoinFailed(

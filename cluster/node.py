@@ -88,6 +88,7 @@ class ClusterNode(DrivenNode):
         super().__init__(Driver(
             settings, journal, store, machine, self._network, listener, self._clock, random.Random(), pages,
         ))
+        self._driver.capacity.delete_state = self._rejoin.delete
         self._driver.leadership.preference.mean_sync_s = RecentMean(self._disk.syncs)
         self._commit_delay = CommitDelay(self._proposer, self._clock.monotonic)
         self._turns = LoopTurns()

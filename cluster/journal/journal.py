@@ -95,7 +95,8 @@ class Journal(LogView):
         self._synced_state = self._state.restated()     # what a new segment begins with
         self._replayed = False                      # a frame was found when the journal was opened
         self._lock: int | None = None
-        self.forgetful = False                      # what was here before was set aside (damage/rejoin.py)
+        self.forgetful = False                      # what was here before was set aside (damage/rejoin.py),
+        self.deleted = False                        # or deleted, because the others have it
 
     # Opening
 

@@ -9,27 +9,43 @@ answered, and the install is acknowledged only when the machine has the new stat
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from typing import Protocol
 
 from sockpqd.cluster import limits
 from sockpqd.cluster.raft.peer import Context, IncomingTransfer, OutgoingTransfer, Peer
+from sockpqd.cluster.raft.quorum import Quorum
 from sockpqd.cluster.snapshots.snapshot_store import SnapshotDamaged, SnapshotStore
 from sockpqd.cluster.storage.disk import NO_ROOM, NO_SPACE, passes
+from sockpqd.cluster.storage.errors import StorageError
 from sockpqd.cluster.wire.messages import SnapshotChunk
 
 log = logging.getLogger("sockpqd.cluster")
 
+NEVER = float("-inf")
+
+
+class Room(Protocol):
+    """Makes room for a snapshot of another node (capacity.py)."""
+
+    def make_way(self) -> bool:
+        """Give up one thing that this node can do without; returns False if nothing is left."""
+
+    def give_up_state(self, size: int) -> StorageError | None:
+        """Decide durably that the next start deletes all files of this node, which are in the way of `size` bytes.
+
+        Returns the error with which this process must end; None if the files stay.
+        """
+
 
 class SnapshotTransfers:
-    """Sends snapshots to peers and receives them.
+    """Sends snapshots to peers and receives them. `room`: makes room for them; None: there is no other."""
 
-    `make_way()`: gives up something for an incoming one without room; returns whether there was anything.
-    """
-
-    def __init__(self, context: Context, store: SnapshotStore) -> None:
+    def __init__(self, context: Context, store: SnapshotStore, quorum: Quorum) -> None:
         self._context = context
         self._store = store
-        self.make_way: Callable[[], bool] = lambda: False
+        self._quorum = quorum
+        self.room: Room | None = None
+        self._lacked_since = self._lacked_at = NEVER    # when there was no room for a snapshot, first and last
         self._numbers = 0
         self._not_before: dict[str, float] = {}     # when a peer that could not use a snapshot may get another
 
@@ -97,7 +113,7 @@ class SnapshotTransfers:
             last = outgoing.offset + len(data) >= outgoing.source.size
             context.send(peer, SnapshotChunk(
                 peer.term, peer.epoch, context.now, context.replica.commit_index, outgoing.number, outgoing.offset,
-                data, last, context.promise_ms,
+                data, last, context.promise_ms, outgoing.source.size, self._quorum.covers(peer),
             ))
             outgoing.offset += len(data)
             room -= len(data)
@@ -122,8 +138,27 @@ class SnapshotTransfers:
             log.warning("no room for the snapshot from %s: %s. Free disk space; it will be sent again.", peer.name,
                         error)
             self._store.lack_space()
-            return self._give_up(peer)
+            self._give_up(peer)
+            if error.errno in NO_SPACE:
+                self._look_whether_stuck(chunk)
+            return 0
         return None if complete is None else self._install(peer, chunk, *complete)
+
+    def _look_whether_stuck(self, chunk: SnapshotChunk) -> None:
+        """End this process for the snapshot, if it has had no room for a while and the others have all that is here.
+
+        This node then has the rights of one whose disk was lost, none, until it has the leader's state. Raises
+        StorageError.
+        """
+        now = self._context.now
+        if now - self._lacked_at > limits.NO_ROOM_KNOWN_FOR_S:
+            self._lacked_since = now
+        self._lacked_at = now
+        if self.room is None or not chunk.covered or now - self._lacked_since < limits.NO_ROOM_FOR_STATE_S:
+            return
+        ended = self.room.give_up_state(chunk.size)
+        if ended is not None:
+            raise ended
 
     @staticmethod
     def _give_up(peer: Peer) -> int:
@@ -143,7 +178,7 @@ class SnapshotTransfers:
                 incoming = self._write_chunk(peer, chunk)
                 break
             except OSError as error:
-                if error.errno not in NO_SPACE or not passes(error) or not self.make_way():
+                if error.errno not in NO_SPACE or not passes(error) or self.room is None or not self.room.make_way():
                     raise
         return (incoming, *incoming.sink.finish()) if incoming is not None and chunk.last else None
 
@@ -174,5 +209,6 @@ class SnapshotTransfers:
         if journal.last_index != index or context.replica.applied_index != index:
             log.error("snapshot from %s could not be loaded: %s", peer.name, self._store.load_error)
             return 0
+        self._lacked_at = NEVER
         log.info("state taken over from %s up to entry %d", peer.name, index)
         return index

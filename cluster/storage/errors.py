@@ -7,7 +7,7 @@
     ├── StorageTooNew       written by a newer version of this program
     │   ├── JournalTooNew
     │   └── SnapshotTooNew
-    ├── RejoinNeeded        the next start sets damaged files aside, and the node rejoins the others without them
+    ├── RejoinNeeded        the next start sets files aside or deletes them, and the node rejoins the others without
     ├── StorageInUse        another process has the directory open
     └── NoRoom              no space or no descriptor: nothing was written, and the call can be repeated
 
@@ -43,7 +43,7 @@ class SnapshotDamaged(StorageDamaged):
 
 
 class RejoinNeeded(StorageError):
-    """Damage was found while the node ran; it must be started again to come back without the damaged files."""
+    """The node must be started again to come back without its files: they are damaged, or too large for its disk."""
 
 
 class StorageTooNew(StorageError):

@@ -9,10 +9,13 @@ import pytest
 
 from sockpqd.cluster import limits
 from sockpqd.cluster.capacity import Capacity
+from sockpqd.cluster.damage.rejoin import Rejoin
 from sockpqd.cluster.leader.leadership import Leadership
 from sockpqd.cluster.paging.page_files import PageFiles
+from sockpqd.cluster.raft.quorum import Quorum
+from sockpqd.cluster.settings import NodeSettings
 from sockpqd.cluster.storage.ballast import Ballast
-from sockpqd.cluster.storage.errors import NoRoom
+from sockpqd.cluster.storage.errors import NoRoom, RejoinNeeded
 from sockpqd.cluster.wire.messages import Ack, SnapshotChunk
 from sockpqd.core import Done, Get, Handed, Put, Request, SwitchService
 from sockpqd.core.ops.replies import SessionOpened
@@ -542,13 +545,14 @@ def test_a_node_that_is_short_of_room_says_once_who_holds_the_disk(
 
 # Snapshots of others
 
-def test_a_snapshot_for_which_a_follower_has_no_room_is_sent_again() -> None:
+def test_a_snapshot_for_which_a_follower_has_no_room_is_sent_again(monkeypatch: pytest.MonkeyPatch) -> None:
     world = SmallCluster(3)
     away = lagging(world)
     leader = world.leader()
     away.disk.free_bytes = 0
     newest = leader.up.store.newest_index
-    world.start(away.name).up.transport.use_room(lambda: False)     # nothing could be given up for it
+    world.start(away.name)
+    monkeypatch.setattr(away.up.capacity, "make_way", lambda: False)
     world.run(10)
     assert away.failure is None
     assert away.up.machine.index < leader.up.machine.index
@@ -576,6 +580,91 @@ def test_a_follower_gives_up_its_next_segment_for_a_snapshot_without_room() -> N
     world.run_until(world.settled, SOON_S)
     assert len(world.states()) == 1
     assert [node.failure for node in world] == [None] * 3
+
+
+def take_a_third_segment(world: SmallCluster, follower: SmallNode) -> None:
+    """Let the disk become full when the journal has three segments, one of which the leader's state has room for."""
+    put_until(world, lambda: follower.up.journal.segments.disk_bytes == 3 << 20)
+    fill(world, follower.name)
+
+
+@pytest.mark.parametrize("cured", [True, False], ids=["cured", "cure-removed"])
+def test_a_follower_gives_up_its_own_state_if_the_leaders_has_no_room_beside_it(
+    cured: bool, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world, follower = small(monkeypatch, PLENTY_BYTES)
+    settings = NodeSettings(follower.name, Path("/"), "", (), "test", rejoin=True)
+    rejoin = Rejoin(follower.disk, settings, lambda: int(world.now))
+    if cured:
+        follower.up.capacity.delete_state = rejoin.delete
+    take_a_third_segment(world, follower)
+    full_of_done_jobs(world, follower)
+    waits = [answered(world, world.leader().propose(Put("q", 0, bytes([number]) * 20_000))) for number in range(20)]
+    assert applied(waits) == 20
+    states = world.leader().machine.hot_bytes
+    assert 2 * RESERVE < states < limits.STATE_FOR_ENTRIES_BYTES
+    transfers = follower.up.transport._transfers
+    world.run_until(lambda: transfers._lacked_at > 0)           # it was sent once, and had no room
+    assert follower.driver is not None
+    assert follower.up.machine.index < world.leader().up.machine.index
+    world.run(8 * limits.STATE_FOR_ENTRIES_S)
+    assert isinstance(follower.failure, RejoinNeeded) is cured
+    if not cured:
+        assert not world.settled()
+        return
+    world.put_now()                                             # nobody misses it
+    again = Rejoin(follower.disk, settings, lambda: int(world.now))
+    again.open(lambda: None)
+    assert follower.disk.free_bytes > 2 << 20
+    world.start(follower.name)
+    again.tell(follower.up.journal)
+    assert not follower.up.journal.voter
+    world.run_until(lambda: world.settled() and follower.up.journal.voter)
+    again.tell(follower.up.journal)
+    assert not again.waiting
+    assert len(world.states()) == 1
+    assert len(world.bodies(follower.name)) == 21
+
+
+@pytest.mark.parametrize("missing", ["the other voter", "its copy"])
+def test_but_not_while_the_others_lack_what_it_has(missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    world, follower = small(monkeypatch, PLENTY_BYTES)
+    follower.up.capacity.delete_state = lambda why: RejoinNeeded(why)
+    take_a_third_segment(world, follower)
+    full_of_done_jobs(world, follower)
+    for number in range(20):
+        answered(world, world.leader().propose(Put("q", 0, bytes([number]) * 20_000)))
+    other = next(node for node in world.followers() if node is not follower)
+    if missing == "its copy":
+        monkeypatch.setattr(Quorum, "covers", lambda self, without: False)
+    else:
+        world.kill(other.name)
+    world.run(12 * limits.STATE_FOR_ENTRIES_S)
+    assert follower.failure is None
+    assert follower.driver is not None
+
+
+def test_its_own_state_stays_where_giving_it_up_makes_no_room() -> None:
+    world = SmallCluster(1)
+    up = world.leader().up
+    asked: list[str] = []
+
+    def delete(why: str) -> RejoinNeeded:
+        asked.append(why)
+        return RejoinNeeded(why)
+    capacity = up.capacity
+    assert capacity.give_up_state(1000) is None                 # nobody said how
+    capacity.delete_state = delete
+    world.run(2)
+    capacity.free_bytes = 0
+    own = up.journal.segments.disk_bytes + capacity.ballast_bytes
+    room = own - (2 << 20) - RESERVE
+    assert room > 0
+    assert capacity.give_up_state(room + 1) is None
+    assert capacity.give_up_state(0) is None                    # an older leader does not say how large it is
+    assert asked == []
+    assert isinstance(capacity.give_up_state(room), RejoinNeeded)
+    assert f"the leader's state of {room} bytes" in asked[0]
 
 
 class Endless:

@@ -197,7 +197,8 @@ ROOM_LOOK_S = 1.0               # how often the room is looked at: the ballast g
 ROOM_REPORT_S = 60.0            # and how often the log says, while it is short, who holds it
 STATE_FOR_ENTRIES_S = 10.0      # a follower without room that applies nothing for so long is sent the state,
 STATE_FOR_ENTRIES_BYTES = 1 << 20   # if that has no more than this, or no more than the entries it lacks,
-STATE_AGAIN_S = 30.0            # and again after this long
+STATE_AGAIN_S = 30.0            # and again after this long;
+STATE_ANYWAY_S = 300.0          # after so long it is sent any state, twice, and then after twice as long each time
 NO_ROOM_RETRY_S = 1.0           # how often a node that could not write a turn's changes tries again
 
 # ---- Connections between nodes

@@ -16,7 +16,7 @@ from sockpqd.cluster.raft.quorum import Quorum
 from sockpqd.cluster.settings import NodeSettings
 from sockpqd.cluster.storage.ballast import Ballast
 from sockpqd.cluster.storage.errors import NoRoom, RejoinNeeded
-from sockpqd.cluster.wire.messages import Ack, SnapshotChunk
+from sockpqd.cluster.wire.messages import Ack, Message, SnapshotChunk
 from sockpqd.core import Done, Get, Handed, Put, Request, SwitchService
 from sockpqd.core.ops.replies import SessionOpened
 from sockpqd.core.ops.sessions import OpenSession
@@ -497,6 +497,42 @@ def test_a_state_that_takes_more_than_the_entries_is_not_sent(monkeypatch: pytes
     sent = len(world.sent)
     world.run(3 * limits.STATE_FOR_ENTRIES_S)
     assert not [message for _, _, message in world.sent[sent:] if isinstance(message, SnapshotChunk)]
+    empty(world, follower.name)
+    world.run_until(world.settled, SOON_S)
+    nothing_lost(world, puts)
+
+
+def test_a_larger_state_is_sent_after_a_long_time_twice_and_less_and_less_often(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, value in (
+        ("STATE_FOR_ENTRIES_BYTES", 1000), ("STATE_FOR_ENTRIES_S", 1.0),
+        ("STATE_AGAIN_S", 3.0), ("STATE_ANYWAY_S", 20.0),
+    ):
+        monkeypatch.setattr(limits, name, value)
+    world, follower = small(monkeypatch, PLENTY_BYTES)
+    puts = put_until(world, lambda: True)
+    put_until(world, lambda: applied(puts) > 60, puts)
+    fill(world, follower.name)
+    put_until(world, lambda: follower.up.capacity.exhausted, puts)
+    more = applied(puts) + 20
+    put_until(world, lambda: applied(puts) > more, puts)
+    monkeypatch.setattr(follower.up.capacity, "make_way", lambda: False)
+    begun: list[float] = []             # when the first piece of a snapshot was sent
+
+    def see(source: str, target: str, message: Message) -> bool:
+        if isinstance(message, SnapshotChunk) and not message.offset:
+            begun.append(world.now)
+        return True
+    world.filter, since = see, world.now
+    world.run(limits.STATE_ANYWAY_S / 2)
+    assert begun == []
+    world.run(4 * limits.STATE_ANYWAY_S)
+    first, again, later, *rest = begun
+    assert first - since < limits.STATE_ANYWAY_S + limits.STATE_AGAIN_S
+    assert again - first < 2 * limits.STATE_AGAIN_S
+    assert later - again > 1.5 * limits.STATE_ANYWAY_S
+    assert len(rest) < 3
     empty(world, follower.name)
     world.run_until(world.settled, SOON_S)
     nothing_lost(world, puts)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import socket
 import ssl
 import threading
 from collections import defaultdict
@@ -18,7 +19,18 @@ from typing import TypeVar
 
 from devcluster.ports import HOST, free_ports
 from sockpqd.cluster.api import NodeStatus, NotLeader, NotPossible, Pending
-from sockpqd.core import Address, CloseSession, JobState, Lead, Machine, Operation, QueueFlow, User, flow_of
+from sockpqd.core import (
+    Address,
+    CloseSession,
+    JobState,
+    Lead,
+    Machine,
+    Operation,
+    QueueFlow,
+    SwitchService,
+    User,
+    flow_of,
+)
 from sockpqd.gateway import rights
 from sockpqd.gateway.auth.users_file import Account
 from sockpqd.gateway.commands.catalog import VERBS
@@ -375,6 +387,21 @@ class MemoryCluster:
     def users(self) -> dict[str, User]:
         """Return the users of the log, by name."""
         return self.do(lambda: dict(self.machine.users))
+
+    def show_snapshot(self, data: bytes) -> None:
+        """Let all servers answer SNAPSHOT with this."""
+        self.say("SNAPSHOT", b"200 OK %d\r\n" % len(data) + data)
+
+    def switch(self, *, online: bool) -> None:
+        """Switch the service, as CLUSTER OFFLINE and CLUSTER ONLINE do."""
+        self.execute(SwitchService(online))
+
+    def status_lines(self) -> list[str]:
+        """Return the lines of CLUSTER STATUS."""
+        with socket.create_connection((HOST, self.servers[0].port), START_S) as connection:
+            connection.sendall(b"CLUSTER STATUS\r\nQUIT\r\n")
+            _, *lines, _ = connection.makefile().read().splitlines()
+        return lines
 
     def change_users(self, users: Mapping[str, str], words: str = "admin") -> None:
         """Replace the users of the file by these with their keys, all with the same rights."""

@@ -1,4 +1,4 @@
-"""The verdict on hand-made views, which fake servers do not make easily."""
+"""The verdict on hand-made views, which servers do not give easily."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ import pytest
 
 from sockpqd.pqctl import settings
 from sockpqd.pqctl.program import pqctl
-from tests.client.fake_server import FakeCluster
+from tests.client.memory_cluster import MemoryCluster
 from tests.pqctl.running import PROGRAM, run
 
 NAMES = {
@@ -197,7 +197,7 @@ BAD = [
     ("queue", "create", "q", "--group-by", "header:"), ("queue", "create", "q", "--group-by", "header:a b"),
     ("queue", "create", "q", "--group-by", "shop"), ("group", "config", "g", "--weight", "1001"),
     ("queue", "config", "q", "--group-limit", "-1"),
-    ("config", "x"), ("config", "--autocreate", "maybe"), ("config", "--policy", "fair"), ("config", "--grace", "-1"),
+    ("config", "x"), ("config", "--autocreate", "maybe"), ("config", "--policy", "best"), ("config", "--grace", "-1"),
     ("backup",), ("backup", "/nonexistent"), ("backup", "a\0b"), ("backup", __file__), ("backup", "/", "--keep", "0"),
     ("verify",), ("verify", "/nonexistent"), ("verify", "/"), ("verify", "/dev/zero"), ("verify", "a\0b"),
     ("restore",), ("restore", "/nonexistent", "--yes"), ("restore", "/", "--yes"), ("restore", "/dev/zero", "--yes"),
@@ -259,7 +259,7 @@ def test_no_sentence_of_a_list_of_commands_is_cut(path: tuple[str, ...], capsys:
 
 @pytest.mark.parametrize("arguments", BAD, ids=lambda arguments: ascii(" ".join(arguments)))
 def test_bad_input_is_one_line_and_exit_code_64(
-    arguments: tuple[str, ...], cluster: FakeCluster, capsys: pytest.CaptureFixture[str],
+    arguments: tuple[str, ...], cluster: MemoryCluster, capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("SOCKPQ_SERVERS", cluster.addresses[0])
@@ -319,14 +319,14 @@ def test_the_place_of_a_wrong_address_is_told(
     assert run(capsys, "cluster", "status")[2].startswith(f"Error: {settings.user_file()}: ")
 
 
-def test_the_servers_can_come_from_a_file(cluster: FakeCluster, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_servers_can_come_from_a_file(cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]) -> None:
     settings.user_file().parent.mkdir(parents=True)
     settings.user_file().write_text(f'servers = ["{cluster.addresses[1]}"]')
     assert run(capsys, "cluster", "leader")[:2] == (0, f"n1  {cluster.addresses[0]}\n")
 
 
 def test_a_defect_is_not_taken_for_a_refusal(
-    cluster: FakeCluster, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    cluster: MemoryCluster, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sockpqd.pqctl.connect.find", lambda *_: 1 / 0)
     code, out, err = run(capsys, "--servers", cluster.addresses[0], "cluster", "leader")
@@ -334,7 +334,7 @@ def test_a_defect_is_not_taken_for_a_refusal(
     assert "ZeroDivisionError" in err
 
 
-def test_output_that_nobody_reads_ends_it_without_a_word(cluster: FakeCluster) -> None:
+def test_output_that_nobody_reads_ends_it_without_a_word(cluster: MemoryCluster) -> None:
     environment = {**os.environ, "SOCKPQ_SERVERS": cluster.addresses[0]}
     read, write = os.pipe()
     os.close(read)
@@ -344,7 +344,7 @@ def test_output_that_nobody_reads_ends_it_without_a_word(cluster: FakeCluster) -
     assert (ended.returncode, ended.stderr) == (141, b"")
 
 
-def test_output_that_cannot_be_written_is_told(cluster: FakeCluster) -> None:
+def test_output_that_cannot_be_written_is_told(cluster: MemoryCluster) -> None:
     environment = {**os.environ, "SOCKPQ_SERVERS": cluster.addresses[0]}
     with Path("/dev/full").open("wb") as full:
         ended = subprocess.run([PROGRAM, "cluster", "status"], stdout=full, stderr=subprocess.PIPE, env=environment)
@@ -385,7 +385,7 @@ def test_the_completion_script(shell: str) -> None:
     (("cluster", "status"), {"rich.live", "tomllib", "asyncio", "ssl"}),
 ], ids=lambda words: " ".join(sorted(words) if isinstance(words, set) else words))
 def test_nobody_waits_for_modules_that_are_not_needed(
-    arguments: tuple[str, ...], spared: set[str], cluster: FakeCluster
+    arguments: tuple[str, ...], spared: set[str], cluster: MemoryCluster
 ) -> None:
     program = "import sys; from sockpqd.pqctl.main import main\ntry: main(sys.argv[1:])\n" \
               "finally: print(*sys.modules, file=sys.stderr)"

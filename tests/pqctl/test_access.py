@@ -114,7 +114,7 @@ def test_whether_tls_is_wanted(
 
 
 def test_a_secret_and_its_user_belong_together(monkeypatch: pytest.MonkeyPatch, secret_file: str) -> None:
-    with pytest.raises(click.UsageError, match="user ann has a secret"):
+    with pytest.raises(click.UsageError, match="user ann needs a secret"):
         find_access(Options(user="ann"))
     with pytest.raises(click.UsageError, match="whose secret"):
         find_access(Options(secret_file=secret_file))
@@ -226,6 +226,8 @@ def test_doctor_tells_of_a_secret_that_is_refused(
     code, found = checks(capsys, *ann)
     assert (code, found["user"][0]) == (2, "FAIL")
     assert found["tls"][0] == "OK"
+    assert found["servers"][0] == "OK"          # they have answered
+    assert found["leader"] == ("SKIP", "servers tell only users whom they let in")
 
 
 # users

@@ -230,8 +230,9 @@ def test_a_group_alone_shows_its_help(group: str, capsys: pytest.CaptureFixture[
     (("jobs",), "No such command 'jobs'. Did you mean 'job'?"), (("queues", "list"), "Did you mean 'queue'?"),
     (("workers",), "Did you mean 'worker'?"), (("nonsense",), "No such command 'nonsense'. (see"),
     (("help",), "No such command 'help'. (see"), (("job", "put", "q", "--every"), "(see `pqctl job put --help`)"),
-    (("queue", "create", "q", "--tries", "x"), "'x' is not a valid integer. (see"),
-    (("job", "kick", "q", "x"), "'x' is not a valid integer. (see"),
+    (("queue", "create", "q", "--tries", "x"), "'x' is not a whole number. (see"),
+    (("job", "put", "q", "x", "--delay", "soon"), "'soon' is not a number. (see"),
+    (("job", "kick", "q", "x"), "'x' is not a whole number. (see"),
 ], ids=str)
 def test_a_slip_is_told_in_words_that_help(
     typed: tuple[str, ...], told: str, capsys: pytest.CaptureFixture[str]

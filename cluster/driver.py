@@ -263,7 +263,7 @@ class Driver:
     def _put_off(self, now: float, *, heard: bool) -> bool:
         """Return whether due housekeeping waits a little longer, because entries and their answers go first.
 
-        While all is in order, that is: then a node that has nothing else to do comes to it as seldom (idle.py).
+        While all is in order, that is: then a node that has nothing else to do comes to it as rarely (idle.py).
         """
         if self.transport.lane.followed_at == now:
             return now < self._housekeeping_at + limits.FOLLOWING_S

@@ -1,4 +1,4 @@
-"""Which tests start processes, which take long, and what `pytest --fast` does to them.
+"""Marks the tests that start processes and those that take long, and implements `pytest --fast`.
 
     pytest -m "not processes"               # everything in this process: the lane that computes (tests/lanes.py)
     pytest -m "not processes and not long" --fast
@@ -332,7 +332,7 @@ def check_lists() -> None:
 
 
 def draw(laws: Iterable[Any], times: float) -> None:
-    """Let these draw so many times their examples: functions under @given, and test cases of state machines."""
+    """Let these draw this many times their examples: functions under @given, and test cases of state machines."""
     for law in laws:
         if isinstance(law, type):
             law.settings = _more(law.settings, times)

@@ -86,7 +86,7 @@ Imports = dict[str, set[str]]
 
 @cache            # two tests look at each package
 def imports_of(package: str, root: Path = ROOT) -> Imports:
-    """Each module of the package (dotted, without the package's name), and those of its own that it imports."""
+    """Each module of the package (dotted, without the package's name), and the modules of it that it imports."""
     folder = root / FOLDERS.get(package, package)
     modules: dict[str, Path] = {}
     for path in folder.rglob("*.py"):

@@ -1,4 +1,4 @@
-"""Each fault does to a real cluster what it says, is over when it is over, and leaves nothing behind."""
+"""Each fault does to a real cluster what it says, ends when it should, and leaves nothing behind."""
 
 from __future__ import annotations
 

@@ -234,7 +234,7 @@ class MemoryCluster:
         self, size: int = 3, *, tls: ssl.SSLContext | None = None, users: Mapping[str, str] | None = None,
         ports: Sequence[int] = (), features: Sequence[str] = (), limits: Limits | None = None,
     ) -> None:
-        """`users`: administrators and their keys; `ports`: to listen on, by default any; `features`: those of an
+        """`users`: administrators and their keys; `ports`: to listen on, by default any; `features`: of an
         earlier version, instead of this one's.
         """
         self.limits = limits or Limits()

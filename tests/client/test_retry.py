@@ -1,4 +1,4 @@
-"""When a failed attempt is repeated, and the error that the caller gets otherwise."""
+"""The repetition of failed attempts, and the error that the caller gets otherwise."""
 
 from __future__ import annotations
 

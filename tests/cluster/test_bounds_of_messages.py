@@ -1,6 +1,6 @@
 """Every kind of message between nodes is bounded before it is sent: the largest of each is one that a peer accepts.
 
-What bounds it stands beside its kind. That the bounds hold is tested where they are: the test is named.
+The reason for its bound is listed with its kind. That the bounds hold is tested where they are: the test is named.
 """
 
 from __future__ import annotations

@@ -733,7 +733,7 @@ def test_what_can_be_done_without_makes_way_one_thing_after_the_other(monkeypatc
     assert isinstance(writing, Endless)
 
     def given_up() -> set[str]:
-        """Return the files that went with the next thing."""
+        """Make way once; returns the files that were removed."""
         before = set(disk._files)
         assert capacity.make_way()
         assert (up.capacity._pages.free_bytes, up.capacity._pages.room_bytes) == (0, 0)

@@ -1,4 +1,4 @@
-"""The leader's lease: no node serves, or holds a lease, before the lease of the last leader is over."""
+"""The leader's lease: no node serves, or holds a lease, before the lease of the last leader has expired."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ def test_a_node_that_lost_its_disk_writes_pages_of_its_own() -> None:
 
 
 def test_records_of_a_whole_snapshot_go_to_pages() -> None:
-    """As those of a node that kept all in memory before."""
+    """As on a node that kept all in memory before."""
     world = retaining(1)
     numbers = finish(world, 3 * BLOCK + 1)
     node = world["n1"]

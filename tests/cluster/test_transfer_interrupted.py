@@ -38,7 +38,7 @@ def leader_loses_power(world: SmallCluster, leader: SmallNode, away: SmallNode) 
 
 
 def snapshot_is_replaced(world: SmallCluster, leader: SmallNode, away: SmallNode) -> None:
-    """Replace the snapshot by so many newer ones that its file is removed."""
+    """Replace the snapshot by newer ones until its file is removed."""
     world._at(world.now, lambda: snapshot_everywhere(world, [leader.name]))
 
 

@@ -1,4 +1,4 @@
-"""Who may connect: TLS by the scheme, users and their rights, and a wrong secret, which is never tried again."""
+"""Access: TLS by the scheme, users and their rights, and a wrong secret, which is never tried again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The proof: episodes with all faults for so many minutes, and a row for docs/PROOF.md. Needs root.
+"""The proof: episodes with all faults for some minutes, and a row for docs/PROOF.md. Needs root.
 
     make proof MINUTES=30 SEED=7            # from wheels that it builds and installs in an environment of their own
     python -m tests.proof --minutes 2       # the same, of the packages of this environment

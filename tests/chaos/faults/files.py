@@ -1,4 +1,4 @@
-"""What befalls a cluster over the years: damage to files, a second process with the name of a node, another release."""
+"""Faults of files: damage, a second process with the name of a node, another release."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Damaged(Fault):
     """Kills a node and damages its files; its service manager starts it, and it must become whole again."""
 
     def __init__(self, role: Role, seed: int, damages: Sequence[Damage] = DAMAGES) -> None:
-        """`damages`: the damages to choose from."""
+        """`damages`: the kinds of damage to choose from."""
         super().__init__()
         self._role = role
         self._damages = damages

@@ -23,7 +23,7 @@ _numbers = count_up(1)      # no two disks have the same random bytes
 class MemoryDisk(Disk):
     """Files by path. Names are durable at once; contents when synced.
 
-    `failing`: raised by every write and sync. `failing_syncs`: so many of the next syncs below `failing_folder` that
+    `failing`: raised by every write and sync. `failing_syncs`: the number of next syncs below `failing_folder` that
     have something to write raise `sync_error`. Then the bytes can be read until drop_cache() or crash(), but they are
     not on the disk.
     """

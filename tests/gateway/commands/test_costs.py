@@ -225,7 +225,7 @@ async def native(gateway: MemoryGateway) -> list[str]:
 
 
 async def beanstalkd(gateway: MemoryGateway) -> list[str]:
-    """Return the same of the beanstalkd listener, beside many connections that watch many tubes and wait."""
+    """Return the same of the beanstalkd listener, among many connections that watch many tubes and wait."""
     loop = asyncio.get_running_loop()
     server, sessions = BeanstalkdServer("i", now=loop.time, turns=gateway.hub), NodeSessions()
 

@@ -1,4 +1,4 @@
-"""The pages and actions of the dashboard over HTTP, before the fake cluster."""
+"""The pages and actions of the dashboard over HTTP, in front of the fake cluster."""
 
 from __future__ import annotations
 

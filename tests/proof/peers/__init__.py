@@ -1,4 +1,4 @@
-"""The faults of the proof that act from outside, on other systems and on sockpqd beside them.
+"""The faults of the proof that act from outside, on other systems and on sockpqd for comparison.
 
     python -m tests.proof.peers rabbitmq --minutes 10 --seed 7
 

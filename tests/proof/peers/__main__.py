@@ -1,4 +1,4 @@
-"""Lets faults befall RabbitMQ, NATS or sockpqd for so many minutes, and records what became of the jobs. Needs root."""
+"""Lets faults befall RabbitMQ, NATS or sockpqd for some minutes, and records the outcome of each job. Needs root."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ BIT_FLIP = "bit flips"      # the last one of an episode: what a server does the
 
 
 def play(machines: Machines, chance: random.Random, lasts_s: float, began: float) -> list[Strike]:
-    """Let faults strike for so many seconds; each kind once before any comes twice. `began`: time.monotonic()."""
+    """Let faults strike for this many seconds; each kind once before any comes twice. `began`: time.monotonic()."""
     strikes: list[Strike] = []
     deck: list[str] = []
     until = time.monotonic() + lasts_s

@@ -1,4 +1,4 @@
-"""Records what clients were told about each job, and finds the jobs that were lost or doubled."""
+"""Records the answers to clients about each job, and finds the jobs that were lost or doubled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""sockpqd as one of the systems: what the other two are measured beside."""
+"""sockpqd as one of the systems, with which the other two are compared."""
 
 from __future__ import annotations
 

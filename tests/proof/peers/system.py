@@ -48,7 +48,7 @@ class Hand(Protocol):
         """Put a job; returns when the system has confirmed it."""
 
     def take(self, wait_s: float) -> Taken | None:
-        """Take a job; None when there was none for so long."""
+        """Take a job; None when there was none for this time."""
 
     def end(self, taken: Taken) -> None:
         """End it; returns when that is confirmed, or where it never is, when a later command was answered."""

@@ -1,4 +1,4 @@
-"""The pool before a real gateway and machine, with children that the test plays."""
+"""The pool with a real gateway and machine, with children that the test plays."""
 
 from __future__ import annotations
 

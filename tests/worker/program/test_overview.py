@@ -1,4 +1,4 @@
-"""What pqworker prints before it works, on a terminal and with --check, and its lines for finished jobs."""
+"""The output of pqworker before it works, on a terminal and with --check, and its lines for finished jobs."""
 
 from __future__ import annotations
 

@@ -123,7 +123,7 @@ def _fail(
 
 
 def _pause(error: BaseException, failures: int, options: TaskOptions) -> float | None:
-    """Return the seconds until the next attempt after so many failures; None if this was the last one."""
+    """Return the seconds until the next attempt after this number of failures; None if this was the last one."""
     if isinstance(error, GiveUp) or failures >= options.tries:
         return None
     if isinstance(error, Retry) and error.delay is not None:

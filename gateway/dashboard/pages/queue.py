@@ -72,7 +72,7 @@ async def show(view: View) -> str:
         await asyncio.sleep(0)          # each of these is a turn
         content.append(section("Actions", list(_actions(view, name))))
         await asyncio.sleep(0)
-    content.append(section("Figures", pairs(known)))
+    content.append(section("Figures of QUEUE STAT", pairs(known)))
     await asyncio.sleep(0)
     return page(view, f"Queue {name}", content, above=("/queues", "Queues"))
 
@@ -96,6 +96,8 @@ def _now(view: View, name: str, figures: Mapping[str, int]) -> Iterator[tuple[st
                f"{held:,} of them held back" if held else None)
     oldest_ms = view.cluster.machine.history(name, view.cluster.time_ms).oldest_ms
     yield "oldest waiting", duration(oldest_ms) if oldest_ms else "-", None
+    if view.cluster.serving:            # only the leader knows who waits for jobs
+        yield "clients that wait", f"{view.hub.job_waiters.waiting(name):,}", "for a job of this queue"
 
 
 async def _charts(view: View, name: str) -> Child:

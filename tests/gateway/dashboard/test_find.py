@@ -29,6 +29,7 @@ def test_jobs_are_found_by_number_id_and_key_and_queues_by_their_names() -> None
         assert sorted(found_jobs(await found.get("/find?search=k1"))) == [("k1", "mail"), ("k1", "other")]
         page = await found.get("/find?search=mail")
         assert re.findall(r'<li><a href="/queue[?]name=(\w+)"', page) == ["mail", "mailing"]
+        assert "All 2 in the table" in page
         assert "No job that you may see" in await found.get("/find?search=nothing")
         assert "<script>alert" not in await found.get("/find?search=" + XSS.replace(" ", "+").replace('"', "%22"))
         assert "Type the number" in await found.get("/find")
@@ -73,5 +74,16 @@ def test_pages_that_search_for_long_do_not_keep_the_others_waiting() -> None:
             assert "mail" in await found.get("/queues")
         for page in await asyncio.gather(*searching):
             assert "mail" in page
+
+    run(test)
+
+
+def test_a_queue_with_jobs_and_dead_jobs_is_listed_once() -> None:
+    async def test(found: Site) -> None:
+        await found.say(b"QUEUE CREATE mail TRIES 3 DEAD other\r\nPUT mail 0 1\r\nxPUT mail 0 1\r\nx"
+                        b"PUT mailing 0 1\r\nxGET mail\r\nBURY 1\r\n")
+        page = await found.get("/find?search=mail")
+        assert re.findall(r'<li><a href="/queue[?]name=(\w+)"', page) == ["mail", "mailing"]
+        assert "All 2 in the table" in page
 
     run(test)

@@ -454,7 +454,7 @@ def test_a_group_is_shown_with_what_holds_it_back_and_steered() -> None:
         back = "/groups?name=ann"
         for settings in ("LIMIT 1 RATE 1 PER 60", ""):
             status, to, _ = await found.act("group.config", group="ann", settings=settings, back=back)
-            assert (status, "<dd>1 PER 60</dd>" in await found.get(to)) == (303, True)
+            assert (status, "<dd>1 job in 60 s</dd>" in await found.get(to)) == (303, True)
         await found.say(b"GET mail\r\n")
         page = await found.get(back)
         assert "its limit, as 1 run, its rate, 6" in page               # more than 60 s: to the end of a slot

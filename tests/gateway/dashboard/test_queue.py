@@ -102,3 +102,34 @@ def test_reasons_of_very_many_dead_jobs_are_said_without_numbers(monkeypatch: py
         assert to_look_at(await found.get("/queue?name=mail")).endswith("the first died just now, of bad")
 
     run(test)
+
+
+def test_bodies_that_are_calls_of_tasks_are_written_as_calls() -> None:
+    async def test(found: Site) -> None:
+        for body, shown in (
+            (b'{"task":"app.add","args":[1,"a<b"],"kwargs":{"to":null}}', "app.add(1, &quot;a&lt;b&quot;, to=null)"),
+            (b'{"task":"app.run"}', "app.run()"), (b'{"task":7}', "{&quot;task&quot;:7}"), (b'{"tas', "{&quot;tas"),
+            (b'{"task":"deep","args":' + b"[" * 500, "{&quot;task&quot;:&quot;deep&quot;"),
+            (b'{"task":"long","args":["' + b"x" * 300 + b'"]}', "long(&quot;" + "x" * 74 + "…"),
+        ):
+            await found.say(b"PUT calls 0 %d\r\n%s" % (len(body), body))
+            page = await found.get("/queue?name=calls")
+            assert f"<code>{shown}" in page
+            await found.say(b"QUEUE PURGE calls READY\r\n")
+
+    run(test)
+
+
+def test_the_leader_shows_how_many_clients_wait_for_jobs_of_a_queue() -> None:
+    async def test(found: Site) -> None:
+        await found.say(b"QUEUE CREATE mail TRIES 3\r\n")
+        client = await found.gateway.connect()
+        client.send(b"GETB mail\r\nQUIT\r\n")
+        for _ in range(1000):
+            page = await found.get("/queue?name=mail")
+            if "<dt>clients that wait</dt><dd>1<small>" in page:
+                break
+        else:
+            raise AssertionError(page)
+
+    run(test)

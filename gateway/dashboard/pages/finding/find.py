@@ -66,7 +66,7 @@ async def _matches(view: View, word: str) -> tuple[int, list[str], list[JobView]
     count, queues, jobs = 0, list[str](), list[JobView]()
     left = machine.all_queue_names()        # some perhaps twice
     while portion := list(islice(left, NAMES_PER_PORTION)):
-        names = [name for name in portion if name not in seen]
+        names = [name for name in dict.fromkeys(portion) if name not in seen]
         seen.update(names)
         found = [name for name in names if word in name and view.visitor.sees(name)]
         count += len(found)

@@ -257,6 +257,22 @@ def test_a_queue_whose_jobs_nobody_takes_stands_out_from_slow_ones_and_from_thos
     run(test)
 
 
+def test_a_paused_queue_has_one_line_with_what_waits_in_it() -> None:
+    async def test(found: Site) -> None:
+        await found.say(b"PUT mail 0 1\r\nxPUT mail 0 1\r\nxQUEUE PAUSE mail OUT\r\n")
+        found.cluster.now_ms += 600_000
+        await found.samples.sample()
+        page = await found.get("/")
+        line = re.search(r'<span class="word">paused</span><span>(.*?)</span></li>', page)
+        assert line is not None
+        assert re.sub("<[^>]*>", "", line[1]) == "mail hands out no jobs: 2 jobs wait, the oldest for 10 min"
+        assert 'class="word">waiting' not in page
+        assert 'class="word">no worker' not in page
+        assert "of them held back" not in page
+
+    run(test)
+
+
 def test_any_node_that_is_short_of_room_is_listed() -> None:
     """Not only the one whose page it is: who looks at the leader has to see which follower will be missing."""
     async def test(found: Site) -> None:

@@ -103,7 +103,9 @@ def _old(view: View) -> Iterator[Concern]:
         if view.visitor.sees(name) and shown < NAMED_MAX:
             now_ms = view.cluster.time_ms
             oldest_ms = machine.history(name, now_ms).oldest_ms
-            figures = machine.stat(name, now_ms) if oldest_ms > OLD_MS else None
+            settings = machine.queue_settings(name)
+            stopped = settings is not None and settings.paused_out          # that is another line
+            figures = machine.stat(name, now_ms) if oldest_ms > OLD_MS and not stopped else None
             if figures is not None:
                 shown += 1
                 yield waiting_jobs(view, name, dict(figures), oldest_ms)
@@ -118,7 +120,7 @@ async def _paused(view: View) -> list[Concern]:
         if at % NAMES_PER_PORTION == 0:
             await asyncio.sleep(0)
     found = list(dict.fromkeys(found))
-    lines = [paused(name, into=into, out=out) for name, into, out in found[:NAMED_MAX]]
+    lines = [paused(view, name, into=into, out=out) for name, into, out in found[:NAMED_MAX]]
     if len(found) > NAMED_MAX:
         lines.append(Concern("paused", [link("/queues?state=paused", counted(len(found) - NAMED_MAX, "other queue"))]))
     return lines

@@ -47,10 +47,10 @@ async def of_queue(view: View, name: str, figures: Mapping[str, int], settings: 
     if figures["DEAD"]:
         found.append(await dead_jobs(view, name, figures["DEAD"]))
     oldest_ms = view.cluster.machine.history(name, view.cluster.time_ms).oldest_ms
-    if oldest_ms > OLD_MS and died_elsewhere(view, name) is None:
+    if oldest_ms > OLD_MS and not settings.paused_out and died_elsewhere(view, name) is None:
         found.append(waiting_jobs(view, name, figures, oldest_ms))
     if settings.paused_in or settings.paused_out:
-        found.append(paused(name, into=settings.paused_in, out=settings.paused_out))
+        found.append(paused(view, name, into=settings.paused_in, out=settings.paused_out))
     return sorted(found, key=lambda concern: not concern.severe)
 
 
@@ -94,9 +94,7 @@ def _of_what(reasons: Counter[str], count: int, looked: int) -> Iterator[Child]:
 def waiting_jobs(view: View, name: str, figures: Mapping[str, int], oldest_ms: int) -> Concern:
     """Return the trouble of a queue whose oldest job has been waiting for `oldest_ms`."""
     ready, withheld, running = figures["READY"], figures["WITHHELD"], figures["RUNNING"]
-    since_ms = view.cluster.time_ms - oldest_ms
-    oldest: Child = ["the oldest for ", tag("time", duration(oldest_ms), data_ms=since_ms, data_since="yes")]
-    waiting = f" {counted(ready, 'job')} {'waits' if ready == 1 else 'wait'}, "
+    oldest, waiting = _oldest(view, oldest_ms), f" {_wait(ready)}, "
     if ready > withheld and not running:
         return Concern("no worker", ["nobody takes the jobs of ", queue_link(name), ":", waiting, oldest,
                                      ", and none runs"], severe=True)
@@ -105,7 +103,20 @@ def waiting_jobs(view: View, name: str, figures: Mapping[str, int], oldest_ms: i
                                f"; {counted(running, 'job')} {'runs' if running == 1 else 'run'}"])
 
 
-def paused(name: str, *, into: bool, out: bool) -> Concern:
-    """Return that a queue is paused, and what it does not do."""
+def paused(view: View, name: str, *, into: bool, out: bool) -> Concern:
+    """Return that a queue is paused, what it does not do, and how many jobs wait for its end."""
     stopped = "takes no jobs and hands none out" if into and out else "takes no jobs" if into else "hands out no jobs"
-    return Concern("paused", [queue_link(name), f" {stopped}"])
+    machine = view.cluster.machine
+    counts, oldest_ms = machine.counts(name), machine.history(name, view.cluster.time_ms).oldest_ms
+    waiting = 0 if counts is None or not out else counts.ready
+    return Concern("paused", [queue_link(name), f" {stopped}", [
+        f": {_wait(waiting)}, ", _oldest(view, oldest_ms)] if waiting else None])
+
+
+def _wait(count: int) -> str:
+    return f"{counted(count, 'job')} {'waits' if count == 1 else 'wait'}"
+
+
+def _oldest(view: View, oldest_ms: int) -> Child:
+    since_ms = view.cluster.time_ms - oldest_ms
+    return ["the oldest for ", tag("time", duration(oldest_ms), data_ms=since_ms, data_since="yes")]

@@ -8,8 +8,9 @@ from math import isinf
 from msgspec import Struct
 
 from sockpqd.cluster import Cluster
+from sockpqd.gateway.dashboard.actions import ACTIONS
 from sockpqd.gateway.dashboard.asset_files import asset
-from sockpqd.gateway.dashboard.background import BackgroundAction
+from sockpqd.gateway.dashboard.background import HARM, BackgroundAction
 from sockpqd.gateway.dashboard.markup import Child, Markup, tag, text
 from sockpqd.gateway.dashboard.visitor import Visitor
 from sockpqd.gateway.samples import FigureSampler
@@ -22,6 +23,7 @@ PAGES = (
     ("System", (("/cluster", "Cluster"), ("/clusters", "Clusters"), ("/events-live", "Events"),
                 ("/slow", "Slow commands"), ("/sessions", "Sessions"), ("/users", "Users"))),
 )
+HARMFUL = frozenset((*HARM, *(name for name, action in ACTIONS.items() if action.harm)))    # their buttons are red
 NUMBER_DIGITS_MAX = 9
 
 
@@ -178,7 +180,7 @@ def form(
     hidden = {"action": action, "token": view.token, "back": back, **(fields or {})}
     return tag(
         "form", [tag("input", type="hidden", name=name, value=value) for name, value in hidden.items()], inputs,
-        tag("button", label), method="post", action="/act",
+        tag("button", label, class_="harm" if action in HARMFUL else None), method="post", action="/act",
     )
 
 

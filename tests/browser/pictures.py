@@ -24,6 +24,7 @@ from devcluster.cluster import LocalCluster
 WORK_S = 600
 SETTLE_S = 3.0              # until charts are drawn, and queues that are looked at have samples
 WIDTH, PHONE, HEIGHT_MAX = 1200, 400, 1700
+LAG = 100                   # entries that a node may be behind while others work
 REASONS = ("ConnectionError", "ConnectionError", "ConnectionError", "ValueError")
 QUEUES = {"mail": (6, 0.02), "thumbnails": (3, 0.04), "exports": (1, 0.3), "reports": (1, 0.1)}   # jobs at a time, work
 PAGES = {
@@ -174,6 +175,13 @@ def main(folder: Path, work_s: float) -> None:
         cluster.kill(follower)
         time.sleep(SETTLE_S)
         driver.save_screenshot(str(folder / "stale.png"))
+        cluster.restart(follower)
+        cluster.wait_until_level(lag=LAG)
+        driver.get(f"http://{cluster.http(follower)}/")
+        cluster.kill(cluster.wait_for_leader())
+        cluster.wait_for_leader()
+        time.sleep(2 * SETTLE_S)
+        driver.save_screenshot(str(folder / "failover.png"))
         driver.quit()
         for one in work:
             one.over = True

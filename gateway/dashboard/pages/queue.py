@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from urllib.parse import urlencode
 
-from sockpqd.core import SEQ_BITS, JobState, JobView, QueueSettings
+from sockpqd.core import SEQ_BITS, EndState, JobState, JobView, QueueSettings
 from sockpqd.gateway.dashboard.actions import PURGED
 from sockpqd.gateway.dashboard.markup import Child, Markup, link, pairs, table, tag
 from sockpqd.gateway.dashboard.pages.parts.body import preview
@@ -126,7 +126,16 @@ async def _jobs(view: View, name: str, figures: Mapping[str, int]) -> Markup:
         f"{first} of {counts[shown]:,}" if first else counted(len(jobs), "job"), sparse=True,
         empty=f"No job is {shown.lower()}." if shown != ENDED else "There is no record of an ended job.",
     )
-    return section("Jobs", tag("nav", tabs, class_="tabs", aria_label="States"), content)
+    return section("Jobs", tag("nav", tabs, class_="tabs", aria_label="States"), content,
+                   _all(name, shown, jobs) if first and jobs else None)
+
+
+def _all(name: str, shown: str, jobs: Sequence[JobView]) -> Markup:
+    """Return a link to a search that finds all jobs of this state, of which `jobs` are the first."""
+    words = {"queues": jobs[0].queue, "states": "|".join(EndState.__members__) if shown == ENDED else shown}
+    if shown == JobState.DEAD.name:
+        words["died_in"] = name
+    return tag("p", link(f"/jobs?{urlencode(words)}", "search all of them →"), class_="more")
 
 
 def _job(view: View, job: JobView) -> list[Child]:

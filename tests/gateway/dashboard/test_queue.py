@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 
 import pytest
@@ -131,5 +132,23 @@ def test_the_leader_shows_how_many_clients_wait_for_jobs_of_a_queue() -> None:
                 break
         else:
             raise AssertionError(page)
+
+    run(test)
+
+
+def test_a_search_leads_on_to_all_jobs_of_a_state() -> None:
+    async def test(found: Site) -> None:
+        await found.say(b"QUEUE CREATE mail RETAIN 600 NUMBERED 1\r\n")
+        for number in range(1, 31):
+            await found.say(b"PUT mail 0 1\r\nxGET mail\r\n%s %d\r\n" % (b"DONE" if number > 28 else b"BURY", number))
+        assert "search all of them" not in await found.get("/queue?name=mail&tab=ENDED")
+        onward = re.search(r'<a href="(/jobs[^"]*)">search all', await found.get("/queue?name=mail&tab=DEAD"))
+        assert onward is not None
+        assert "28 jobs<" in await found.get(html.unescape(onward[1]))
+        for number in range(31, 61):
+            await found.say(b"PUT mail 0 1\r\nxGET mail\r\nDONE %d\r\n" % number)
+        onward = re.search(r'<a href="(/jobs[^"]*)">search all', await found.get("/queue?name=mail&tab=ENDED"))
+        assert onward is not None
+        assert "32 jobs<" in await found.get(html.unescape(onward[1]))
 
     run(test)

@@ -87,7 +87,9 @@ def application(service: Service | None = None) -> FastAPI:
         assert service is not None
         async with service.client(service.settings.timeout_s) as client:
             app.state.readiness = Readiness(client, service.stopping)
+            looking = asyncio.create_task(_look(app.state.readiness))
             yield
+            looking.cancel()
         await service.users.close()
 
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, lifespan=running, redirect_slashes=False)
@@ -105,6 +107,15 @@ def application(service: Service | None = None) -> FastAPI:
         app.state.rates = Rates()
         app.state.readings = asyncio.Semaphore(max(1, service.settings.memory_bytes_max // READING_BYTES))
     return app
+
+
+async def _look(readiness: Readiness) -> None:
+    """Log whether the cluster answers, as somebody who has mistyped its address would wait for nothing."""
+    why = await readiness.why_not()
+    if why is None:
+        log.info("the cluster answers")
+    else:
+        log.warning("%s: requests get 503 until it does", why)
 
 
 def _add(app: FastAPI, family: str, route: Route) -> None:

@@ -13,7 +13,7 @@ from sockpq_http.access.users import UserLimits
 from sockpq_http.limits import IDEMPOTENCY_S, IDEMPOTENCY_S_MAX
 from sockpq_http.server.app import Service, application
 from sockpq_http.server.certificate import CertificateError
-from sockpq_http.server.running import instance
+from sockpq_http.server.running import CannotListen, instance
 from sockpq_http.server.settings import MIB, ConnectionLimits, Settings
 
 log = logging.getLogger("sockpq-http")
@@ -105,5 +105,5 @@ async def _serve(settings: Settings, host: str, port: int, certificate: str | No
         raise click.ClickException(str(error)) from None
     try:
         await running.serve()
-    except SystemExit as error:         # uvicorn's way to say that it could not begin
-        raise click.ClickException(f"cannot listen on {host}:{port}") from error
+    except CannotListen as error:
+        raise click.ClickException(str(error)) from None

@@ -4,7 +4,7 @@ _arguments \
     '--servers[servers of the cluster, instead of the apps and the configured ones]:HOST\:PORT,..:' \
     '--queues[take jobs from these queues only; without it from all that the app has]:A,B:' \
     '--concurrency[children; by default as many as there are processors]:N:' \
-    '--autoscale[as many children as there is work for, in these bounds; goes before -c]:MOST,LEAST:' \
+    '--autoscale[as many children as there is work for, in these bounds; overrides -c]:MOST,LEAST:' \
     '--autoscale-keepalive[end no child for so long after the last growth (30)]:S:' \
     '--pool[what children are\: processes (default), threads or asyncio]:KIND:(processes threads asyncio)' \
     '--strategy[fair (default)\: jobs go to idle children; fast, or fcfs\: spread to all]:WHICH:(fair fast)' \
@@ -18,7 +18,7 @@ _arguments \
     '--name[the workers name in `pqctl worker list`; by default host and process]:NAME:' \
     '--log-format[json, text, or auto (default)\: text on a terminal]:FORMAT:(auto json text)' \
     '--verbose[a line in the log for each job that is done]' \
-    '--check[only tell what it would do, and whether the cluster answers]' \
+    '--check[only show what it would do, and whether the cluster answers]' \
     '--metrics[serve Prometheus metrics there]:HOST\:PORT:' \
     '--progress[show what is going on, on a terminal]' \
     '--exec[run a program for each job\: its body on standard input; %k key, %q queue, %i id]:LINE:' \

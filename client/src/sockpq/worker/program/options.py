@@ -204,7 +204,7 @@ KEYS: dict[str, Option] = {
     "servers": Option(_text, "HOST:PORT,..", "servers of the cluster, instead of the app's and the configured ones"),
     "queues": Option(_queues, "A,B", "take jobs from these queues only; without it from all that the app has"),
     "concurrency": Option(_count, "N", "children; by default as many as there are processors", "-c"),
-    "autoscale": Option(_pair, "MOST,LEAST", "as many children as there is work for, in these bounds; goes before -c"),
+    "autoscale": Option(_pair, "MOST,LEAST", "as many children as there is work for, in these bounds; overrides -c"),
     "autoscale-keepalive": Option(_seconds, "S", f"end no child for so long after the last growth ({KEEPALIVE_S:g})"),
     "pool": Option(_one_of(*KINDS), "KIND", "what children are: processes (default), threads or asyncio"),
     "strategy": Option(_strategy, "WHICH", "fair (default): jobs go to idle children; fast, or fcfs: spread to all"),
@@ -218,7 +218,7 @@ KEYS: dict[str, Option] = {
     "name": Option(_name, "NAME", "the worker's name in `pqctl worker list`; by default host and process"),
     "log-format": Option(_one_of(*LOG_FORMATS), "FORMAT", "json, text, or auto (default): text on a terminal"),
     "verbose": Option(_flag, "", "a line in the log for each job that is done", "-v"),
-    "check": Option(_flag, "", "only tell what it would do, and whether the cluster answers"),
+    "check": Option(_flag, "", "only show what it would do, and whether the cluster answers"),
     "metrics": Option(_text, "HOST:PORT", "serve Prometheus metrics there"),
     "progress": Option(_flag, "", "show what is going on, on a terminal"),
     "exec": Option(_text, "LINE", "run a program for each job: its body on standard input; %%k key, %%q queue, %%i id"),
@@ -255,7 +255,7 @@ def _parser() -> argparse.ArgumentParser:
         f"failure and the longest (backoff=({BACKOFF_S[0]:g}, {BACKOFF_S[1]:g})).",
     )
     parser.add_argument("--version", action="version", version=f"pqworker, version {__version__}")
-    parser.add_argument("--config", metavar="FILE", help="options in TOML, called as here; the command line goes first")
+    parser.add_argument("--config", metavar="FILE", help="options in TOML, named as here; those given here override it")
     for key, option in KEYS.items():
         flags = [option.short, f"--{key}"] if option.short else [f"--{key}"]
         if key == "app":

@@ -18,13 +18,17 @@ from sockpqd.connections import ConnectionManager, MemoryAccount, held_bytes_max
 from sockpqd.core import Effects, Event
 from sockpqd.gateway.auth.authenticator import Access
 from sockpqd.gateway.commands.catalog import VERBS
+from sockpqd.gateway.commands.context.places import Places
 from sockpqd.gateway.commands.context.reason_log import ReasonLog
 from sockpqd.gateway.counters import Tally
 from sockpqd.gateway.events.subscriptions import Subscriptions
 from sockpqd.gateway.limits import (
     COMMANDS_IN_FLIGHT_MAX,
     COMMANDS_PER_TURN_MAX,
+    EXPORTED_MAX,
     EXPORTS_MAX,
+    FINDS_MAX,
+    FINDS_OF_ONE_MAX,
     LINES_PER_PIECE,
     LINES_PER_TURN,
     LONG_LINE_BYTES,
@@ -104,7 +108,8 @@ class Hub:
         self.budget = COMMANDS_PER_TURN_MAX         # commands that may still be executed in this turn
         self._debt = 0                              # what large commands have cost beyond the budget of their turn
         self.exports = asyncio.Semaphore(EXPORTS_MAX)
-        self.searches = 0                           # FINDs that search at present,
+        self.exported = Places(EXPORTED_MAX, EXPORTED_MAX)      # for snapshots that are written or sent to clients,
+        self.searches = Places(FINDS_MAX, FINDS_OF_ONE_MAX)     # for FINDs that search at present,
         self.search_line = asyncio.Lock()           # and have their slices one after the other
         self.audit_behind: Callable[[], bool] = lambda: False   # many lines of the audit log wait to be written,
         self.audit_line = asyncio.Lock()            # and commands that leave one wait for these, one after the other

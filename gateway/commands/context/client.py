@@ -12,6 +12,7 @@ from sockpqd.core import Reply, Requested
 from sockpqd.gateway.auth.authenticator import Access
 from sockpqd.gateway.auth.authorizer import Guard
 from sockpqd.gateway.commands.context.client_state import ClientState
+from sockpqd.gateway.commands.context.places import Places
 from sockpqd.gateway.commands.context.reason_log import ReasonLog
 from sockpqd.gateway.counters import Tally
 from sockpqd.gateway.events.subscriptions import Subscriptions
@@ -47,7 +48,8 @@ class Services(Protocol):
     reasons: ReasonLog
     budget: int                                 # what may still be executed in this turn, in plain commands
     exports: asyncio.Semaphore                  # limits concurrent snapshot exports
-    searches: int                               # FINDs that search at present,
+    exported: Places                            # for snapshots on the disk that are written or sent to clients,
+    searches: Places                            # for FINDs that search at present,
     search_line: asyncio.Lock                   # and have their slices one after the other
     audit_behind: Callable[[], bool]            # many lines of the audit log wait to be written,
     audit_line: asyncio.Lock                    # and commands that leave one wait for these

@@ -6,6 +6,8 @@ import asyncio
 
 import pytest
 from sockpq import BadArguments, Client, JobExists, Number, Put, QueuePaused, Stored, aio
+from sockpq._protocol.arguments import PLAIN
+from sockpq._protocol.commands.batches import puts_of
 
 from tests.client.conftest import MakeClient
 from tests.client.real_server import RealServer
@@ -77,3 +79,18 @@ def test_a_slice_of_each_of_many_jobs_counts_as_no_attempt(client: Client) -> No
     client.later_many(again)
     assert [job.attempt for job in client.get_many(2, "mail", expire=300, meta=True)] == [2, 2]
     assert client.later_many([], yielded=True) == []
+
+
+def test_each_job_has_the_command_that_it_has_alone() -> None:
+    jobs = [
+        Put("a"), Put(b"bb"), Put(json=[1]), Put("c", 1), Put("d", True), Put("e", 1, "i"), Put("f", 1, "i", number=True),
+        Put("g", number=True), Put("h", number=True, headers={"k": "v"}), Put("i", number=True, dedup=("d", 5.0)),
+        Put("j", number=True, dedup=("e", 5.0)), Put("k", delay=0.5), Put("l", delay=0.5), Put("m"),
+    ]
+    for bad in (jobs[:4] + jobs[5:], jobs[5:] * 2):
+        alone = [puts_of("mail", [one], PLAIN)[0] for one in bad]
+        together = puts_of("mail", bad, PLAIN)
+        assert [(one.line, one.data, one.needs) for one in together] == [
+            (one.line, one.data, one.needs) for one in alone]
+    with pytest.raises(TypeError, match="priority"):
+        puts_of("mail", jobs[3:5], PLAIN)           # True is no priority, though it equals 1

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, fields
 from functools import partial
 from itertools import groupby
+from operator import attrgetter, is_
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from sockpq._protocol import arguments
@@ -33,7 +34,7 @@ from sockpq._protocol.commands.jobs import (
     get_options,
     handed_line,
     of_when,
-    put,
+    put_frame,
     put_line,
     put_marks,
     put_of,
@@ -100,11 +101,25 @@ class Put:
 
 
 PUT_OPTIONS = tuple(field.name for field in fields(Put))
+_OF_LINE = tuple(name for name in PUT_OPTIONS if name not in ("data", "json", "value", "headers"))
+_options_of = attrgetter(*_OF_LINE)
 
 
 def puts_of(queue: str, jobs: Iterable[Put], bodies: Bodies) -> list[Command[Stored]]:
-    """Return a PUT for each of these jobs."""
-    return [put(queue, **{name: getattr(job, name) for name in PUT_OPTIONS}, bodies=bodies) for job in jobs]
+    """Return a PUT for each of these jobs.
+
+    The line is made once for jobs one after the other with the very same options, as those of a batch mostly are.
+    """
+    commands: list[Command[Stored]] = []
+    known: tuple[Any, ...] = ()
+    for job in jobs:
+        options = _options_of(job)
+        if not known or not all(map(is_, options, known)):
+            start, end, of_line, needs = put_frame(queue, **dict(zip(_OF_LINE, options, strict=True)))
+            known = options
+        content = arguments.content_of(arguments.body_of(job.data, job.json, job.value, bodies), job.headers, bodies)
+        commands.append(put_of(start, end, content, of_line, needs))
+    return commands
 
 
 def puts(

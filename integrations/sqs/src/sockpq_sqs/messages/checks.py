@@ -18,12 +18,19 @@ WAIT_S_MAX = 20
 
 def check_text(text: str) -> None:
     """Check the characters of a body or of an attribute's value. Raises SqsError."""
+    if text.isascii() and text.isprintable():       # most are, and it takes half as long to find out
+        return
     if INVALID.search(text):
         raise SqsError(
             "InvalidMessageContents",
             "Invalid characters found. Valid unicode characters are #x9 | #xA | #xD | #x20 to #xD7FF | #xE000 to "
             "#xFFFD | #x10000 to #x10FFFF",
         )
+
+
+def utf8_size(text: str) -> int:
+    """Return how many bytes a text has."""
+    return len(text) if text.isascii() else len(text.encode())
 
 
 def check_body(body: str) -> None:

@@ -108,7 +108,7 @@ _options_of = attrgetter(*_OF_LINE)
 def puts_of(queue: str, jobs: Iterable[Put], bodies: Bodies) -> list[Command[Stored]]:
     """Return a PUT for each of these jobs.
 
-    The line is made once for jobs one after the other with the very same options, as those of a batch mostly are.
+    The line is made once for jobs one after the other with the very same options: most of a batch.
     """
     commands: list[Command[Stored]] = []
     known: tuple[Any, ...] = ()

@@ -84,7 +84,8 @@ def test_a_slice_of_each_of_many_jobs_counts_as_no_attempt(client: Client) -> No
 def test_each_job_has_the_command_that_it_has_alone() -> None:
     jobs = [
         Put("a"), Put(b"bb"), Put(json=[1]), Put("c", 1), Put("d", True), Put("e", 1, "i"),
-        Put("f", 1, "i", number=True), Put("g", number=True), Put("h", number=True, headers={"k": "v"}), Put("i", number=True, dedup=("d", 5.0)),
+        Put("f", 1, "i", number=True), Put("g", number=True),
+        Put("h", number=True, headers={"k": "v"}), Put("i", number=True, dedup=("d", 5.0)),
         Put("j", number=True, dedup=("e", 5.0)), Put("k", delay=0.5), Put("l", delay=0.5), Put("m"),
     ]
     for bad in (jobs[:4] + jobs[5:], jobs[5:] * 2):

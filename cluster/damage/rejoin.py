@@ -27,7 +27,7 @@ from sockpqd.cluster import limits
 from sockpqd.cluster.journal.journal import Journal
 from sockpqd.cluster.settings import NodeSettings
 from sockpqd.cluster.storage.disk import Disk
-from sockpqd.cluster.storage.errors import START_EMPTY, RejoinNeeded, StorageDamaged, StorageInUse
+from sockpqd.cluster.storage.errors import IN_USE, START_EMPTY, RejoinNeeded, StorageDamaged, StorageInUse
 
 log = logging.getLogger("sockpqd.cluster")
 
@@ -151,7 +151,7 @@ class Rejoin:
         disk.make_directory(journal)
         lock = disk.lock(journal / _LOCK)
         if lock is None:
-            raise StorageInUse(f"{journal} is in use by another process: two nodes must never share a data directory")
+            raise StorageInUse(f"{journal} {IN_USE}")
         try:
             for directory in (journal, self._data_dir / "snapshots", self._data_dir / "pages"):
                 disk.make_directory(directory)

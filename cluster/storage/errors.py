@@ -25,6 +25,9 @@ START_EMPTY = (
 START_NEWER = "Start the newer version again, or empty this node's data directory."
 START_NEWER_HERE = "Start the newer version on this node."
 
+# Ends the messages about a data directory that another process has open.
+IN_USE = "is in use by another process: end that one first, or give this node a data directory of its own"
+
 
 class StorageError(Exception):
     """Base of the errors above. The message names the file and says what the operator can do."""

@@ -41,7 +41,9 @@ def system_of(word: str) -> System:
 @click.option("--seed", type=int, help="Of the seeds of all episodes; drawn and printed when left out.")
 @click.option("--again", type=int, help="Play one episode only: its seed.")
 @click.option("--into", type=Path, help="The folder that gets a row; none is written without it.")
-def main(name: str, minutes: float, seed: int | None, again: int | None, into: Path | None) -> None:
+@click.option("--keep", type=Path, default=Path("proof-failed"), show_default=True,
+              help="Where logs are left of episodes that prove nothing.")
+def main(name: str, minutes: float, seed: int | None, again: int | None, into: Path | None, keep: Path) -> None:
     """Let faults befall a system for a while."""
     if os.geteuid() != 0:
         raise click.UsageError("root is needed: for network namespaces and disks")
@@ -60,7 +62,8 @@ def main(name: str, minutes: float, seed: int | None, again: int | None, into: P
         number += 1
         folder = place / f"episode-{number}"
         folder.mkdir()
-        episode = play(system, number, chance.randrange(SEEDS) if again is None else again, EPISODE_S, folder)
+        episode = play(
+            system, number, chance.randrange(SEEDS) if again is None else again, EPISODE_S, folder, keep)
         run.episodes.append(episode)
         for strike in episode.strikes:
             whole = "not whole in time" if strike.whole_after_s is None else f"whole after {strike.whole_after_s} s"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 import time
 from pathlib import Path
 
@@ -36,8 +37,8 @@ class Episode(Struct):
     strikes: list[faults.Strike] = field(default_factory=list)
 
 
-def play(system: System, number: int, seed: int, lasts_s: float, folder: Path) -> Episode:
-    """Play an episode. `lasts_s`: of faults; `folder`: an empty one."""
+def play(system: System, number: int, seed: int, lasts_s: float, folder: Path, keep: Path) -> Episode:
+    """Play an episode. `lasts_s`: of faults; `folder`: an empty one; `keep`: where logs are left of a void one."""
     episode, chance, ledger = Episode(number, seed), random.Random(f"peers {seed}"), Ledger()
     try:
         with Machines(system, folder) as machines:
@@ -51,6 +52,9 @@ def play(system: System, number: int, seed: int, lasts_s: float, folder: Path) -
                 until_ns = time.monotonic_ns()
                 if not load.drain(DRAIN_S):
                     episode.void = f"the queue did not become empty in {DRAIN_S:g} s"
+                    keep.mkdir(parents=True, exist_ok=True)
+                    for name in machines.names:
+                        shutil.copy(machines.log(name), keep / f"{system.name}-{seed}-{name}.log")
     except NotReady as error:
         episode.void = str(error)
         return episode

@@ -53,9 +53,10 @@ class Machines:
             servers = [self.server(name) for name in self.names]
             for name in self.names:
                 self.system.prepare(self.server(name), servers)
-                run(["sync", "-f", str(self.disk(name))])       # before faults begin
                 self.start(name)
             self._wait(lambda: self.system.form(servers), "the cluster")
+            for name in self.names:             # what operators did is on the disks before faults begin
+                run(["sync", "-f", str(self.disk(name))])
         except BaseException:
             self.__exit__(None, None, None)
             raise

@@ -37,7 +37,7 @@ from sockpqd.gateway.dashboard.pages import (
 )
 from sockpqd.gateway.dashboard.pages.finding import background, dead, find, jobs
 from sockpqd.gateway.dashboard.pages.overview import page as overview
-from sockpqd.gateway.dashboard.pages.parts.view import NotAllowed, NotThere, Redirect, View, form, page
+from sockpqd.gateway.dashboard.pages.parts.view import NotAllowed, NotThere, Redirect, View, form, page, section
 from sockpqd.gateway.dashboard.pages.several import clusters
 from sockpqd.gateway.dashboard.pages.workers import page as workers
 from sockpqd.gateway.dashboard.visitor import Tokens, Visitor, same_origin, visitor_of
@@ -236,10 +236,10 @@ def _back(path: str) -> str:
 
 def _asked(view: View, name: str, fields: Mapping[str, str], line: str, harm: str, back: str) -> web.Response:
     """Ask for confirmation of an action that destroys something."""
-    return _html(200, page(
-        view, "Are you sure?", tag("p", tag("code", line)), tag("p", f"It means: {harm}."),
-        form(view, name, "Yes, do it", {**fields, "sure": "yes"}, back=back), tag("p", link(back, "No")),
-    ))
+    return _html(200, page(view, "Are you sure?", section(
+        "What it does", tag("p", tag("code", line)), tag("p", f"{harm[0].upper()}{harm[1:]}."),
+        form(view, name, "Yes, do it", {**fields, "sure": "yes"}, back=back), link(back, "No, go back"),
+    )))
 
 
 def _html(status: int, document: str) -> web.Response:

@@ -114,7 +114,7 @@ def _rows(view: View, names: Sequence[str]) -> Iterator[list[Child]]:
 def _of_queue(view: View, name: str) -> Child:
     """Return a remark for the jobs of a queue that have no group: they share under the queue's name."""
     known = view.visitor.sees(name) and view.cluster.machine.counts(name) is not None
-    return [" ", tag("small", "jobs of the queue without a group")] if known else None
+    return [" ", tag("small", "the queue's own group")] if known else None
 
 
 def _used(us: int) -> FigureText:

@@ -433,7 +433,7 @@ def test_groups_are_listed_with_what_they_used() -> None:
         for name in ("ann", "bob"):
             assert f'<a href="/groups?name={name}">{name}</a>' in page
         for name in ("mail", "other"):
-            assert f"<td>{name} <small>jobs of the queue without a group</small></td>" in page
+            assert f"<td>{name} <small>the queue&#x27;s own group</small></td>" in page
         assert ">bob</a>" not in await found.get("/groups?search=an")
         status, to, _ = await found.act("fair.config", settings="CAP 20", back="/groups")
         assert (status, "<dd>20</dd>" in await found.get(to)) == (303, True)

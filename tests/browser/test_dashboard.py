@@ -400,7 +400,15 @@ def test_events_are_told_as_they_happen(cluster: LocalCluster, browser: Any) -> 
     browser.get(f"http://{cluster.http(cluster.wait_for_leader())}/events-live")
     with Client(cluster.servers) as client:
         wait(lambda: client.put("told", b"x") and "PUT told" in text(browser), "told")
-    assert "PUT PUT" not in text(browser)
+        assert "PUT PUT" not in text(browser)
+        wanted = browser.find_element(By.ID, "events-with")
+        wanted.send_keys("another")
+        wait(lambda: "PUT told" not in text(browser), "other lines are hidden, those that were there too")
+        wait(lambda: client.put("another", b"x") and "PUT another" in text(browser), "those with the word are shown")
+        press(browser, "Pause")
+        seen = browser.find_element(By.ID, "events").text
+        wait(lambda: client.put("another", b"x") and " not shown" in text(browser), "events are only counted")
+        assert browser.find_element(By.ID, "events").text == seen
     picture(browser, "events")
     assert complaints(browser) == []
 
@@ -414,5 +422,31 @@ def test_it_fits_a_phone(cluster: LocalCluster, browser: Any) -> None:
             width = browser.execute_script("return document.documentElement.scrollWidth - window.innerWidth")
             assert width <= 0, path
             picture(browser, f"{path.strip('/').partition('?')[0] or 'overview'}_400")
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_the_pages_are_a_menu_on_a_phone_which_stays_open_while_the_page_is_made_fresh(
+    cluster: LocalCluster, browser: Any,
+) -> None:
+    phone = {"width": 400, "height": 900, "deviceScaleFactor": 1, "mobile": True}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)
+    try:
+        browser.get(f"http://{cluster.http(cluster.wait_for_leader())}/queues")
+        assert not browser.execute_script("return document.getElementById('pages').checkVisibility()")
+        press(browser, "Menu")
+        entry = browser.find_element(By.CSS_SELECTOR, "#pages a[href='/groups']")
+        assert entry.is_displayed()
+        with Client(cluster.servers) as client:
+            client.put("menu", b"x")
+        browser.execute_script(
+            "window.heard = 0; new EventSource('/live').onmessage = () => { window.heard += 1; };")
+        wait(lambda: browser.execute_script("return window.heard") > 4, "the page has heard of it as often")
+        assert entry.is_displayed()
+        assert "menu" not in browser.find_element(By.ID, "content").text
+        picture(browser, "menu_400")
+        entry.click()
+        wait(lambda: browser.current_url.endswith("/groups"), "it leads to the page")
+        assert complaints(browser) == []
     finally:
         browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})

@@ -147,9 +147,28 @@ function eventLine(type, data) {
 
 if (events !== null) {
   const source = new EventSource("/events");
+  const wanted = document.getElementById("events-with");
+  const pause = document.getElementById("events-pause");
+  const choose = (line) => { line.hidden = !line.textContent.includes(wanted.value.trim()); };
+  let paused = false;
+  let missed = 0;               // events while it is paused, which are not shown later either
+  wanted.addEventListener("input", () => [...events.children].forEach(choose));
+  pause.addEventListener("click", () => {
+    paused = !paused;
+    missed = 0;
+    pause.setAttribute("aria-pressed", paused);
+    pause.textContent = paused ? "Go on" : "Pause";
+  });
   for (const type of events.dataset.types.split(" ")) {
     source.addEventListener(type, (event) => {
-      events.prepend(eventLine(type, event.data));
+      if (paused) {
+        missed += 1;
+        pause.textContent = `Go on, ${missed} not shown`;
+        return;
+      }
+      const line = eventLine(type, event.data);
+      choose(line);
+      events.prepend(line);
       while (events.children.length > EVENTS_MAX) events.lastElementChild.remove();
     });
   }

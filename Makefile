@@ -201,7 +201,7 @@ docs: dev                            ## the documentation as a site, in build/si
 
 test-browser: dev                    ## the dashboard in chromium (Debian: chromium, chromium-driver); else skipped
 	$(PIP_INSTALL) -e ./client -e '.[browser]'
-	$(BIN)/python -m pytest tests/browser
+	SOCKPQD_RECORDS=1000000 $(BIN)/python -m pytest tests/browser
 
 demo: $(VENV)/.installed                        ## three nodes, real work, a killed leader; DIR=folder to hash
 	@$(BIN)/python -m bench.demo $(if $(DIR),"$(DIR)")

@@ -238,7 +238,8 @@ def _asked(view: View, name: str, fields: Mapping[str, str], line: str, harm: st
     """Ask for confirmation of an action that destroys something."""
     return _html(200, page(view, "Are you sure?", section(
         "What it does", tag("p", tag("code", line)), tag("p", f"{harm[0].upper()}{harm[1:]}."),
-        form(view, name, "Yes, do it", {**fields, "sure": "yes"}, back=back), link(back, "No, go back"),
+        tag("div", form(view, name, "Yes, do it", {**fields, "sure": "yes"}, back=back), link(back, "No, go back"),
+            class_="bar"),
     )))
 
 

@@ -1,10 +1,16 @@
-"""A cluster with very much in it: 10,000 queues with jobs, and a million records of ended ones."""
+"""A cluster with very much in it: 10,000 queues with jobs, and a million records of ended ones.
+
+In `make test` there are fewer records, as a million take a minute or two.
+"""
 
 from __future__ import annotations
+
+import os
 
 from sockpq import Client
 
 QUEUES, RECORDS = 10_000, 1_000_000
+RECORDS_OF_TESTS = int(os.environ.get("SOCKPQD_RECORDS", "20000"))
 RECORD_QUEUES = 10              # that have the records
 BATCH = 1000
 

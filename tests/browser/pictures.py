@@ -89,7 +89,7 @@ def prepare(client: Client) -> None:
         if attempt < 3:
             client.later(job, reason="timeout", error=TRACE.format(attempt))
         else:
-            client.bury(job, reason="ConnectionError", error=TRACE.format(attempt))
+            client.bury(job, reason="Timeout", error=TRACE.format(attempt))
     for number in range(12):            # of which some are retried
         client.put("mail", json={"to": "ann", "subject": f"letter {number}"})
         client.bury(client.get("mail", expire=60), reason=REASONS[number % len(REASONS)])

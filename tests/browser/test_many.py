@@ -16,12 +16,14 @@ pytest.importorskip("selenium", reason="selenium is not installed: make test-bro
 from selenium.webdriver.common.by import By
 
 from tests.browser.driving import complaints, picture, text, wait
-from tests.browser.many import QUEUES, RECORD_QUEUES, RECORDS, fill, records_queue
+from tests.browser.many import QUEUES, RECORD_QUEUES, RECORDS_OF_TESTS, fill, records_queue
 from tests.browser.many import name as queue_name
 
 DRIVER = shutil.which("chromedriver")
 
-pytestmark = pytest.mark.skipif(DRIVER is None, reason="chromium and its driver are not installed")
+pytestmark = [
+    pytest.mark.skipif(DRIVER is None, reason="chromium and its driver are not installed"), pytest.mark.timeout(3600),
+]
 
 
 @pytest.fixture(scope="module")
@@ -29,12 +31,12 @@ def base() -> Iterator[str]:
     """Return where the pages of such a cluster are. One node: what others would hold besides is the same."""
     with LocalCluster(nodes=1) as cluster:
         with Client(cluster.servers, timeout=600) as client:
-            fill(client)
+            fill(client, records=RECORDS_OF_TESTS)
         yield f"http://{cluster.http(cluster.wait_for_leader())}"
 
 
 def test_pages_show_very_much_a_part_at_a_time(base: str, browser: Any) -> None:
-    ended = RECORDS // RECORD_QUEUES
+    ended = RECORDS_OF_TESTS // RECORD_QUEUES
     all_queues = f"{QUEUES + RECORD_QUEUES:,}"
     for path, expected in (
         ("/queues", f"{all_queues} queues"), ("/queues?search=queue0999", "10 queues"),

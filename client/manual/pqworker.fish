@@ -11,6 +11,7 @@ complete -c pqworker -l by -x -a 'random priority fair weight rr order sorted ol
 complete -c pqworker -l max-tasks-per-child -x -d 'replace a child after this many tasks'
 complete -c pqworker -l max-memory-per-child -x -d 'replace a child that has had more memory: 200M'
 complete -c pqworker -l memory-share -x -d 'do not grow while so much of all memory is used: 60%'
+complete -c pqworker -l start-limit -x -d 'replace a child that is not ready after this long (60)'
 complete -c pqworker -l time-limit -x -d 'kill a child that works on one job for longer'
 complete -c pqworker -l soft-time-limit -x -d 'raise SoftTimeLimit in a task after this long'
 complete -c pqworker -l name -x -d 'the worker\'s name in `pqctl worker list`; by default host and process'

@@ -13,6 +13,7 @@ _arguments \
     '--max-tasks-per-child[replace a child after this many tasks]:N:' \
     '--max-memory-per-child[replace a child that has had more memory\: 200M]:SIZE:' \
     '--memory-share[do not grow while so much of all memory is used\: 60%]:PERCENT:' \
+    '--start-limit[replace a child that is not ready after this long (60)]:S:' \
     '--time-limit[kill a child that works on one job for longer]:S:' \
     '--soft-time-limit[raise SoftTimeLimit in a task after this long]:S:' \
     '--name[the workers name in `pqctl worker list`; by default host and process]:NAME:' \

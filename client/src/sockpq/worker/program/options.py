@@ -18,7 +18,7 @@ from sockpq.worker.policy import BACKOFF_S, EXPIRE_S, TRIES
 from sockpq.worker.pool.autoscale import KEEPALIVE_S
 from sockpq.worker.pool.fetch import POLICIES
 from sockpq.worker.pool.memory import share_of, size_bytes
-from sockpq.worker.pool.settings import ALSO_CALLED, KINDS, STRATEGIES, PoolSettings
+from sockpq.worker.pool.settings import ALSO_CALLED, KINDS, START_LIMIT_S, STRATEGIES, PoolSettings
 
 WORKER_NAME_MAX = 64
 LOG_FORMATS = ("auto", "json", "text")
@@ -82,7 +82,7 @@ def pool_settings(options: Options) -> PoolSettings:
     most, least = get("autoscale") or (get("concurrency", os.cpu_count() or 1),) * 2
     return PoolSettings(
         queues=get("queues", ()), most=most, least=least, strategy=get("strategy", "fair"),
-        keepalive=get("autoscale-keepalive", KEEPALIVE_S),
+        keepalive=get("autoscale-keepalive", KEEPALIVE_S), start_limit=get("start-limit", START_LIMIT_S),
         prefetch=get("prefetch", 4), by=get("by"), tasks_max=get("max-tasks-per-child"),
         memory_bytes_max=get("max-memory-per-child"), memory_share=get("memory-share"),
         time_limit=get("time-limit"), soft_time_limit=get("soft-time-limit"),
@@ -213,6 +213,7 @@ KEYS: dict[str, Option] = {
     "max-tasks-per-child": Option(_count, "N", "replace a child after this many tasks"),
     "max-memory-per-child": Option(_size, "SIZE", "replace a child that has had more memory: 200M"),
     "memory-share": Option(_share, "PERCENT", "do not grow while so much of all memory is used: 60%%"),
+    "start-limit": Option(_seconds, "S", f"replace a child that is not ready after this long ({START_LIMIT_S:g})"),
     "time-limit": Option(_seconds, "S", "kill a child that works on one job for longer"),
     "soft-time-limit": Option(_seconds, "S", "raise SoftTimeLimit in a task after this long"),
     "name": Option(_name, "NAME", "the worker's name in `pqctl worker list`; by default host and process"),

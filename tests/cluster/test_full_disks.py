@@ -734,10 +734,10 @@ def test_what_can_be_done_without_makes_way_one_thing_after_the_other(monkeypatc
 
     def given_up() -> set[str]:
         """Make way once; returns the files that were removed."""
-        before = set(disk._files)
+        before = set(disk.names_now)
         assert capacity.make_way()
         assert (up.capacity._pages.free_bytes, up.capacity._pages.room_bytes) == (0, 0)
-        return before - set(disk._files)
+        return before - set(disk.names_now)
 
     assert given_up() == {f"/snapshots/snapshot-{older:016d}"}
     assert given_up() == {"/ballast"}
@@ -765,13 +765,13 @@ def test_while_a_state_comes_in_nothing_else_takes_the_room(monkeypatch: pytest.
     incoming = store.begin_incoming("n2")
     for _ in range(3):
         incoming.write(b"a part of it")
-        world.now += 1.0
+        world.events.now += 1.0
         capacity.update(world.now)
         assert (capacity._pages.free_bytes, capacity._pages.room_bytes) == (0, 0)
         assert up.journal.segments.held_back
         assert (capacity.ballast.bytes, capacity.reserve.bytes) == (0, 0)
         assert store.busy                           # no snapshot of its own
-    world.now += limits.RECEIVING_S                 # its sender has fallen silent
+    world.events.now += limits.RECEIVING_S                 # its sender has fallen silent
     capacity.update(world.now)
     assert capacity._pages.free_bytes > 0
     assert capacity.reserve.bytes == RESERVE
@@ -780,7 +780,7 @@ def test_while_a_state_comes_in_nothing_else_takes_the_room(monkeypatch: pytest.
     incoming.abort()
     assert not store.busy
     up.journal.segments.short = False
-    world.now += limits.ROOM_LOOK_S
+    world.events.now += limits.ROOM_LOOK_S
     capacity.update(world.now)
     store.begin_incoming("n2")
     capacity.update(world.now)

@@ -119,7 +119,7 @@ def test_records_of_a_whole_snapshot_go_to_pages() -> None:
     assert not any(node.up.store._pages.named.values())
     world.kill("n1")
     for name in node.disk.names(Path("/pages")):
-        del node.disk._files[f"/pages/{name}"]
+        del node.disk.names_now[f"/pages/{name}"]
     world.start("n1")
     assert_results(world, numbers)
     assert page_count(node) == 3

@@ -259,7 +259,7 @@ def test_a_busy_leader_that_nobody_hears_steps_down(cured: bool, monkeypatch: py
         if leader.up.leadership.serving:
             leader.propose(Put("q", 0, b"x"))
         leader.up.turn()
-        world.now += 0.001
+        world.events.now += 0.001
     assert (not leader.up.replica.is_leader) is cured
 
 

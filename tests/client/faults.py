@@ -99,7 +99,7 @@ class FaultyConnection(Connection):
         super().__init__(hub, port, complaints)
         self._script = script
         self._parser = Parser(hub.limits, VERBS)
-        self._input = b""                       # received and not passed on
+        self._input = bytearray()               # received and not passed on
         self._lines = 0                         # of the commands so far
         self._fault: Fault | None = None        # of the command that is executed
         self._executing = False
@@ -160,7 +160,8 @@ class FaultyConnection(Connection):
                     self._reset()
                 return
             length = len(self._input) - self._parser.backlog_bytes
-            raw, self._input = self._input[:length], self._input[length:]
+            raw = bytes(self._input[:length])
+            del self._input[:length]
             if self._parser.lines > self._lines:
                 self._lines = self._parser.lines
                 self._command(raw, command)

@@ -35,6 +35,7 @@ from tests.client.scripted_server import JOB, ScriptedServer
 from tests.waiting import at_most, until
 
 SECRET = "a-secret-that-nobody-may-see"
+TIMES = {"timeout": 120, "server_timeout": 60, "connect_timeout": 60}      # far more than a busy machine needs
 
 
 @pytest.fixture
@@ -51,7 +52,7 @@ def secure() -> Iterator[MemoryCluster]:
 
 @pytest.fixture
 def ann(secure: MemoryCluster, make_client: MakeClient, ca: str) -> Client:
-    return make_client(secure.addresses, timeout=30, server_timeout=1, tls=ca, user="ann", secret=SECRET)
+    return make_client(secure.addresses, **TIMES, tls=ca, user="ann", secret=SECRET)
 
 
 # that it works
@@ -199,7 +200,7 @@ def test_a_certificate_for_another_name(make_client: MakeClient, ca: str) -> Non
 
 def test_a_server_with_a_bad_certificate_does_not_keep_one_from_the_others(make_client: MakeClient, ca: str) -> None:
     with MemoryCluster(tls=server_tls()) as good, MemoryCluster(1, tls=server_tls(days=-1)) as bad:
-        client = make_client([*bad.addresses, *good.addresses], timeout=10, tls=ca)
+        client = make_client([*bad.addresses, *good.addresses], **TIMES, tls=ca)
         client.put("q", b"x")
         client.cluster_transfer("n2")
         assert client.cluster_status()
@@ -265,8 +266,8 @@ def test_over_tls_the_secret_goes_to_any_address(
 
 
 def test_a_wrong_secret_is_told(secure: MemoryCluster, make_client: MakeClient, ca: str) -> None:
-    with at_most(20), pytest.raises(AuthError):
-        make_client(secure.addresses, timeout=60, tls=ca, user="ann", secret="another-one").put("q", b"x")
+    with at_most(60), pytest.raises(AuthError):
+        make_client(secure.addresses, **TIMES, tls=ca, user="ann", secret="another-one").put("q", b"x")
 
 
 # what takes too long, or ends too early

@@ -147,7 +147,7 @@ def test_a_wrong_secret_has_its_own_exit_code(
 ) -> None:
     Path(secret_file).write_text("another-secret")
     for arguments in (["cluster", "status"], ["cluster", "leader"], ["job", "put", "q", "x"], ["cluster", "transfer"]):
-        code, out, err = run(capsys, *ann, *arguments, "--json")
+        code, out, err = run(capsys, *ann, *arguments, "--json", "--timeout", "60")
         assert code == 77
         assert json.loads(out)["error"] == "not allowed"
         assert "the server refuses user 'ann' with this secret" in err
